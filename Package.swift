@@ -1,0 +1,138 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+//
+// One section a target, followed by its tests; sections go from the bottom of the dependency order to the top, one
+// dependency a line. A target exists only if its allowed imports differ, it is another product or process, or it is
+// test-only. Tests/TidyTests holds the imports against Sources/ARCHITECTURE.md.
+
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "restorationd",
+  products: [
+    .library(name: "RestorationClient", targets: ["RestorationClient"]),
+    .executable(name: "restorationd", targets: ["restorationd"]),
+    .executable(name: "restorationctl", targets: ["restorationctl"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+  ],
+  targets: [
+    // System libraries
+    .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CLinux"),
+
+    // JSONRPC
+    .target(name: "JSONRPC", dependencies: ["CJansson"], swiftSettings: settings),
+    .testTarget(name: "JSONRPCTests", dependencies: ["JSONRPC", "TestSupport"], swiftSettings: settings),
+
+    // RestorationWire
+    .target(name: "RestorationWire", dependencies: ["JSONRPC"], swiftSettings: settings),
+    .testTarget(name: "RestorationWireTests", dependencies: ["RestorationWire"], swiftSettings: settings),
+
+    // RestorationTransport
+    .target(
+      name: "RestorationTransport",
+      dependencies: [
+        "CLinux",
+        "JSONRPC",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "RestorationTransportTests",
+      dependencies: ["RestorationTransport", "TestSupport"],
+      swiftSettings: settings
+    ),
+
+    // RestorationArchive
+    .target(name: "RestorationArchive", dependencies: ["CSQLite"], swiftSettings: settings),
+    .testTarget(
+      name: "RestorationArchiveTests",
+      dependencies: ["RestorationArchive", "CSQLite", "TestSupport"],
+      swiftSettings: settings
+    ),
+
+    // RestorationBroker
+    .target(
+      name: "RestorationBroker",
+      dependencies: [
+        "RestorationArchive",
+        "RestorationTransport",
+        "RestorationWire",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "RestorationBrokerTests",
+      dependencies: ["RestorationBroker", "TestSupport"],
+      swiftSettings: settings
+    ),
+
+    // RestorationClient
+    .target(
+      name: "RestorationClient",
+      dependencies: [
+        "RestorationTransport",
+        "RestorationWire",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "RestorationClientTests",
+      dependencies: ["RestorationClient", "TestSupport"],
+      swiftSettings: settings
+    ),
+
+    // restorationd
+    .executableTarget(
+      name: "restorationd",
+      dependencies: [
+        "RestorationBroker",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
+
+    // restorationctl
+    .executableTarget(
+      name: "restorationctl",
+      dependencies: [
+        "RestorationClient",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: settings
+    ),
+
+    // Tests over the whole product
+    .target(
+      name: "TestSupport",
+      dependencies: [
+        "JSONRPC",
+        .product(name: "Subprocess", package: "swift-subprocess"),
+      ],
+      path: "Tests/Support",
+      swiftSettings: settings
+    ),
+  ]
+)

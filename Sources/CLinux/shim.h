@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only what Swift's Glibc module does not have: it is built without _GNU_SOURCE, leaves out epoll and eventfd, and
+// cannot import variadic functions.
+
+#ifndef CLINUX_SHIM_H
+#define CLINUX_SHIM_H
+
+// The Glibc module lists neither header.
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <sys/syscall.h>
+#include <sys/types.h>
+
+// glibc declares pidfd_open from 2.36 on only, and syscall(2), variadic, is not importable.
+extern long syscall(long number, ...);
+
+static inline int clinux_pidfd_open(pid_t pid) {
+  return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+// glibc's struct ucred is hidden behind _GNU_SOURCE; this is the kernel's layout of it.
+struct clinux_ucred {
+  pid_t pid;
+  uid_t uid;
+  gid_t gid;
+};
+
+// Newer than the oldest kernel headers we build with (Linux 6.5 and 6.16); an older kernel answers ENOPROTOOPT.
+static const int clinux_so_peerpidfd = 77;
+static const int clinux_so_passrights = 83;
+
+// Hidden behind _GNU_SOURCE. The value is that of every architecture Swift runs on.
+static const int clinux_o_path = 010000000;
+
+#endif
