@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The batches of a peer that are not fully answered.
+struct Batches {
+  struct Key: Hashable, Sendable {
+    fileprivate let number: UInt64
+  }
+
+  private struct Batch {
+    let key: Key
+    /// Requests not answered.
+    var waiting = 0
+    /// Whether messages of the batch are still being taken.
+    var isReading = true
+    /// The answers so far, without the closing bracket.
+    var answers: [UInt8] = []
+  }
+
+  private var open: [Batch] = []
+  private var lastNumber: UInt64 = 0
+
+  /// Bytes of answers not sent yet.
+  private(set) var gatheredBytes = 0
+
+  mutating func begin() -> Key {
+    lastNumber += 1
+    let key = Key(number: lastNumber)
+    open.append(Batch(key: key))
+    return key
+  }
+
+  /// One more answer will come.
+  mutating func expect(_ key: Key) {
+    guard let index = index(of: key) else { return }
+    open[index].waiting += 1
+  }
+
+  /// Adds an expected answer; appends the whole batch to `out` when it was the last.
+  mutating func add(to key: Key, into out: inout [UInt8], _ write: (inout [UInt8]) -> Void) {
+    guard let index = index(of: key) else { return }
+    let before = open[index].answers.count
+    open[index].answers.append(UInt8(ascii: open[index].answers.isEmpty ? "[" : ","))
+    write(&open[index].answers)
+    gatheredBytes += open[index].answers.count - before
+    open[index].waiting -= 1
+    sendIfComplete(index, into: &out)
+  }
+
+  /// All messages of the batch have been taken.
+  mutating func endReading(_ key: Key, into out: inout [UInt8]) {
+    guard let index = index(of: key) else { return }
+    open[index].isReading = false
+    sendIfComplete(index, into: &out)
+  }
+
+  private mutating func sendIfComplete(_ index: Int, into out: inout [UInt8]) {
+    guard open[index].waiting == 0, !open[index].isReading else { return }
+    let answers = open.remove(at: index).answers
+    gatheredBytes -= answers.count
+    guard !answers.isEmpty else { return }
+    out += answers
+    out.append(UInt8(ascii: "]"))
+    out.append(UInt8(ascii: "\n"))
+  }
+
+  private func index(of key: Key) -> Int? {
+    open.firstIndex { $0.key == key }
+  }
+}

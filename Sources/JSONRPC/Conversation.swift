@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Both directions of the talk with one peer: what has been asked and not answered. Pure: frames in, deliveries and
+/// output bytes out.
+///
+/// Invariants:
+/// 1. A call is answered at most once; what is answered again is ignored.
+/// 2. A request with an id in flight (parked ones included) is refused and leaves the first untouched; `null` is no id.
+/// 3. The answers of one batch leave as one array when the last is there; a batch without answers leaves nothing.
+/// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
+/// 5. Answers to our own calls are never held back.
+/// 6. Every frame in the output is one line that ends in one line feed.
+package struct Conversation {
+  /// Names one request awaiting its answer. Never given out twice in one conversation.
+  package struct Call: Hashable, Sendable {
+    let slot: UInt32
+    let serial: UInt32
+  }
+
+  /// What the receiver has to see to.
+  package enum Delivery: Sendable {
+    /// To be answered exactly once with `respond(to:with:into:)`.
+    case request(Call, Request)
+    case notification(Notification)
+    /// The answer to a call of ours, which has ended by it.
+    case response(callID: Int, Response.Outcome)
+    /// The peer does not speak with us, or not sensibly: send the output, then close.
+    case closeAfterOutput
+  }
+
+  private let limits: ConversationLimits
+  private var pending = PendingCalls()
+  private var batches = Batches()
+  private var outgoing = OutgoingCalls()
+  private var heldBack: [Frame] = []
+  private var hasEnded = false
+
+  /// Answers dropped because nobody asked, or because they were malformed.
+  package private(set) var strayResponses = 0
+
+  /// Bytes of frames whose calls are held back.
+  package private(set) var heldBackBytes = 0
+
+  package init(limits: ConversationLimits) {
+    self.limits = limits
+  }
+
+  /// Requests delivered and neither answered nor parked.
+  package var inFlight: Int { pending.inFlight }
+
+  /// Requests parked.
+  package var parked: Int { pending.parked }
+
+  /// Bytes of answers that wait for the rest of their batch.
+  package var gatheredBytes: Int { batches.gatheredBytes }
+
+  package var hasHeldBackCalls: Bool { !heldBack.isEmpty }
+
+  /// Whether a call received now would be delivered at once.
+  package var acceptsRequests: Bool { heldBack.isEmpty && pending.inFlight < limits.inFlightMax }
+
+  /// Whether the input has ended and every request is answered.
+  package var isDrained: Bool { hasEnded && heldBack.isEmpty && pending.isEmpty }
+}
+
+// Receiving
+extension Conversation {
+  /// Takes one event; what can be answered at once is appended to `out`.
+  package mutating func receive(_ event: FrameDecoder.Event, into out: inout [UInt8]) -> [Delivery] {
+    switch event {
+    case .frame(let frame):
+      return receive(frame, into: &out)
+    case .fault(let error):
+      Self.write(error, to: nil, into: &out)
+      return []
+    case .refused(let error):
+      Self.write(error, to: nil, into: &out)
+      return [.closeAfterOutput]
+    }
+  }
+
+  /// Delivers calls held back, as far as there is room now.
+  package mutating func resume(into out: inout [UInt8]) -> [Delivery] {
+    var deliveries: [Delivery] = []
+    var taken = 0
+    while taken < heldBack.count, pending.inFlight < limits.inFlightMax {
+      let frame = heldBack[taken]
+      taken += 1
+      heldBackBytes -= frame.byteCount
+      take(frame, responses: false, into: &out, &deliveries)
+    }
+    heldBack.removeFirst(taken)
+    return deliveries
+  }
+
+  /// The peer sends nothing more. Returns our calls that can no longer be answered; they have ended.
+  @discardableResult
+  package mutating func inputEnded() -> [Int] {
+    hasEnded = true
+    return outgoing.endAll()
+  }
+
+  private mutating func receive(_ frame: Frame, into out: inout [UInt8]) -> [Delivery] {
+    if let count = frame.batchCount, count > limits.batchMax || count == 0 {
+      let error: ErrorObject =
+        count == 0
+        ? .invalidRequest(hint: "A batch holds at least one message.")
+        : .limitExceeded("batch", max: limits.batchMax, value: count, hint: "Send the messages in smaller batches.")
+      Self.write(error, to: nil, into: &out)
+      return []
+    }
+    var deliveries: [Delivery] = []
+    if acceptsRequests {
+      take(frame, into: &out, &deliveries)
+    } else {
+      take(frame, calls: false, into: &out, &deliveries)
+      if frame.holdsCalls {
+        heldBack.append(frame)
+        heldBackBytes += frame.byteCount
+      }
+    }
+    return deliveries
+  }
+
+  /// Takes the calls or the answers in a frame, or both.
+  private mutating func take(
+    _ frame: Frame, calls: Bool = true, responses: Bool = true, into out: inout [UInt8], _ deliveries: inout [Delivery]
+  ) {
+    switch frame.content {
+    case .message(let message):
+      if message.isResponse ? responses : calls { take(message, batch: nil, into: &out, &deliveries) }
+    case .batch(let messages):
+      let chosen = messages.filter { $0.isResponse ? responses : calls }
+      guard calls else { return chosen.forEach { take($0, batch: nil, into: &out, &deliveries) } }
+      let batch = batches.begin()
+      chosen.forEach { take($0, batch: batch, into: &out, &deliveries) }
+      batches.endReading(batch, into: &out)
+    }
+  }
+
+  private mutating func take(
+    _ message: Message, batch: Batches.Key?, into out: inout [UInt8], _ deliveries: inout [Delivery]
+  ) {
+    switch message {
+    case .request(let request):
+      guard let call = pending.add(request.id, batch: batch) else {
+        let error = ErrorObject.invalidRequest(hint: "A request with this id is still in flight.")
+        return answer(error, to: request.id, batch: batch, into: &out)
+      }
+      if let batch { batches.expect(batch) }
+      deliveries.append(.request(call, request))
+    case .notification(let notification):
+      deliveries.append(.notification(notification))
+    case .invalid(let id, let error):
+      answer(error, to: id, batch: batch, into: &out)
+    case .response(let response):
+      if let callID = outgoing.end(response.id) {
+        deliveries.append(.response(callID: callID, response.outcome))
+      } else if !outgoing.forgives(response.id) {
+        countStray(into: &out, &deliveries)
+      }
+    case .malformedResponse:
+      countStray(into: &out, &deliveries)
+    }
+  }
+
+  private mutating func countStray(into out: inout [UInt8], _ deliveries: inout [Delivery]) {
+    strayResponses += 1
+    guard strayResponses == limits.strayResponsesMax + 1 else { return }
+    let hint = "More than \(limits.strayResponsesMax) answers came to calls that were never made."
+    Self.write(.invalidRequest(hint: hint), to: nil, into: &out)
+    deliveries.append(.closeAfterOutput)
+  }
+}
+
+// Answering
+extension Conversation {
+  /// Answers a request. The answer of one in a batch waits for the others.
+  package mutating func respond(to call: Call, with outcome: Outcome, into out: inout [UInt8]) {
+    guard let ended = pending.remove(call) else { return }
+    if let batch = ended.batch {
+      batches.add(to: batch, into: &out) { Self.write(outcome, to: ended.id, into: &$0) }
+    } else {
+      Self.write(outcome, to: ended.id, into: &out)
+      out.append(UInt8(ascii: "\n"))
+    }
+  }
+
+  /// Answers a request with the result that `writing` writes as one value, straight into the output.
+  package mutating func respond(to call: Call, into out: inout [UInt8], writing: (inout JSONWriter) -> Void) {
+    guard let ended = pending.remove(call) else { return }
+    if let batch = ended.batch {
+      batches.add(to: batch, into: &out) { Self.write(to: ended.id, into: &$0, writing) }
+    } else {
+      Self.write(to: ended.id, into: &out, writing)
+      out.append(UInt8(ascii: "\n"))
+    }
+  }
+
+  private static func write(to id: RequestID, into out: inout [UInt8], _ writing: (inout JSONWriter) -> Void) {
+    JSONWriter.append(to: &out) { writer in
+      writer.beginObject()
+      writer.key("jsonrpc")
+      writer.string("2.0")
+      writer.key("id")
+      id.write(to: &writer)
+      writer.key("result")
+      writing(&writer)
+      writer.endObject()
+    }
+  }
+
+  /// Takes a request out of the count of those in flight, because its answer waits for an event.
+  ///
+  /// Throws the error to answer it with when too many are parked.
+  package mutating func park(_ call: Call) throws(ErrorObject) {
+    guard pending.parked < limits.parkedMax || pending.isParked(call) else {
+      throw .limitExceeded(
+        "parked", max: limits.parkedMax, value: limits.parkedMax + 1, hint: "Wait for some answers before asking more.")
+    }
+    pending.setParked(true, call)
+  }
+
+  /// Counts a parked request among those in flight again.
+  package mutating func unpark(_ call: Call) {
+    pending.setParked(false, call)
+  }
+
+  /// The request with that id, when it awaits its answer.
+  package func pendingCall(withID id: RequestID) -> Call? {
+    pending.find(id)
+  }
+
+  private mutating func answer(
+    _ error: ErrorObject, to id: RequestID?, batch: Batches.Key?, into out: inout [UInt8]
+  ) {
+    if let batch {
+      batches.expect(batch)
+      batches.add(to: batch, into: &out) { Self.write(.error(error), to: id ?? .null, into: &$0) }
+    } else {
+      Self.write(error, to: id, into: &out)
+    }
+  }
+
+  private static func write(_ error: ErrorObject, to id: RequestID?, into out: inout [UInt8]) {
+    write(.error(error), to: id ?? .null, into: &out)
+    out.append(UInt8(ascii: "\n"))
+  }
+
+  /// Writes one answer without a line feed.
+  private static func write(_ outcome: Outcome, to id: RequestID, into out: inout [UInt8]) {
+    JSONWriter.append(to: &out) { writer in
+      writer.beginObject()
+      writer.key("jsonrpc")
+      writer.string("2.0")
+      writer.key("id")
+      id.write(to: &writer)
+      switch outcome {
+      case .result(let result):
+        writer.key("result")
+        writer.text(result)
+      case .error(let error):
+        writer.key("error")
+        error.write(to: &writer)
+      }
+      writer.endObject()
+    }
+  }
+}
+
+// Calling
+extension Conversation {
+  /// Calls the peer; the id is to be ended by a response or by `forget`.
+  package mutating func call(method: String, parameters: JSONText?, into out: inout [UInt8]) -> Int {
+    let callID = outgoing.begin()
+    Self.write(method: method, parameters: parameters, id: callID, into: &out)
+    return callID
+  }
+
+  /// Ends a call whose answer is no longer wanted; one that still comes is dropped.
+  package mutating func forget(_ callID: Int) {
+    outgoing.forget(callID)
+  }
+
+  package mutating func notify(method: String, parameters: JSONText?, into out: inout [UInt8]) {
+    Self.write(method: method, parameters: parameters, id: nil, into: &out)
+  }
+
+  private static func write(method: String, parameters: JSONText?, id: Int?, into out: inout [UInt8]) {
+    JSONWriter.append(to: &out) { writer in
+      writer.beginObject()
+      writer.key("jsonrpc")
+      writer.string("2.0")
+      if let id {
+        writer.key("id")
+        writer.integer(id)
+      }
+      writer.key("method")
+      writer.string(method)
+      if let parameters {
+        writer.key("params")
+        writer.text(parameters)
+      }
+      writer.endObject()
+      writer.endLine()
+    }
+  }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one peer may have under way. Each limit passes at its value and fails at one more.
+package struct ConversationLimits: Sendable, Equatable {
+  /// Messages in one batch.
+  package var batchMax = 256
+
+  /// Requests awaiting their answer, parked ones not counted; beyond it further calls are held back.
+  package var inFlightMax = 128
+
+  /// Requests parked at one time.
+  package var parkedMax = 1_024
+
+  /// Answers to calls that were never made, before the conversation ends.
+  package var strayResponsesMax = 64
+
+  package init() {}
+
+  package init(batchMax: Int, inFlightMax: Int, parkedMax: Int, strayResponsesMax: Int = 64) {
+    self.batchMax = batchMax
+    self.inFlightMax = inFlightMax
+    self.parkedMax = parkedMax
+    self.strayResponsesMax = strayResponsesMax
+  }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The error object of a JSON-RPC answer.
+///
+/// The makers below always give `data.kind` (a stable word for programs) and `data.hint` (what to do next, for a
+/// person). Codes from −32000 to −32099 other than −32008 belong to the module that knows the protocol.
+package struct ErrorObject: Error, Sendable, Equatable {
+  package let code: Int
+  package let message: String
+  package let data: JSONValue?
+
+  package init(code: Int, message: String, data: JSONValue? = nil) {
+    self.code = code
+    self.message = message
+    self.data = data
+  }
+
+  /// −32700. `offset` counts the bytes before the fault, from the start of the frame.
+  package static func parseError(hint: String, offset: Int? = nil) -> ErrorObject {
+    var data = description(kind: "parseError", hint: hint)
+    if let offset { data["offset"] = .integer(Int64(offset)) }
+    return ErrorObject(code: -32700, message: "Parse error", data: .object(data))
+  }
+
+  /// −32600.
+  package static func invalidRequest(hint: String) -> ErrorObject {
+    ErrorObject(
+      code: -32600, message: "Invalid Request", data: .object(description(kind: "invalidRequest", hint: hint)))
+  }
+
+  /// −32601.
+  package static func methodNotFound(_ method: String, hint: String? = nil) -> ErrorObject {
+    var data = description(kind: "methodNotFound", hint: hint ?? "Call rpc.discover for the methods that exist.")
+    data["method"] = .string(method)
+    return ErrorObject(code: -32601, message: "Method not found", data: .object(data))
+  }
+
+  /// −32602. `pointer` is a JSON pointer (RFC 6901) into `params`; empty for `params` itself.
+  package static func invalidParams(hint: String, pointer: String = "") -> ErrorObject {
+    var data = description(kind: "invalidParams", hint: hint)
+    data["pointer"] = .string(pointer)
+    return ErrorObject(code: -32602, message: "Invalid params", data: .object(data))
+  }
+
+  /// −32603.
+  package static func internalError(hint: String) -> ErrorObject {
+    ErrorObject(
+      code: -32603, message: "Internal error", data: .object(description(kind: "internalError", hint: hint)))
+  }
+
+  /// −32008. `limit` is the name of the limit without its `Max`; `value` what would have been needed, as far as known.
+  package static func limitExceeded(_ limit: String, max: Int, value: Int, hint: String) -> ErrorObject {
+    var data = description(kind: "limitExceeded", hint: hint)
+    data["limit"] = .string(limit)
+    data["max"] = .integer(Int64(max))
+    data["value"] = .integer(Int64(value))
+    return ErrorObject(code: -32008, message: "Limit exceeded", data: .object(data))
+  }
+
+  private static func description(kind: String, hint: String) -> JSONObject {
+    ["kind": .string(kind), "hint": .string(hint)]
+  }
+}
+
+extension ErrorObject {
+  /// Writes `{"code":…,"message":…,"data":…}`; no `data` member when there is none.
+  package func write(to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.key("code")
+    writer.integer(code)
+    writer.key("message")
+    writer.string(message)
+    if let data {
+      writer.key("data")
+      writer.value(data)
+    }
+    writer.endObject()
+  }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one frame of a peer may hold. Each limit passes at its value and fails at one more.
+package struct FrameLimits: Sendable, Equatable {
+  /// Bytes of a frame, from its first bracket to its last. At most 2^31 − 1.
+  package var frameBytesMax = 4 << 20
+
+  /// Nesting of a frame: `{}` has depth 1.
+  package var depthMax = 64
+
+  /// Values in a frame: objects, arrays, strings, numbers and literals; member names do not count.
+  package var valuesPerFrameMax = 65_536
+
+  /// Members of one object.
+  package var keysPerObjectMax = 4_096
+
+  package init() {}
+
+  package init(frameBytesMax: Int, depthMax: Int, valuesPerFrameMax: Int, keysPerObjectMax: Int) {
+    self.frameBytesMax = frameBytesMax
+    self.depthMax = depthMax
+    self.valuesPerFrameMax = valuesPerFrameMax
+    self.keysPerObjectMax = keysPerObjectMax
+  }
+}

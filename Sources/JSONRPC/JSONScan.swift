@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A strict, resumable scan of one JSON value: accepts exactly RFC 8259 within limits and notes where its upper levels
+/// and its references lie. It builds nothing, and each byte is looked at once however the text arrives.
+struct JSONScan {
+  /// Which text is scanned; decides what is noted.
+  enum Subject {
+    /// A single message: noted down to the members of the objects in `params`.
+    case message
+    /// A batch: as for a message, one level deeper.
+    case batch
+    /// A value by itself: noted down to the members of its members.
+    case document
+  }
+
+  let limits: FrameLimits
+  private let referenceKey: [UInt8]
+  private let literalKey: [UInt8]
+  private var subject = Subject.document
+  private(set) var state = ScanState()
+  private var levels: [ScanLevel] = []
+  private var tape: [TapeEntry] = []
+  private var references: [TapeReference] = []
+
+  init(limits: FrameLimits, vocabulary: ScanVocabulary) {
+    self.limits = limits
+    referenceKey = Array(vocabulary.referenceKey.utf8)
+    literalKey = Array(vocabulary.literalKey.utf8)
+    begin(.document)
+  }
+
+  /// Forgets the last value.
+  mutating func begin(_ subject: Subject) {
+    self.subject = subject
+    state = ScanState(valuesLeft: max(0, limits.valuesPerFrameMax))
+    references.removeAll()
+    // The room a usual frame takes is kept; what a large one needed is not.
+    if levels.isEmpty || levels.count > 64 { levels = Array(repeating: ScanLevel(), count: 16) }
+    if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 32) }
+  }
+
+  /// Goes on with the value whose first byte is at `base`, of which `count` bytes have arrived; eight zero bytes follow
+  /// them. Returns `.complete`, `.needsBytes`, `.syntax` or `.limit`.
+  mutating func advance(_ base: UnsafePointer<UInt8>, count: Int) -> ScanOutcome {
+    while true {
+      let outcome = run(base, count: count)
+      switch outcome {
+      case .needsRoom: makeRoom()
+      case .name: noteName(base)
+      case .markedObject: noteMarkedObject()
+      case .complete, .needsBytes, .syntax, .limit: return outcome
+      }
+    }
+  }
+
+  private mutating func run(_ base: UnsafePointer<UInt8>, count: Int) -> ScanOutcome {
+    let notedDepth = notedDepth
+    let depthMax = limits.depthMax
+    let namesMax = Int32(clamping: limits.keysPerObjectMax)
+    let initials = (referenceKey.first ?? 0, literalKey.first ?? 0)
+    var state = state
+    defer { self.state = state }
+    return levels.withUnsafeMutableBufferPointer { levels in
+      tape.withUnsafeMutableBufferPointer { tape in
+        var cursor = ScanCursor(
+          base: base,
+          end: count,
+          levels: levels,
+          tape: tape,
+          notedDepth: notedDepth,
+          depthMax: depthMax,
+          namesMax: namesMax,
+          vocabularyInitials: initials,
+          state: state)
+        let outcome = cursor.run()
+        state = cursor.state
+        return outcome
+      }
+    }
+  }
+
+  /// What was noted of the complete value that `bytes` begins with.
+  func storage(of bytes: [UInt8]) -> FrameStorage {
+    FrameStorage(bytes: bytes, tape: Array(tape[..<state.noted]), references: references)
+  }
+
+  private static let blank = TapeEntry(name: 0..<0, value: 0..<0, next: 0, kind: .null, flags: [])
+
+  private var notedDepth: Int {
+    switch subject {
+    case .message: 3
+    case .batch: 4
+    case .document: 2
+    }
+  }
+
+  /// Objects nested less deeply are part of the message and never references.
+  private var referenceDepthMin: Int {
+    switch subject {
+    case .message: 3
+    case .batch: 4
+    case .document: 1
+    }
+  }
+
+  private mutating func makeRoom() {
+    if state.noted == tape.count { tape += Array(repeating: Self.blank, count: tape.count) }
+    if state.depth + 1 == levels.count { levels += Array(repeating: ScanLevel(), count: levels.count) }
+  }
+
+  private mutating func noteName(_ base: UnsafePointer<UInt8>) {
+    guard state.depth >= referenceDepthMin else { return }
+    let raw = UnsafeBufferPointer(start: base + state.nameStart, count: state.nameEnd - state.nameStart)
+    let name = state.nameEscaped ? JSONEscape.decodeBytes(Array(raw)[...]) : Array(raw)
+    if name == literalKey {
+      levels[state.depth].marks.insert(.literal)
+    } else if name == referenceKey {
+      levels[state.depth].marks.insert(.reference)
+      levels[state.depth].referenceName = Int32(state.nameEnd)
+    }
+  }
+
+  private mutating func noteMarkedObject() {
+    let level = levels[state.depth + 1]
+    while let last = references.last, last.start > level.start { references.removeLast() }
+    guard !level.marks.contains(.literal) else { return }
+    references.append(
+      TapeReference(start: level.start, end: Int32(state.at), nameEnd: level.referenceName))
+  }
+}
+
+extension JSONSlice {
+  /// Scans text that is one JSON value and nothing else but white space; nothing may be beyond the limits.
+  package static func scan(
+    _ bytes: [UInt8], vocabulary: ScanVocabulary, limits: FrameLimits = FrameLimits()
+  ) throws(JSONError) -> JSONSlice {
+    var input = InputBuffer()
+    bytes.withUnsafeBytes { input.append($0) }
+    // A number at the end is complete only when something follows it.
+    [UInt8(ascii: "\n")].withUnsafeBytes { input.append($0) }
+    while !input.isEmpty, JSONWalk.isWhiteSpace(input[0]) { input.consume(1) }
+    guard input.count <= limits.frameBytesMax + 1 else {
+      throw JSONError(message: "the text is longer than \(limits.frameBytesMax) bytes", position: limits.frameBytesMax)
+    }
+    var scan = JSONScan(limits: limits, vocabulary: vocabulary)
+    let leading = bytes.count + 1 - input.count
+    let outcome = input.withBytes { scan.advance($0, count: $1) }
+    if let message = scan.message(for: outcome) {
+      throw JSONError(message: message, position: min(leading + scan.state.at, bytes.count))
+    }
+    let text = input.take(input.count)
+    if let trailing = text[scan.state.at...].firstIndex(where: { !JSONWalk.isWhiteSpace($0) }) {
+      throw JSONError(message: "nothing may follow the value", position: leading + trailing)
+    }
+    return scan.storage(of: text).root
+  }
+}
+
+extension JSONScan {
+  /// What is wrong, as a sentence without a full stop; nil when the value is complete.
+  func message(for outcome: ScanOutcome) -> String? {
+    switch outcome {
+    case .syntax(let fault): fault.message(expecting: state.phase)
+    case .limit(.depth): "the text nests deeper than \(limits.depthMax)"
+    case .limit(.valuesPerFrame): "the text holds more than \(limits.valuesPerFrameMax) values"
+    case .limit(.keysPerObject): "an object has more than \(limits.keysPerObjectMax) members"
+    case .needsBytes: "the text ends too early"
+    default: nil
+    }
+  }
+}

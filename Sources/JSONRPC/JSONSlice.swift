@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One JSON value inside scanned text. Cheap to copy; it keeps the whole text of its frame in memory, so take
+/// `compactText.detached()` of what outlives the frame.
+///
+/// The upper levels of a frame are found by the notes of the scan; deeper ones by walking the text on demand. Where a
+/// name occurs twice below the levels that are checked, the first counts.
+package struct JSONSlice: Sendable {
+  let storage: FrameStorage
+  let start: Int32
+  let end: Int32
+  /// The index of this value on the tape, or −1.
+  let entry: Int32
+
+  /// What the value is.
+  package let kind: JSONKind
+
+  init(storage: FrameStorage, entry: Int) {
+    let noted = storage.tape[entry]
+    self.storage = storage
+    self.start = noted.start
+    self.end = noted.end
+    self.entry = Int32(entry)
+    self.kind = noted.kind
+  }
+
+  init(storage: FrameStorage, range: Range<Int>, kind: JSONKind) {
+    self.storage = storage
+    self.start = Int32(range.lowerBound)
+    self.end = Int32(range.upperBound)
+    self.entry = -1
+    self.kind = kind
+  }
+
+  var range: Range<Int> { Int(start)..<Int(end) }
+
+  /// The bytes exactly as received.
+  package var text: ArraySlice<UInt8> { storage.bytes[range] }
+
+  /// The bytes without insignificant white space; copied only where there is some.
+  package var compactText: JSONText {
+    mayHoldWhiteSpace
+      ? JSONText(validated: JSONWalk.compact(storage.bytes, in: range).text) : JSONText(validated: text)
+  }
+
+  /// How deep the value nests by itself: 0 for a scalar, 1 for `{}`.
+  package var depth: Int {
+    entry >= 0 ? Int(storage.tape[Int(entry)].depth) : JSONWalk.depth(of: storage.bytes, in: range)
+  }
+
+  var mayHoldWhiteSpace: Bool {
+    kind.isContainer && storage.tape[max(0, Int(entry))].flags.contains(.whiteSpace)
+  }
+}
+
+// Scalars
+extension JSONSlice {
+  /// The string with its escapes resolved, or nil when this is of another kind.
+  package func string() -> String? {
+    kind == .string ? JSONEscape.decode(storage.bytes[Int(start) + 1..<Int(end) - 1]) : nil
+  }
+
+  /// The integer, or nil when this is of another kind or beyond 64 bits.
+  package func integer() -> Int64? {
+    guard kind == .integer else { return nil }
+    var index = Int(start)
+    let negative = storage.bytes[index] == UInt8(ascii: "-")
+    if negative { index += 1 }
+    var value: Int64 = 0
+    while index < Int(end) {
+      let digit = Int64(storage.bytes[index] & 15)
+      let (shifted, overflows) = value.multipliedReportingOverflow(by: 10)
+      let (sum, overflowsToo) = negative
+        ? shifted.subtractingReportingOverflow(digit) : shifted.addingReportingOverflow(digit)
+      if overflows || overflowsToo { return nil }
+      value = sum
+      index += 1
+    }
+    return value
+  }
+
+  /// The number as a double (infinite when beyond its range), or nil when this is no number.
+  package func real() -> Double? {
+    kind == .integer || kind == .real ? Double(String(decoding: text, as: UTF8.self)) : nil
+  }
+
+  /// The boolean, or nil when this is of another kind.
+  package func bool() -> Bool? {
+    kind == .bool ? storage.bytes[Int(start)] == UInt8(ascii: "t") : nil
+  }
+
+  package var isNull: Bool { kind == .null }
+
+  /// The value as a tree, made by jansson. Fails on what jansson cannot hold: numbers beyond 64 bits or a double, a
+  /// NUL in a member name, a name given twice.
+  package func value() throws(JSONError) -> JSONValue {
+    try JSONCodec.parse(scanned: self)
+  }
+}
+
+// Members and elements
+extension JSONSlice {
+  /// The elements, or nil when this is no array.
+  package var elements: [JSONSlice]? {
+    guard kind == .array else { return nil }
+    var elements: [JSONSlice] = []
+    forEachChild { _, element in
+      elements.append(element)
+      return true
+    }
+    return elements
+  }
+
+  /// The members in the order of the text, or nil when this is no object.
+  package var members: [(name: String, value: JSONSlice)]? {
+    guard kind == .object else { return nil }
+    var members: [(name: String, value: JSONSlice)] = []
+    forEachChild { name, value in
+      members.append((name.string(in: storage.bytes), value))
+      return true
+    }
+    return members
+  }
+
+  /// The member of that name, or nil when there is none or this is no object.
+  package subscript(name: String) -> JSONSlice? {
+    guard kind == .object else { return nil }
+    var found: JSONSlice?
+    forEachChild { candidate, value in
+      guard candidate.isEqual(to: name, in: storage.bytes) else { return true }
+      found = value
+      return false
+    }
+    return found
+  }
+
+  /// The first name that two members of this object have, or nil.
+  package var duplicateName: String? {
+    guard kind == .object else { return nil }
+    var names: [SliceName] = []
+    forEachChild { name, _ in
+      names.append(name)
+      return true
+    }
+    return SliceName.firstDuplicate(of: names, in: storage.bytes)?.string(in: storage.bytes)
+  }
+
+  /// Calls `body` with each member or element in the order of the text until it returns false.
+  func forEachChild(_ body: (SliceName, JSONSlice) -> Bool) {
+    guard kind.isContainer else { return }
+    if entry >= 0, storage.tape[Int(entry)].flags.contains(.children) {
+      var index = Int(entry) + 1
+      let end = Int(storage.tape[Int(entry)].next)
+      while index < end {
+        let noted = storage.tape[index]
+        guard body(SliceName(noted), JSONSlice(storage: storage, entry: index)) else { return }
+        index = Int(noted.next)
+      }
+    } else {
+      walkChildren(body)
+    }
+  }
+
+  private func walkChildren(_ body: (SliceName, JSONSlice) -> Bool) {
+    var walk = JSONWalk(bytes: storage.bytes, index: Int(start) + 1)
+    walk.skipWhiteSpace()
+    while walk.index < Int(end) - 1 {
+      var name = SliceName.none
+      if kind == .object {
+        let (range, escaped) = walk.skipString()
+        name = SliceName(range: range, escaped: escaped)
+        walk.skipWhiteSpace()
+        walk.index += 1
+        walk.skipWhiteSpace()
+      }
+      let valueStart = walk.index
+      let valueKind = walk.skipValue()
+      let value = JSONSlice(storage: storage, range: valueStart..<walk.index, kind: valueKind)
+      guard body(name, value) else { return }
+      walk.skipWhiteSpace()
+      walk.index += 1
+      walk.skipWhiteSpace()
+    }
+  }
+}
+
+extension JSONSlice: CustomStringConvertible {
+  /// The text as received.
+  package var description: String { String(decoding: text, as: UTF8.self) }
+}

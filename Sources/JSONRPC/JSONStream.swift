@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The framing "JSON stream": frames are told apart by their nesting; white space between them means nothing.
+struct JSONStream {
+  private enum Mode {
+    case betweenFrames
+    case insideFrame
+    /// Passing over the rest of a frame beyond a limit, by nesting alone.
+    case skipping(nesting: Int, insideString: Bool, escaped: Bool)
+    /// Looking for a line that begins with a frame, after a syntax error.
+    case recovering(atLineStart: Bool)
+    case ended
+  }
+
+  private var mode = Mode.betweenFrames
+  private var scan: JSONScan
+
+  init(limits: FrameLimits, vocabulary: ScanVocabulary) {
+    scan = JSONScan(limits: limits, vocabulary: vocabulary)
+  }
+
+  var isInsideFrame: Bool {
+    switch mode {
+    case .insideFrame, .skipping: true
+    case .betweenFrames, .recovering, .ended: false
+    }
+  }
+
+  /// Whether a frame may begin with this byte.
+  static func isFrameStart(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[")
+  }
+
+  /// Uses up input until something happens; nil when more bytes are needed.
+  mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
+    while !input.isEmpty {
+      switch mode {
+      case .betweenFrames:
+        if let event = findFrame(&input) { return event }
+      case .insideFrame:
+        return advance(&input)
+      case .skipping(let nesting, let insideString, let escaped):
+        skip(&input, nesting: nesting, insideString: insideString, escaped: escaped)
+      case .recovering(let atLineStart):
+        recover(&input, atLineStart: atLineStart)
+      case .ended:
+        input.consumeAll()
+      }
+    }
+    return nil
+  }
+
+  /// The end of the input: a frame cut short is a fault.
+  mutating func finish() -> FrameDecoder.Event? {
+    defer { mode = .ended }
+    guard case .insideFrame = mode else { return nil }
+    return .fault(.parseError(hint: "The input ended inside a frame.", offset: scan.state.at))
+  }
+
+  private mutating func findFrame(_ input: inout InputBuffer) -> FrameDecoder.Event? {
+    var gap = 0
+    while gap < input.count, JSONWalk.isWhiteSpace(input[gap]) { gap += 1 }
+    input.consume(gap)
+    guard !input.isEmpty else { return nil }
+    guard Self.isFrameStart(input[0]) else {
+      mode = .recovering(atLineStart: false)
+      return .fault(.parseError(hint: "A frame begins with { or [. " + Self.recovery))
+    }
+    scan.begin(input[0] == UInt8(ascii: "[") ? .batch : .message)
+    mode = .insideFrame
+    return nil
+  }
+
+  private mutating func advance(_ input: inout InputBuffer) -> FrameDecoder.Event? {
+    let outcome = input.withBytes { scan.advance($0, count: $1) }
+    // Judged by the place of the byte, not by how much has arrived, so that the answer does not depend on that.
+    if scan.state.at > scan.limits.frameBytesMax
+      || scan.state.at == scan.limits.frameBytesMax && outcome != .complete && input.count > scan.state.at
+    {
+      return exceeded("frameBytes", max: scan.limits.frameBytesMax, isComplete: outcome == .complete, &input)
+    }
+    switch outcome {
+    case .complete:
+      let storage = scan.storage(of: input.take(scan.state.at))
+      mode = .betweenFrames
+      return .frame(Frame(storage))
+    case .syntax:
+      let at = scan.state.at
+      mode = .recovering(atLineStart: at > 0 && input[at - 1] == UInt8(ascii: "\n"))
+      input.consume(at)
+      let message = scan.message(for: outcome) ?? ""
+      return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at))
+    case .limit(.depth): return exceeded("depth", max: scan.limits.depthMax, &input)
+    case .limit(.valuesPerFrame): return exceeded("valuesPerFrame", max: scan.limits.valuesPerFrameMax, &input)
+    case .limit(.keysPerObject): return exceeded("keysPerObject", max: scan.limits.keysPerObjectMax, &input)
+    default: return nil
+    }
+  }
+
+  private static let recovery = "Reading goes on at the next line that begins with { or [."
+
+  /// Gives up the frame under way and uses up what has been looked at of it.
+  private mutating func exceeded(_ limit: String, max: Int, isComplete: Bool = false, _ input: inout InputBuffer) -> FrameDecoder.Event {
+    let state = scan.state
+    mode =
+      isComplete
+      ? .betweenFrames
+      : .skipping(
+        nesting: state.depth,
+        insideString: state.phase == .insideString || state.phase == .insideName,
+        escaped: false)
+    input.consume(state.at)
+    return .fault(
+      .limitExceeded(
+        limit, max: max, value: max + 1, hint: "The frame was skipped. Send less in one frame; see the method limits."))
+  }
+
+  private mutating func skip(_ input: inout InputBuffer, nesting: Int, insideString: Bool, escaped: Bool) {
+    var (nesting, insideString, escaped) = (nesting, insideString, escaped)
+    var index = 0
+    while index < input.count {
+      let byte = input[index]
+      index += 1
+      if insideString {
+        if escaped {
+          escaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          escaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          insideString = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): insideString = true
+      case UInt8(ascii: "{"), UInt8(ascii: "["): nesting += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"): nesting -= 1
+      default: continue
+      }
+      if nesting <= 0, !insideString {
+        input.consume(index)
+        mode = .betweenFrames
+        return
+      }
+    }
+    input.consumeAll()
+    mode = .skipping(nesting: nesting, insideString: insideString, escaped: escaped)
+  }
+
+  private mutating func recover(_ input: inout InputBuffer, atLineStart: Bool) {
+    var atLineStart = atLineStart
+    for index in 0..<input.count {
+      if atLineStart, Self.isFrameStart(input[index]) {
+        input.consume(index)
+        mode = .betweenFrames
+        return
+      }
+      atLineStart = input[index] == UInt8(ascii: "\n")
+    }
+    input.consumeAll()
+    mode = .recovering(atLineStart: atLineStart)
+  }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One compact JSON value as text. It shares the storage it was cut from: call `detached()` on what outlives a request.
+package struct JSONText: Sendable, Equatable, Hashable {
+  package let bytes: ArraySlice<UInt8>
+
+  /// Takes the bytes unchecked: the caller knows that they are exactly one valid, compact JSON value.
+  package init(validated bytes: ArraySlice<UInt8>) {
+    self.bytes = bytes
+  }
+
+  /// Takes the bytes unchecked: the caller knows that they are exactly one valid, compact JSON value.
+  package init(validated bytes: [UInt8]) {
+    self.bytes = bytes[...]
+  }
+
+  /// Writes the value compactly.
+  package init(_ value: JSONValue) {
+    var writer = JSONWriter()
+    writer.value(value)
+    self.init(validated: writer.bytes)
+  }
+
+  package static let null = JSONText(validated: Array("null".utf8))
+  package static let emptyObject = JSONText(validated: Array("{}".utf8))
+  package static let emptyArray = JSONText(validated: Array("[]".utf8))
+
+  /// The text itself.
+  package var string: String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+
+  package var count: Int { bytes.count }
+
+  /// The same text in storage of its own size.
+  package func detached() -> JSONText {
+    JSONText(validated: Array(bytes))
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One JSON value as a tree: for configuration, administration and everything small.
+///
+/// States and other payloads never take this form; they stay text (`JSONSlice`, `JSONText`).
+package enum JSONValue: Sendable {
+  case null
+  case bool(Bool)
+  case integer(Int64)
+  /// A number with a fraction or an exponent. Non-finite numbers are written as `null`.
+  case real(Double)
+  case string(String)
+  case array([JSONValue])
+  case object(JSONObject)
+  /// JSON text to be written as it is. Parsing never makes this case.
+  case text(JSONText)
+}
+
+extension JSONValue {
+  /// The string, or nil when this is of another kind.
+  package var string: String? {
+    if case .string(let value) = self { value } else { nil }
+  }
+
+  /// The integer, or nil when this is of another kind (a real is never rounded).
+  package var integer: Int64? {
+    if case .integer(let value) = self { value } else { nil }
+  }
+
+  /// The number as a double, or nil when this is no number.
+  package var real: Double? {
+    switch self {
+    case .real(let value): value
+    case .integer(let value): Double(value)
+    default: nil
+    }
+  }
+
+  /// The boolean, or nil when this is of another kind.
+  package var bool: Bool? {
+    if case .bool(let value) = self { value } else { nil }
+  }
+
+  /// The elements, or nil when this is no array.
+  package var array: [JSONValue]? {
+    if case .array(let value) = self { value } else { nil }
+  }
+
+  /// The object, or nil when this is of another kind.
+  package var object: JSONObject? {
+    if case .object(let value) = self { value } else { nil }
+  }
+
+  /// Whether this is `null`.
+  package var isNull: Bool {
+    if case .null = self { true } else { false }
+  }
+
+  /// The member of that name, or nil when there is none or this is no object.
+  package subscript(name: String) -> JSONValue? {
+    object?[name]
+  }
+}
+
+extension JSONValue: Equatable {
+  /// Strings are equal when their Unicode scalars are: unlike `String`, composed and decomposed forms differ.
+  package static func == (left: JSONValue, right: JSONValue) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.bool(let left), .bool(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.real(let left), .real(let right)): left == right
+    case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+    case (.array(let left), .array(let right)): left == right
+    case (.object(let left), .object(let right)): left == right
+    case (.text(let left), .text(let right)): left == right
+    default: false
+    }
+  }
+}
+
+extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+  ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  package init(nilLiteral: ()) { self = .null }
+  package init(booleanLiteral value: Bool) { self = .bool(value) }
+  package init(integerLiteral value: Int64) { self = .integer(value) }
+  package init(floatLiteral value: Double) { self = .real(value) }
+  package init(stringLiteral value: String) { self = .string(value) }
+  package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+  package init(dictionaryLiteral elements: (String, JSONValue)...) {
+    self = .object(JSONObject(elements.map { (name: $0.0, value: $0.1) }))
+  }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Writes compact JSON on one line; sets commas by itself. The caller pairs begin and end and writes a key before each
+/// member.
+package struct JSONWriter: Sendable {
+  /// What has been written so far.
+  package private(set) var bytes: [UInt8]
+  private var needsComma = false
+
+  package init() {
+    bytes = []
+  }
+
+  package init(reserving capacity: Int) {
+    bytes = []
+    bytes.reserveCapacity(capacity)
+  }
+
+  /// Goes on at the end of `bytes`; nothing of it is looked at.
+  package init(appendingTo bytes: consuming [UInt8]) {
+    self.bytes = bytes
+  }
+
+  /// Writes at the end of `bytes` without copying them.
+  package static func append(to bytes: inout [UInt8], _ body: (inout JSONWriter) -> Void) {
+    var writer = JSONWriter()
+    swap(&writer.bytes, &bytes)
+    body(&writer)
+    swap(&writer.bytes, &bytes)
+  }
+
+  package mutating func beginObject() { begin(UInt8(ascii: "{")) }
+  package mutating func endObject() { end(UInt8(ascii: "}")) }
+  package mutating func beginArray() { begin(UInt8(ascii: "[")) }
+  package mutating func endArray() { end(UInt8(ascii: "]")) }
+
+  /// Writes a member name that needs no escaping.
+  package mutating func key(_ name: StaticString) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    bytes.append(UInt8(ascii: "\""))
+    bytes.append(UInt8(ascii: ":"))
+    needsComma = false
+  }
+
+  package mutating func key(_ name: String) {
+    separate()
+    quote(name)
+    bytes.append(UInt8(ascii: ":"))
+    needsComma = false
+  }
+
+  package mutating func string(_ value: String) {
+    separate()
+    quote(value)
+    needsComma = true
+  }
+
+  package mutating func integer(_ value: some FixedWidthInteger) {
+    separate()
+    if let small = Int64(exactly: value) {
+      decimal(small)
+    } else {
+      bytes.append(contentsOf: String(value).utf8)
+    }
+    needsComma = true
+  }
+
+  /// Writes the shortest text that reads back as the same double; `null` when it is not finite.
+  package mutating func real(_ value: Double) {
+    separate()
+    bytes.append(contentsOf: (value.isFinite ? value.description : "null").utf8)
+    needsComma = true
+  }
+
+  package mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
+  package mutating func null() { word("null") }
+
+  package mutating func text(_ value: JSONText) { text(value.bytes) }
+
+  /// Writes bytes that are exactly one valid, compact JSON value.
+  package mutating func text(_ value: ArraySlice<UInt8>) {
+    separate()
+    bytes.append(contentsOf: value)
+    needsComma = true
+  }
+
+  package mutating func value(_ value: JSONValue) {
+    switch value {
+    case .null: null()
+    case .bool(let value): bool(value)
+    case .integer(let value): integer(value)
+    case .real(let value): real(value)
+    case .string(let value): string(value)
+    case .text(let value): text(value)
+    case .array(let elements):
+      beginArray()
+      for element in elements { self.value(element) }
+      endArray()
+    case .object(let object):
+      beginObject()
+      for member in object.members {
+        key(member.name)
+        self.value(member.value)
+      }
+      endObject()
+    }
+  }
+
+  /// Ends a frame: one line feed. Another value may follow.
+  package mutating func endLine() {
+    bytes.append(UInt8(ascii: "\n"))
+    needsComma = false
+  }
+
+  private mutating func separate() {
+    if needsComma { bytes.append(UInt8(ascii: ",")) }
+  }
+
+  private mutating func begin(_ bracket: UInt8) {
+    separate()
+    bytes.append(bracket)
+    needsComma = false
+  }
+
+  private mutating func end(_ bracket: UInt8) {
+    bytes.append(bracket)
+    needsComma = true
+  }
+
+  private mutating func word(_ word: StaticString) {
+    separate()
+    word.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    needsComma = true
+  }
+
+  private mutating func decimal(_ value: Int64) {
+    if value >= 0 && value < 10 {
+      bytes.append(UInt8(ascii: "0") + UInt8(value))
+    } else {
+      bytes.append(contentsOf: String(value).utf8)
+    }
+  }
+
+  private mutating func quote(_ value: String) {
+    bytes.append(UInt8(ascii: "\""))
+    var value = value
+    value.withUTF8 { JSONEscape.append($0, to: &bytes) }
+    bytes.append(UInt8(ascii: "\""))
+  }
+}

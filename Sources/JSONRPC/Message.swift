@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One JSON-RPC message of a peer, checked as far as JSON-RPC itself goes.
+package enum Message: Sendable {
+  case request(Request)
+  case notification(Notification)
+  case response(Response)
+  /// A request to be refused; without a usable id it is answered with id null.
+  case invalid(id: RequestID?, ErrorObject)
+  /// An answer nobody can use: not exactly one of `result` and `error`, no usable id, or not version 2.0. Answers are
+  /// never answered; it is dropped and counted.
+  case malformedResponse
+}
+
+extension Message {
+  /// Whether it answers a call of ours, well or badly.
+  var isResponse: Bool {
+    switch self {
+    case .response, .malformedResponse: true
+    case .request, .notification, .invalid: false
+    }
+  }
+}
+
+/// A call that must be answered exactly once.
+package struct Request: Sendable {
+  package let id: RequestID
+  package let method: String
+  package let parameters: Parameters
+
+  package init(id: RequestID, method: String, parameters: Parameters) {
+    self.id = id
+    self.method = method
+    self.parameters = parameters
+  }
+}
+
+/// A call that is never answered.
+package struct Notification: Sendable {
+  package let method: String
+  package let parameters: Parameters
+
+  /// Why it must not be acted upon (a member given twice). It is delivered all the same, so that the failure can be
+  /// reported in another way.
+  package let fault: ErrorObject?
+
+  package init(method: String, parameters: Parameters, fault: ErrorObject? = nil) {
+    self.method = method
+    self.parameters = parameters
+    self.fault = fault
+  }
+}
+
+/// The answer to a call of ours.
+package struct Response: Sendable {
+  package let id: RequestID
+  package let outcome: Outcome
+
+  package enum Outcome: Sendable {
+    case result(JSONSlice)
+    /// The error object as received; its shape has not been checked.
+    case error(JSONSlice)
+  }
+
+  package init(id: RequestID, outcome: Outcome) {
+    self.id = id
+    self.outcome = outcome
+  }
+}
+
+/// The `params` of a call.
+package enum Parameters: Sendable {
+  case none
+  /// An object; its names and those of the objects directly in it are unique.
+  case named(JSONSlice)
+  /// The elements of an array; the names of objects directly in it are unique.
+  case positional([JSONSlice])
+}
+
+/// The answer to a call of the peer.
+package enum Outcome: Sendable, Equatable {
+  case result(JSONText)
+  case error(ErrorObject)
+}

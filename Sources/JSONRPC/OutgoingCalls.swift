@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Our calls to the peer that have not ended. Ids are 1, 2, 3 …
+struct OutgoingCalls {
+  /// Ascending.
+  private var open: [Int] = []
+  private var lastID = 0
+  /// Calls forgotten whose answer may still come.
+  private var forgotten = 0
+
+  mutating func begin() -> Int {
+    lastID += 1
+    open.append(lastID)
+    return lastID
+  }
+
+  /// Ends the call answered by a response with this id; nil when there is none.
+  mutating func end(_ id: RequestID) -> Int? {
+    guard let integer = id.integer, let callID = Int(exactly: integer), remove(callID) else { return nil }
+    return callID
+  }
+
+  mutating func forget(_ callID: Int) {
+    if remove(callID) { forgotten += 1 }
+  }
+
+  /// Whether a response that belongs to no open call is the late answer to a forgotten one.
+  mutating func forgives(_ id: RequestID) -> Bool {
+    guard forgotten > 0, let integer = id.integer, integer > 0, integer <= lastID else { return false }
+    forgotten -= 1
+    return true
+  }
+
+  mutating func endAll() -> [Int] {
+    defer { open = [] }
+    return open
+  }
+
+  private mutating func remove(_ callID: Int) -> Bool {
+    guard let index = open.firstIndex(of: callID) else { return false }
+    open.remove(at: index)
+    return true
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the scan expects next. In an object the parts of a member come in this order.
+enum ScanPhase: UInt8, Comparable {
+  /// After `{`: a name or `}`.
+  case firstName
+  /// After `[`: a value or `]`.
+  case firstElement
+  /// After `,` in an object.
+  case name
+  case colon
+  /// A value; whatever precedes it has been seen.
+  case value
+  /// After a value: `,` or the end of the container.
+  case separator
+  /// Inside a name, a string, or a number that has not arrived whole.
+  case insideName, insideString, insideNumber
+
+  var isInsideToken: Bool { self == .insideName || self == .insideString || self == .insideNumber }
+
+  static func < (left: ScanPhase, right: ScanPhase) -> Bool {
+    left.rawValue < right.rawValue
+  }
+}
+
+/// Where a scan stands between two arrivals of bytes. Offsets count from the start of the frame.
+struct ScanState {
+  var phase = ScanPhase.value
+  /// How far the number at `token` has come.
+  var number = NumberPhase.start
+  /// Whether the innermost open container is an object.
+  var inObject = false
+  /// Whether the string under way has an escape.
+  var escaped = false
+  var nameEscaped = false
+  /// The next byte to look at.
+  var at = 0
+  /// Containers open.
+  var depth = 0
+  /// Deepest nesting within the innermost noted container.
+  var deepest = 0
+  /// Values that may still begin.
+  var valuesLeft = 0
+  /// Bytes of insignificant white space passed.
+  var whiteSpace = 0
+  /// The first byte of the string or number under way.
+  var token = 0
+  /// The last name, between its quotes.
+  var nameStart = 0
+  var nameEnd = 0
+  /// Entries on the tape.
+  var noted = 0
+}
+
+/// One open container.
+struct ScanLevel {
+  var start: Int32 = 0
+  /// Its entry on the tape, or −1.
+  var entry: Int32 = -1
+  /// Members that may still begin.
+  var namesLeft: Int32 = 0
+  /// `ScanState.whiteSpace` and `.deepest` when it was opened; of noted containers only.
+  var whiteSpace: Int32 = 0
+  var deepest: Int32 = 0
+  /// The closing quote of its reference key.
+  var referenceName: Int32 = 0
+  var marks: ScanMarks = []
+  /// Bloom filter over its names; of noted containers only.
+  var filter: (low: UInt64, high: UInt64) = (0, 0)
+}
+
+struct ScanMarks: OptionSet {
+  let rawValue: UInt8
+
+  static let object = ScanMarks(rawValue: 1)
+  /// Has the vocabulary's reference key.
+  static let reference = ScanMarks(rawValue: 2)
+  /// Has the vocabulary's literal key.
+  static let literal = ScanMarks(rawValue: 4)
+}
+
+/// Why a scan stopped.
+enum ScanOutcome: Equatable {
+  /// The value ended before `ScanState.at`.
+  case complete
+  case needsBytes
+  /// The tape or the stack of levels is full.
+  case needsRoom
+  /// A name ended that may be in the vocabulary.
+  case name
+  /// An object ended that has a name of the vocabulary; its level lies just above the open ones.
+  case markedObject
+  case syntax(ScanFault)
+  /// A limit would be exceeded by the token at `ScanState.at`.
+  case limit(ScanLimit)
+}
+
+enum ScanLimit: Equatable {
+  case depth, valuesPerFrame, keysPerObject
+}
+
+/// What is wrong with the text at `ScanState.at`.
+enum ScanFault: Error {
+  case unexpectedByte
+  case controlCharacter, invalidUTF8, invalidEscape, loneSurrogate
+  case invalidNumber, invalidLiteral
+
+  /// One sentence without a full stop; `phase` is what was expected.
+  func message(expecting phase: ScanPhase) -> String {
+    switch self {
+    case .unexpectedByte:
+      switch phase {
+      case .value, .firstElement: "a value was expected"
+      case .name, .firstName: "a member name in quotes was expected"
+      case .colon: "a colon was expected"
+      default: "a comma or the end of the object or array was expected"
+      }
+    case .controlCharacter: "a control character in a string must be escaped"
+    case .invalidUTF8: "a string is not valid UTF-8"
+    case .invalidEscape: "unknown escape in a string"
+    case .loneSurrogate: "half a surrogate pair in a string"
+    case .invalidNumber: "a number is malformed"
+    case .invalidLiteral: "only true, false and null are words"
+    }
+  }
+}
