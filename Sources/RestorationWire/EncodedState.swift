@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// The state of an object as JSON text, with what the scan found out about it.
+package struct EncodedState: Sendable {
+  /// Prefixes of the keys that only the broker writes (R10).
+  package static let reservedPrefixes = ["UIApplicationStateRestoration", "UIStateRestoration"]
+
+  /// Marks a reference inside a state (R14), and text that is none although it looks like one.
+  package static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
+
+  /// Compact JSON text of one object.
+  package let text: JSONText
+  /// References to other objects, in the order of the text; offsets count from the beginning of `text`.
+  package let references: [JSONReference]
+  /// The first top-level key that is reserved, if any.
+  package let reservedKey: String?
+  /// Nesting of the state by itself; `{}` is 1.
+  package let depth: Int
+
+  /// Reads a state; nil where it is not an object.
+  package init?(_ slice: JSONSlice) {
+    guard slice.kind == .object else { return nil }
+    self.text = slice.compactText
+    self.references = slice.references
+    self.reservedKey = slice.firstMemberName(withAnyPrefix: Self.reservedPrefixes)
+    self.depth = slice.depth
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What the broker holds its clients to. A limit passes at its value and fails at one more.
+///
+/// Wire and configuration names equal the property names; `Limit.all` is the list that the method `limits`, the
+/// configuration and `Protocol/limits.md` share.
+package struct Limits: Hashable, Sendable {
+  /// Bytes of one frame.
+  package var frameBytesMax = 4 << 20
+  /// Nesting of one frame; `{}` is 1.
+  package var depthMax = 64
+  /// Nesting of one state by itself.
+  package var stateDepthMax = 56
+  /// JSON values in one frame.
+  package var valuesPerFrameMax = 65_536
+  /// Members of one JSON object.
+  package var keysPerObjectMax = 4_096
+  /// Messages in one batch.
+  package var batchMax = 256
+  /// Requests of one connection that await their answer; reading of further ones pauses.
+  package var inFlightMax = 128
+  /// Requests of one connection that wait for something besides the archive; not counted as in flight.
+  package var parkedMax = 1_024
+  /// Connections in all.
+  package var connectionsMax = 1_024
+  /// Connections of one application.
+  package var connectionsPerApplicationMax = 256
+  /// Objects of one application, live and archived.
+  package var objectsPerApplicationMax = 16_384
+  /// Bytes of one object's state with its elements.
+  package var stateBytesMax = 256 << 10
+  /// Bytes of one path: its components and one byte between two.
+  package var pathBytesMax = 4_096
+  /// References inside one state.
+  package var referencesPerStateMax = 1_024
+  /// Bytes of one archive that a reader can still reach.
+  package var archiveBytesMax = 64 << 20
+  /// Applications with an archive.
+  package var applicationsMax = 1_024
+  /// Bytes of all archives.
+  package var allArchivesBytesMax = 1 << 30
+  /// Archives open at a time; the least recently used one is closed.
+  package var openArchivesMax = 64
+  /// Bytes of unread replies of one connection at which reading of its requests pauses.
+  package var replyBytesPause = 1 << 20
+  /// Bytes of unread notifications and calls to one client at which its connection is cut.
+  package var outQueueBytesMax = 8 << 20
+  /// Milliseconds a frame may take from its first byte to its last.
+  package var partialFrameMilliseconds = 30_000
+  /// File descriptors a client may send.
+  package var descriptorsAccepted = 0
+
+  package init() {}
+}
+
+extension Limits: RestorationResult, JSONWritable {
+  /// Reads a report; nil where a member is missing or no integer.
+  package init?(_ slice: JSONSlice) {
+    self.init()
+    for limit in Limit.all {
+      guard let value = slice[limit.name]?.integer().flatMap({ Int(exactly: $0) }) else { return nil }
+      self[keyPath: limit.keyPath] = value
+    }
+  }
+
+  package func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      for limit in Limit.all {
+        writer.key(limit.name)
+        writer.integer(self[keyPath: limit.keyPath])
+      }
+    }
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    write(to: &writer)
+  }
+}
+
+extension Limits {
+  /// Why limits of a configuration cannot be used.
+  package struct Fault: Error, Hashable, CustomStringConvertible {
+    /// The limit it is about.
+    package let limit: String
+    /// For people: what is wrong and what would be right.
+    package let description: String
+  }
+
+  /// Free levels that a frame needs around a state, for the results that carry states.
+  package static let depthAroundState = 8
+
+  /// The defaults, with the members of `object` in their place.
+  package init(overriding object: JSONObject) throws(Fault) {
+    self.init()
+    for (name, value) in object.members {
+      guard let limit = Limit.all.first(where: { $0.name == name }) else {
+        throw Fault(limit: name, description: "\(name) is no limit; Protocol/limits.md lists them")
+      }
+      guard let number = value.integer, let chosen = Int(exactly: number), limit.range.contains(chosen) else {
+        throw Fault(
+          limit: name,
+          description: "\(name) is not an integer from \(limit.range.lowerBound) to \(limit.range.upperBound)"
+        )
+      }
+      self[keyPath: limit.keyPath] = chosen
+    }
+    try checkAgainstEachOther()
+  }
+
+  private func checkAgainstEachOther() throws(Fault) {
+    guard stateDepthMax + Self.depthAroundState <= depthMax else {
+      throw Fault(
+        limit: "stateDepthMax",
+        description: "stateDepthMax is not \(Self.depthAroundState) or more below depthMax (\(depthMax))"
+      )
+    }
+    guard stateBytesMax <= frameBytesMax / 2 else {
+      throw Fault(
+        limit: "stateBytesMax",
+        description: "stateBytesMax is more than half of frameBytesMax (\(frameBytesMax))"
+      )
+    }
+  }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Every method a client may call, in the order of `Protocol/README.md`.
+package enum RestorationMethods {
+  package static let all: [any RestorationMethod.Type] = [
+    Initialize.self,
+    RegisterObjectForStateRestoration.self,
+    UnregisterObject.self,
+    SetRestorationParent.self,
+    SetRestorationIdentifier.self,
+    SetChildren.self,
+    EncodeRestorableState.self,
+    DecodeRestorableState.self,
+    CompleteStateRestoration.self,
+    DiscardApplicationState.self,
+    Goodbye.self,
+    ReadArchive.self,
+    ListApplications.self,
+    DescribeApplication.self,
+    ListGenerations.self,
+    ReportLimits.self,
+    ReportStatistics.self,
+    Ping.self,
+  ]
+}

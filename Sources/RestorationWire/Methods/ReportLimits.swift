@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Reports every limit the broker holds its clients to.
+package struct ReportLimits: RestorationMethod {
+  package static let method = "limits"
+  package static let parameterNames: [String] = []
+
+  package typealias Reply = Limits
+
+  package init() {}
+
+  package init(_ reader: ParameterReader) throws(ErrorObject) {}
+
+  package func writeMembers(to writer: inout JSONWriter) {}
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// An object has another path because an ancestor or itself was moved (R6).
+package struct PathChanged: RestorationNotification, Hashable {
+  package static let method = ServedMethod.pathChanged
+
+  package var object: ObjectHandle
+  /// The path from now on; nil where the object's own identifier is null (R4).
+  package var path: IdentifierPath?
+
+  package init(object: ObjectHandle, path: IdentifierPath?) {
+    self.object = object
+    self.path = path
+  }
+
+  package init?(_ parameters: JSONSlice) {
+    do throws(WrongShape) {
+      let reader = try ResultReader(parameters)
+      self.object = try reader.integer("object")
+      self.path = try reader.optionalPath("path")
+    } catch {
+      return nil
+    }
+  }
+
+  package func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("object", object)
+      writer.member("path", path)
+    }
+  }
+}

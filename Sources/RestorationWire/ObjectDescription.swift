@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// One object in `describeApplication`, without its state.
+package struct ObjectDescription: Hashable, Sendable, JSONWritable {
+  /// Nil where nobody claims the object now.
+  package var object: ObjectHandle?
+  /// Nil where the object's own identifier is null (R4).
+  package var path: IdentifierPath?
+  package var kind: ObjectKind
+  /// The object's class and its superclasses; empty where none was given.
+  package var classes: [String]
+  /// Role of the process that owns the object or owned it last.
+  package var process: String?
+  /// Nil where nobody claims the object now.
+  package var pid: Int64?
+  package var included: Bool
+  /// Whether the object's owner left without closing it (R13).
+  package var orphaned: Bool
+  /// Bytes of the state; 0 where there is none.
+  package var bytes: Int
+  /// When the state was written; nil where there is none.
+  package var modified: Timestamp?
+
+  package init(
+    object: ObjectHandle?,
+    path: IdentifierPath?,
+    kind: ObjectKind,
+    classes: [String],
+    process: String?,
+    pid: Int64?,
+    included: Bool,
+    orphaned: Bool,
+    bytes: Int,
+    modified: Timestamp?
+  ) {
+    self.object = object
+    self.path = path
+    self.kind = kind
+    self.classes = classes
+    self.process = process
+    self.pid = pid
+    self.included = included
+    self.orphaned = orphaned
+    self.bytes = bytes
+    self.modified = modified
+  }
+
+  /// Reads an item of a result; nil where it has another form.
+  package init?(_ slice: JSONSlice) {
+    do throws(WrongShape) {
+      let reader = try ResultReader(slice)
+      self.object = try reader.optionalInteger("object")
+      self.path = try reader.optionalPath("path")
+      self.kind = try reader.word("kind", as: ObjectKind.self)
+      self.classes = try reader.classes("objectClass")
+      self.process = try reader.optionalString("process")
+      self.pid = try reader.optionalInteger("pid")
+      self.included = try reader.bool("included")
+      self.orphaned = try reader.bool("orphaned")
+      self.bytes = try reader.count("bytes")
+      self.modified = try reader.optional("modified") { $0.string().flatMap { Timestamp($0) } }
+    } catch {
+      return nil
+    }
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("object", object)
+      writer.member("path", path)
+      writer.member("kind", kind)
+      writer.key("objectClass")
+      ClassList.write(classes, to: &writer)
+      writer.member("process", process)
+      writer.member("pid", pid)
+      writer.member("included", included)
+      writer.member("orphaned", orphaned)
+      writer.member("bytes", bytes)
+      writer.member("modified", modified)
+    }
+  }
+}

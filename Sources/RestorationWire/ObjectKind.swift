@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What a registered object is to its application; decides which rules hold for it (R4, R5, R22, R23).
+package enum ObjectKind: String, CaseIterable, Sendable, JSONWritable {
+  /// Any object with state; needs an identifier.
+  case object
+  /// May have a storyboard and a null identifier, and is located first by its restoration class (R22).
+  case viewController
+  /// Saved only below views and view controllers that all have identifiers (R5).
+  case view
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.string(rawValue)
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// One method of the protocol: its name, its parameters as a value, and its result.
+///
+/// Both directions are here, so that broker and client read and write by the same words.
+package protocol RestorationMethod: Sendable {
+  associatedtype Reply: RestorationResult
+
+  static var method: String { get }
+
+  /// Names in the order of `Protocol/methods`, for calls by position.
+  static var parameterNames: [String] { get }
+
+  /// Reads the parameters.
+  init(_ reader: ParameterReader) throws(ErrorObject)
+
+  /// Writes the parameters as members of an object that the caller has begun.
+  func writeMembers(to writer: inout JSONWriter)
+}
+
+extension RestorationMethod {
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(ParameterReader(parameters, names: Self.parameterNames))
+  }
+}
+
+/// The result of a method.
+package protocol RestorationResult: Sendable {
+  /// Writes the result as one JSON value.
+  func write(to writer: inout JSONWriter)
+
+  /// Reads a result; nil where it has not the form `Protocol/methods` gives it.
+  init?(_ slice: JSONSlice)
+}
+
+/// The result `{}`.
+package struct EmptyResult: RestorationResult, Hashable {
+  package init() {}
+
+  package init?(_ slice: JSONSlice) {
+    guard slice.kind == .object else { return nil }
+  }
+
+  package func write(to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.endObject()
+  }
+}
+
+/// Members that any call may carry besides its own parameters, by name only.
+package struct CallScope: Sendable, Hashable {
+  /// The application the call is about, for clients that did not initialize.
+  package var application: String?
+  /// Token of a detached session.
+  package var session: String?
+
+  package init(application: String? = nil, session: String? = nil) {
+    self.application = application
+    self.session = session
+  }
+
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    guard case .named = parameters else { return }
+    let reader = ParameterReader(parameters, names: [])
+    self.application = try reader.optionalString("application")
+    self.session = try reader.optionalString("session")
+  }
+}

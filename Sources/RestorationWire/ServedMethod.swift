@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What a client may list in `serves`: the broker calls and notifies a client only by these names.
+package enum ServedMethod: String, CaseIterable, Sendable, JSONWritable {
+  // Calls to the delegate
+  case shouldSaveApplicationState
+  case shouldRestoreApplicationState
+  case willEncodeRestorableState
+  case viewControllerWithRestorationIdentifierPath
+  case didDecodeRestorableState
+
+  // Calls to the owners of objects, restoration classes and data sources
+  case encodeRestorableStateWithCoder
+  case decodeRestorableStateWithCoder
+  case objectWithRestorationIdentifierPath
+  case modelIdentifierForElementAtIndexPath
+  case indexPathForElementWithModelIdentifier
+
+  // Notifications
+  case applicationFinishedRestoringState
+  case applicationStateSaved
+  case registrationReplaced
+  case pathChanged
+  case headReplaced
+  case progress
+
+  /// Reads the member `name`, an array of these names; empty where it is absent or null.
+  package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> [ServedMethod] {
+    var served: [ServedMethod] = []
+    for text in try reader.strings(name) ?? [] {
+      guard let method = ServedMethod(rawValue: text) else {
+        throw reader.wrong("\(name)/\(served.count)", "a method the broker calls")
+      }
+      served.append(method)
+    }
+    return served
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.string(rawValue)
+  }
+}

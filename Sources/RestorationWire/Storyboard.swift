@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Where an object or a process comes from: a systemd user unit that brings it back (R22).
+package struct Storyboard: Hashable, Sendable, JSONWritable {
+  package var unit: String
+
+  package init(unit: String) {
+    self.unit = unit
+  }
+
+  /// Reads the unit of the member `storyboard`; nil where the member is absent or null.
+  package static func unit(from reader: ParameterReader) throws(ErrorObject) -> String? {
+    guard let slice = reader.present("storyboard") else { return nil }
+    guard slice.kind == .object else { throw reader.wrong("storyboard", "an object with a unit") }
+    guard let unit = slice["unit"]?.string(), !unit.isEmpty else {
+      throw reader.wrong("storyboard/unit", "the name of a systemd unit")
+    }
+    return unit
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.object { $0.member("unit", unit) }
+  }
+}
