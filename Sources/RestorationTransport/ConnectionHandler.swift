@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import NIOCore
+
+/// The event-loop side of a `Connection`: bytes in, through decoder and conversation to the delegate; answers out.
+///
+/// Invariants:
+/// 1. Input is asked for one read at a time and only while `wantsInput`: what a peer sends beyond our limits stays in
+///    its own socket buffer. (At its end of input NIO delivers what is left there in one go; the kernel bounds that.)
+/// 2. The decoder is not asked for frames while input is paused, so it holds at most one frame and one read.
+/// 3. The delegate is called in the order of arrival, from channel events or `endTick` only, and never again after
+///    `connectionClosed`.
+/// 4. Everything a `Connection` method changes takes effect in `endTick`.
+final class ConnectionHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  enum Phase: Equatable {
+    /// Not active yet.
+    case opening
+    case open
+    /// Nothing is delivered any more; closes when the peer has taken the output, if that is awaited.
+    case closing(CloseReason, afterOutput: Bool)
+    /// All output is with the kernel and shut down; input is discarded until the peer's end or the timer.
+    case lingering(CloseReason)
+    case closed
+  }
+
+  let limits: TransportLimits
+  let flushQueue: FlushQueue
+  private var delegate: (any ConnectionDelegate)?
+  /// Set before the channel is active; given up when it closes, because the connection holds this handler.
+  var connection: Connection?
+  private(set) var context: ChannelHandlerContext?
+  var phase = Phase.opening
+
+  private(set) var decoder: FrameDecoder
+  var conversation: Conversation
+  private var isReading = false
+  /// The decoder may have more frames than were pulled.
+  private var hasInput = false
+  /// The conversation holds requests back. Kept here because asking it costs more than a message may.
+  private var holdsBack = false
+  var inputIsPaused = false
+  var inputHasEnded = false
+  private var conversationInputHasEnded = false
+  /// Whether the input so far ends inside a frame; known once there is no more input.
+  private var isInsideFrame = false
+  private var frameTimer: Scheduled<Void>?
+  var lingerTimer: Scheduled<Void>?
+
+  /// Frames to be written at the end of the tick.
+  var out: [UInt8] = []
+  /// How many bytes of `out` nobody asked for: notifications and calls.
+  var unsolicitedInTick = 0
+  /// The same of what was written and the kernel has not taken yet.
+  var unsolicitedInChannel = 0
+  /// Reused for every write the kernel takes at once.
+  var buffer = ByteBuffer()
+  var outputIsPaused = false
+  /// The channel holds so much that its exact amount matters.
+  var channelIsFull = false
+  /// The conversation may hold answers of incomplete batches.
+  var gathersAnswers = false
+  private var isQueued = false
+
+  init(settings: ConnectionSettings, flushQueue: FlushQueue, delegate: any ConnectionDelegate) {
+    self.limits = settings.limits
+    self.flushQueue = flushQueue
+    self.delegate = delegate
+    self.decoder = FrameDecoder(limits: settings.limits.frame, vocabulary: settings.vocabulary)
+    self.conversation = Conversation(limits: settings.limits.conversation)
+  }
+
+  // MARK: Channel events
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    guard phase == .opening, let connection else { return }
+    phase = .open
+    delegate?.connectionOpened(connection)
+    requestInput()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard isOpen else { return }
+    unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
+    hasInput = true
+    pull()
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    isReading = false
+    requestInput()
+    watchFrame(context)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case .inputClosed? = event as? ChannelEvent else { return }
+    inputHasEnded = true
+    stopFrameTimer()
+    pull()
+    queueForEndOfTick()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    guard context.channel.isWritable else { return }
+    channelIsFull = false
+    queueForEndOfTick()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // A failed read or write: the peer is gone. NIO closes the channel by itself for most of them.
+    context.close(promise: nil)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    let reason: CloseReason =
+      switch phase {
+      case .closing(let reason, _), .lingering(let reason): reason
+      case .opening, .open, .closed: .peerClosed
+      }
+    let wasOpened = phase != .opening && phase != .closed
+    phase = .closed
+    stopFrameTimer()
+    lingerTimer?.cancel()
+    lingerTimer = nil
+    out = []
+    buffer = ByteBuffer()
+    let (connection, delegate) = (connection, delegate)
+    self.connection = nil
+    self.delegate = nil
+    if wasOpened, let connection { delegate?.connectionClosed(connection, reason: reason) }
+  }
+
+  // MARK: Input
+
+  /// Whether more bytes may be read from the socket now.
+  private var wantsInput: Bool {
+    switch phase {
+    case .open: !inputHasEnded && !hasInput && pullsInput
+    case .lingering: true
+    case .opening, .closing, .closed: false
+    }
+  }
+
+  private var pullsInput: Bool {
+    isOpen && !inputIsPaused && !outputIsPaused
+      && (!holdsBack || conversation.heldBackBytes <= limits.heldBackBytesPause)
+  }
+
+  func requestInput() {
+    guard !isReading, wantsInput, let context else { return }
+    isReading = true
+    context.read()
+  }
+
+  /// Delivers the frames that are there, until input has to pause.
+  private func pull() {
+    while pullsInput {
+      guard let event = decoder.next() else {
+        hasInput = false
+        isInsideFrame = decoder.isInsideFrame
+        endConversationInput()
+        break
+      }
+      stopFrameTimer()
+      let deliveries = conversation.receive(event, into: &out)
+      // A request that is delivered was not held back; anything else may come beside one that was.
+      if deliveries.count == 1, case .request = deliveries[0] {
+      } else {
+        holdsBack = conversation.hasHeldBackCalls
+      }
+      deliver(deliveries)
+      pauseInputIfOutputIsFull()
+    }
+    if !out.isEmpty { queueForEndOfTick() }
+  }
+
+  private func deliver(_ deliveries: [Conversation.Delivery]) {
+    for delivery in deliveries {
+      guard isOpen, let connection else { return }
+      if case .closeAfterOutput = delivery {
+        beginClosing(.protocolFault, afterOutput: true)
+      } else {
+        delegate?.received(delivery, from: connection)
+      }
+    }
+  }
+
+  /// Tells the conversation, once, when all input was delivered and no more can come.
+  private func endConversationInput() {
+    guard inputHasEnded, !conversationInputHasEnded else { return }
+    conversationInputHasEnded = true
+    if let event = decoder.finish() { deliver(conversation.receive(event, into: &out)) }
+    let abandoned = conversation.inputEnded()
+    if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
+  }
+
+  /// Limits the age of a frame that has begun; a timer exists only while there is one and we are reading.
+  private func watchFrame(_ context: ChannelHandlerContext) {
+    guard isOpen, wantsInput, isInsideFrame else { return stopFrameTimer() }
+    guard frameTimer == nil else { return }
+    let seconds = limits.partialFrameSeconds
+    frameTimer = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(Int64(seconds))) { [weak self] in
+      self?.frameIsOverdue()
+    }
+  }
+
+  private func stopFrameTimer() {
+    guard let timer = frameTimer else { return }
+    frameTimer = nil
+    timer.cancel()
+  }
+
+  private func frameIsOverdue() {
+    frameTimer = nil
+    guard phase == .open else { return }
+    let error = ErrorObject.limitExceeded(
+      "partialFrameSeconds",
+      max: limits.partialFrameSeconds,
+      value: limits.partialFrameSeconds,
+      hint: "Send each frame without long interruptions; the connection is closed."
+    )
+    // Its delivery is the order to close, which is given here with another reason.
+    _ = conversation.receive(.refused(error), into: &out)
+    beginClosing(.partialFrame, afterOutput: true)
+  }
+
+  // MARK: End of the tick
+
+  func queueForEndOfTick() {
+    guard !isQueued, context != nil else { return }
+    isQueued = true
+    flushQueue.add(self)
+  }
+
+  /// Goes on with paused input where there is room again, then writes what was collected.
+  func endTick() {
+    isQueued = false
+    guard let context, phase != .closed else { return }
+    if isOpen, hasInput || holdsBack || !isReading {
+      resumeHeldBackCalls()
+      pull()
+      requestInput()
+      watchFrame(context)
+    }
+    writeOutput(context)
+    if isOpen, conversationInputHasEnded, conversation.isDrained {
+      beginClosing(.peerClosed, afterOutput: true)
+    }
+    advanceClosing(context)
+  }
+
+  private func resumeHeldBackCalls() {
+    let inFlightMax = limits.conversation.inFlightMax
+    while holdsBack, isOpen, !inputIsPaused, !outputIsPaused, conversation.inFlight < inFlightMax {
+      deliver(conversation.resume(into: &out))
+      holdsBack = conversation.hasHeldBackCalls
+      pauseInputIfOutputIsFull()
+    }
+  }
+}

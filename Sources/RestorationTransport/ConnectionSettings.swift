@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+internal import NIOCore
+
+/// What all connections of a listener or connector have in common.
+package struct ConnectionSettings: Sendable {
+  package var limits: TransportLimits
+  /// The keys of special objects in the payload.
+  package var vocabulary: ScanVocabulary
+
+  package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary) {
+    self.limits = limits
+    self.vocabulary = vocabulary
+  }
+
+  /// Makes a new channel a connection. On the channel's event loop, before the channel is active.
+  func install(
+    on channel: any Channel,
+    peer: PeerCredentials,
+    flushQueue: FlushQueue,
+    delegate: any ConnectionDelegate
+  ) throws -> Connection {
+    if let options = channel.syncOptions {
+      try options.setOption(.autoRead, value: false)
+      try options.setOption(.allowRemoteHalfClosure, value: true)
+      try options.setOption(.writeBufferWaterMark, value: ConnectionHandler.waterMark(for: limits))
+    }
+    let handler = ConnectionHandler(settings: self, flushQueue: flushQueue, delegate: delegate)
+    let connection = Connection(peer: peer, eventLoop: channel.eventLoop, handler: handler)
+    handler.connection = connection
+    try channel.pipeline.syncOperations.addHandler(handler)
+    return connection
+  }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A Unix socket that takes connections; they wait in its queue until a `UnixListener` accepts them.
+package struct ListeningSocket: ~Copyable, Sendable {
+  /// The socket's name in the file system; nil for an inherited socket, whose name is somebody else's.
+  package let name: SocketName?
+  private let descriptor: Descriptor
+
+  /// Prepares the directory, takes the lock, replaces a stale socket, binds with mode 0600 and listens.
+  ///
+  /// `backlog` is how many connections may wait to be accepted. Throws whatever stands in the way, with what to do.
+  package init(binding path: SocketPath, backlog: Int) throws(TransportError) {
+    _ = try PrivateDirectory(preparing: path.directory, use: path.directoryUse)
+    let lock = try LockFile(path: path.lockPath, subject: "socket \(path.path)")
+    try SocketName.removeStale(path.path)
+    let purpose = "cannot listen on \(path.path)"
+    let descriptor = try TransportError.reporting(purpose) { () throws(SystemCallError) in
+      try SystemCalls.unixSocket()
+    }
+    let number = descriptor.number
+    let file = try TransportError.reporting(purpose) { () throws(SystemCallError) in
+      // The socket's own mode becomes that of its name, less the umask: never for a moment open to others.
+      try SystemCalls.changeMode(of: number, to: 0o600)
+      try SystemCalls.bind(number, to: path.path)
+      let file = try SystemCalls.status(of: path.path)
+      if file.mode != 0o600 { try SystemCalls.changeMode(of: path.path, to: 0o600) }
+      SystemCalls.refuseDescriptors(number)
+      try SystemCalls.listen(number, backlog: Int32(clamping: backlog))
+      return file
+    }
+    self.name = SocketName(path: path, lock: lock, file: file)
+    self.descriptor = descriptor
+  }
+
+  /// Takes over a descriptor that listens already, as socket activation passes it on.
+  ///
+  /// Throws `notASocket` when it is anything else; then it stays the caller's.
+  package init(inheriting number: Int32) throws(TransportError) {
+    let isListening = try TransportError.reporting("cannot use inherited descriptor \(number)") {
+      () throws(SystemCallError) in
+      let isListening = try SystemCalls.isListeningUnixSocket(number)
+      if isListening { try SystemCalls.setCloseOnExec(number) }
+      return isListening
+    }
+    guard isListening else {
+      throw TransportError(.notASocket, "descriptor \(number) is not a listening Unix socket; check the socket unit")
+    }
+    self.name = nil
+    self.descriptor = Descriptor(number)
+  }
+
+  /// Gives the descriptor away; it has to be closed by the caller.
+  consuming func releaseDescriptor() -> Int32 {
+    descriptor.release()
+  }
+}
+
+/// The name of a socket we have bound, and the lock that makes it ours as long as this object lives.
+///
+/// Invariants: the name is touched only while its lock is held; what is unlinked is a socket of this user before the
+/// bind, and exactly the socket bound then afterwards.
+package final class SocketName: Sendable {
+  package let path: SocketPath
+  private let lock: LockFile
+  private let file: FileStatus
+
+  fileprivate init(path: SocketPath, lock: LockFile, file: FileStatus) {
+    self.path = path
+    self.lock = lock
+    self.file = file
+  }
+
+  /// Removes the name if it still is our socket's: new clients see that there is no broker.
+  package func unlink() {
+    guard let current = try? SystemCalls.status(of: path.path), current.isSameFile(as: file) else { return }
+    // Gone already is as good.
+    try? SystemCalls.unlink(path.path)
+  }
+
+  fileprivate static func removeStale(_ path: String) throws(TransportError) {
+    let purpose = "cannot replace \(path)"
+    let status = try TransportError.reporting(purpose) { () throws(SystemCallError) -> FileStatus? in
+      do throws(SystemCallError) {
+        return try SystemCalls.status(of: path)
+      } catch {
+        if error.number == SystemCallError.notFound { return nil }
+        throw error
+      }
+    }
+    guard let status else { return }
+    guard status.kind == .socket, status.owner == SystemCalls.userID else {
+      throw TransportError(.notASocket, "\(path) exists and is not a socket of yours; remove it or name another")
+    }
+    try TransportError.reporting(purpose) { () throws(SystemCallError) in try SystemCalls.unlink(path) }
+  }
+}

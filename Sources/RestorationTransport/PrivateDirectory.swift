@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A directory that exists, belongs to this user and lets nobody else write: fit for the socket and for archives.
+package struct PrivateDirectory: Hashable, Sendable {
+  /// Whose directory it is, which decides how strict its mode has to be.
+  package enum Use: Hashable, Sendable {
+    /// Ours alone: readable to nobody else either; permissions to read that others have are taken away.
+    case dedicated
+    /// Named by the user, who may share it with other programs: it is taken as it is if only the owner can write.
+    case named
+  }
+
+  /// The path without slashes at its end.
+  package let path: String
+
+  /// Creates the directory and its missing ancestors (mode 0700 whatever the umask), or checks the one that is there.
+  ///
+  /// Throws when it is a symbolic link, another user's, or writable by others.
+  package init(preparing path: String, use: Use) throws(TransportError) {
+    let path = Self.withoutClosingSlashes(path)
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw TransportError(.invalidPath, "the directory's path is empty or holds a NUL; give another one")
+    }
+    self.path = path
+    let purpose = "cannot use directory \(path)"
+    let isNew = try TransportError.reporting(purpose) { () throws(SystemCallError) in try Self.createIfMissing(path) }
+    let directory = try TransportError.reporting(purpose) { () throws(SystemCallError) in
+      try SystemCalls.openName(path)
+    }
+    let number = directory.number
+    let status = try TransportError.reporting(purpose) { () throws(SystemCallError) in
+      try SystemCalls.status(of: number)
+    }
+    try check(status)
+    if isNew || use == .dedicated {
+      try TransportError.reporting(purpose) { () throws(SystemCallError) in try Self.makePrivate(number, status) }
+    }
+  }
+
+  private func check(_ status: FileStatus) throws(TransportError) {
+    guard status.kind == .directory else {
+      let what = status.kind == .symbolicLink ? "a symbolic link" : "not a directory"
+      throw TransportError(.notADirectory, "\(path) is \(what); name a real directory of your own")
+    }
+    let user = SystemCalls.userID
+    guard status.owner == user else {
+      throw TransportError(
+        .foreignOwner,
+        "\(path) belongs to user \(status.owner), not to user \(user); name a directory of your own"
+      )
+    }
+    guard !status.isWritableByOthers else {
+      throw TransportError(.writableByOthers, "others may write to \(path); run: chmod go-w '\(path)'")
+    }
+  }
+
+  /// Creates what is missing of a path; false when the directory itself is there already.
+  private static func createIfMissing(_ path: String) throws(SystemCallError) -> Bool {
+    do throws(SystemCallError) {
+      try SystemCalls.createDirectory(path)
+    } catch {
+      if error.number == SystemCallError.exists { return false }
+      guard error.number == SystemCallError.notFound, let parent = parent(of: path) else { throw error }
+      if try createIfMissing(parent) {
+        // The umask may have taken the owner's own bits.
+        let directory = try SystemCalls.openName(parent)
+        try makePrivate(directory.number, SystemCalls.status(of: directory.number))
+      }
+      return try createIfMissing(path)
+    }
+    return true
+  }
+
+  /// Gives the directory mode 0700. By descriptor, so that the name cannot be exchanged in between.
+  private static func makePrivate(_ descriptor: Int32, _ status: FileStatus) throws(SystemCallError) {
+    guard status.mode & 0o777 != 0o700 else { return }
+    // fchmod refuses descriptors opened as a mere name; the same file by its name in /proc is accepted.
+    try SystemCalls.changeMode(of: "/proc/self/fd/\(descriptor)", to: 0o700)
+  }
+
+  /// The directory a path lies in; nil for `/` and for a name in the current directory.
+  private static func parent(of path: String) -> String? {
+    guard let slash = path.lastIndex(of: "/") else { return nil }
+    let parent = withoutClosingSlashes(String(path[..<slash]))
+    return parent.isEmpty ? nil : parent
+  }
+
+  private static func withoutClosingSlashes(_ path: String) -> String {
+    var end = path.endIndex
+    while end > path.startIndex, path[path.index(before: end)] == "/" { end = path.index(before: end) }
+    return end == path.startIndex && !path.isEmpty ? "/" : String(path[..<end])
+  }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names one process for good: a number may be given to another process, a number with its start time and boot may not.
+///
+/// It can be stored and compared after a restart of the broker, or of the machine.
+package struct ProcessIdentity: Hashable, Sendable {
+  package let pid: Int32
+  /// When the process started, in clock ticks since boot.
+  package let startTicks: UInt64
+  /// The kernel's id of the boot the process belongs to.
+  package let bootID: String
+
+  package init(pid: Int32, startTicks: UInt64, bootID: String) {
+    self.pid = pid
+    self.startTicks = startTicks
+    self.bootID = bootID
+  }
+
+  /// The process that has this number now; nil if there is none or it cannot be seen.
+  ///
+  /// Only a `ProcessHandle` can say that it is still the process one means.
+  package static func current(of pid: Int32) -> ProcessIdentity? {
+    guard pid > 0, let ticks = readStartTicks(of: pid), let bootID = currentBootID else { return nil }
+    return ProcessIdentity(pid: pid, startTicks: ticks, bootID: bootID)
+  }
+
+  /// The boot we are in; nil where `/proc` does not tell.
+  package static let currentBootID: String? = {
+    guard let bytes = contents(of: "/proc/sys/kernel/random/boot_id") else { return nil }
+    let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
+    return text.map(String.init)
+  }()
+
+  /// The start time in the text of `/proc/PID/stat`; nil if the text is not of that form.
+  ///
+  /// The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+  package static func startTicks(inStatus text: some Collection<UInt8> & BidirectionalCollection<UInt8>) -> UInt64? {
+    guard let end = text.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+    // Field 3 is the first after the name; the start time is field 22.
+    let fields = text[text.index(after: end)...].split(separator: UInt8(ascii: " "))
+    guard fields.count > 19 else { return nil }
+    return UInt64(String(decoding: fields[19], as: UTF8.self))
+  }
+
+  static func readStartTicks(of pid: Int32) -> UInt64? {
+    contents(of: "/proc/\(pid)/stat").flatMap { startTicks(inStatus: $0) }
+  }
+
+  /// A small file of `/proc`; these come whole in one read.
+  private static func contents(of path: String) -> [UInt8]? {
+    guard let file = try? SystemCalls.openForReading(path) else { return nil }
+    return try? SystemCalls.read(file.number, count: 4096)
+  }
+}

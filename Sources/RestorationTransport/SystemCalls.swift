@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CLinux
+internal import Glibc
+
+/// A C call that failed, with what it left in `errno`.
+struct SystemCallError: Error, Hashable, Sendable {
+  /// The C function's name.
+  let call: String
+  /// What `errno` was.
+  let number: Int32
+
+  /// The system's own words for the error.
+  var reason: String {
+    guard let text = strerror(number) else { return "error \(number)" }
+    return String(cString: text)
+  }
+
+  static let notFound = ENOENT
+  static let exists = EEXIST
+  static let notPermitted = EPERM
+  static let accessDenied = EACCES
+  static let connectionRefused = ECONNREFUSED
+  static let wouldBlock = EWOULDBLOCK
+  static let noProtocolOption = ENOPROTOOPT
+}
+
+/// One Swift function for each C call this module makes; the only file that imports Glibc.
+///
+/// Every function repeats the call after EINTR where that is right, and creates descriptors that close on exec.
+enum SystemCalls {
+  /// Repeats `body` while a signal interrupts it; anything below zero is an error.
+  private static func checked<Value: BinaryInteger>(
+    _ call: String,
+    _ body: () -> Value
+  ) throws(SystemCallError) -> Value {
+    while true {
+      let value = body()
+      if value >= 0 { return value }
+      let number = errno
+      if number != EINTR { throw SystemCallError(call: call, number: number) }
+    }
+  }
+
+  // MARK: Files
+
+  /// The effective user of this process.
+  static var userID: UInt32 { geteuid() }
+
+  /// This process.
+  static var processID: Int32 { getpid() }
+
+  /// Opens a name without following it and without any right on what it names; for `status` and `changeMode`.
+  static func openName(_ path: String) throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("open") { open(path, clinux_o_path | O_NOFOLLOW | O_CLOEXEC) })
+  }
+
+  /// Opens a file for reading.
+  static func openForReading(_ path: String) throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("open") { open(path, O_RDONLY | O_CLOEXEC) })
+  }
+
+  /// Opens a file for reading and writing, created with mode 0600 where it is missing; a symbolic link fails.
+  static func openOrCreate(_ path: String) throws(SystemCallError) -> Descriptor {
+    Descriptor(
+      try checked("open") { open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0o600) }
+    )
+  }
+
+  /// Closes a descriptor; never repeated, because Linux has freed the number even after EINTR.
+  static func close(_ descriptor: Int32) {
+    _ = Glibc.close(descriptor)
+  }
+
+  /// Reads up to `count` bytes.
+  static func read(_ descriptor: Int32, count: Int) throws(SystemCallError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let length = try checked("read") { Glibc.read(descriptor, &bytes, count) }
+    bytes.removeLast(count - length)
+    return bytes
+  }
+
+  /// Replaces a small file's contents.
+  static func overwrite(_ descriptor: Int32, with bytes: [UInt8]) throws(SystemCallError) {
+    _ = try checked("ftruncate") { ftruncate(descriptor, 0) }
+    _ = try checked("pwrite") { pwrite(descriptor, bytes, bytes.count, 0) }
+  }
+
+  /// The status of an open descriptor.
+  static func status(of descriptor: Int32) throws(SystemCallError) -> FileStatus {
+    var status = stat()
+    _ = try checked("fstat") { fstat(descriptor, &status) }
+    return FileStatus(status)
+  }
+
+  /// The status of a name itself, not of what a symbolic link leads to.
+  static func status(of path: String) throws(SystemCallError) -> FileStatus {
+    var status = stat()
+    _ = try checked("lstat") { lstat(path, &status) }
+    return FileStatus(status)
+  }
+
+  /// Creates a directory with mode 0700 less the umask.
+  static func createDirectory(_ path: String) throws(SystemCallError) {
+    _ = try checked("mkdir") { mkdir(path, 0o700) }
+  }
+
+  /// Changes the mode of a file or of an unbound socket.
+  static func changeMode(of descriptor: Int32, to mode: UInt32) throws(SystemCallError) {
+    _ = try checked("fchmod") { fchmod(descriptor, mode) }
+  }
+
+  /// Changes the mode of what a name leads to.
+  static func changeMode(of path: String, to mode: UInt32) throws(SystemCallError) {
+    _ = try checked("chmod") { chmod(path, mode) }
+  }
+
+  /// Removes a name.
+  static func unlink(_ path: String) throws(SystemCallError) {
+    _ = try checked("unlink") { Glibc.unlink(path) }
+  }
+
+  /// Takes the exclusive lock of an open file without waiting; false when another descriptor holds it.
+  static func tryLock(_ descriptor: Int32) throws(SystemCallError) -> Bool {
+    do throws(SystemCallError) {
+      _ = try checked("flock") { flock(descriptor, LOCK_EX | LOCK_NB) }
+      return true
+    } catch {
+      if error.number == EWOULDBLOCK { return false }
+      throw error
+    }
+  }
+
+  /// Gives back the lock of an open file, also where a forked process shares the descriptor.
+  static func unlock(_ descriptor: Int32) {
+    _ = flock(descriptor, LOCK_UN)
+  }
+
+  /// Makes a descriptor close on exec.
+  static func setCloseOnExec(_ descriptor: Int32) throws(SystemCallError) {
+    _ = try checked("fcntl") { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+  }
+
+  // MARK: Sockets
+
+  private static let streamType = Int32(SOCK_STREAM.rawValue)
+  private static let creationFlags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+
+  /// A new Unix stream socket that does not block.
+  static func unixSocket() throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("socket") { socket(AF_UNIX, streamType | creationFlags, 0) })
+  }
+
+  /// Two connected Unix stream sockets that do not block, as their bare numbers: the caller owns both.
+  static func unixSocketPair() throws(SystemCallError) -> (Int32, Int32) {
+    var pair: [Int32] = [-1, -1]
+    _ = try checked("socketpair") { socketpair(AF_UNIX, streamType | creationFlags, 0, &pair) }
+    return (pair[0], pair[1])
+  }
+
+  /// Names a socket. The path has at most 107 bytes (`SocketPath` has checked it).
+  static func bind(_ descriptor: Int32, to path: String) throws(SystemCallError) {
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try checked("bind") { Glibc.bind(descriptor, address, length) }
+    }
+  }
+
+  /// Connects a socket to a path, without waiting for room in the listener's queue.
+  static func connect(_ descriptor: Int32, to path: String) throws(SystemCallError) {
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try checked("connect") { Glibc.connect(descriptor, address, length) }
+    }
+  }
+
+  /// Lets a bound socket take connections, `backlog` of them waiting at most.
+  static func listen(_ descriptor: Int32, backlog: Int32) throws(SystemCallError) {
+    _ = try checked("listen") { Glibc.listen(descriptor, backlog) }
+  }
+
+  /// Whether a descriptor is a Unix stream socket that takes connections.
+  static func isListeningUnixSocket(_ descriptor: Int32) throws(SystemCallError) -> Bool {
+    let domain = try intOption(SO_DOMAIN, of: descriptor)
+    let type = try intOption(SO_TYPE, of: descriptor)
+    let isListening = try intOption(SO_ACCEPTCONN, of: descriptor)
+    return domain == AF_UNIX && type == streamType && isListening != 0
+  }
+
+  /// Refuses descriptors sent along with data, where the kernel can (6.16); elsewhere plain reads drop them.
+  static func refuseDescriptors(_ descriptor: Int32) {
+    var value: Int32 = 0
+    _ = setsockopt(descriptor, SOL_SOCKET, clinux_so_passrights, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// Who called `connect` (on an accepted socket) or `listen` (on a connected one), fixed at that moment.
+  static func peer(of descriptor: Int32) throws(SystemCallError) -> (pid: Int32, uid: UInt32, gid: UInt32) {
+    var value = clinux_ucred()
+    var length = socklen_t(MemoryLayout<clinux_ucred>.size)
+    _ = try checked("getsockopt") { getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &value, &length) }
+    return (value.pid, value.uid, value.gid)
+  }
+
+  /// A pidfd of the process `peer(of:)` names; the kernel holds on to that process, so its number cannot be reused.
+  static func peerProcess(of descriptor: Int32) throws(SystemCallError) -> Descriptor {
+    Descriptor(try intOption(clinux_so_peerpidfd, of: descriptor))
+  }
+
+  private static func intOption(_ name: Int32, of descriptor: Int32) throws(SystemCallError) -> Int32 {
+    var value: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    _ = try checked("getsockopt") { getsockopt(descriptor, SOL_SOCKET, name, &value, &length) }
+    return value
+  }
+
+  private static func withAddress(
+    _ path: String,
+    _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemCallError) -> Void
+  ) throws(SystemCallError) {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { field in
+      // One byte less than the field, which keeps its closing NUL.
+      for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
+    }
+    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+    try withUnsafePointer(to: &address) { (pointer) throws(SystemCallError) in
+      try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { (pointer) throws(SystemCallError) in
+        try body(pointer, length)
+      }
+    }
+  }
+
+  // MARK: Processes
+
+  /// A pidfd of a process in our namespace; it becomes readable when the process ends.
+  static func openProcess(_ pid: Int32) throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("pidfd_open") { clinux_pidfd_open(pid) })
+  }
+
+  /// Whether a descriptor can be read right now.
+  static func isReadable(_ descriptor: Int32) -> Bool {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return ((try? checked("poll") { poll(&entry, 1, 0) }) ?? 0) > 0 && entry.revents & Int16(POLLIN) != 0
+  }
+
+  /// Whether the other end of a connected socket is closed altogether.
+  static func isHungUp(_ descriptor: Int32) -> Bool {
+    var entry = pollfd(fd: descriptor, events: 0, revents: 0)
+    return ((try? checked("poll") { poll(&entry, 1, 0) }) ?? 0) > 0 && entry.revents & Int16(POLLHUP) != 0
+  }
+
+  // MARK: Waiting
+
+  /// A new epoll set.
+  static func epoll() throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
+  }
+
+  /// Adds a descriptor to an epoll set, which reports it as long as it is readable.
+  static func epollAdd(_ set: Int32, _ descriptor: Int32) throws(SystemCallError) {
+    var event = epoll_event()
+    event.events = EPOLLIN.rawValue
+    event.data.fd = descriptor
+    _ = try checked("epoll_ctl") { epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) }
+  }
+
+  /// Takes a descriptor out of an epoll set.
+  static func epollRemove(_ set: Int32, _ descriptor: Int32) throws(SystemCallError) {
+    // Kernels before 2.6.9 wanted an event here, newer ones ignore it.
+    var event = epoll_event()
+    _ = try checked("epoll_ctl") { epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event) }
+  }
+
+  /// Sleeps until descriptors in the set are readable and gives them; no time limit.
+  static func epollWait(_ set: Int32) throws(SystemCallError) -> [Int32] {
+    var events = [epoll_event](repeating: epoll_event(), count: 64)
+    let count = try checked("epoll_wait") { epoll_wait(set, &events, Int32(events.count), -1) }
+    return events.prefix(Int(count)).map(\.data.fd)
+  }
+
+  /// A new event counter at zero.
+  static func eventCounter() throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("eventfd") { eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK)) })
+  }
+
+  /// Adds one to an event counter, which makes it readable.
+  static func signal(_ counter: Int32) {
+    // EAGAIN means that the counter is full, so it is readable already.
+    _ = eventfd_write(counter, 1)
+  }
+
+  // MARK: Threads
+
+  /// Starts a thread that takes no signals; it must be joined.
+  static func startThread(_ body: @escaping @Sendable () -> Void) throws(SystemCallError) -> Thread {
+    let argument = Unmanaged.passRetained(ThreadBody(run: body))
+    var thread = pthread_t()
+    let result = pthread_create(
+      &thread,
+      nil,
+      { argument in
+        guard let argument else { return nil }
+        var signals = sigset_t()
+        sigfillset(&signals)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().run()
+        return nil
+      },
+      argument.toOpaque()
+    )
+    guard result == 0 else {
+      argument.release()
+      throw SystemCallError(call: "pthread_create", number: result)
+    }
+    return Thread(id: thread)
+  }
+
+  /// Waits for a thread's end; on the thread itself it only lets go of it.
+  static func join(_ thread: Thread) {
+    if pthread_equal(thread.id, pthread_self()) != 0 {
+      pthread_detach(thread.id)
+    } else {
+      pthread_join(thread.id, nil)
+    }
+  }
+
+  /// A started thread, to be joined once.
+  struct Thread: Sendable {
+    fileprivate let id: pthread_t
+  }
+
+  private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+
+    init(run: @escaping @Sendable () -> Void) {
+      self.run = run
+    }
+  }
+}
+
+extension FileStatus {
+  fileprivate init(_ status: stat) {
+    let kind: Kind =
+      switch status.st_mode & S_IFMT {
+      case S_IFDIR: .directory
+      case S_IFREG: .regular
+      case S_IFSOCK: .socket
+      case S_IFLNK: .symbolicLink
+      default: .other
+      }
+    self.init(
+      kind: kind,
+      owner: status.st_uid,
+      mode: status.st_mode & 0o7777,
+      device: UInt64(status.st_dev),
+      inode: UInt64(status.st_ino)
+    )
+  }
+}

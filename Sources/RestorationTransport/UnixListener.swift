@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+internal import NIOPosix
+
+/// Accepts connections of one user on a Unix socket; all of them live on one event loop.
+package final class UnixListener: Sendable {
+  package let eventLoop: any EventLoop
+  private let name: SocketName?
+  private let channel: any Channel
+  private let acceptor: NIOLoopBound<Acceptor>
+
+  private init(name: SocketName?, channel: any Channel, acceptor: NIOLoopBound<Acceptor>) {
+    self.eventLoop = channel.eventLoop
+    self.name = name
+    self.channel = channel
+    self.acceptor = acceptor
+  }
+
+  /// Starts to accept. Connections of another user than `allowedUser` (by default our own) are closed at once.
+  package static func start(
+    _ socket: consuming ListeningSocket,
+    on eventLoop: any EventLoop,
+    settings: ConnectionSettings,
+    allowedUser: UInt32? = nil,
+    delegate: any ConnectionDelegate
+  ) async throws(TransportError) -> UnixListener {
+    let name = socket.name
+    let descriptor = socket.releaseDescriptor()
+    let user = allowedUser ?? SystemCalls.userID
+    do {
+      let acceptor = try await eventLoop.submit {
+        let acceptor = Acceptor(eventLoop: eventLoop, settings: settings, allowedUser: user, delegate: delegate)
+        return NIOLoopBound(acceptor, eventLoop: eventLoop)
+      }.get()
+      let channel = try await accept(on: descriptor, acceptor)
+      // NIO listens again with a backlog of its own.
+      try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
+      return UnixListener(name: name, channel: channel, acceptor: acceptor)
+    } catch {
+      throw TransportError(.closed, "the event loop does not take the listening socket: \(error)")
+    }
+  }
+
+  private static func accept(on descriptor: Int32, _ acceptor: NIOLoopBound<Acceptor>) async throws -> any Channel {
+    try await ServerBootstrap(group: acceptor.eventLoop)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture { try acceptor.value.prepare(channel) }
+      }
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture { try acceptor.value.accept(channel) }
+      }
+      .withBoundSocket(descriptor)
+      .get()
+  }
+
+  /// Stops accepting and removes the socket's name; connections stay. The lock stays until this object goes.
+  package func stop() async {
+    name?.unlink()
+    // Fails only when it is closed already.
+    try? await channel.close().get()
+  }
+
+  /// Counts since the start; on the event loop only.
+  package var statistics: AcceptStatistics { acceptor.value.statistics }
+}
+
+/// What a listener has accepted and refused.
+package struct AcceptStatistics: Hashable, Sendable {
+  /// Connections at this moment.
+  package var connections = 0
+  /// Connections ever accepted.
+  package var accepted = 0
+  /// Connections of other users, closed at once.
+  package var refusedUsers = 0
+  /// Connections above the limit, told so and closed.
+  package var refusedOverLimit = 0
+  /// Times accepting paused, for lack of descriptors or memory.
+  package var pauses = 0
+}
