@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One change of an archive; each takes one sequence number.
+package enum ArchiveChange: Hashable, Sendable {
+  /// Appends the description of a node as it is from now on (registration, move, removal).
+  case node(NodeRecord)
+  /// Appends a state of a node.
+  case state(StateRecord)
+  /// Appends the absence of a state: the node has none from now on.
+  case removeState(NodeID)
+  /// Empties the head in one row: no node and no state from now on; generations keep theirs (R30).
+  case removeAll
+  /// Removes the early mark of every state row these nodes have (R19).
+  case settle([NodeID])
+  /// Stores a context under an id not used before.
+  case context(ContextID, text: String)
+  /// Seals everything written before it as a numbered generation.
+  case seal(GenerationRecord)
+  /// Pins a generation (exactly one is pinned, or none).
+  case pin(generation: Int64?)
+  /// Forgets a generation; its number is never used again.
+  case dropGeneration(Int64)
+  /// Writes the whole record of a session of this host, replacing an earlier one of the same id.
+  case session(SessionRecord)
+  /// Forgets sessions that no claim names any more.
+  case forgetSessions([SessionID])
+  /// Writes who claims a node, replacing the node's earlier claim.
+  case claim(ClaimRecord)
+  /// Replaces the record of the current or last run.
+  case run(RunRecord)
+}
+
+/// A node as described from one sequence on.
+package struct NodeRecord: Hashable, Sendable {
+  package var node: NodeID
+  /// The restoration parent; nil for a root.
+  package var parent: NodeID?
+  /// `identifier` or `identifier#position`; nil where the identifier is null (R4).
+  package var component: String?
+  package var kind: NodeKind
+  /// JSON array of the class and its superclasses as registered; nil where none was given. Opaque to the store.
+  package var classes: String?
+  /// The restoration class that recreates the object; nil where none was given.
+  package var restorationClass: String?
+  /// The storyboard unit that brings the object back; nil where none was given.
+  package var storyboard: String?
+  /// Kept for ever although nobody claims it (R13).
+  package var keepsForever: Bool
+  /// Redacted wherever people look (`Protocol/README.md`, security).
+  package var isConfidential: Bool
+  /// The node is gone from here on; older generations still show it.
+  package var isRemoved: Bool
+  /// Where references to a removed node now lead; nil where nowhere (R6).
+  package var successor: NodeID?
+
+  package init(
+    node: NodeID,
+    parent: NodeID?,
+    component: String?,
+    kind: NodeKind,
+    classes: String? = nil,
+    restorationClass: String? = nil,
+    storyboard: String? = nil,
+    keepsForever: Bool = false,
+    isConfidential: Bool = false,
+    isRemoved: Bool = false,
+    successor: NodeID? = nil
+  ) {
+    self.node = node
+    self.parent = parent
+    self.component = component
+    self.kind = kind
+    self.classes = classes
+    self.restorationClass = restorationClass
+    self.storyboard = storyboard
+    self.keepsForever = keepsForever
+    self.isConfidential = isConfidential
+    self.isRemoved = isRemoved
+    self.successor = successor
+  }
+}
+
+/// What a node is to its application.
+package enum NodeKind: Int64, Hashable, Sendable {
+  case object = 0
+  case viewController = 1
+  case view = 2
+}
+
+/// One state of one node.
+package struct StateRecord: Hashable, Sendable {
+  package var node: NodeID
+  package var context: ContextID
+  /// The session that wrote it and its revision there; 0 where the write named none (R15).
+  package var session: SessionID
+  package var revision: Int64
+  /// Written by an owner that had not decoded the object although an older state existed (R19).
+  package var isEarly: Bool
+  /// Milliseconds since 1970, UTC, by the broker's clock; information only, order is by sequence.
+  package var written: Int64
+  /// JSON text of the state, UTF-8, with references as archive ids.
+  package var text: ArraySlice<UInt8>
+  /// JSON array of `[offset, length, node]` for each reference object in `text`; nil where there is none.
+  package var references: String?
+  /// JSON array of the elements; nil where there is none.
+  package var elements: String?
+
+  package init(
+    node: NodeID,
+    context: ContextID,
+    session: SessionID = 0,
+    revision: Int64 = 0,
+    isEarly: Bool = false,
+    written: Int64,
+    text: ArraySlice<UInt8>,
+    references: String? = nil,
+    elements: String? = nil
+  ) {
+    self.node = node
+    self.context = context
+    self.session = session
+    self.revision = revision
+    self.isEarly = isEarly
+    self.written = written
+    self.text = text
+    self.references = references
+    self.elements = elements
+  }
+
+  /// Bytes the archive limit counts for this state.
+  package var bytes: Int {
+    text.count + (references?.utf8.count ?? 0) + (elements?.utf8.count ?? 0)
+  }
+}
+
+/// A sealed, numbered version of the archive (R16).
+package struct GenerationRecord: Hashable, Sendable {
+  /// 1, 2, 3 …; never going back.
+  package var generation: Int64
+  /// What caused it: `startup`, later `round`.
+  package var kind: String
+  /// Milliseconds since 1970, UTC.
+  package var committed: Int64
+  package var objects: Int
+  package var bytes: Int
+  /// Nodes left out although they have a state (R4, R7).
+  package var omitted: [NodeID]
+
+  package init(generation: Int64, kind: String, committed: Int64, objects: Int, bytes: Int, omitted: [NodeID] = []) {
+    self.generation = generation
+    self.kind = kind
+    self.committed = committed
+    self.objects = objects
+    self.bytes = bytes
+    self.omitted = omitted
+  }
+}
+
+/// A client session, with facts that hold on this host only.
+package struct SessionRecord: Hashable, Sendable {
+  package var session: SessionID
+  /// 128 random bits in hex; resumes the session.
+  package var token: String
+  /// JSON object with what `initialize` said and which process it is; opaque to the store.
+  package var facts: String
+  /// How it ended; nil while it lives.
+  package var ending: String?
+  /// Milliseconds since 1970 when it ended, and how many restorations had completed by then (R13).
+  package var ended: Int64
+  package var restorationsAtEnd: Int64
+
+  package init(
+    session: SessionID,
+    token: String,
+    facts: String,
+    ending: String? = nil,
+    ended: Int64 = 0,
+    restorationsAtEnd: Int64 = 0
+  ) {
+    self.session = session
+    self.token = token
+    self.facts = facts
+    self.ending = ending
+    self.ended = ended
+    self.restorationsAtEnd = restorationsAtEnd
+  }
+}
+
+/// Which session claims, or last claimed, a node.
+package struct ClaimRecord: Hashable, Sendable {
+  package var node: NodeID
+  package var session: SessionID
+  /// The handle the session was given; positive, below 2^53.
+  package var handle: Int64
+  /// Milliseconds since 1970 when the owner let go of it while its session went on; 0 while held.
+  package var released: Int64
+  /// How many restorations had completed by then (R13).
+  package var restorationsAtRelease: Int64
+
+  package init(
+    node: NodeID,
+    session: SessionID,
+    handle: Int64,
+    released: Int64 = 0,
+    restorationsAtRelease: Int64 = 0
+  ) {
+    self.node = node
+    self.session = session
+    self.handle = handle
+    self.released = released
+    self.restorationsAtRelease = restorationsAtRelease
+  }
+}
+
+/// What outlasts a broker about the current or last run of the application; opaque text besides.
+package struct RunRecord: Hashable, Sendable {
+  /// 1, 2, 3 …
+  package var run: Int64
+  /// Restorations completed so far, over all runs (R13).
+  package var restorations: Int64
+  /// JSON object with outcomes by process role; opaque to the store.
+  package var facts: String
+
+  package init(run: Int64, restorations: Int64, facts: String) {
+    self.run = run
+    self.restorations = restorations
+    self.facts = facts
+  }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The files of the store are opened, synced and renamed here and nowhere else; everything inside an archive goes through
+// SQLite.
+internal import Glibc
+
+/// A system call that failed.
+struct SystemError: Error {
+  let operation: String
+  let path: String
+  let code: Int32
+
+  init(_ operation: String, _ path: String) {
+    code = errno
+    self.operation = operation
+    self.path = path
+  }
+
+  var message: String { "\(operation) \(path): \(String(cString: strerror(code)))" }
+
+  var isFull: Bool { Self.isOutOfSpace(code) }
+
+  static func isOutOfSpace(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
+}
+
+/// The directory that holds all archives of a store; the owner's alone.
+///
+/// No file an SQLite connection may have open is ever opened here: closing any descriptor of it would drop the
+/// connection's locks.
+struct ArchiveDirectory: Sendable {
+  let path: String
+
+  /// Creates the directory and missing ones above it, or checks the one there is: owner, type, mode.
+  init(_ path: String) throws(SystemError) {
+    self.path = path
+    try Self.create(path)
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError("open", path) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw SystemError("stat", path) }
+    guard status.st_uid == geteuid() else {
+      errno = EPERM
+      throw SystemError("use the directory of another owner", path)
+    }
+    if status.st_mode & 0o077 != 0, fchmod(descriptor, 0o700) != 0 { throw SystemError("chmod", path) }
+  }
+
+  private static func create(_ path: String) throws(SystemError) {
+    if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+      throw SystemError("create", path)
+    }
+    try create(String(path[..<slash]))
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError("create", path) }
+  }
+
+  /// What there is under a name.
+  enum Entry: Equatable {
+    case absent
+    /// Size in bytes, and the time of the last change in nanoseconds since 1970.
+    case file(size: Int, changed: Int)
+    /// A symbolic link, a directory, …: nothing of ours.
+    case other
+  }
+
+  func entry(_ name: String) throws(SystemError) -> Entry {
+    var status = stat()
+    guard lstat(pathname(name), &status) == 0 else {
+      if errno == ENOENT { return .absent }
+      throw SystemError("stat", pathname(name))
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else { return .other }
+    let changed = Int(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int(status.st_mtim.tv_nsec)
+    return .file(size: Int(status.st_size), changed: changed)
+  }
+
+  func pathname(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// Names of everything in the directory.
+  func names() throws(SystemError) -> [String] {
+    guard let stream = opendir(path) else { throw SystemError("list", path) }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      names.append(name)
+    }
+    return names
+  }
+
+  // MARK: Changing
+
+  /// Makes an empty file that only its owner can read, in place of one that may be there.
+  func createEmpty(_ name: String) throws(SystemError) {
+    try remove(name)
+    let descriptor = open(pathname(name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SystemError("create", pathname(name)) }
+    close(descriptor)
+  }
+
+  /// Removes a file if it is there.
+  func remove(_ name: String) throws(SystemError) {
+    guard unlink(pathname(name)) == 0 || errno == ENOENT else { throw SystemError("remove", pathname(name)) }
+  }
+
+  /// Renames a file, in place of one that may be there.
+  func replace(_ target: String, with name: String) throws(SystemError) {
+    guard rename(pathname(name), pathname(target)) == 0 else { throw SystemError("rename", pathname(name)) }
+  }
+
+  /// Renames a file; fails if there is one of the new name.
+  func move(_ name: String, to target: String) throws(SystemError) {
+    if link(pathname(name), pathname(target)) == 0 {
+      try remove(name)
+      return
+    }
+    guard errno == EPERM || errno == EOPNOTSUPP else { throw SystemError("move", pathname(name)) }
+    // A file system without hard links: the check and the renaming are two steps.
+    guard try entry(target) == .absent else {
+      errno = EEXIST
+      throw SystemError("move", pathname(name))
+    }
+    try replace(target, with: name)
+  }
+
+  /// Copies a file's bytes to a new, synced file that only its owner can read.
+  func copy(_ name: String, to target: String) throws(SystemError) {
+    try createEmpty(target)
+    let source = open(pathname(name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard source >= 0 else { throw SystemError("open", pathname(name)) }
+    defer { close(source) }
+    let sink = open(pathname(target), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard sink >= 0 else { throw SystemError("open", pathname(target)) }
+    defer { close(sink) }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = buffer.withUnsafeMutableBytes { read(source, $0.baseAddress, $0.count) }
+      if count == 0 { break }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw SystemError("read", pathname(name)) }
+      var written = 0
+      while written < count {
+        let step = buffer.withUnsafeBytes { write(sink, $0.baseAddress.map { $0 + written }, count - written) }
+        if step < 0, errno == EINTR { continue }
+        guard step > 0 else { throw SystemError("write", pathname(target)) }
+        written += step
+      }
+    }
+    guard fsync(sink) == 0 else { throw SystemError("sync", pathname(target)) }
+  }
+
+  /// Makes a file's contents durable.
+  func syncFile(_ name: String) throws(SystemError) {
+    try sync(pathname(name), O_RDONLY | O_NOFOLLOW)
+  }
+
+  /// Makes renamings and removals durable.
+  func sync() throws(SystemError) {
+    try sync(path, O_RDONLY | O_DIRECTORY)
+  }
+
+  private func sync(_ path: String, _ flags: Int32) throws(SystemError) {
+    let descriptor = open(path, flags | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError("open", path) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw SystemError("sync", path) }
+  }
+
+  // MARK: Ballast
+
+  /// Space kept so that a full disk still takes deletions.
+  private static let ballast = "+ballast"
+
+  var hasBallast: Bool { (try? entry(Self.ballast)).map { $0 != .absent } ?? false }
+
+  /// Gives the ballast up; returns false where there was none.
+  func releaseBallast() -> Bool {
+    unlink(pathname(Self.ballast)) == 0
+  }
+
+  /// Makes the ballast if it is not there and space is plenty: it must not be what fills the disk.
+  func makeBallast(bytes: Int) {
+    guard bytes > 0, (try? entry(Self.ballast)) == .absent else { return }
+    var status = statvfs()
+    guard statvfs(path, &status) == 0, Int(status.f_bavail) * Int(status.f_frsize) >= 2 * bytes else { return }
+    let descriptor = open(pathname(Self.ballast), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    // A quota shows only here; half a ballast is of no use.
+    if posix_fallocate(descriptor, 0, off_t(bytes)) != 0 { _ = releaseBallast() }
+  }
+}

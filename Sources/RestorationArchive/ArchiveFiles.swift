@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The names of one application's files in the archives directory.
+///
+/// `+` is not legal in the name of an application, so no application's archive can be taken for another's copy.
+struct ArchiveFiles {
+  let application: String
+
+  init(_ application: String) { self.application = application }
+
+  /// The archive.
+  var main: String { application + Self.suffix }
+  /// The archive's write-ahead log, named by SQLite.
+  var log: String { main + Self.logSuffix }
+  /// The last good copy.
+  var backup: String { "\(application)+backup\(Self.suffix)" }
+  /// A copy being made.
+  var newBackup: String { "\(application)+newbackup\(Self.suffix)" }
+  /// An archive being made, or made from the backup, before it gets its name.
+  var fresh: String { "\(application)+new\(Self.suffix)" }
+
+  /// A damaged archive moved aside, and its log.
+  func damaged(_ number: Int) -> (main: String, log: String) {
+    let main = "\(application)+damaged-\(number)\(Self.suffix)"
+    return (main, main + Self.logSuffix)
+  }
+
+  static let suffix = ".sqlite"
+  static let logSuffix = "-wal"
+
+  /// The application whose archive a file is; nil for every other file.
+  static func application(of name: String) -> String? {
+    guard name.hasSuffix(suffix) else { return nil }
+    let application = String(name.dropLast(suffix.count))
+    return isApplication(application) ? application : nil
+  }
+
+  /// Whether a text names an application: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`, optionally `@` and an instance of the
+  /// same letters, at most 48.
+  static func isApplication(_ text: String) -> Bool {
+    let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+    switch parts.count {
+    case 1: return isName(parts[0], lengthMax: 128)
+    case 2: return isName(parts[0], lengthMax: 128) && isName(parts[1], lengthMax: 48)
+    default: return false
+    }
+  }
+
+  private static func isName(_ bytes: Substring.UTF8View, lengthMax: Int) -> Bool {
+    guard let first = bytes.first, isAlphanumeric(first), bytes.count <= lengthMax else { return false }
+    return bytes.allSatisfy { byte in
+      isAlphanumeric(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+    }
+  }
+
+  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}

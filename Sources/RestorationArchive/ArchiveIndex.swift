@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which contents of an archive are kept besides its head, and where the head was emptied.
+struct Horizon {
+  /// Sequences at which the head was emptied, ascending.
+  var cuts: [SequenceNumber] = []
+  /// Sequences of the kept generations, ascending.
+  var kept: [SequenceNumber] = []
+
+  /// The newest cut; 0 where there is none.
+  var lastCut: SequenceNumber { cuts.last ?? 0 }
+
+  /// The newest cut a reader at `point` knows of; 0 where there is none.
+  func lastCut(upTo point: ArchivePoint) -> SequenceNumber {
+    guard case .sequence(let sequence) = point else { return lastCut }
+    return cuts.last { $0 <= sequence } ?? 0
+  }
+
+  /// The first cut after `sequence`; `.max` where there is none.
+  func firstCut(after sequence: SequenceNumber) -> SequenceNumber {
+    guard let last = cuts.last, last > sequence else { return .max }
+    var low = 0
+    var high = cuts.count - 1
+    while low < high {
+      let middle = (low + high) / 2
+      if cuts[middle] > sequence { high = middle } else { low = middle + 1 }
+    }
+    return cuts[low]
+  }
+
+  /// Whether a kept generation shows what is seen from `start` up to, but not including, `end`.
+  func keeps(_ start: SequenceNumber, until end: SequenceNumber) -> Bool {
+    guard let newest = kept.last(where: { $0 < end }) else { return false }
+    return newest >= start
+  }
+}
+
+/// The numbers of an archive that every commit writes anew.
+struct ArchiveTip: Hashable {
+  var sequence: SequenceNumber = 0
+  var changeID: ChangeID?
+  var lastNode: NodeID = 0
+  var lastContext: ContextID = 0
+  var lastSession: SessionID = 0
+  var lastGeneration: Int64 = 0
+  var pinned: Int64?
+  /// Milliseconds since 1970 of the newest state written; 0 where there was none.
+  var written: Int64 = 0
+}
+
+/// What an engine has to write for a change besides the change's own row.
+struct ChangeEffect {
+  /// False where the row would say nothing new (removing what is not there).
+  var writesRow = true
+  /// A removed node had a state: a removal row of the same sequence goes into the state log too.
+  var removesState = false
+  /// State rows that lose their early mark.
+  var settled: [SequenceNumber] = []
+}
+
+/// What an open archive holds, without any text: every row of every node and what of it a reader can reach.
+///
+/// Pure: engines ask it what to write, and rebuild it from storage when a transaction failed.
+///
+/// Invariants:
+/// 1. `totals.reachableBytes` is exactly the sum of `StateRecord.bytes` over the rows that are not dead (`NodeLog`).
+/// 2. Every dead row is in `totals.dead` or in `waiting`, and costs its share of `totals.deadBytes`.
+struct ArchiveIndex {
+  var tip = ArchiveTip()
+  private(set) var horizon = Horizon()
+  private(set) var generations: [SealedGeneration] = []
+  private(set) var contexts: Set<ContextID> = []
+  private(set) var totals = ArchiveTotals()
+  private var logs: [NodeID: NodeLog] = [:]
+  /// Keys of `logs`, ascending; nil when they have to be sorted again.
+  private var order: [NodeID]? = []
+  /// False after anything that can have made a cut superfluous.
+  private var cutsAreChecked = false
+  /// Dead rows that stayed because of `held`.
+  private var waiting: [DeadRow] = []
+  private var held: [SequenceNumber] = []
+
+  // MARK: Reading
+
+  func state(of node: NodeID, at point: ArchivePoint) -> NodeLog.State? {
+    logs[node]?.state(at: point, under: horizon)
+  }
+
+  func description(of node: NodeID, at point: ArchivePoint) -> NodeLog.Description? {
+    logs[node]?.description(at: point, under: horizon)
+  }
+
+  /// Whether any kept contents show the node.
+  func isShown(_ node: NodeID) -> Bool { logs[node]?.isShown ?? false }
+
+  /// Nodes at the head that are not removed.
+  var objects: Int {
+    logs.values.reduce(0) { count, log in
+      guard let row = log.description(at: .head, under: horizon), !row.isRemoved else { return count }
+      return count + 1
+    }
+  }
+
+  /// Contexts of the states a reader can reach.
+  var usedContexts: Set<ContextID> {
+    var used: Set<ContextID> = []
+    for log in logs.values {
+      for state in log.states where !state.isDead && !state.isTombstone { used.insert(state.context) }
+    }
+    return used
+  }
+
+  /// Up to `limit` nodes shown at `point` in ascending order, beginning after `node`.
+  mutating func nodes(after node: NodeID, limit: Int, at point: ArchivePoint) -> [NodeID] {
+    let sorted = order ?? logs.keys.sorted()
+    order = sorted
+    var low = 0
+    var high = sorted.count
+    while low < high {
+      let middle = (low + high) / 2
+      if sorted[middle] <= node { low = middle + 1 } else { high = middle }
+    }
+    var found: [NodeID] = []
+    for candidate in sorted[low...] {
+      guard found.count < limit else { break }
+      if description(of: candidate, at: point) != nil { found.append(candidate) }
+    }
+    return found
+  }
+
+  // MARK: Writing
+
+  /// Refuses changes that could not be made, before anything is touched.
+  func validate(_ changes: [ArchiveChange]) throws(ArchiveError) {
+    var lastGeneration = tip.lastGeneration
+    var known = Set(generations.map(\.record.generation))
+    var added: Set<ContextID> = []
+    for change in changes {
+      switch change {
+      case .seal(let record):
+        guard record.generation > lastGeneration else {
+          throw ArchiveError(.definite, "generation \(record.generation) does not follow \(lastGeneration)")
+        }
+        lastGeneration = record.generation
+        known.insert(record.generation)
+      case .dropGeneration(let generation):
+        known.remove(generation)
+      case .pin(let generation?):
+        guard known.contains(generation) else {
+          throw ArchiveError(.definite, "there is no generation \(generation) to pin")
+        }
+      case .context(let context, _):
+        guard !contexts.contains(context), added.insert(context).inserted else {
+          throw ArchiveError(.definite, "context \(context) is there already")
+        }
+      case .state(let record):
+        guard record.bytes <= Self.rowBytesMax else {
+          throw ArchiveError(.definite, "a state of \(record.bytes) bytes is larger than any row can be")
+        }
+      default:
+        break
+      }
+    }
+  }
+
+  /// Bytes of a row that every engine can hold.
+  private static let rowBytesMax = 900_000_000
+
+  /// Takes a change in as the one with the next sequence; says what there is to write for it.
+  mutating func record(_ change: ArchiveChange) -> ChangeEffect {
+    tip.sequence += 1
+    var effect = ChangeEffect()
+    switch change {
+    case .node(let record):
+      effect = append(record)
+    case .state(let record):
+      append(record)
+    case .removeState(let node):
+      effect.writesRow = removeState(of: node)
+    case .removeAll:
+      effect.writesRow = cut()
+    case .settle(let nodes):
+      for node in nodes { effect.settled += settle(node) }
+    case .context(let context, _):
+      contexts.insert(context)
+      tip.lastContext = max(tip.lastContext, context)
+    case .seal(let record):
+      tip.lastGeneration = record.generation
+      generations.append(SealedGeneration(record: record, sequence: tip.sequence, isPinned: false))
+      horizon.kept.append(tip.sequence)
+    case .pin(let generation):
+      pin(generation)
+    case .dropGeneration(let generation):
+      drop(generation)
+    case .session(let record):
+      tip.lastSession = max(tip.lastSession, record.session)
+    case .claim(let record):
+      tip.lastNode = max(tip.lastNode, record.node)
+      tip.lastSession = max(tip.lastSession, record.session)
+    case .forgetSessions, .run:
+      break
+    }
+    return effect
+  }
+
+  private mutating func append(_ record: StateRecord) {
+    tip.lastNode = max(tip.lastNode, record.node)
+    tip.lastSession = max(tip.lastSession, record.session)
+    tip.written = max(tip.written, record.written)
+    let row = NodeLog.State(record, at: tip.sequence)
+    update(record.node) { $0.append(row, under: $1, &$2) }
+  }
+
+  private mutating func append(_ record: NodeRecord) -> ChangeEffect {
+    tip.lastNode = max(tip.lastNode, record.node)
+    var effect = ChangeEffect()
+    effect.writesRow = !record.leavesNothing || description(of: record.node, at: .head) != nil
+    if effect.writesRow {
+      let row = NodeLog.Description(record, at: tip.sequence)
+      update(record.node) { $0.append(row, under: $1, &$2) }
+    }
+    effect.removesState = record.isRemoved && removeState(of: record.node)
+    return effect
+  }
+
+  private mutating func removeState(of node: NodeID) -> Bool {
+    guard state(of: node, at: .head) != nil || state(of: node, at: .beforeClaim) != nil else { return false }
+    let row = NodeLog.State.removal(at: tip.sequence)
+    update(node) { $0.append(row, under: $1, &$2) }
+    return true
+  }
+
+  private mutating func settle(_ node: NodeID) -> [SequenceNumber] {
+    guard logs[node] != nil else { return [] }
+    var settled: [SequenceNumber] = []
+    update(node) { settled = $0.settle(under: $1, &$2) }
+    return settled
+  }
+
+  private mutating func cut() -> Bool {
+    let showsAnything = logs.values.contains { log in
+      log.description(at: .head, under: horizon) != nil || log.state(at: .head, under: horizon) != nil
+        || log.state(at: .beforeClaim, under: horizon) != nil
+    }
+    guard showsAnything else { return false }
+    horizon.cuts.append(tip.sequence)
+    cutsAreChecked = false
+    for node in Array(logs.keys) { update(node) { $0.cut(under: $1, &$2) } }
+    return true
+  }
+
+  private mutating func pin(_ generation: Int64?) {
+    tip.pinned = generation
+    for index in generations.indices {
+      generations[index].isPinned = generations[index].record.generation == generation
+    }
+  }
+
+  private mutating func drop(_ generation: Int64) {
+    guard let index = generations.firstIndex(where: { $0.record.generation == generation }) else { return }
+    let sequence = generations.remove(at: index).sequence
+    horizon.kept.remove(at: index)
+    if tip.pinned == generation { tip.pinned = nil }
+    for node in Array(logs.keys) { update(node) { $0.release(sequence, under: $1, &$2) } }
+  }
+
+  private mutating func update(
+    _ node: NodeID,
+    _ body: (_ log: inout NodeLog, _ horizon: borrowing Horizon, _ totals: inout ArchiveTotals) -> Void
+  ) {
+    let count = logs.count
+    body(&logs[node, default: NodeLog(node)], horizon, &totals)
+    if logs.count != count { insertIntoOrder(node) }
+  }
+
+  private mutating func insertIntoOrder(_ node: NodeID) {
+    guard let last = order?.last else {
+      if order?.isEmpty == true { order = [node] }
+      return
+    }
+    if node > last { order?.append(node) } else { order = nil }
+  }
+
+  // MARK: Loading
+
+  mutating func load(_ state: NodeLog.State, of node: NodeID) {
+    logs[node, default: NodeLog(node)].load(state)
+  }
+
+  mutating func load(_ description: NodeLog.Description, of node: NodeID) {
+    logs[node, default: NodeLog(node)].load(description)
+  }
+
+  mutating func load(cut sequence: SequenceNumber) { horizon.cuts.append(sequence) }
+
+  mutating func load(_ context: ContextID) { contexts.insert(context) }
+
+  mutating func load(_ generation: SealedGeneration) {
+    generations.append(generation)
+    horizon.kept.append(generation.sequence)
+  }
+
+  /// Finds out what of the loaded rows can be reached.
+  mutating func finishLoading() {
+    order = nil
+    for node in Array(logs.keys) { update(node) { $0.finishLoading(under: $1, &$2) } }
+    totals.dead.sort()
+  }
+
+  // MARK: Upkeep
+
+  /// Takes out rows nobody needs, up to the limits of `purge`; the engine deletes the same ones.
+  ///
+  /// - Parameter holding: sequences that open cursors still read at.
+  mutating func purge(_ purge: inout ArchivePurge, holding held: [SequenceNumber]) {
+    if held != self.held {
+      totals.dead.prepend(waiting)
+      waiting = []
+      self.held = held
+    }
+    var doomed: [NodeID: [DeadRow]] = [:]
+    while purge.hasRoom, let row = totals.dead.popFirst() {
+      guard let log = logs[row.node], let cost = log.cost(of: row) else { continue }
+      if log.isShown(row, at: held, under: horizon) {
+        waiting.append(row)
+      } else {
+        purge.count(cost)
+        doomed[row.node, default: []].append(row)
+      }
+    }
+    for (node, rows) in doomed {
+      logs[node]?.remove(rows, noting: &purge)
+      guard logs[node]?.isEmpty == true else { continue }
+      logs[node] = nil
+      order = nil
+    }
+    totals.deadBytes -= purge.deadBytes
+    if !doomed.isEmpty { cutsAreChecked = false }
+    if purge.isEmpty { purge.cuts = superfluousCuts() }
+  }
+
+  /// Forgets contexts that were not in use when the archive was opened.
+  mutating func forget(_ unused: [ContextID]) { contexts.subtract(unused) }
+
+  /// Cuts with no row between them and the cut before: what they hid is gone, or hidden by the earlier one.
+  private mutating func superfluousCuts() -> [SequenceNumber] {
+    guard !cutsAreChecked, !horizon.cuts.isEmpty else { return [] }
+    cutsAreChecked = true
+    var needed: Set<SequenceNumber> = []
+    for log in logs.values {
+      for row in log.states { needed.insert(horizon.firstCut(after: row.sequence)) }
+      for row in log.descriptions { needed.insert(horizon.firstCut(after: row.sequence)) }
+    }
+    let superfluous = horizon.cuts.filter { !needed.contains($0) }
+    horizon.cuts.removeAll { !needed.contains($0) }
+    return superfluous
+  }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An archive as found when opened: everything the broker decides by, without the text of any state.
+package struct ArchiveOpening: Sendable {
+  package var lease: ArchiveLease
+  /// Names the archive for ever; numbers cached elsewhere are compared together with it.
+  package var archive: String
+  package var sequence: SequenceNumber
+  /// The newest change of a node or a state; tells whether the head changed since a generation.
+  package var contentSequence: SequenceNumber
+  package var reachableBytes: Int
+  /// What was done to a damaged file, for logs and for people; nil where nothing was wrong (R32).
+  package var damage: String?
+  /// Nodes at the head with their states at the head, in ascending order of id; removed nodes with a successor included.
+  package var nodes: [NodeReading]
+  package var contexts: [ContextID: String]
+  /// Kept generations in ascending order, with the sequence each one seals.
+  package var generations: [SealedGeneration]
+  /// The highest generation number ever given, and ids ever used, so that none is given again.
+  package var lastGeneration: Int64
+  package var lastNode: NodeID
+  package var lastContext: ContextID
+  package var lastSession: SessionID
+  package var sessions: [SessionRecord]
+  package var claims: [ClaimRecord]
+  package var run: RunRecord?
+
+  package init(
+    lease: ArchiveLease,
+    archive: String,
+    sequence: SequenceNumber,
+    contentSequence: SequenceNumber = 0,
+    reachableBytes: Int,
+    damage: String? = nil,
+    nodes: [NodeReading] = [],
+    contexts: [ContextID: String] = [:],
+    generations: [SealedGeneration] = [],
+    lastGeneration: Int64 = 0,
+    lastNode: NodeID = 0,
+    lastContext: ContextID = 0,
+    lastSession: SessionID = 0,
+    sessions: [SessionRecord] = [],
+    claims: [ClaimRecord] = [],
+    run: RunRecord? = nil
+  ) {
+    self.lease = lease
+    self.archive = archive
+    self.sequence = sequence
+    self.contentSequence = contentSequence
+    self.reachableBytes = reachableBytes
+    self.damage = damage
+    self.nodes = nodes
+    self.contexts = contexts
+    self.generations = generations
+    self.lastGeneration = lastGeneration
+    self.lastNode = lastNode
+    self.lastContext = lastContext
+    self.lastSession = lastSession
+    self.sessions = sessions
+    self.claims = claims
+    self.run = run
+  }
+}
+
+/// A generation that is kept.
+package struct SealedGeneration: Hashable, Sendable {
+  package var record: GenerationRecord
+  /// Reading at this sequence shows the generation.
+  package var sequence: SequenceNumber
+  package var isPinned: Bool
+
+  package init(record: GenerationRecord, sequence: SequenceNumber, isPinned: Bool) {
+    self.record = record
+    self.sequence = sequence
+    self.isPinned = isPinned
+  }
+}
+
+/// A node and what is known of its state, without the text.
+package struct NodeReading: Hashable, Sendable {
+  package var node: NodeRecord
+  /// The node's newest state as seen at the point asked for; nil where it has none.
+  package var state: StateSummary?
+  /// Its newest state that is not early, where that is another row (R19).
+  package var beforeClaim: StateSummary?
+
+  package init(node: NodeRecord, state: StateSummary?, beforeClaim: StateSummary? = nil) {
+    self.node = node
+    self.state = state
+    self.beforeClaim = beforeClaim
+  }
+}
+
+/// A state without its text.
+package struct StateSummary: Hashable, Sendable {
+  package var sequence: SequenceNumber
+  package var context: ContextID
+  package var session: SessionID
+  package var revision: Int64
+  package var isEarly: Bool
+  package var written: Int64
+  package var bytes: Int
+
+  package init(
+    sequence: SequenceNumber,
+    context: ContextID,
+    session: SessionID,
+    revision: Int64,
+    isEarly: Bool,
+    written: Int64,
+    bytes: Int
+  ) {
+    self.sequence = sequence
+    self.context = context
+    self.session = session
+    self.revision = revision
+    self.isEarly = isEarly
+    self.written = written
+    self.bytes = bytes
+  }
+}
+
+/// What reading one node's state gave.
+package enum StateReading: Hashable, Sendable {
+  case state(StateRecord, sequence: SequenceNumber)
+  /// The row is there and its checksum or text is bad (R32).
+  case unreadable(sequence: SequenceNumber)
+}
+
+/// What is known of an archive without opening it for writing.
+package struct ArchiveSummary: Hashable, Sendable {
+  package enum State: Hashable, Sendable {
+    case available
+    case unreadable(String)
+  }
+
+  package var application: String
+  package var state: State
+  package var objects: Int
+  package var generation: Int64
+  /// Size of the archive at rest, in bytes.
+  package var bytes: Int
+  /// Milliseconds since 1970 of the newest write; 0 where there is none.
+  package var modified: Int64
+  package var run: RunRecord?
+
+  package init(
+    application: String,
+    state: State,
+    objects: Int,
+    generation: Int64,
+    bytes: Int,
+    modified: Int64,
+    run: RunRecord?
+  ) {
+    self.application = application
+    self.state = state
+    self.objects = objects
+    self.generation = generation
+    self.bytes = bytes
+    self.modified = modified
+    self.run = run
+  }
+}

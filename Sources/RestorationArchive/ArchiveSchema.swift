@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The tables of an archive file, as `Protocol/archive-format.md` describes them.
+enum ArchiveSchema {
+  /// `PRAGMA application_id` of every archive: "rstd" in ASCII.
+  static let applicationID: Int64 = 0x7273_7464
+  /// `PRAGMA user_version`; a file with a higher one is left alone.
+  static let version: Int64 = 1
+
+  /// Set before the first table, because they shape the file.
+  static let shape = """
+    PRAGMA page_size = 4096;
+    PRAGMA auto_vacuum = INCREMENTAL;
+    """
+
+  /// Set on each opened connection once it is known that the file is an archive of this version.
+  static let settings = """
+    PRAGMA synchronous = FULL;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cell_size_check = ON;
+    PRAGMA mmap_size = 0;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA secure_delete = ON;
+    PRAGMA cache_size = -1000;
+    """
+
+  /// Small columns come first and texts last, so that reading the small ones touches no overflow page.
+  static let tables = """
+    CREATE TABLE archive (
+      id INTEGER PRIMARY KEY, uuid TEXT, keyId TEXT, format INTEGER
+    );
+    CREATE TABLE tip (
+      id INTEGER PRIMARY KEY, sequence INTEGER, changeHigh INTEGER, changeLow INTEGER, lastNode INTEGER,
+      lastContext INTEGER, lastSession INTEGER, lastGeneration INTEGER, pinned INTEGER, written INTEGER
+    );
+    CREATE TABLE state (
+      sequence INTEGER PRIMARY KEY, node INTEGER, context INTEGER, session INTEGER, revision INTEGER,
+      written INTEGER, bytes INTEGER, checksum INTEGER, text TEXT, links TEXT, elements TEXT
+    );
+    CREATE TABLE early (
+      sequence INTEGER PRIMARY KEY
+    );
+    CREATE TABLE node (
+      sequence INTEGER PRIMARY KEY, node INTEGER, parent INTEGER, kind INTEGER, keepsForever INTEGER,
+      isConfidential INTEGER, isRemoved INTEGER, successor INTEGER, bytes INTEGER, component TEXT, classes TEXT,
+      restorationClass TEXT, storyboard TEXT
+    );
+    CREATE TABLE emptied (
+      sequence INTEGER PRIMARY KEY
+    );
+    CREATE TABLE generation (
+      sequence INTEGER PRIMARY KEY, generation INTEGER, committed INTEGER, objects INTEGER, bytes INTEGER,
+      kind TEXT, omitted TEXT
+    );
+    CREATE TABLE context (
+      context INTEGER PRIMARY KEY, text TEXT
+    );
+    CREATE TABLE session (
+      session INTEGER PRIMARY KEY, ended INTEGER, restorationsAtEnd INTEGER, token TEXT, ending TEXT, facts TEXT
+    );
+    CREATE TABLE claim (
+      node INTEGER PRIMARY KEY, session INTEGER, handle INTEGER
+    );
+    CREATE TABLE run (
+      id INTEGER PRIMARY KEY, run INTEGER, restorations INTEGER, facts TEXT
+    );
+    PRAGMA application_id = \(applicationID);
+    PRAGMA user_version = \(version);
+    """
+}
+
+/// The statements an open archive keeps compiled.
+enum ArchiveStatement: Int, CaseIterable {
+  case begin, commit, rollBack
+  case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration
+  case writeTip, writeSession, writeClaim, writeRun
+  case deleteState, deleteEarly, deleteNode, deleteEmptied, deleteContext, deleteGeneration, deleteSession, deleteClaim
+  case readState, readNode
+
+  var sql: String {
+    switch self {
+    case .begin: "BEGIN IMMEDIATE"
+    case .commit: "COMMIT"
+    case .rollBack: "ROLLBACK"
+    case .insertState: "INSERT INTO state VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+    case .insertEarly: "INSERT INTO early VALUES (?1)"
+    case .insertNode: "INSERT INTO node VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+    case .insertEmptied: "INSERT INTO emptied VALUES (?1)"
+    case .insertContext: "INSERT INTO context VALUES (?1, ?2)"
+    case .insertGeneration: "INSERT INTO generation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+    case .writeTip:
+      """
+      UPDATE tip SET sequence = ?1, changeHigh = ?2, changeLow = ?3, lastNode = ?4, lastContext = ?5,
+      lastSession = ?6, lastGeneration = ?7, pinned = ?8, written = ?9 WHERE id = 1
+      """
+    case .writeSession: "REPLACE INTO session VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    case .writeClaim: "REPLACE INTO claim VALUES (?1, ?2, ?3)"
+    case .writeRun: "REPLACE INTO run VALUES (1, ?1, ?2, ?3)"
+    case .deleteState: "DELETE FROM state WHERE sequence = ?1"
+    case .deleteEarly: "DELETE FROM early WHERE sequence = ?1"
+    case .deleteNode: "DELETE FROM node WHERE sequence = ?1"
+    case .deleteEmptied: "DELETE FROM emptied WHERE sequence = ?1"
+    case .deleteContext: "DELETE FROM context WHERE context = ?1"
+    case .deleteGeneration: "DELETE FROM generation WHERE generation = ?1"
+    case .deleteSession: "DELETE FROM session WHERE session = ?1"
+    case .deleteClaim: "DELETE FROM claim WHERE node = ?1"
+    case .readState:
+      """
+      SELECT node, context, session, revision, written, checksum, text, links, elements
+      FROM state WHERE sequence = ?1
+      """
+    case .readNode:
+      """
+      SELECT node, parent, kind, keepsForever, isConfidential, isRemoved, successor, component, classes,
+      restorationClass, storyboard FROM node WHERE sequence = ?1
+      """
+    }
+  }
+}

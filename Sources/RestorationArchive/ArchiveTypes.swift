@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Counts every committed change of an archive; 0 before the first (see `Protocol/archive-format.md`).
+package typealias SequenceNumber = Int64
+
+/// The permanent id of a node in its archive; references inside stored text use it. 1, 2, 3 …, never reused.
+package typealias NodeID = Int64
+
+/// Names one stored context (class and reserved keys of the writer), shared by all states written under it.
+package typealias ContextID = Int64
+
+/// Names a client session inside an archive; never reused.
+package typealias SessionID = Int64
+
+/// Names one transaction, for idempotent repeats.
+package struct ChangeID: Hashable, Sendable {
+  package let high: UInt64
+  package let low: UInt64
+
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}
+
+/// The right to write an archive; a later `open` of the same archive fences it off.
+package struct ArchiveLease: Hashable, Sendable {
+  package let application: String
+  package let epoch: Int64
+
+  package init(application: String, epoch: Int64) {
+    self.application = application
+    self.epoch = epoch
+  }
+}
+
+/// Which contents of an archive a reader sees.
+package enum ArchivePoint: Hashable, Sendable {
+  /// The newest row of each node.
+  case head
+  /// The newest row of each node that is not early (R19): what an owner that has not decoded yet gets.
+  case beforeClaim
+  /// The contents when this sequence had just been written: a generation, or a cursor's fixed view.
+  case sequence(SequenceNumber)
+}
+
+/// What `apply` reports once its changes are durable.
+package struct ArchiveReceipt: Hashable, Sendable {
+  /// The sequence of the last change.
+  package let sequence: SequenceNumber
+  /// Bytes of all rows a reader can still reach; what the archive limit counts.
+  package let reachableBytes: Int
+
+  package init(sequence: SequenceNumber, reachableBytes: Int) {
+    self.sequence = sequence
+    self.reachableBytes = reachableBytes
+  }
+}
+
+/// Why a store could not do what it was asked.
+package struct ArchiveError: Error, Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    /// Nothing was written; the caller may go on.
+    case definite
+    /// The write may or may not be there; the broker must end, because a failed sync cannot be repeated.
+    case indeterminate
+    /// Another writer has taken the archive, or the expected sequence is not the newest.
+    case fenced
+    /// The archive exists and cannot be read now (permission, I/O error, newer format); nothing was touched.
+    case unreadable
+    /// A configured limit on archives is reached; nothing was made.
+    case limit
+    /// The disk or quota is full; nothing was written, reads go on.
+    case full
+  }
+
+  package let kind: Kind
+  /// For logs and for people: what happened and what to do next.
+  package let message: String
+
+  package init(_ kind: Kind, _ message: String) {
+    self.kind = kind
+    self.message = message
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// CRC-32 as zlib's `crc32` computes it, so that anybody can check a row (`Protocol/archive-format.md`).
+///
+/// Eight bytes a step, by eight tables ("slicing-by-8").
+package struct Checksum: Sendable {
+  private var register: UInt32 = .max
+
+  package init() {}
+
+  /// The checksum of everything taken in so far.
+  package var value: UInt32 { ~register }
+
+  /// Takes in the next bytes.
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    var register = self.register
+    Self.tables.withUnsafeBufferPointer { table in
+      var offset = 0
+      while offset + 8 <= bytes.count {
+        let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) ^ UInt64(register)
+        register =
+          table[7 * 256 + Int(word & 0xff)]
+          ^ table[6 * 256 + Int(word >> 8 & 0xff)]
+          ^ table[5 * 256 + Int(word >> 16 & 0xff)]
+          ^ table[4 * 256 + Int(word >> 24 & 0xff)]
+          ^ table[3 * 256 + Int(word >> 32 & 0xff)]
+          ^ table[2 * 256 + Int(word >> 40 & 0xff)]
+          ^ table[1 * 256 + Int(word >> 48 & 0xff)]
+          ^ table[Int(word >> 56)]
+        offset += 8
+      }
+      while offset < bytes.count {
+        register = table[Int((register ^ UInt32(bytes[offset])) & 0xff)] ^ register >> 8
+        offset += 1
+      }
+    }
+    self.register = register
+  }
+
+  /// Takes in a text; nothing where there is none.
+  package mutating func update(_ text: String?) {
+    guard var text else { return }
+    text.withUTF8 { update(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// `tables[k * 256 + b]` is the effect of byte `b` followed by `k` zero bytes.
+  private static let tables: [UInt32] = {
+    var tables = [UInt32](repeating: 0, count: 8 * 256)
+    for byte in 0..<256 {
+      var register = UInt32(byte)
+      for _ in 0..<8 { register = register & 1 == 1 ? register >> 1 ^ 0xedb8_8320 : register >> 1 }
+      tables[byte] = register
+    }
+    for byte in 256..<8 * 256 {
+      let former = tables[byte - 256]
+      tables[byte] = former >> 8 ^ tables[Int(former & 0xff)]
+    }
+    return tables
+  }()
+}
+
+extension StateRecord {
+  /// The checksum stored beside the state, over its sequence, every column and every text.
+  func checksum(at sequence: SequenceNumber) -> UInt32 {
+    var checksum = Checksum()
+    let header: (Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64) = (
+      sequence.littleEndian,
+      node.littleEndian,
+      context.littleEndian,
+      session.littleEndian,
+      revision.littleEndian,
+      written.littleEndian,
+      Int64(text.count).littleEndian,
+      Int64(references?.utf8.count ?? -1).littleEndian,
+      Int64(elements?.utf8.count ?? -1).littleEndian
+    )
+    withUnsafeBytes(of: header) { checksum.update($0) }
+    text.withUnsafeBytes { checksum.update($0) }
+    checksum.update(references)
+    checksum.update(elements)
+    return checksum.value
+  }
+}

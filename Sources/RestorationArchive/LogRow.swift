@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A row of the state log or of the node log, without its texts.
+protocol LogRow {
+  var sequence: SequenceNumber { get }
+  var bytes: UInt32 { get }
+  /// Says that there is nothing from here on; needed only behind an older row.
+  var isTombstone: Bool { get }
+  /// No kept contents show it.
+  var isDead: Bool { get }
+}
+
+extension LogRow {
+  /// What a row costs besides its texts, in the file and in memory; keeps floods of tiny dead rows small.
+  static var overhead: Int { 256 }
+
+  /// Bytes a dead row counts for.
+  var cost: Int { Int(bytes) + Self.overhead }
+}
+
+/// The rows of one log of one node, in ascending order of sequence.
+extension Array where Element: LogRow {
+  /// Index of the newest row at or before `sequence`; -1 where there is none.
+  func indexOfNewest(upTo sequence: SequenceNumber) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle].sequence <= sequence { low = middle + 1 } else { high = middle }
+    }
+    return low - 1
+  }
+
+  /// The newest row at or before `sequence`.
+  func newest(upTo sequence: SequenceNumber) -> Element? {
+    let index = indexOfNewest(upTo: sequence)
+    return index < 0 ? nil : self[index]
+  }
+
+  /// Index of the row of exactly this sequence.
+  func index(of sequence: SequenceNumber) -> Int? {
+    let index = indexOfNewest(upTo: sequence)
+    return index >= 0 && self[index].sequence == sequence ? index : nil
+  }
+
+  /// The sequence from which on the row is no longer seen; `.max` where the head shows it.
+  func end(of index: Int, under horizon: Horizon) -> SequenceNumber {
+    let next = index + 1 < count ? self[index + 1].sequence : .max
+    return Swift.min(next, horizon.firstCut(after: self[index].sequence))
+  }
+
+  /// Whether a reader at one of `points` sees the row.
+  func isShown(_ index: Int, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
+    guard !points.isEmpty else { return false }
+    let end = end(of: index, under: horizon)
+    return points.contains { self[index].sequence <= $0 && $0 < end }
+  }
+
+  /// Takes out dead rows that are listed, and leading tombstones, which have lost what they hid; returns what is gone.
+  mutating func remove(_ listed: [SequenceNumber]) -> [Element] {
+    let listed = Set(listed)
+    var gone: [Element] = []
+    var kept: [Element] = []
+    kept.reserveCapacity(count)
+    for row in self {
+      if row.isDead && listed.contains(row.sequence) || row.isTombstone && kept.isEmpty {
+        gone.append(row)
+      } else {
+        kept.append(row)
+      }
+    }
+    if !gone.isEmpty { self = kept }
+    return gone
+  }
+}

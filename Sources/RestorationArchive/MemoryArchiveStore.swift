@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Keeps archives as long as it lives itself: for tests, and as the second engine that holds the interface to its word.
+package actor MemoryArchiveStore: ArchiveStore {
+  private let upkeep: ArchiveUpkeep
+  /// Every archive there is, open or closed.
+  private var archives: [String: OpenArchive<MemoryArchive>] = [:]
+  private var lastEpoch: Int64 = 0
+
+  package init(upkeep: ArchiveUpkeep = ArchiveUpkeep()) {
+    self.upkeep = upkeep
+  }
+
+  package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
+    guard ArchiveFiles.isApplication(application) else {
+      throw ArchiveError(.definite, "not the name of an application")
+    }
+    lastEpoch += 1
+    if let archive = archives[application] {
+      try archive.reopen(epoch: lastEpoch)
+      return try archive.opening(damage: nil)
+    }
+    let rows = MemoryArchive(archive: SQLiteArchive.newUUID())
+    let archive = OpenArchive(application, rows: rows, index: rows.index(), epoch: lastEpoch, upkeep: upkeep)
+    archives[application] = archive
+    return try archive.opening(damage: nil)
+  }
+
+  private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {
+    guard let archive = archives[lease.application] else {
+      throw ArchiveError(.fenced, "there is no archive of \(lease.application)")
+    }
+    try archive.check(lease)
+    return archive
+  }
+
+  package func apply(
+    _ changes: [ArchiveChange],
+    lease: ArchiveLease,
+    expecting: SequenceNumber,
+    changeID: ChangeID,
+    holding: [SequenceNumber]
+  ) async throws(ArchiveError) -> ArchiveReceipt {
+    try archive(lease).apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+  }
+
+  package func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [StateReading?] {
+    try archive(lease).read(nodes, at: point)
+  }
+
+  package func scan(
+    after node: NodeID?,
+    limit: Int,
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [NodeReading] {
+    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
+  }
+
+  package func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
+    try archive(lease).purge(holding: holding)
+  }
+
+  /// Checks the lease; memory has nothing to fall back to.
+  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) {
+    _ = try archive(lease)
+  }
+
+  package func close(_ lease: ArchiveLease) async {
+    guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }
+    // No lease has this epoch: whoever still has the old one is fenced off.
+    lastEpoch += 1
+    try? archive.reopen(epoch: lastEpoch)
+  }
+
+  package func list() async throws(ArchiveError) -> [ArchiveSummary] {
+    var summaries: [ArchiveSummary] = []
+    for archive in archives.values {
+      var summary = try archive.summary()
+      summary.bytes = archive.rows.bytes
+      summaries.append(summary)
+    }
+    return summaries.sorted { $0.application < $1.application }
+  }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The rows of one node, without their texts, and which of them a reader can reach.
+///
+/// Invariants:
+/// 1. A row is seen from its own sequence up to, but not including, its *end*: the sequence of the node's next row of
+///    the same log, or that of the first cut after it.
+/// 2. A row is *dead* when no kept contents show it: not the head, not the newest settled row, no kept generation.
+///    Dead is for ever, because kept contents are never added in the past.
+/// 3. The rows that are not dead make up `totals.reachableBytes`; the dead ones are all in `totals.dead`.
+struct NodeLog {
+  /// A row of the state log.
+  struct State: LogRow {
+    var sequence: SequenceNumber
+    var context: ContextID
+    var session: SessionID
+    var revision: Int64
+    var written: Int64
+    var bytes: UInt32
+    var isTombstone: Bool
+    var isEarly: Bool
+    var isDead = false
+  }
+
+  /// A row of the node log.
+  struct Description: LogRow {
+    var sequence: SequenceNumber
+    var bytes: UInt32
+    var isRemoved: Bool
+    /// Removed without a successor.
+    var isTombstone: Bool
+    var isDead = false
+  }
+
+  let node: NodeID
+  private(set) var states: [State] = []
+  private(set) var descriptions: [Description] = []
+  /// Index of the newest state row that is not early; -1 where there is none.
+  private var settled = -1
+
+  init(_ node: NodeID) { self.node = node }
+
+  var isEmpty: Bool { states.isEmpty && descriptions.isEmpty }
+
+  // MARK: Reading
+
+  /// The state row a reader at `point` sees; nil where there is none, or a removal.
+  func state(at point: ArchivePoint, under horizon: Horizon) -> State? {
+    let row: State? =
+      switch point {
+      case .head: states.last
+      case .beforeClaim: settled < 0 ? nil : states[settled]
+      case .sequence(let sequence): states.newest(upTo: sequence)
+      }
+    guard let row, !row.isTombstone, row.sequence > horizon.lastCut(upTo: point) else { return nil }
+    return row
+  }
+
+  /// The node row a reader at `point` sees; nil where there is none, or the node is gone.
+  func description(at point: ArchivePoint, under horizon: Horizon) -> Description? {
+    let row: Description? =
+      switch point {
+      case .head, .beforeClaim: descriptions.last
+      case .sequence(let sequence): descriptions.newest(upTo: sequence)
+      }
+    guard let row, !row.isTombstone, row.sequence > horizon.lastCut(upTo: point) else { return nil }
+    return row
+  }
+
+  /// Whether any kept contents show the node.
+  var isShown: Bool { descriptions.contains { !$0.isDead && !$0.isTombstone } }
+
+  // MARK: Writing
+
+  mutating func append(_ state: State, under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    let head = states.count - 1
+    let formerlySettled = settled
+    states.append(state)
+    totals.reachableBytes += Int(state.bytes)
+    if !state.isEarly { settled = states.count - 1 }
+    refreshState(head, under: horizon, &totals)
+    refreshState(formerlySettled, under: horizon, &totals)
+  }
+
+  mutating func append(_ description: Description, under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    descriptions.append(description)
+    refreshDescription(descriptions.count - 2, under: horizon, &totals)
+  }
+
+  /// Takes every early mark away; returns the sequences that had one.
+  mutating func settle(under horizon: Horizon, _ totals: inout ArchiveTotals) -> [SequenceNumber] {
+    var marked: [SequenceNumber] = []
+    for index in states.indices where states[index].isEarly {
+      states[index].isEarly = false
+      marked.append(states[index].sequence)
+    }
+    let formerlySettled = settled
+    settled = states.count - 1
+    refreshState(formerlySettled, under: horizon, &totals)
+    return marked
+  }
+
+  /// Notices that a cut has been made after every row there is.
+  mutating func cut(under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    refreshState(states.count - 1, under: horizon, &totals)
+    refreshState(settled, under: horizon, &totals)
+    refreshDescription(descriptions.count - 1, under: horizon, &totals)
+  }
+
+  /// Notices that the contents at `sequence` are no longer kept.
+  mutating func release(_ sequence: SequenceNumber, under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    refreshState(states.indexOfNewest(upTo: sequence), under: horizon, &totals)
+    refreshDescription(descriptions.indexOfNewest(upTo: sequence), under: horizon, &totals)
+  }
+
+  // MARK: Loading
+
+  /// Takes a row as found in storage, in ascending order.
+  mutating func load(_ state: State) {
+    states.append(state)
+    if !state.isEarly { settled = states.count - 1 }
+  }
+
+  /// Takes a row as found in storage, in ascending order.
+  mutating func load(_ description: Description) {
+    descriptions.append(description)
+  }
+
+  /// Finds out which of the loaded rows can be reached.
+  mutating func finishLoading(under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    for index in states.indices {
+      totals.reachableBytes += Int(states[index].bytes)
+      refreshState(index, under: horizon, &totals)
+    }
+    for index in descriptions.indices { refreshDescription(index, under: horizon, &totals) }
+  }
+
+  // MARK: Upkeep
+
+  /// What a dead row costs; nil if it has gone with another one.
+  func cost(of row: DeadRow) -> Int? {
+    switch row.log {
+    case .states: states.index(of: row.sequence).map { states[$0].cost }
+    case .descriptions: descriptions.index(of: row.sequence).map { descriptions[$0].cost }
+    }
+  }
+
+  /// Whether a reader at one of `points` sees a row.
+  func isShown(_ row: DeadRow, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
+    guard !points.isEmpty else { return false }
+    switch row.log {
+    case .states:
+      return states.index(of: row.sequence).map { states.isShown($0, at: points, under: horizon) } ?? false
+    case .descriptions:
+      return descriptions.index(of: row.sequence).map { descriptions.isShown($0, at: points, under: horizon) } ?? false
+    }
+  }
+
+  /// Takes out dead rows of this node, and tombstones that have lost what they hid.
+  mutating func remove(_ rows: [DeadRow], noting purge: inout ArchivePurge) {
+    let goneStates = states.remove(rows.filter { $0.log == .states }.map(\.sequence))
+    let goneDescriptions = descriptions.remove(rows.filter { $0.log == .descriptions }.map(\.sequence))
+    settled = states.lastIndex { !$0.isEarly } ?? -1
+    for row in goneStates {
+      purge.states.append(row.sequence)
+      if row.isEarly { purge.early.append(row.sequence) }
+      if row.isDead { purge.deadBytes += row.cost }
+    }
+    for row in goneDescriptions {
+      purge.descriptions.append(row.sequence)
+      if row.isDead { purge.deadBytes += row.cost }
+    }
+    if descriptions.isEmpty, !goneDescriptions.isEmpty { purge.unshown.append(node) }
+  }
+
+  // MARK: Reachability
+
+  private mutating func refreshState(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    guard index >= 0, !states[index].isDead else { return }
+    let end = states.end(of: index, under: horizon)
+    if end == .max || horizon.keeps(states[index].sequence, until: end) { return }
+    if index == settled, states[index].sequence > horizon.lastCut { return }
+    states[index].isDead = true
+    totals.reachableBytes -= Int(states[index].bytes)
+    totals.deadBytes += states[index].cost
+    totals.dead.append(DeadRow(sequence: states[index].sequence, node: node, log: .states))
+  }
+
+  private mutating func refreshDescription(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
+    guard index >= 0, !descriptions[index].isDead else { return }
+    let end = descriptions.end(of: index, under: horizon)
+    if end == .max || horizon.keeps(descriptions[index].sequence, until: end) { return }
+    descriptions[index].isDead = true
+    totals.deadBytes += descriptions[index].cost
+    totals.dead.append(DeadRow(sequence: descriptions[index].sequence, node: node, log: .descriptions))
+  }
+}
+
+extension NodeLog.State {
+  init(_ record: StateRecord, at sequence: SequenceNumber) {
+    self.init(
+      sequence: sequence,
+      context: record.context,
+      session: record.session,
+      revision: record.revision,
+      written: record.written,
+      bytes: UInt32(clamping: record.bytes),
+      isTombstone: false,
+      isEarly: record.isEarly
+    )
+  }
+
+  /// The row that says there is no state from here on.
+  static func removal(at sequence: SequenceNumber) -> NodeLog.State {
+    NodeLog.State(
+      sequence: sequence,
+      context: 0,
+      session: 0,
+      revision: 0,
+      written: 0,
+      bytes: 0,
+      isTombstone: true,
+      isEarly: false
+    )
+  }
+
+  /// What readers are told of it.
+  var summary: StateSummary {
+    StateSummary(
+      sequence: sequence,
+      context: context,
+      session: session,
+      revision: revision,
+      isEarly: isEarly,
+      written: written,
+      bytes: Int(bytes)
+    )
+  }
+}
+
+extension NodeLog.Description {
+  init(_ record: NodeRecord, at sequence: SequenceNumber) {
+    self.init(
+      sequence: sequence,
+      bytes: UInt32(clamping: record.textBytes),
+      isRemoved: record.isRemoved,
+      isTombstone: record.leavesNothing
+    )
+  }
+}
+
+extension NodeRecord {
+  /// Bytes of all its texts.
+  var textBytes: Int {
+    [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+  }
+
+  /// Removed, and nothing leads on from here.
+  var leavesNothing: Bool { isRemoved && successor == nil }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One open archive of either engine: checks, decides and answers; its rows lie in `rows`.
+///
+/// Used from its store's actor only.
+final class OpenArchive<Rows: ArchiveRows> {
+  let application: String
+  private(set) var rows: Rows
+  private(set) var index: ArchiveIndex
+  /// The epoch of the newest lease.
+  private(set) var epoch: Int64
+  private let upkeep: ArchiveUpkeep
+  /// Contexts no reachable state named when the archive was opened; nobody has been told of them.
+  private var unusedContexts: [ContextID]
+  /// Why nothing can be written any more: what the last commit did is not known.
+  private(set) var failure: ArchiveError?
+
+  init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
+    self.application = application
+    self.rows = rows
+    self.epoch = epoch
+    self.upkeep = upkeep
+    self.index = index
+    unusedContexts = Array(index.contexts.subtracting(index.usedContexts))
+  }
+
+  /// Hands out a new lease; the earlier ones are fenced off.
+  func reopen(epoch: Int64) throws(ArchiveError) {
+    try checkUsable()
+    self.epoch = epoch
+    unusedContexts = Array(index.contexts.subtracting(index.usedContexts))
+  }
+
+  /// Passes if the lease is the newest and writing is still possible.
+  func check(_ lease: ArchiveLease) throws(ArchiveError) {
+    guard lease.epoch == epoch else {
+      throw ArchiveError(.fenced, "the archive of \(application) has been opened again since")
+    }
+    try checkUsable()
+  }
+
+  private func checkUsable() throws(ArchiveError) {
+    if let failure { throw failure }
+  }
+
+  // MARK: Reading
+
+  func opening(damage: String?) throws(ArchiveError) -> ArchiveOpening {
+    let hidden = Set(unusedContexts)
+    var opening = ArchiveOpening(
+      lease: ArchiveLease(application: application, epoch: epoch),
+      archive: rows.archive,
+      sequence: index.tip.sequence,
+      reachableBytes: index.totals.reachableBytes,
+      damage: damage
+    )
+    opening.nodes = try scan(after: 0, limit: .max, at: .head)
+    opening.contexts = try rows.contexts().filter { !hidden.contains($0.key) }
+    opening.generations = index.generations
+    opening.lastGeneration = index.tip.lastGeneration
+    opening.lastNode = index.tip.lastNode
+    opening.lastContext = index.tip.lastContext
+    opening.lastSession = index.tip.lastSession
+    opening.sessions = try rows.sessions()
+    opening.claims = try rows.claims().filter { index.isShown($0.node) }
+    opening.run = try rows.run()
+    return opening
+  }
+
+  /// Without the archive's size at rest, which only its store knows.
+  func summary() throws(ArchiveError) -> ArchiveSummary {
+    try checkUsable()
+    return ArchiveSummary(
+      application: application,
+      state: .available,
+      objects: index.objects,
+      generation: index.generations.last?.record.generation ?? 0,
+      bytes: 0,
+      modified: index.tip.written,
+      run: try rows.run()
+    )
+  }
+
+  func read(_ nodes: [NodeID], at point: ArchivePoint) throws(ArchiveError) -> [StateReading?] {
+    var readings: [StateReading?] = []
+    readings.reserveCapacity(nodes.count)
+    for node in nodes {
+      guard let row = index.state(of: node, at: point) else {
+        readings.append(nil)
+        continue
+      }
+      var reading = try rows.state(at: row.sequence)
+      // The mark lies beside the row: the row itself is never rewritten.
+      if case .state(var record, let sequence) = reading {
+        record.isEarly = row.isEarly
+        reading = .state(record, sequence: sequence)
+      }
+      readings.append(reading)
+    }
+    return readings
+  }
+
+  func scan(after node: NodeID, limit: Int, at point: ArchivePoint) throws(ArchiveError) -> [NodeReading] {
+    var readings: [NodeReading] = []
+    for node in index.nodes(after: node, limit: limit, at: point) {
+      guard let row = index.description(of: node, at: point) else { continue }
+      let state = index.state(of: node, at: point)
+      var reading = NodeReading(node: try rows.node(at: row.sequence), state: state?.summary)
+      if point == .head, let settled = index.state(of: node, at: .beforeClaim), settled.sequence != state?.sequence {
+        reading.beforeClaim = settled.summary
+      }
+      readings.append(reading)
+    }
+    return readings
+  }
+
+  // MARK: Writing
+
+  func apply(
+    _ changes: [ArchiveChange],
+    expecting: SequenceNumber,
+    changeID: ChangeID,
+    holding: [SequenceNumber]
+  ) throws(ArchiveError) -> ArchiveReceipt {
+    if index.tip.changeID == changeID { return receipt }
+    guard expecting == index.tip.sequence else {
+      throw ArchiveError(
+        .fenced,
+        "the archive of \(application) is at sequence \(index.tip.sequence), not \(expecting)"
+      )
+    }
+    guard !changes.isEmpty else { return receipt }
+    try index.validate(changes)
+    try write { () throws(ArchiveError) in
+      // First, so that the new rows go into the pages that become free.
+      try purgeIfOverdue(for: changes, holding: holding)
+      for change in changes {
+        let effect = index.record(change)
+        try rows.write(change, at: index.tip.sequence, effect)
+      }
+      index.tip.changeID = changeID
+      try rows.write(index.tip)
+    }
+    return receipt
+  }
+
+  private var receipt: ArchiveReceipt {
+    ArchiveReceipt(sequence: index.tip.sequence, reachableBytes: index.totals.reachableBytes)
+  }
+
+  /// Runs a transaction; if it fails the index is read again, so that it never shows what is not stored.
+  private func write(_ body: () throws(ArchiveError) -> Void) throws(ArchiveError) {
+    do throws(ArchiveError) {
+      try rows.begin()
+      try body()
+      try rows.commit()
+    } catch {
+      rows.rollBack()
+      if error.kind == .indeterminate {
+        failure = error
+        throw error
+      }
+      do throws(ArchiveError) {
+        index = try rows.index()
+      } catch let cause {
+        let failure = ArchiveError(.indeterminate, "\(error.message); reading back failed too: \(cause.message)")
+        self.failure = failure
+        throw failure
+      }
+      throw error
+    }
+  }
+
+  // MARK: Upkeep
+
+  /// Makes every later write fail: a sync failed outside of `apply`.
+  func fail(_ error: ArchiveError) { failure = error }
+
+  /// Deletes one batch of rows nobody can reach; returns whether there was anything to do.
+  func purge(holding: [SequenceNumber]) throws(ArchiveError) -> Bool {
+    var purge = ArchivePurge(rowsMax: upkeep.batchRowsMax, bytesMax: upkeep.batchBytesMax)
+    index.purge(&purge, holding: holding)
+    let unused = unusedContexts
+    guard !purge.isEmpty || !unused.isEmpty else { return false }
+    try write { () throws(ArchiveError) in
+      if !purge.isEmpty { try rows.delete(purge) }
+      if !unused.isEmpty { try rows.delete(unused) }
+    }
+    index.forget(unused)
+    unusedContexts = []
+    return true
+  }
+
+  /// Deletes with a commit when idle time did not suffice: twice what the commit adds, or more.
+  private func purgeIfOverdue(for changes: [ArchiveChange], holding: [SequenceNumber]) throws(ArchiveError) {
+    let limit = max(upkeep.deadBytesMax, upkeep.deadPerReachable * index.totals.reachableBytes)
+    guard index.totals.deadBytes > limit else { return }
+    let added = changes.reduce(0) { $0 + $1.stateBytes + NodeLog.State.overhead }
+    var purge = ArchivePurge(rowsMax: 2 * changes.count + 1, bytesMax: 2 * added)
+    index.purge(&purge, holding: holding)
+    if !purge.isEmpty { try rows.delete(purge) }
+  }
+}
+
+extension ArchiveChange {
+  /// Bytes of the state it brings.
+  fileprivate var stateBytes: Int {
+    if case .state(let record) = self { record.bytes } else { 0 }
+  }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a file is not in use.
+enum OpeningFailure: Error {
+  /// It is not sound: it goes aside (R32).
+  case damaged(String)
+  /// It may be sound, and is left exactly as it is.
+  case unreadable(String)
+  /// There is no room to open it.
+  case full(String)
+
+  init(_ failure: SQLiteFailure) {
+    let text = "\(failure.message) (SQLite \(failure.code), errno \(failure.systemError))"
+    if failure.isDamage || failure.isSchema {
+      self = .damaged(text)
+    } else if failure.isFull {
+      self = .full(text)
+    } else if failure.isBusy {
+      self = .unreadable("another process has it open: \(text)")
+    } else {
+      self = .unreadable(text)
+    }
+  }
+
+  init(_ failure: SystemError) {
+    self = failure.isFull ? .full(failure.message) : .unreadable(failure.message)
+  }
+
+  /// Runs something whose failures decide what becomes of the file.
+  static func deciding<Value>(_ body: () throws(SQLiteFailure) -> Value) throws(OpeningFailure) -> Value {
+    do throws(SQLiteFailure) {
+      return try body()
+    } catch {
+      throw OpeningFailure(error)
+    }
+  }
+
+  static func deciding<Value>(_ body: () throws(SystemError) -> Value) throws(OpeningFailure) -> Value {
+    do throws(SystemError) {
+      return try body()
+    } catch {
+      throw OpeningFailure(error)
+    }
+  }
+}
+
+extension SQLiteArchive {
+  /// Opens an archive file and checks all of it.
+  ///
+  /// Nothing is written before it is known that the file is a sound archive of a version that is understood.
+  init(opening path: String) throws(OpeningFailure) {
+    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in try SQLiteConnection(path: path) }
+    try Self.identify(connection)
+    let uuid = try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      try connection.execute(ArchiveSchema.settings)
+      let finding = try connection.text("PRAGMA quick_check(1)")
+      guard finding == "ok" else { throw .unsound(finding ?? "no answer from quick_check") }
+      guard let uuid = try connection.text("SELECT uuid FROM archive") else { throw .missing("the archive row") }
+      return uuid
+    }
+    connection.checkpointsOnClose = true
+    self.init(connection: connection, archive: uuid)
+  }
+
+  /// Passes if the file is an archive that this version may write; takes it for itself.
+  private static func identify(_ connection: SQLiteConnection) throws(OpeningFailure) {
+    let (version, application) = try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+      return (try connection.integer("PRAGMA user_version"), try connection.integer("PRAGMA application_id"))
+    }
+    guard application == ArchiveSchema.applicationID, version > 0 else {
+      throw .unreadable("the file is not an archive (application id \(application))")
+    }
+    guard version <= ArchiveSchema.version else {
+      throw .unreadable("the archive has format \(version), newer than \(ArchiveSchema.version)")
+    }
+    guard !connection.isReadOnly else { throw .unreadable("the archive may not be written") }
+    let (mode, keyID) = try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      (try connection.text("PRAGMA journal_mode = WAL"), try connection.text("SELECT keyId FROM archive"))
+    }
+    guard mode == "wal" else { throw .unreadable("the file system does not allow a write-ahead log") }
+    guard keyID == nil else { throw .unreadable("the archive is encrypted") }
+  }
+
+  /// Makes the tables of a new archive in an empty file, which is a complete archive once this has returned.
+  static func create(at path: String) throws(SQLiteFailure) {
+    let connection = try SQLiteConnection(path: path)
+    connection.checkpointsOnClose = true
+    try connection.execute(ArchiveSchema.shape)
+    try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE")
+    try connection.execute(ArchiveSchema.tables)
+    try connection.execute(
+      """
+      INSERT INTO archive VALUES (1, '\(newUUID())', NULL, \(ArchiveSchema.version));
+      INSERT INTO tip VALUES (1, 0, NULL, NULL, 0, 0, 0, 0, NULL, 0);
+      COMMIT
+      """
+    )
+    try connection.checkpoint(.emptyingFile)
+  }
+
+  /// Gives a copy a name of its own: numbers somebody knows from the original do not hold for it.
+  func rename() throws(SQLiteFailure) {
+    try connection.execute("UPDATE archive SET uuid = '\(Self.newUUID())'")
+    try connection.checkpoint(.emptyingFile)
+  }
+
+  /// A random UUID (RFC 9562, version 4).
+  static func newUUID() -> String {
+    var generator = SystemRandomNumberGenerator()
+    var bytes: [UInt8] = []
+    for _ in 0..<16 { bytes.append(UInt8.random(in: .min ... .max, using: &generator)) }
+    bytes[6] = bytes[6] & 0x0f | 0x40
+    bytes[8] = bytes[8] & 0x3f | 0x80
+    let digits = Array("0123456789abcdef")
+    var text = ""
+    for (index, byte) in bytes.enumerated() {
+      if [4, 6, 8, 10].contains(index) { text.append("-") }
+      text.append(digits[Int(byte >> 4)])
+      text.append(digits[Int(byte & 0x0f)])
+    }
+    return text
+  }
+}

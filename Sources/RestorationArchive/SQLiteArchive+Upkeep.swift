@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SQLiteArchive {
+  private static let pageBytes = 4096
+  private static let frameBytes = pageBytes + 24
+
+  /// Bytes in the write-ahead log that are not known to be in the main file.
+  var logBytes: Int { connection.frames * Self.frameBytes }
+
+  /// Moves the log into the main file; a failed sync makes the outcome of earlier commits uncertain.
+  func checkpoint(_ kind: SQLiteConnection.Checkpoint) throws(ArchiveError) {
+    try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
+  }
+
+  /// Shortens the main file if more than `bytes` of it are unused; returns whether it did.
+  func releasePages(beyond bytes: Int, atMost most: Int) throws(ArchiveError) -> Bool {
+    var hasReleased = false
+    try writing("shorten") { () throws(SQLiteFailure) in
+      let unused = Int(try connection.integer("PRAGMA freelist_count")) - bytes / Self.pageBytes
+      guard unused > 0 else { return }
+      try connection.execute("PRAGMA incremental_vacuum(\(min(unused, max(1, most / Self.pageBytes))))")
+      hasReleased = true
+    }
+    return hasReleased
+  }
+
+  /// Writes a copy of everything committed to an empty file.
+  func copy(to path: String) throws(SQLiteFailure) {
+    let statement = try connection.prepare("VACUUM INTO ?1")
+    statement.bind(1, path)
+    try statement.run()
+  }
+
+  /// Reads what is known of an archive that is not open, and leaves its files as they are.
+  static func summary(of application: String, at path: String, hasLog: Bool) -> ArchiveSummary {
+    do throws(SQLiteFailure) {
+      let uri = "file:\(escaped(path))"
+      // Without a log the main file is complete and nobody writes it: it needs no lock and no new files. With one, the
+      // archive was not closed, and its connection may be alive in another process.
+      let connection = try SQLiteConnection(path: hasLog ? uri : uri + "?immutable=1", isReadOnly: !hasLog)
+      try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -200")
+      let version = try connection.integer("PRAGMA user_version")
+      guard try connection.integer("PRAGMA application_id") == ArchiveSchema.applicationID, version > 0 else {
+        return .unreadable(application, "the file is not an archive")
+      }
+      guard version <= ArchiveSchema.version else {
+        return .unreadable(application, "the archive has format \(version), newer than \(ArchiveSchema.version)")
+      }
+      return try connection.archiveSummary(of: application)
+    } catch {
+      return .unreadable(application, "\(error.message) (SQLite \(error.code), errno \(error.systemError))")
+    }
+  }
+
+  /// A path as it stands in a URI.
+  private static func escaped(_ path: String) -> String {
+    path.utf8.reduce(into: "") { uri, byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
+        UInt8(ascii: "_"):
+        uri.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        uri += byte < 16 ? "%0" : "%"
+        uri += String(byte, radix: 16)
+      }
+    }
+  }
+}
+
+extension SQLiteConnection {
+  fileprivate func archiveSummary(of application: String) throws(SQLiteFailure) -> ArchiveSummary {
+    // Of each node at the head the newest row counts; with max() the other columns are those of the same row.
+    let objects = try integer(
+      """
+      SELECT count(*) FROM (
+        SELECT max(sequence), isRemoved AS isGone FROM node
+        WHERE sequence > (SELECT ifnull(max(sequence), 0) FROM emptied) GROUP BY node
+      ) WHERE NOT isGone
+      """
+    )
+    var run: RunRecord?
+    try forEachRow("SELECT run, restorations, facts FROM run") { row in
+      run = RunRecord(run: row.integer(0), restorations: row.integer(1), facts: row.string(2) ?? "")
+    }
+    return ArchiveSummary(
+      application: application,
+      state: .available,
+      objects: Int(objects),
+      generation: try integer("SELECT max(generation) FROM generation"),
+      bytes: 0,
+      modified: try integer("SELECT written FROM tip"),
+      run: run
+    )
+  }
+}
+
+extension ArchiveSummary {
+  /// Of an archive that cannot be read now.
+  static func unreadable(_ application: String, _ reason: String) -> ArchiveSummary {
+    ArchiveSummary(
+      application: application,
+      state: .unreadable(reason),
+      objects: 0,
+      generation: 0,
+      bytes: 0,
+      modified: 0,
+      run: nil
+    )
+  }
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The rows of one archive in its SQLite file.
+///
+/// Invariants:
+/// 1. One connection, exclusive: nobody else can read or write the file while it is open.
+/// 2. `commit` returns only after the write-ahead log has been synced (`synchronous = FULL`).
+/// 3. No checkpoint runs inside a commit.
+/// 4. After a failed sync nothing is tried again: the error is `indeterminate`, and closing leaves the log as it is.
+struct SQLiteArchive: ArchiveRows {
+  let connection: SQLiteConnection
+  let archive: String
+
+  // MARK: Transactions
+
+  func begin() throws(ArchiveError) {
+    try writing("begin") { () throws(SQLiteFailure) in try connection.statement(.begin).run() }
+  }
+
+  func commit() throws(ArchiveError) {
+    try writing("commit") { () throws(SQLiteFailure) in try connection.statement(.commit).run() }
+  }
+
+  func rollBack() {
+    guard connection.isInTransaction else { return }
+    // Some failures have rolled back already; then there is nothing left to fail.
+    try? connection.statement(.rollBack).run()
+  }
+
+  /// Maps what can go wrong while writing.
+  func writing(_ what: String, _ body: () throws(SQLiteFailure) -> Void) throws(ArchiveError) {
+    do throws(SQLiteFailure) {
+      try body()
+    } catch {
+      let text = "\(what): \(error.message) (SQLite \(error.code), errno \(error.systemError))"
+      if error.isFull { throw ArchiveError(.full, "\(text); free some space") }
+      if error.isInputOutput {
+        // The kernel may have dropped what could not be written and report success next time: whoever syncs again
+        // acknowledges data that is not there.
+        connection.checkpointsOnClose = false
+        throw ArchiveError(.indeterminate, "\(text); the store has to be opened anew")
+      }
+      throw ArchiveError(.definite, text)
+    }
+  }
+
+  /// Maps what can go wrong while reading.
+  private func reading<Value>(
+    _ what: String,
+    _ body: () throws(SQLiteFailure) -> Value
+  ) throws(ArchiveError) -> Value {
+    do throws(SQLiteFailure) {
+      return try body()
+    } catch {
+      throw ArchiveError(
+        .unreadable,
+        "\(what): \(error.message) (SQLite \(error.code), errno \(error.systemError))"
+      )
+    }
+  }
+
+  // MARK: Writing
+
+  func write(
+    _ change: ArchiveChange,
+    at sequence: SequenceNumber,
+    _ effect: ChangeEffect
+  ) throws(ArchiveError) {
+    try writing("write") { () throws(SQLiteFailure) in
+      switch change {
+      case .state(let record): try insert(record, at: sequence)
+      case .node(let record):
+        if effect.writesRow { try insert(record, at: sequence) }
+        if effect.removesState { try insertRemoval(of: record.node, at: sequence) }
+      case .removeState(let node):
+        if effect.writesRow { try insertRemoval(of: node, at: sequence) }
+      case .removeAll:
+        if effect.writesRow { try run(.insertEmptied, with: sequence) }
+      case .settle:
+        for row in effect.settled { try run(.deleteEarly, with: row) }
+      case .context(let context, let text): try insert(context, text)
+      case .seal(let record): try insert(record, at: sequence)
+      case .pin: break
+      case .dropGeneration(let generation): try run(.deleteGeneration, with: generation)
+      case .session(let record): try write(record)
+      case .forgetSessions(let sessions):
+        for session in sessions { try run(.deleteSession, with: session) }
+      case .claim(let record): try write(record)
+      case .run(let record): try write(record)
+      }
+    }
+  }
+
+  private func run(_ name: ArchiveStatement, with value: Int64) throws(SQLiteFailure) {
+    let statement = try connection.statement(name)
+    statement.bind(1, value)
+    try statement.run()
+  }
+
+  private func insert(_ record: StateRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
+    let statement = try connection.statement(.insertState)
+    statement.bind(1, sequence)
+    statement.bind(2, record.node)
+    statement.bind(3, record.context)
+    statement.bind(4, record.session)
+    statement.bind(5, record.revision)
+    statement.bind(6, record.written)
+    statement.bind(7, Int64(record.bytes))
+    statement.bind(8, Int64(record.checksum(at: sequence)))
+    statement.bind(10, record.references)
+    statement.bind(11, record.elements)
+    let result = record.text.withUnsafeBytes { bytes in
+      statement.bind(9, uncopied: bytes)
+      return Result { () throws(SQLiteFailure) in try statement.run() }
+    }
+    try result.get()
+    if record.isEarly { try run(.insertEarly, with: sequence) }
+  }
+
+  private func insertRemoval(of node: NodeID, at sequence: SequenceNumber) throws(SQLiteFailure) {
+    let statement = try connection.statement(.insertState)
+    statement.bind(1, sequence)
+    statement.bind(2, node)
+    for column in 3...6 as ClosedRange<Int32> { statement.bind(column, 0 as Int64) }
+    statement.bind(7, 0 as Int64)
+    for column in 8...11 as ClosedRange<Int32> { statement.bind(column, nil as Int64?) }
+    try statement.run()
+  }
+
+  private func insert(_ record: NodeRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
+    let statement = try connection.statement(.insertNode)
+    statement.bind(1, sequence)
+    statement.bind(2, record.node)
+    statement.bind(3, record.parent)
+    statement.bind(4, record.kind.rawValue)
+    statement.bind(5, record.keepsForever)
+    statement.bind(6, record.isConfidential)
+    statement.bind(7, record.isRemoved)
+    statement.bind(8, record.successor)
+    statement.bind(9, Int64(record.textBytes))
+    statement.bind(10, record.component)
+    statement.bind(11, record.classes)
+    statement.bind(12, record.restorationClass)
+    statement.bind(13, record.storyboard)
+    try statement.run()
+  }
+
+  private func insert(_ context: ContextID, _ text: String) throws(SQLiteFailure) {
+    let statement = try connection.statement(.insertContext)
+    statement.bind(1, context)
+    statement.bind(2, text)
+    try statement.run()
+  }
+
+  private func insert(_ record: GenerationRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
+    let statement = try connection.statement(.insertGeneration)
+    statement.bind(1, sequence)
+    statement.bind(2, record.generation)
+    statement.bind(3, record.committed)
+    statement.bind(4, Int64(record.objects))
+    statement.bind(5, Int64(record.bytes))
+    statement.bind(6, record.kind)
+    statement.bind(7, record.omitted.map(String.init).joined(separator: " "))
+    try statement.run()
+  }
+
+  private func write(_ record: SessionRecord) throws(SQLiteFailure) {
+    let statement = try connection.statement(.writeSession)
+    statement.bind(1, record.session)
+    statement.bind(2, record.ended)
+    statement.bind(3, record.restorationsAtEnd)
+    statement.bind(4, record.token)
+    statement.bind(5, record.ending)
+    statement.bind(6, record.facts)
+    try statement.run()
+  }
+
+  private func write(_ record: ClaimRecord) throws(SQLiteFailure) {
+    let statement = try connection.statement(.writeClaim)
+    statement.bind(1, record.node)
+    statement.bind(2, record.session)
+    statement.bind(3, record.handle)
+    try statement.run()
+  }
+
+  private func write(_ record: RunRecord) throws(SQLiteFailure) {
+    let statement = try connection.statement(.writeRun)
+    statement.bind(1, record.run)
+    statement.bind(2, record.restorations)
+    statement.bind(3, record.facts)
+    try statement.run()
+  }
+
+  func write(_ tip: ArchiveTip) throws(ArchiveError) {
+    try writing("write") { () throws(SQLiteFailure) in
+      let statement = try connection.statement(.writeTip)
+      statement.bind(1, tip.sequence)
+      statement.bind(2, tip.changeID.map { Int64(bitPattern: $0.high) })
+      statement.bind(3, tip.changeID.map { Int64(bitPattern: $0.low) })
+      statement.bind(4, tip.lastNode)
+      statement.bind(5, tip.lastContext)
+      statement.bind(6, tip.lastSession)
+      statement.bind(7, tip.lastGeneration)
+      statement.bind(8, tip.pinned)
+      statement.bind(9, tip.written)
+      try statement.run()
+    }
+  }
+
+  func delete(_ purge: ArchivePurge) throws(ArchiveError) {
+    try writing("delete") { () throws(SQLiteFailure) in
+      for row in purge.states.sorted() { try run(.deleteState, with: row) }
+      for row in purge.early { try run(.deleteEarly, with: row) }
+      for row in purge.descriptions { try run(.deleteNode, with: row) }
+      for row in purge.cuts { try run(.deleteEmptied, with: row) }
+      for node in purge.unshown { try run(.deleteClaim, with: node) }
+    }
+  }
+
+  func delete(_ contexts: [ContextID]) throws(ArchiveError) {
+    try writing("delete") { () throws(SQLiteFailure) in
+      for context in contexts { try run(.deleteContext, with: context) }
+    }
+  }
+
+  // MARK: Reading
+
+  func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading {
+    try reading("read") { () throws(SQLiteFailure) in
+      let statement = try connection.statement(.readState)
+      statement.bind(1, sequence)
+      defer { statement.reset() }
+      guard try statement.step(), let text = statement.bytes(6) else { return .unreadable(sequence: sequence) }
+      let record = StateRecord(
+        node: statement.integer(0),
+        context: statement.integer(1),
+        session: statement.integer(2),
+        revision: statement.integer(3),
+        written: statement.integer(4),
+        text: text[...],
+        references: statement.string(7),
+        elements: statement.string(8)
+      )
+      guard Int64(record.checksum(at: sequence)) == statement.integer(5) else {
+        return .unreadable(sequence: sequence)
+      }
+      return .state(record, sequence: sequence)
+    }
+  }
+
+  func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord {
+    let record = try reading("read") { () throws(SQLiteFailure) -> NodeRecord? in
+      let statement = try connection.statement(.readNode)
+      statement.bind(1, sequence)
+      defer { statement.reset() }
+      guard try statement.step() else { return nil }
+      return NodeRecord(
+        node: statement.integer(0),
+        parent: statement.optionalInteger(1),
+        component: statement.string(7),
+        kind: NodeKind(rawValue: statement.integer(2)) ?? .object,
+        classes: statement.string(8),
+        restorationClass: statement.string(9),
+        storyboard: statement.string(10),
+        keepsForever: statement.bool(3),
+        isConfidential: statement.bool(4),
+        isRemoved: statement.bool(5),
+        successor: statement.optionalInteger(6)
+      )
+    }
+    guard let record else { throw ArchiveError(.unreadable, "read: node row \(sequence) is missing") }
+    return record
+  }
+
+  func contexts() throws(ArchiveError) -> [ContextID: String] {
+    var contexts: [ContextID: String] = [:]
+    try forEachRow("SELECT context, text FROM context") { contexts[$0.integer(0)] = $0.string(1) ?? "" }
+    return contexts
+  }
+
+  func sessions() throws(ArchiveError) -> [SessionRecord] {
+    var sessions: [SessionRecord] = []
+    let sql = "SELECT session, ended, restorationsAtEnd, token, ending, facts FROM session ORDER BY session"
+    try forEachRow(sql) { row in
+      sessions.append(
+        SessionRecord(
+          session: row.integer(0),
+          token: row.string(3) ?? "",
+          facts: row.string(5) ?? "",
+          ending: row.string(4),
+          ended: row.integer(1),
+          restorationsAtEnd: row.integer(2)
+        )
+      )
+    }
+    return sessions
+  }
+
+  func claims() throws(ArchiveError) -> [ClaimRecord] {
+    var claims: [ClaimRecord] = []
+    try forEachRow("SELECT node, session, handle FROM claim ORDER BY node") { row in
+      claims.append(ClaimRecord(node: row.integer(0), session: row.integer(1), handle: row.integer(2)))
+    }
+    return claims
+  }
+
+  func run() throws(ArchiveError) -> RunRecord? {
+    var run: RunRecord?
+    try forEachRow("SELECT run, restorations, facts FROM run") { row in
+      run = RunRecord(run: row.integer(0), restorations: row.integer(1), facts: row.string(2) ?? "")
+    }
+    return run
+  }
+
+  private func forEachRow(_ sql: String, _ body: (SQLiteStatement) -> Void) throws(ArchiveError) {
+    try reading("read") { () throws(SQLiteFailure) in try connection.forEachRow(sql, body) }
+  }
+
+  func index() throws(ArchiveError) -> ArchiveIndex {
+    try reading("read") { () throws(SQLiteFailure) in try connection.archiveIndex() }
+  }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Keeps each application's archive in one SQLite file of a directory (`Protocol/archive-format.md`).
+///
+/// Everything happens on one thread of the store's own. The text of an error may name files; it is for logs.
+package actor SQLiteArchiveStore: ArchiveStore {
+  private let writer: ArchiveWriter
+  private let directory: ArchiveDirectory
+  private let upkeep: ArchiveUpkeep
+  private var archives: [String: OpenArchive<SQLiteArchive>] = [:]
+  /// Leases are told apart by it; it need not outlast the store, because nobody else can open the files meanwhile.
+  private var lastEpoch: Int64 = 0
+  /// Archives whose log is past its limit and will be moved into the main file as soon as the waiting work is done.
+  private var checkpointsDue: Set<String> = []
+  /// What closed archives held, as long as their files stay as they were.
+  private var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { writer.asUnownedSerialExecutor() }
+
+  /// Takes a directory for archives, creating it where there is none; it is made accessible to its owner only.
+  ///
+  /// Fails as `unreadable` if the directory cannot be used.
+  package init(directory: String, upkeep: ArchiveUpkeep = ArchiveUpkeep()) throws(ArchiveError) {
+    do throws(SystemError) {
+      self.directory = try ArchiveDirectory(directory)
+    } catch {
+      throw ArchiveError(.unreadable, error.message)
+    }
+    self.upkeep = upkeep
+    writer = try ArchiveWriter()
+    self.directory.makeBallast(bytes: upkeep.ballastBytes)
+  }
+
+  // MARK: Opening and closing
+
+  package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
+    guard ArchiveFiles.isApplication(application) else {
+      throw ArchiveError(.definite, "not the name of an application")
+    }
+    lastEpoch += 1
+    if let archive = archives[application] {
+      try archive.reopen(epoch: lastEpoch)
+      return try archive.opening(damage: nil)
+    }
+    let opened = try ArchiveRecovery(directory: directory, files: ArchiveFiles(application)).open()
+    let archive = OpenArchive(
+      application,
+      rows: opened.archive,
+      index: opened.index,
+      epoch: lastEpoch,
+      upkeep: upkeep
+    )
+    let opening = try archive.opening(damage: opened.damage)
+    archives[application] = archive
+    summaries[application] = nil
+    return opening
+  }
+
+  package func close(_ lease: ArchiveLease) async {
+    guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }
+    let summary = try? archive.summary()
+    archives[lease.application] = nil
+    checkpointsDue.remove(lease.application)
+    archive.rows.connection.close()
+    guard var summary, let stamp = stamp(of: lease.application) else { return }
+    summary.bytes = stamp.bytes
+    summaries[lease.application] = (stamp, summary)
+  }
+
+  private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<SQLiteArchive> {
+    guard let archive = archives[lease.application] else {
+      throw ArchiveError(.fenced, "the archive of \(lease.application) has been closed")
+    }
+    try archive.check(lease)
+    return archive
+  }
+
+  // MARK: Writing
+
+  package func apply(
+    _ changes: [ArchiveChange],
+    lease: ArchiveLease,
+    expecting: SequenceNumber,
+    changeID: ChangeID,
+    holding: [SequenceNumber]
+  ) async throws(ArchiveError) -> ArchiveReceipt {
+    let archive = try archive(lease)
+    let receipt = try withBallast(if: changes.allSatisfy(\.isSmall)) { () throws(ArchiveError) in
+      try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+    }
+    if archive.rows.logBytes > upkeep.logBytesMax { checkpointSoon(lease) }
+    return receipt
+  }
+
+  /// Runs something once more with the ballast given up, if it is one of the things the ballast is there for.
+  private func withBallast<Value>(
+    if isEntitled: Bool,
+    _ body: () throws(ArchiveError) -> Value
+  ) throws(ArchiveError) -> Value {
+    do throws(ArchiveError) {
+      return try body()
+    } catch {
+      guard error.kind == .full, isEntitled, directory.releaseBallast() else { throw error }
+      return try body()
+    }
+  }
+
+  /// Moves the log into the main file after whoever waits for a commit has been answered.
+  private func checkpointSoon(_ lease: ArchiveLease) {
+    guard checkpointsDue.insert(lease.application).inserted else { return }
+    Task { self.checkpointIfDue(lease) }
+  }
+
+  private func checkpointIfDue(_ lease: ArchiveLease) {
+    guard checkpointsDue.remove(lease.application) != nil, let archive = try? archive(lease) else { return }
+    // A full disk is noticed by the next commit, and a failed sync by every later call.
+    try? checkpoint(archive, .keepingFile)
+  }
+
+  private func checkpoint(
+    _ archive: OpenArchive<SQLiteArchive>,
+    _ kind: SQLiteConnection.Checkpoint
+  ) throws(ArchiveError) {
+    do throws(ArchiveError) {
+      try archive.rows.checkpoint(kind)
+    } catch {
+      if error.kind == .indeterminate { archive.fail(error) }
+      throw error
+    }
+  }
+
+  // MARK: Reading
+
+  package func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [StateReading?] {
+    try archive(lease).read(nodes, at: point)
+  }
+
+  package func scan(
+    after node: NodeID?,
+    limit: Int,
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [NodeReading] {
+    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
+  }
+
+  // MARK: Upkeep
+
+  package func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
+    let archive = try archive(lease)
+    let isDone = try withBallast(if: true) { () throws(ArchiveError) in
+      if try archive.purge(holding: holding) { return false }
+      if try archive.rows.releasePages(beyond: upkeep.freeBytesMax, atMost: upkeep.batchBytesMax) { return false }
+      try checkpoint(archive, .emptyingFile)
+      return true
+    }
+    if isDone {
+      directory.makeBallast(bytes: upkeep.ballastBytes)
+    } else if archive.rows.logBytes > (directory.hasBallast ? upkeep.logBytesMax : 0) {
+      // While there is no ballast the log has no room to grow: what it holds has to be overwritten.
+      try checkpoint(archive, .keepingFile)
+    }
+    return !isDone
+  }
+
+  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) {
+    let archive = try archive(lease)
+    let files = ArchiveFiles(lease.application)
+    do throws(OpeningFailure) {
+      try OpeningFailure.deciding { () throws(SystemError) in try directory.createEmpty(files.newBackup) }
+      try OpeningFailure.deciding { () throws(SQLiteFailure) in
+        try archive.rows.copy(to: directory.pathname(files.newBackup))
+      }
+      try OpeningFailure.deciding { () throws(SystemError) in
+        try directory.syncFile(files.newBackup)
+        try directory.replace(files.backup, with: files.newBackup)
+        try directory.sync()
+      }
+    } catch {
+      // The archive itself is as it was, and so is the earlier backup.
+      try? directory.remove(files.newBackup)
+      switch error {
+      case .damaged(let text), .unreadable(let text): throw ArchiveError(.definite, "backup: \(text)")
+      case .full(let text): throw ArchiveError(.full, "backup: \(text)")
+      }
+    }
+  }
+
+  // MARK: Listing
+
+  package func list() async throws(ArchiveError) -> [ArchiveSummary] {
+    let names: [String]
+    do throws(SystemError) {
+      names = try directory.names()
+    } catch {
+      throw ArchiveError(.unreadable, error.message)
+    }
+    var summaries: [ArchiveSummary] = []
+    for application in names.compactMap(ArchiveFiles.application(of:)).sorted() {
+      if let summary = summary(of: application) { summaries.append(summary) }
+      // Commits that wait meanwhile go first.
+      await Task.yield()
+    }
+    return summaries
+  }
+
+  private func summary(of application: String) -> ArchiveSummary? {
+    guard let stamp = stamp(of: application) else { return nil }
+    var summary: ArchiveSummary
+    if let archive = archives[application] {
+      do throws(ArchiveError) {
+        summary = try archive.summary()
+      } catch {
+        summary = .unreadable(application, error.message)
+      }
+    } else if let known = summaries[application], known.stamp == stamp {
+      return known.summary
+    } else {
+      let path = directory.pathname(ArchiveFiles(application).main)
+      summary = SQLiteArchive.summary(of: application, at: path, hasLog: stamp.log.bytes > 0)
+      if summary.state == .available {
+        summary.bytes = stamp.bytes
+        summaries[application] = (stamp, summary)
+      }
+    }
+    summary.bytes = stamp.bytes
+    return summary
+  }
+
+  private func stamp(of application: String) -> FileStamp? {
+    let files = ArchiveFiles(application)
+    guard let main = try? directory.entry(files.main), main != .absent else { return nil }
+    return FileStamp(main: main, log: (try? directory.entry(files.log)) ?? .absent)
+  }
+}
+
+/// What tells whether the files of an archive have changed.
+struct FileStamp: Equatable {
+  var main: ArchiveDirectory.Entry
+  var log: ArchiveDirectory.Entry
+
+  var bytes: Int { main.bytes + log.bytes }
+}
+
+extension ArchiveDirectory.Entry {
+  /// Size of a file; 0 for anything else.
+  var bytes: Int {
+    if case .file(let size, _) = self { size } else { 0 }
+  }
+}
+
+extension ArchiveChange {
+  /// Whether it adds so little that the ballast is given up for it: removals, and what has to be noted with them.
+  fileprivate var isSmall: Bool {
+    switch self {
+    case .node(let record): record.isRemoved
+    case .removeState, .removeAll, .settle, .pin, .dropGeneration, .session, .forgetSessions, .claim, .run: true
+    case .state, .context, .seal: false
+    }
+  }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSQLite
+
+/// What SQLite answered when it did not do what it was asked.
+struct SQLiteFailure: Error, Hashable {
+  /// The extended result code.
+  var code: Int32
+  /// The `errno` of the system call that failed; 0 where none did.
+  var systemError: Int32
+  var message: String
+
+  private var primary: Int32 { code & 0xff }
+
+  /// The file is not what SQLite wrote: damaged, cut off, or never a database.
+  var isDamage: Bool {
+    primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8 /* SHORT_READ */
+  }
+
+  /// The disk or the quota is full.
+  var isFull: Bool { primary == SQLITE_FULL || primary == SQLITE_IOERR && SystemError.isOutOfSpace(systemError) }
+
+  /// A system call failed, for another reason than space.
+  var isInputOutput: Bool { primary == SQLITE_IOERR && !isFull }
+
+  /// Another connection has the file.
+  var isBusy: Bool { primary == SQLITE_BUSY || primary == SQLITE_LOCKED }
+
+  /// The schema is not the one expected.
+  var isSchema: Bool { primary == SQLITE_ERROR }
+
+  /// Something every archive has is not there.
+  static func missing(_ what: String) -> SQLiteFailure { unsound("\(what) is missing") }
+
+  /// The file is readable and makes no sense.
+  static func unsound(_ finding: String) -> SQLiteFailure {
+    SQLiteFailure(code: SQLITE_CORRUPT, systemError: 0, message: finding)
+  }
+}
+
+/// One SQLite connection with its prepared statements; used from one thread at a time.
+final class SQLiteConnection {
+  private let handle: OpaquePointer
+  private var statements: [SQLiteStatement?] = Array(repeating: nil, count: ArchiveStatement.allCases.count)
+  /// Frames the write-ahead log has since it was last begun anew.
+  private let logFrames: UnsafeMutablePointer<Int32>
+  private var isClosed = false
+
+  /// Opens a database file that exists already.
+  ///
+  /// Closing does not touch the file until `checkpointsOnClose` is set: whoever finds a file that is not theirs leaves
+  /// it alone.
+  init(path: String, isReadOnly: Bool = false) throws(SQLiteFailure) {
+    var opened: OpaquePointer?
+    let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nil)
+    guard let opened else {
+      throw SQLiteFailure(code: code, systemError: 0, message: "out of memory")
+    }
+    guard code == SQLITE_OK else {
+      let failure = Self.failure(of: opened, code: code)
+      sqlite3_close_v2(opened)
+      throw failure
+    }
+    handle = opened
+    logFrames = .allocate(capacity: 1)
+    logFrames.initialize(to: 0)
+    sqlite3_extended_result_codes(handle, 1)
+    // A foreign schema must not run anything of its own while its file is looked at.
+    for (option, value) in [
+      (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
+      (SQLITE_DBCONFIG_DEFENSIVE, 1),
+      (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+      (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+      (SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+      (SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0),
+    ] as [(Int32, Int32)] {
+      restoration_sqlite3_db_config(handle, option, value)
+    }
+    // Having a hook switches automatic checkpoints off: nobody waits for one inside a commit.
+    sqlite3_wal_hook(
+      handle,
+      { frames, _, _, count in
+        frames?.assumingMemoryBound(to: Int32.self).pointee = count
+        return SQLITE_OK
+      },
+      logFrames
+    )
+  }
+
+  deinit {
+    close()
+    logFrames.deallocate()
+  }
+
+  /// Gives the file back; nothing can be asked afterwards.
+  func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    for index in statements.indices { statements[index] = nil }
+    sqlite3_close_v2(handle)
+  }
+
+  /// Whether closing moves the write-ahead log into the main file and removes it.
+  var checkpointsOnClose = false {
+    didSet { restoration_sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, checkpointsOnClose ? 0 : 1) }
+  }
+
+  /// Frames in the write-ahead log after the last commit.
+  var frames: Int { Int(logFrames.pointee) }
+
+  /// Whether the file could only be opened for reading.
+  var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
+
+  /// Whether a transaction is open.
+  var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  /// Runs SQL text that yields no rows anybody wants.
+  func execute(_ sql: String) throws(SQLiteFailure) {
+    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw failure(code) }
+  }
+
+  /// The first column of the first row; nil where there is no row or the value is NULL.
+  func text(_ sql: String) throws(SQLiteFailure) -> String? {
+    let statement = try prepare(sql)
+    return try statement.step() ? statement.string(0) : nil
+  }
+
+  /// The first column of the first row; 0 where there is no row.
+  func integer(_ sql: String) throws(SQLiteFailure) -> Int64 {
+    let statement = try prepare(sql)
+    return try statement.step() ? statement.integer(0) : 0
+  }
+
+  /// Compiles SQL text for one use.
+  func prepare(_ sql: String) throws(SQLiteFailure) -> SQLiteStatement {
+    try compile(sql, flags: 0)
+  }
+
+  /// A statement of the archive's own, compiled at first use and kept.
+  func statement(_ name: ArchiveStatement) throws(SQLiteFailure) -> SQLiteStatement {
+    if let statement = statements[name.rawValue] { return statement }
+    let statement = try compile(name.sql, flags: UInt32(SQLITE_PREPARE_PERSISTENT))
+    statements[name.rawValue] = statement
+    return statement
+  }
+
+  private func compile(_ sql: String, flags: UInt32) throws(SQLiteFailure) -> SQLiteStatement {
+    guard !isClosed else { throw SQLiteFailure(code: SQLITE_MISUSE, systemError: 0, message: "closed") }
+    var pointer: OpaquePointer?
+    let code = sqlite3_prepare_v3(handle, sql, -1, flags, &pointer, nil)
+    guard code == SQLITE_OK, let pointer else { throw failure(code) }
+    return SQLiteStatement(pointer, of: handle)
+  }
+
+  /// How much of the write-ahead log a checkpoint moves, and what it does with the file.
+  enum Checkpoint {
+    /// The log's file keeps its size and is begun anew by the next commit.
+    case keepingFile
+    /// The log's file is emptied.
+    case emptyingFile
+  }
+
+  func checkpoint(_ kind: Checkpoint) throws(SQLiteFailure) {
+    let mode = kind == .keepingFile ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
+    let code = sqlite3_wal_checkpoint_v2(handle, "main", mode, nil, nil)
+    guard code == SQLITE_OK else { throw failure(code) }
+    logFrames.pointee = 0
+  }
+
+  private func failure(_ code: Int32) -> SQLiteFailure { Self.failure(of: handle, code: code) }
+
+  static func failure(of handle: OpaquePointer?, code: Int32) -> SQLiteFailure {
+    SQLiteFailure(
+      code: code,
+      systemError: sqlite3_system_errno(handle),
+      message: sqlite3_errmsg(handle).map { String(cString: $0) } ?? "unknown"
+    )
+  }
+}
+
+/// One compiled statement: bind, step, read, in this order; binding again begins anew.
+final class SQLiteStatement {
+  private let pointer: OpaquePointer
+  private let connection: OpaquePointer
+  /// The first binding that failed, reported by `step`.
+  private var bindingCode = SQLITE_OK
+
+  init(_ pointer: OpaquePointer, of connection: OpaquePointer) {
+    self.pointer = pointer
+    self.connection = connection
+  }
+
+  deinit { sqlite3_finalize(pointer) }
+
+  // MARK: Binding
+
+  func bind(_ index: Int32, _ value: Int64) {
+    note(sqlite3_bind_int64(pointer, index, value))
+  }
+
+  func bind(_ index: Int32, _ value: Int64?) {
+    if let value { bind(index, value) } else { note(sqlite3_bind_null(pointer, index)) }
+  }
+
+  func bind(_ index: Int32, _ value: Bool) {
+    bind(index, Int64(value ? 1 : 0))
+  }
+
+  /// Copies the text.
+  func bind(_ index: Int32, _ value: String?) {
+    guard var value else {
+      note(sqlite3_bind_null(pointer, index))
+      return
+    }
+    value.withUTF8 { bind(index, UnsafeRawBufferPointer($0), destructor: Self.copying) }
+  }
+
+  /// Does not copy the text: it has to stay where it is until `step` has returned.
+  func bind(_ index: Int32, uncopied bytes: UnsafeRawBufferPointer) {
+    bind(index, bytes, destructor: nil)
+  }
+
+  private func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer, destructor: sqlite3_destructor_type?) {
+    // A null pointer would bind NULL instead of the empty text.
+    let empty: StaticString = ""
+    let base = bytes.baseAddress ?? UnsafeRawPointer(empty.utf8Start)
+    let characters = base.assumingMemoryBound(to: CChar.self)
+    note(sqlite3_bind_text64(pointer, index, characters, UInt64(bytes.count), destructor, UInt8(SQLITE_UTF8)))
+  }
+
+  /// SQLITE_TRANSIENT, a cast macro that is not imported.
+  private static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+  private func note(_ code: Int32) {
+    if bindingCode == SQLITE_OK { bindingCode = code }
+  }
+
+  // MARK: Running
+
+  /// Takes the next row; false at the end, where the statement is ready for new bindings.
+  func step() throws(SQLiteFailure) -> Bool {
+    guard bindingCode == SQLITE_OK else {
+      let code = bindingCode
+      reset()
+      throw SQLiteFailure(code: code, systemError: 0, message: String(cString: sqlite3_errstr(code)))
+    }
+    let code = sqlite3_step(pointer)
+    if code == SQLITE_ROW { return true }
+    // The connection's message and system error are those of this step; resetting would lose them.
+    let failure = code == SQLITE_DONE ? nil : SQLiteConnection.failure(of: connection, code: code)
+    reset()
+    if let failure { throw failure }
+    return false
+  }
+
+  /// Runs a statement that yields no row.
+  func run() throws(SQLiteFailure) {
+    while try step() {}
+  }
+
+  /// Ends reading before the last row.
+  func reset() {
+    sqlite3_reset(pointer)
+    bindingCode = SQLITE_OK
+  }
+
+  // MARK: Reading
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
+
+  func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+  func bool(_ column: Int32) -> Bool { integer(column) != 0 }
+
+  func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
+
+  func string(_ column: Int32) -> String? {
+    bytes(column).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  func bytes(_ column: Int32) -> [UInt8]? {
+    guard let start = sqlite3_column_text(pointer, column) else { return nil }
+    return Array(UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+  }
+}
