@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+extension Application {
+  /// Gives a state back: to its owner the newest that hides nothing, to everybody else the newest (R15, R19).
+  func decode(_ request: DecodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
+      throw Application.replaced()
+    }
+    let node = try requireNode(request.object)
+    let isOwner = session != nil && node.claim?.session == session?.id
+    let summary = isOwner ? node.stateBeforeClaim : node.state
+    if isOwner { node.claim?.hasDecoded = true }
+    guard let summary else {
+      context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: .none))))
+      return
+    }
+    if isOwner, !classMatches(node, summary) {
+      let reply = DecodeRestorableState.Reply(status: .classMismatch, coder: coder(of: summary))
+      context.emit(.respondAfter(id, summary.sequence, caller, .result(reply)))
+      return
+    }
+    if isOwner, let session { openWindow(of: node, for: session) }
+    let request = StateRequest(
+      caller: caller,
+      purpose: .decode(node: node.id),
+      rows: [StateRequest.Row(node: node.id, sequence: summary.sequence)]
+    )
+    context.emit(.read(id, request, after: summary.sequence))
+  }
+
+  /// The state of a decode has come from the archive.
+  func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
+    let reply: DecodeRestorableState.Reply
+    switch reading {
+    case .state(let record, _):
+      reply = DecodeRestorableState.Reply(
+        status: .available,
+        state: splice(record),
+        coder: coder(context: record.context, written: record.written),
+        elements: record.elements.map { JSONText(validated: Array($0.utf8)) }
+      )
+    case .unreadable(let sequence):
+      if let node = tree.node(node), node.state?.sequence == sequence { node.isUnreadable = true }
+      reply = DecodeRestorableState.Reply(status: .unreadable)
+    case nil:
+      reply = DecodeRestorableState.Reply(status: .none)
+    }
+    context.emit(.respond(caller, .result(reply)))
+  }
+
+  func coder(of summary: StateSummary) -> JSONText? {
+    coder(context: summary.context, written: summary.written)
+  }
+
+  func coder(context number: ContextID, written: Int64) -> JSONText? {
+    contexts[number]?.reservedKeys(timestamp: written).text
+  }
+}

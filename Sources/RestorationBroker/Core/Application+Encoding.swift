@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+extension Application {
+  /// Stores a state; the answer waits until it is durable (R10, R14, R15, R19).
+  func encode(_ request: EncodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    if let session, session.isDiscarded {
+      context.emit(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
+      return
+    }
+    try requireWritable()
+    try check(request)
+    let existing = try target(of: request, session)
+    if let existing, let revision = request.revision, let claim = existing.claim, revision <= claim.revision {
+      // Acknowledged means on disk, also for the push that this one repeats.
+      respond(caller, EncodeRestorableState.Reply.superseded)
+      return
+    }
+    let resolved = try resolveReferences(of: request)
+    let text = request.elements.isEmpty ? nil : elementsText(request.elements)
+    let added = resolved.text.count + (resolved.table?.utf8.count ?? 0) + (text?.utf8.count ?? 0)
+    try checkArchiveLimit(added, replacing: existing)
+    let node: Node
+    if let existing { node = existing } else { node = try makePath(of: request) }
+    let isOwner = session != nil && node.claim?.session == session?.id
+    var isEarly = false
+    if isOwner, let session, let claim = node.claim { isEarly = self.isEarly(node, claim, session) }
+    let writer = writer(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner)
+    let record = StateRecord(
+      node: node.id,
+      context: contextID(of: writer),
+      session: isOwner ? session?.id ?? 0 : 0,
+      revision: request.revision ?? 0,
+      isEarly: isEarly,
+      written: context.now.wall,
+      text: resolved.text,
+      references: resolved.table,
+      elements: text
+    )
+    store(record, at: node)
+    if isOwner, let session {
+      if let revision = request.revision { node.claim?.revision = revision }
+      if isEarly, let claim = node.claim { watchEarlyMark(since: claim.since) }
+      closeWindow(of: node.id, for: session)
+    }
+    context.emit(.respondAfter(id, sequenceOfState(node), caller, .result(EncodeRestorableState.Reply.stored(sequence: sequenceOfState(node)))))
+  }
+
+  private func sequenceOfState(_ node: Node) -> SequenceNumber {
+    node.state?.sequence ?? sequence
+  }
+
+  private func check(_ request: EncodeRestorableState) throws(ErrorObject) {
+    let limits = context.limits
+    let path: IdentifierPath? = if case .path(let path) = request.object { path } else { nil }
+    if let key = request.state.reservedKey {
+      throw .restoration(
+        .reservedKey,
+        "the key \(key) is reserved for the broker",
+        hint: "Keys that begin with UIApplicationStateRestoration or UIStateRestoration are read only; use another name.",
+        path: path,
+        details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
+      )
+    }
+    let bytes = request.state.text.bytes.count
+    guard bytes <= limits.stateBytesMax else {
+      throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
+    }
+    guard request.state.depth <= limits.stateDepthMax else {
+      throw .limitExceeded("stateDepthMax", max: limits.stateDepthMax, value: request.state.depth, path: path)
+    }
+    let references = request.state.references.count
+    guard references <= limits.referencesPerStateMax else {
+      throw .limitExceeded("referencesPerStateMax", max: limits.referencesPerStateMax, value: references, path: path)
+    }
+  }
+
+  /// The node a push is for: the caller's own, or one that no live session owns; nil where the path is new.
+  private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
+    if case .path(let path) = request.object {
+      guard let node = tree.node(at: path) else { return nil }
+      if node.isVacant { return node }
+    }
+    return try requireOwn(request.object, session)
+  }
+
+  /// A path without live owner is claimed for this call; missing ancestors become vacant nodes.
+  private func makePath(of request: EncodeRestorableState) throws(ErrorObject) -> Node {
+    guard case .path(let path) = request.object else { throw Application.unknownObject(request.object) }
+    guard path.bytes <= context.limits.pathBytesMax else {
+      throw .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: path.bytes, path: path)
+    }
+    for component in path.components where RestorationIdentifier.split(component) == nil {
+      throw .restoration(
+        .invalidIdentifier,
+        "a component of the path is no restoration identifier",
+        hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
+        path: path,
+        details: ["pointer": "/object"]
+      )
+    }
+    let missing = path.components.count - knownPrefix(of: path)
+    guard tree.count + missing <= context.limits.objectsPerApplicationMax else {
+      throw .limitExceeded(
+        "objectsPerApplicationMax",
+        max: context.limits.objectsPerApplicationMax,
+        value: tree.count + missing,
+        path: path
+      )
+    }
+    var parent: Node?
+    for component in path.components {
+      if let node = tree.node(component, below: parent, kind: .object) {
+        parent = node
+      } else {
+        parent = try newNode(NodeRecord(node: 0, parent: parent?.id, component: component, kind: .object))
+      }
+    }
+    guard let node = parent else { throw Application.unknownObject(request.object) }
+    admitWaiting()
+    return node
+  }
+
+  private func knownPrefix(of path: IdentifierPath) -> Int {
+    var count = 0
+    while count < path.components.count,
+      tree.node(at: IdentifierPath(Array(path.components[...count]))) != nil
+    {
+      count += 1
+    }
+    return count
+  }
+
+  /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
+  private func writer(of node: Node, _ session: Session?, isOwner: Bool) -> WriterContext {
+    let storyboard = isOwner ? node.record.storyboard ?? session?.facts.storyboard : nil
+    return WriterContext(
+      classes: isOwner ? node.claim?.classes ?? [] : [],
+      role: session?.facts.role,
+      bundleVersion: session?.facts.bundleVersion,
+      userInterfaceIdiom: session?.facts.userInterfaceIdiom ?? -1,
+      systemVersion: context.settings.systemVersion,
+      storyboard: node.record.kind == .viewController ? storyboard : nil
+    )
+  }
+
+  private func checkArchiveLimit(_ added: Int, replacing node: Node?) throws(ErrorObject) {
+    let max = context.limits.archiveBytesMax
+    let value = reachableBytes + added - freed(byWritingTo: node, early: false)
+    guard value <= max else {
+      throw .limitExceeded("archiveBytesMax", max: max, value: value, path: node.flatMap { tree.path(of: $0) })
+    }
+  }
+
+  /// Bytes nobody can reach any more once the node has a newer state.
+  func freed(byWritingTo node: Node?, early: Bool) -> Int {
+    guard let node, !early else { return 0 }
+    let sealed = generations.last?.sequence ?? 0
+    return [node.state, node.beforeClaim].reduce(0) { sum, state in
+      state.map { $0.sequence > sealed ? sum + $0.bytes : sum } ?? sum
+    }
+  }
+
+  private func store(_ record: StateRecord, at node: Node) {
+    reachableBytes += record.bytes - freed(byWritingTo: node, early: record.isEarly)
+    headBytes += record.bytes - (node.state?.bytes ?? 0)
+    let sequence = write(.state(record))
+    if record.isEarly {
+      if let old = node.state, !old.isEarly { node.beforeClaim = old }
+    } else {
+      node.beforeClaim = nil
+    }
+    node.isUnreadable = false
+    node.state = StateSummary(
+      sequence: sequence,
+      context: record.context,
+      session: record.session,
+      revision: record.revision,
+      isEarly: record.isEarly,
+      written: record.written,
+      bytes: record.bytes
+    )
+  }
+
+  private func elementsText(_ elements: [Element]) -> String {
+    var stored = elements
+    for index in stored.indices {
+      // Nobody has asked a data source, so the raw index path is what comes back.
+      stored[index].resolved = false
+    }
+    return stored.text.string
+  }
+
+  // MARK: References
+
+  /// The text as stored: references name archive ids, so that no move ever rewrites it (R6, R14).
+  private func resolveReferences(
+    of request: EncodeRestorableState
+  ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
+    let text = request.state.text.bytes
+    guard !request.state.references.isEmpty else { return (text, nil) }
+    var stored: [UInt8] = []
+    stored.reserveCapacity(text.count)
+    var table = JSONWriter()
+    table.beginArray()
+    var copied = text.startIndex
+    for reference in request.state.references {
+      guard let target = ObjectReference(reference.target), let node = node(target) else {
+        throw .restoration(
+          .invalidReference,
+          "\(reference.target) leads to no object of the application",
+          hint: "Register the target first, or write {\"$literal\": …} if this is no reference.",
+          details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
+        )
+      }
+      let begin = text.startIndex + reference.objectRange.lowerBound
+      stored.append(contentsOf: text[copied..<begin])
+      let offset = stored.count
+      stored.append(contentsOf: "{\"$restorable\":\(node.id)}".utf8)
+      table.beginArray()
+      table.integer(offset)
+      table.integer(stored.count - offset)
+      table.integer(node.id)
+      table.endArray()
+      copied = text.startIndex + reference.objectRange.upperBound
+    }
+    stored.append(contentsOf: text[copied...])
+    table.endArray()
+    return (stored[...], String(decoding: table.bytes, as: UTF8.self))
+  }
+
+  /// The text as given out: references name today's paths, and the handle where the target is live (R27).
+  func splice(_ record: StateRecord) -> JSONText {
+    guard let table = record.references else { return JSONText(validated: record.text) }
+    let numbers = table.utf8.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      .compactMap { Int64(String($0) ?? "") }
+    var writer = JSONWriter()
+    var out: [UInt8] = []
+    let text = record.text
+    var copied = text.startIndex
+    for index in stride(from: 0, to: numbers.count - 2, by: 3) {
+      let begin = text.startIndex + Int(numbers[index])
+      let end = begin + Int(numbers[index + 1])
+      // The table is of our own making and covered by the row's checksum; a bad one would trap below.
+      guard copied <= begin, begin <= end, end <= text.endIndex else { break }
+      out.append(contentsOf: text[copied..<begin])
+      writer = JSONWriter()
+      writeReference(to: tree.node(numbers[index + 2]), &writer)
+      out.append(contentsOf: writer.bytes)
+      copied = end
+    }
+    out.append(contentsOf: text[copied...])
+    return JSONText(validated: out)
+  }
+
+  private func writeReference(to node: Node?, _ writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.key("$restorable")
+    if let path = node.flatMap({ tree.path(of: $0) }) { path.write(to: &writer) } else { writer.null() }
+    writer.key("object")
+    if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
+    writer.endObject()
+  }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+extension Application {
+  /// Ends a session; what becomes of its objects depends on how it ended (R30).
+  func end(_ session: Session, _ ending: SessionEnding) {
+    guard sessions[session.id] === session else { return }
+    waiting.removeAll { $0.session == session.id }
+    if !session.isDiscarded { leaveObjects(of: session, ending) }
+    for handle in session.objects.keys {
+      nodesByHandle[handle] = nil
+    }
+    sessions[session.id] = nil
+    forget(session, ending)
+    context.emit(.unwatch(id, session.id))
+    context.emit(.cancelTimer(.lost(id, session.id)))
+    if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
+    if !session.isDiscarded { noteOutcome(of: session, ending) }
+    checkCompletion()
+  }
+
+  private func leaveObjects(of session: Session, _ ending: SessionEnding) {
+    switch ending {
+    case .userQuit where session.facts.isDelegate || isLast(session) && !hasDelegate:
+      emptyHead(discarding: sessions.values.filter { $0 !== session })
+      runFacts.endedByUserQuit = true
+    case .closed, .userQuit:
+      let objects = session.objects.values.sorted { $0.id < $1.id }
+      for node in objects {
+        node.claim = nil
+      }
+      for node in objects where tree.nodes[node.id] === node {
+        drop(node)
+      }
+    case .restart, .logout, .expired:
+      settle(session.objects.values.filter { $0.state?.isEarly == true })
+      vacate(session)
+    case .crashed:
+      brokenWindows.formUnion(session.windows.keys)
+      vacate(session)
+    }
+    session.windows = [:]
+  }
+
+  private func isLast(_ session: Session) -> Bool {
+    sessions.values.allSatisfy { $0 === session || $0.isDiscarded }
+  }
+
+  private var hasDelegate: Bool {
+    sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded }
+  }
+
+  private func vacate(_ session: Session) {
+    for node in session.objects.values {
+      node.claim = nil
+    }
+  }
+
+  private func forget(_ session: Session, _ ending: SessionEnding) {
+    var record = record(of: session)
+    record.ending = ending.rawValue
+    record.ended = context.now.wall
+    record.restorationsAtEnd = run.restorations
+    endedSessions[session.id] = record
+    write(.session(record))
+  }
+
+  private func noteOutcome(of session: Session, _ ending: SessionEnding) {
+    let outcome: RunFacts.Outcome = ending == .crashed ? .crashed : .clean
+    let isOver = sessions.values.allSatisfy(\.isDiscarded)
+    if outcome == .crashed { runFacts.outcome = .crashed }
+    if let role = session.facts.role { runFacts.outcomeByRole[role] = outcome }
+    if isOver {
+      runFacts.isOpen = false
+      damage = nil
+    }
+    writeRun()
+  }
+
+  /// Empties the head in one row; the sessions given are cut off from it (R30).
+  func emptyHead(discarding discarded: [Session]) {
+    write(.removeAll)
+    for node in tree.nodes.values {
+      if let claim = node.claim { nodesByHandle[claim.handle] = nil }
+      node.claim = nil
+    }
+    tree = NodeTree()
+    headBytes = 0
+    for session in discarded {
+      session.isDiscarded = true
+      session.windows = [:]
+    }
+    runFacts.outcomeByRole = [:]
+    brokenWindows = []
+  }
+
+  // MARK: Single objects
+
+  /// Takes an object and its state out; its node stays vacant while it has descendants (R3).
+  func drop(_ node: Node) {
+    if let claim = node.claim { release(claim) }
+    node.claim = nil
+    if node.hasState {
+      headBytes -= node.state?.bytes ?? 0
+      node.state = nil
+      node.beforeClaim = nil
+      write(.removeState(node.id))
+    }
+    if !node.children.isEmpty, node.claimRecord != nil {
+      let record = ClaimRecord(node: node.id, session: 0, handle: 0)
+      node.claimRecord = record
+      write(.claim(record))
+    } else {
+      node.claimRecord = nil
+    }
+    prune(node)
+  }
+
+  /// Lets go of an object whose session goes on; the state stays (R13).
+  func releaseKeepingState(_ node: Node) {
+    if let claim = node.claim { release(claim) }
+    node.claim = nil
+    settle([node].filter { $0.state?.isEarly == true })
+    let record = ClaimRecord(
+      node: node.id,
+      session: 0,
+      handle: 0,
+      released: context.now.wall,
+      restorationsAtRelease: run.restorations
+    )
+    node.claimRecord = record
+    write(.claim(record))
+  }
+
+  private func release(_ claim: Node.Claim) {
+    nodesByHandle[claim.handle] = nil
+    sessions[claim.session]?.objects[claim.handle] = nil
+  }
+
+  /// Removes a node that is only a place holder without descendants, and its ancestors as far as they are that too.
+  func prune(_ node: Node) {
+    var current: Node? = node
+    while let node = current, node.isPlaceholder, node.children.isEmpty, tree.nodes[node.id] === node {
+      current = node.parent
+      node.record.isRemoved = true
+      write(node)
+      tree.remove(node)
+    }
+  }
+
+  /// Clears early marks: the newest state is what everybody gets (R19).
+  func settle(_ nodes: [Node]) {
+    guard !nodes.isEmpty else { return }
+    for node in nodes {
+      node.state?.isEarly = false
+      node.beforeClaim = nil
+    }
+    write(.settle(nodes.map(\.id).sorted()))
+  }
+
+  // MARK: Orphans
+
+  /// When nobody claims the node any more: since when, and how many restorations had completed then (R13).
+  func orphaned(_ node: Node) -> (since: Int64, restorations: Int64)? {
+    guard node.isVacant, let claim = node.claimRecord else { return nil }
+    if claim.released != 0 { return (claim.released, claim.restorationsAtRelease) }
+    return endedSessions[claim.session].map { ($0.ended, $0.restorationsAtEnd) }
+  }
+
+  /// Retires orphans nobody has claimed for 20 completed restorations or 90 days (R13).
+  func retireOrphans() {
+    let days90: Int64 = 90 * 24 * 3_600 * 1_000
+    for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
+      guard let orphan = orphaned(node) else { continue }
+      if run.restorations - orphan.restorations >= 20 || context.now.wall - orphan.since >= days90 {
+        drop(node)
+      }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+extension Application {
+  /// Takes in the archive as it was opened.
+  ///
+  /// Sessions of before are there again, without connection: those of living processes go on where they were when
+  /// they come back with their token; the service tells of each whether its process is still there.
+  func load(_ opening: ArchiveOpening) {
+    let connected = sessions
+    reset()
+    archive = opening.archive
+    sequence = opening.sequence
+    contentSequence = opening.contentSequence
+    reachableBytes = opening.reachableBytes
+    damage = opening.damage
+    generations = opening.generations
+    lastGeneration = opening.lastGeneration
+    lastNode = opening.lastNode
+    lastContext = opening.lastContext
+    lastSession = opening.lastSession
+    run = opening.run ?? run
+    runFacts = RunFacts(text: run.facts)
+    for (id, text) in opening.contexts {
+      let writer = WriterContext(text: text)
+      contexts[id] = writer
+      contextIDs[writer] = id
+    }
+    for reading in opening.nodes {
+      tree.load(reading.node)
+      guard let node = tree.nodes[reading.node.node] else { continue }
+      node.state = reading.state
+      node.beforeClaim = reading.beforeClaim
+      headBytes += reading.state?.bytes ?? 0
+    }
+    tree.indexAll()
+    loadSessions(opening.sessions, connected: connected)
+    loadClaims(opening.claims)
+    phase = .open
+  }
+
+  private func reset() {
+    tree = NodeTree()
+    sessions = [:]
+    endedSessions = [:]
+    contexts = [:]
+    contextIDs = [:]
+    nodesByHandle = [:]
+    headBytes = 0
+  }
+
+  private func loadSessions(_ records: [SessionRecord], connected: [SessionID: Session]) {
+    for record in records {
+      guard record.ending == nil else {
+        endedSessions[record.session] = record
+        continue
+      }
+      let session = Session(id: record.session, token: record.token, facts: SessionFacts(text: record.facts))
+      if let before = connected[record.session] {
+        session.client = before.client
+        session.isDiscarded = before.isDiscarded
+        session.hasCompletedRestoration = before.hasCompletedRestoration
+      }
+      session.lastUsed = context.now.monotonic
+      sessions[session.id] = session
+    }
+  }
+
+  private func loadClaims(_ claims: [ClaimRecord]) {
+    for record in claims {
+      guard let node = tree.nodes[record.node] else { continue }
+      node.claimRecord = record
+      guard record.released == 0, let session = sessions[record.session] else { continue }
+      // What an owner of before the restart had decoded is not known any more; to take its next push for a blank
+      // one would hide a good state, so it counts as decoded.
+      let classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
+      var claim = Node.Claim(
+        session: session.id,
+        handle: record.handle,
+        since: context.now.monotonic,
+        classes: classes,
+        hasDecoded: true
+      )
+      if let state = node.state, state.session == session.id { claim.revision = state.revision }
+      hold(node, claim, by: session)
+    }
+  }
+
+  /// Makes `session` the live owner of `node` in memory.
+  func hold(_ node: Node, _ claim: Node.Claim, by session: Session) {
+    node.claim = claim
+    session.objects[claim.handle] = node
+    nodesByHandle[claim.handle] = node
+  }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A registration that waits for its parent (R3).
+struct WaitingRegistration {
+  let number: Int
+  let session: SessionID
+  let caller: Caller
+  let request: RegisterObjectForStateRestoration
+}
+
+extension Application {
+  /// Claims a path for the session and answers when that is durable (R1, R2).
+  ///
+  /// - Returns: sessions that stand in the way and whose processes may have ended; the caller finds out and calls
+  ///   again. Empty where the registration is done or waits for its parent.
+  func register(
+    _ request: RegisterObjectForStateRestoration,
+    by session: Session,
+    for caller: Caller
+  ) throws(ErrorObject) -> [SessionID] {
+    try requireWritable()
+    let parent: Node?
+    if let reference = request.restorationParent {
+      guard let found = node(reference) else {
+        if let milliseconds = request.awaitParentMilliseconds, milliseconds > 0 {
+          wait(for: request, by: session, for: caller, milliseconds: milliseconds)
+          return []
+        }
+        throw Application.unknownParent(reference)
+      }
+      parent = found
+    } else {
+      parent = nil
+    }
+    let component = try self.component(of: request)
+    let kind = NodeKind(request.kind)
+    let existing = component.flatMap { tree.node($0, below: parent, kind: kind) }
+      ?? formerNode(of: request, below: parent, kind: kind, session)
+    if let existing, let owner = owner(of: existing), owner !== session {
+      let contested = try contest(existing, owner, by: session, takeOver: request.takeOver)
+      guard contested.isEmpty else { return contested }
+    }
+    let node = try self.node(for: request, component: component, parent: parent, existing: existing)
+    claim(node, by: session, classes: request.classes)
+    var reply = reply(for: node, session)
+    if session.isUnannounced {
+      session.isUnannounced = false
+      reply.session = session.token
+    }
+    respond(caller, reply)
+    admitWaiting()
+    return []
+  }
+
+  private func component(of request: RegisterObjectForStateRestoration) throws(ErrorObject) -> String? {
+    guard let identifier = request.restorationIdentifier else {
+      guard request.kind != .object else {
+        throw .restoration(
+          .invalidIdentifier,
+          "a plain object needs a restoration identifier",
+          hint: "Give restorationIdentifier; only views and view controllers may be excluded by null."
+        )
+      }
+      return nil
+    }
+    try Application.requireValid(identifier)
+    return RestorationIdentifier.component(identifier, position: request.position)
+  }
+
+  static func requireValid(_ identifier: String) throws(ErrorObject) {
+    guard RestorationIdentifier.isValid(identifier) else {
+      throw .restoration(
+        .invalidIdentifier,
+        "this is no restoration identifier",
+        hint: "Use 1 to 255 bytes of UTF-8 without '/', '#' and control characters.",
+        details: ["pointer": "/restorationIdentifier"]
+      )
+    }
+  }
+
+  static func unknownParent(_ reference: ObjectReference) -> ErrorObject {
+    let path: IdentifierPath? = if case .path(let path) = reference { path } else { nil }
+    return .restoration(
+      .unknownParent,
+      "the restoration parent is neither registered nor known from the archive",
+      hint: "Register the parent first, or wait for it with awaitParentMilliseconds.",
+      path: path,
+      details: ["pointer": "/restorationParent"]
+    )
+  }
+
+  /// An archived node under an identifier the client has since renamed; it moves to its new name when it is claimed.
+  private func formerNode(
+    of request: RegisterObjectForStateRestoration,
+    below parent: Node?,
+    kind: NodeKind,
+    _ session: Session
+  ) -> Node? {
+    guard let identifier = request.restorationIdentifier else { return nil }
+    for (old, new) in session.facts.aliases.identifiers.sorted(by: { $0.key < $1.key }) where new == identifier {
+      let component = RestorationIdentifier.component(old, position: request.position)
+      if let node = tree.node(component, below: parent, kind: kind), node.isVacant { return node }
+    }
+    return nil
+  }
+
+  /// Another session holds the path: it gives way if its process is gone, if it is a lost session of the same
+  /// process, or if it is taken over (R1, R8).
+  ///
+  /// - Returns: the owner where somebody must look whether its process has ended.
+  private func contest(
+    _ node: Node,
+    _ owner: Session,
+    by session: Session,
+    takeOver: Bool
+  ) throws(ErrorObject) -> [SessionID] {
+    let isOwnPredecessor = owner.client == nil && !owner.facts.isDetached
+      && owner.facts.process != nil && owner.facts.process == session.facts.process
+    if owner.hasExited || isOwnPredecessor {
+      yield(node)
+    } else if takeOver {
+      replace(node, owner, by: session)
+    } else if owner.facts.isDetached || owner.facts.process == nil || verified.contains(owner.id) {
+      throw Application.duplicatePath(tree.path(of: node), owner, session)
+    } else {
+      return [owner.id]
+    }
+    return []
+  }
+
+  static func duplicatePath(_ path: IdentifierPath?, _ owner: Session, _ claimant: Session) -> ErrorObject {
+    .restoration(
+      .duplicatePath,
+      "\(path.map(\.description) ?? "the path") is registered by \(describe(owner))",
+      hint: "Choose another identifier or position, or register with takeOver.",
+      path: path,
+      details: ["owners": [ownerJSON(owner), ownerJSON(claimant)]]
+    )
+  }
+
+  /// The owner loses its claim without being told: it is not there any more.
+  func yield(_ node: Node) {
+    guard let claim = node.claim else { return }
+    sessions[claim.session]?.objects[claim.handle] = nil
+    sessions[claim.session]?.windows[node.id] = nil
+    nodesByHandle[claim.handle] = nil
+    node.claim = nil
+  }
+
+  /// The owner loses its claim and is told so (R8).
+  func replace(_ node: Node, _ owner: Session, by session: Session) {
+    guard let claim = node.claim else { return }
+    yield(node)
+    owner.replaced.insert(claim.handle)
+    if owner.serves(.registrationReplaced), let client = owner.client, let path = tree.path(of: node) {
+      let notification = RegistrationReplaced(
+        object: claim.handle,
+        path: path,
+        by: ObjectOwner(process: session.facts.role, pid: session.facts.process?.pid ?? 0)
+      )
+      context.emit(.notify(client, method: RegistrationReplaced.method.rawValue, parameters: notification.parameters))
+    }
+  }
+
+  /// The node for a registration: the one that is there, brought up to date, or a new one.
+  private func node(
+    for request: RegisterObjectForStateRestoration,
+    component: String?,
+    parent: Node?,
+    existing: Node?
+  ) throws(ErrorObject) -> Node {
+    var record = existing?.record ?? NodeRecord(node: 0, parent: nil, component: nil, kind: .object)
+    record.parent = parent?.id
+    record.component = component
+    record.kind = NodeKind(request.kind)
+    record.classes = WriterContext.text(ofClasses: request.classes)
+    record.restorationClass = request.restorationClass
+    record.storyboard = request.storyboard
+    record.keepsForever = request.keepsForever
+    record.isConfidential = request.confidential
+    guard let existing else { return try newNode(record) }
+    guard record != existing.record else { return existing }
+    if record.parent != existing.record.parent || record.component != existing.record.component
+      || record.kind != existing.record.kind
+    {
+      let relocation = Relocation(node: existing, parent: parent, component: component, kind: record.kind)
+      _ = try relocate([relocation], takesOver: false)
+    }
+    existing.record = record
+    write(existing)
+    return existing
+  }
+
+  func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
+    let max = context.limits.objectsPerApplicationMax
+    guard tree.count < max else {
+      throw .limitExceeded("objectsPerApplicationMax", max: max, value: tree.count + 1)
+    }
+    var record = record
+    record.node = lastNode + 1
+    let parent = record.parent.flatMap { tree.node($0) }
+    if let component = record.component, let path = parent.flatMap({ tree.path(of: $0) }) {
+      let bytes = path.bytes + 1 + component.utf8.count
+      guard bytes <= context.limits.pathBytesMax else {
+        throw .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: bytes, path: path)
+      }
+    }
+    lastNode += 1
+    let node = tree.insert(record)
+    write(node)
+    return node
+  }
+
+  /// Makes the session the node's owner; one that owns it already keeps its handle (R1).
+  private func claim(_ node: Node, by session: Session, classes: [String]) {
+    if let held = node.claim, held.session == session.id {
+      node.claim?.classes = classes
+      return
+    }
+    let claim = Node.Claim(
+      session: session.id,
+      handle: context.nextHandle(),
+      since: context.now.monotonic,
+      classes: classes
+    )
+    hold(node, claim, by: session)
+    let record = ClaimRecord(node: node.id, session: session.id, handle: claim.handle)
+    node.claimRecord = record
+    write(.claim(record))
+    if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
+  }
+
+  private func reply(for node: Node, _ session: Session) -> RegisterObjectForStateRestoration.Reply {
+    let state = node.stateBeforeClaim
+    return RegisterObjectForStateRestoration.Reply(
+      object: node.claim?.handle ?? 0,
+      path: tree.path(of: node),
+      included: tree.isIncluded(node),
+      restoration: ObjectRestoration(
+        state: node.isUnreadable ? .unreadable : state == nil ? .none : .available,
+        classMatches: state.map { classMatches(node, $0) } ?? true
+      )
+    )
+  }
+
+  /// Whether the owner is of the class whose state this is, or of one derived from it (R25).
+  func classMatches(_ node: Node, _ state: StateSummary) -> Bool {
+    guard let claim = node.claim, !claim.classes.isEmpty, let archived = contexts[state.context]?.classes.first else {
+      return true
+    }
+    let today = sessions[claim.session]?.facts.aliases.classes[archived]
+    return claim.classes.contains(archived) || today.map { claim.classes.contains($0) } ?? false
+  }
+
+  // MARK: Waiting for a parent
+
+  private func wait(
+    for request: RegisterObjectForStateRestoration,
+    by session: Session,
+    for caller: Caller,
+    milliseconds: Int64
+  ) {
+    waitingCounter += 1
+    waiting.append(
+      WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request)
+    )
+    context.emit(.park(caller))
+    context.emit(.setTimer(.parent(id, waitingCounter), milliseconds: milliseconds))
+  }
+
+  /// Lets those in whose parent is there now.
+  func admitWaiting() {
+    while let index = waiting.firstIndex(where: { waits in
+      waits.request.restorationParent.map { node($0) != nil } ?? true
+    }) {
+      let waits = waiting.remove(at: index)
+      context.emit(.cancelTimer(.parent(id, waits.number)))
+      finishWaiting(waits)
+    }
+  }
+
+  func parentTimerFired(_ number: Int) {
+    guard let index = waiting.firstIndex(where: { $0.number == number }) else { return }
+    let waits = waiting.remove(at: index)
+    context.emit(.unpark(waits.caller))
+    if let reference = waits.request.restorationParent {
+      context.emit(.respond(waits.caller, .error(Application.unknownParent(reference))))
+    }
+  }
+
+  private func finishWaiting(_ waits: WaitingRegistration) {
+    context.emit(.unpark(waits.caller))
+    guard let session = sessions[waits.session] else { return }
+    var request = waits.request
+    request.awaitParentMilliseconds = nil
+    do {
+      let contested = try register(request, by: session, for: waits.caller)
+      if !contested.isEmpty {
+        context.emit(.probe(id, contested, .registration(waits.caller, session.id, request)))
+      }
+    } catch {
+      context.emit(.respond(waits.caller, .error(error)))
+    }
+  }
+}
+
+extension NodeKind {
+  init(_ kind: ObjectKind) {
+    switch kind {
+    case .object: self = .object
+    case .viewController: self = .viewController
+    case .view: self = .view
+    }
+  }
+
+  var wire: ObjectKind {
+    switch self {
+    case .object: .object
+    case .viewController: .viewController
+    case .view: .view
+    }
+  }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What people and tools may look at.
+extension Application {
+  /// Objects one page of `describeApplication` lists at most.
+  static let objectsPerPage = 512
+  /// A page ends at so many bytes of state, or earlier for a client that takes less.
+  static let pageBytes = 1 << 20
+
+  var overview: ApplicationOverview {
+    ApplicationOverview(
+      application: name,
+      sessions: sessions.count,
+      objects: tree.count,
+      generation: generations.last?.record.generation,
+      bytes: headBytes,
+      state: tree.nodes.values.contains(where: \.hasState) ? .available : .none
+    )
+  }
+
+  func describe(_ request: DescribeApplication, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    var after: NodeID = 0
+    if let cursor = request.cursor {
+      guard let node = NodeID(cursor) else { throw Application.invalidCursor() }
+      after = node
+    }
+    let ids = tree.nodes.keys.filter { $0 > after }.sorted()
+    let page = ids.prefix(Application.objectsPerPage)
+    let reply = DescribeApplication.Reply(
+      application: name,
+      archive: archive,
+      generation: generations.last?.record.generation,
+      sequence: sequence,
+      sessions: sessions.values.sorted { $0.id < $1.id }.map { session in
+        SessionDescription(
+          process: session.facts.role,
+          pid: session.facts.process?.pid ?? 0,
+          delegate: session.facts.isDelegate,
+          serves: session.facts.serves.sorted { $0.rawValue < $1.rawValue }
+        )
+      },
+      objects: page.compactMap { tree.nodes[$0].map(describe) },
+      cursor: page.count < ids.count ? page.last.map { String($0) } : nil
+    )
+    respond(caller, reply)
+  }
+
+  private func describe(_ node: Node) -> ObjectDescription {
+    let owner = owner(of: node)
+    return ObjectDescription(
+      object: node.claim?.handle,
+      path: tree.path(of: node),
+      kind: node.record.kind.wire,
+      classes: node.record.classes.map { WriterContext.classes(inText: $0) } ?? [],
+      process: owner?.facts.role ?? node.state.flatMap { contexts[$0.context]?.role },
+      pid: owner?.facts.process?.pid,
+      included: tree.isIncluded(node),
+      orphaned: orphaned(node) != nil,
+      bytes: node.state?.bytes ?? 0,
+      modified: node.state.map { Timestamp(milliseconds: $0.written) }
+    )
+  }
+
+  func listGenerations(for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let reply = ListGenerations.Reply(
+      generations: generations.map { sealed in
+        GenerationDescription(
+          generation: sealed.record.generation,
+          kind: sealed.record.kind,
+          committed: Timestamp(milliseconds: sealed.record.committed),
+          objects: sealed.record.objects,
+          bytes: sealed.record.bytes,
+          pinned: sealed.isPinned
+        )
+      }
+    )
+    respond(caller, reply)
+  }
+
+  static func invalidCursor() -> ErrorObject {
+    .invalidParameter("/cursor", "this cursor is not of this call", hint: "Give back the cursor of the page before as it was.")
+  }
+
+  // MARK: Reading the archive
+
+  func readArchive(_ request: ReadArchive, messageBytesMax: Int64?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let bytes = messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes
+    var page = ArchivePage(
+      generation: request.generation,
+      sequence: sequence,
+      after: 0,
+      reveals: request.reveal,
+      bytesMax: bytes
+    )
+    if let cursor = request.cursor {
+      let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int64($0) }
+      guard numbers.count == 3, let generation = numbers[0], let fixed = numbers[1], let after = numbers[2],
+        (0...sequence).contains(fixed), generation == request.generation ?? generation
+      else { throw Application.invalidCursor() }
+      page.generation = generation == 0 ? nil : generation
+      page.sequence = fixed
+      page.after = after
+    }
+    if let number = page.generation {
+      guard let sealed = generations.first(where: { $0.record.generation == number }) else {
+        throw .invalidParameter(
+          "/generation",
+          "there is no generation \(number)",
+          hint: "listGenerations names those that are kept."
+        )
+      }
+      page.sequence = sealed.sequence
+    }
+    context.emit(.scan(id, ScanRequest(caller: caller, page: page)))
+  }
+
+  /// The nodes of a page have come: finds their paths of that time, and asks for the texts that fit.
+  func finishScan(_ readings: [NodeReading], _ request: ScanRequest) {
+    var page = request.page
+    let omitted = Set(generations.first { $0.record.generation == page.generation }?.record.omitted ?? [])
+    var past = NodeTree()
+    for reading in readings {
+      past.load(reading.node)
+    }
+    past.indexAll()
+    var rows: [StateRequest.Row] = []
+    var bytes = 0
+    let candidates = readings.filter { $0.node.node > page.after && !$0.node.isRemoved && !omitted.contains($0.node.node) }
+    for (index, reading) in candidates.enumerated() {
+      guard let node = past.nodes[reading.node.node], let path = past.path(of: node) else { continue }
+      let size = (reading.state?.bytes ?? 0) + path.bytes + 400
+      if bytes + size > page.bytesMax, !page.objects.isEmpty {
+        page.next = candidates[index - 1].node.node
+        break
+      }
+      bytes += size
+      page.objects.append(archivedObject(reading, at: path, in: page))
+      if let state = reading.state {
+        rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence))
+      }
+    }
+    let request = StateRequest(caller: request.caller, purpose: .page(page), rows: rows)
+    context.emit(.read(id, request, after: page.sequence))
+  }
+
+  private func archivedObject(_ reading: NodeReading, at path: IdentifierPath, in page: ArchivePage) -> ArchivedObject {
+    let today = tree.nodes[reading.node.node]
+    let isRedacted = reading.node.isConfidential && !page.reveals && reading.state != nil
+    return ArchivedObject(
+      object: today?.claim?.handle,
+      path: path,
+      kind: reading.node.kind.wire,
+      classes: reading.node.classes.map { WriterContext.classes(inText: $0) } ?? [],
+      process: reading.state.flatMap { contexts[$0.context]?.role },
+      orphaned: today.map { orphaned($0) != nil } ?? true,
+      status: reading.state == nil ? .none : .available,
+      state: nil,
+      coder: reading.state.flatMap { coder(of: $0) },
+      elements: nil,
+      bytes: reading.state?.bytes ?? 0,
+      modified: reading.state.map { Timestamp(milliseconds: $0.written) },
+      confidential: reading.node.isConfidential,
+      redacted: isRedacted
+    )
+  }
+
+  /// The texts of a page have come.
+  func finishPage(_ readings: [StateReading?], _ page: ArchivePage, for caller: Caller) {
+    var objects = page.objects
+    var remaining = readings[...]
+    for index in objects.indices where objects[index].status == .available {
+      switch remaining.popFirst() ?? nil {
+      case .state(let record, _):
+        guard !objects[index].redacted else { continue }
+        objects[index].state = splice(record)
+        objects[index].elements = record.elements.map { JSONText(validated: Array($0.utf8)) }
+      case .unreadable: objects[index].status = .unreadable
+      case nil: objects[index].status = .none
+      }
+    }
+    let cursor = page.next.map { "\(page.generation ?? 0).\(page.sequence).\($0)" }
+    let reply = ReadArchive.Reply(generation: page.generation, objects: objects, cursor: cursor)
+    context.emit(.respond(caller, .result(reply)))
+  }
+
+  // MARK: Discarding
+
+  /// Empties the head; live objects stay registered (R20: the next run is pristine).
+  func discard(_ request: DiscardApplicationState, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    if request.generations, !request.force, !sessions.isEmpty {
+      throw .restoration(
+        .needsForce,
+        "\(sessions.count) sessions are live, and without generations nothing can be brought back",
+        hint: "Say force: true, or keep the generations."
+      )
+    }
+    let kept = nodesToKeep()
+    write(.removeAll)
+    for node in tree.nodes.values {
+      node.state = nil
+      node.beforeClaim = nil
+    }
+    for node in tree.nodes.values where !kept.contains(node.id) {
+      tree.forget(node)
+    }
+    for id in kept.sorted() {
+      guard let node = tree.nodes[id] else { continue }
+      write(node)
+    }
+    headBytes = 0
+    runFacts.outcomeByRole = [:]
+    brokenWindows = []
+    for session in sessions.values {
+      session.windows = [:]
+    }
+    if request.generations {
+      if generations.contains(where: \.isPinned) { write(.pin(generation: nil)) }
+      for sealed in generations {
+        write(.dropGeneration(sealed.record.generation))
+      }
+      generations = []
+    }
+    writeRun()
+    respond(caller, EmptyResult())
+  }
+
+  /// Live objects and their ancestors.
+  private func nodesToKeep() -> Set<NodeID> {
+    var kept: Set<NodeID> = []
+    for node in nodesByHandle.values {
+      var current: Node? = node
+      while let node = current, kept.insert(node.id).inserted {
+        current = node.parent
+      }
+    }
+    return kept
+  }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+extension Application {
+  /// A new session; begins a run if none is under way.
+  func beginSession(_ facts: SessionFacts, client: ClientID?) -> Session {
+    if sessions.values.allSatisfy(\.isDiscarded) { beginRun() }
+    lastSession += 1
+    let (high, low) = context.settings.random()
+    let session = Session(id: lastSession, token: Application.hex(high) + Application.hex(low), facts: facts)
+    session.client = client
+    session.lastUsed = context.now.monotonic
+    sessions[session.id] = session
+    write(.session(record(of: session)))
+    return session
+  }
+
+  func record(of session: Session) -> SessionRecord {
+    SessionRecord(session: session.id, token: session.token, facts: session.facts.text)
+  }
+
+  /// The session a token names.
+  func session(token: String) -> Session? {
+    sessions.values.first { $0.token == token }
+  }
+
+  /// What the session is told of the saved state (R20).
+  func situation(for session: Session) -> RestorationSituation {
+    let newest = tree.nodes.values.compactMap(\.state).max { $0.sequence < $1.sequence }
+    let coder = newest.flatMap { state in
+      contexts[state.context].map { $0.reservedKeys(timestamp: state.written).text }
+    }
+    return RestorationSituation(
+      state: newest == nil ? .none : .available,
+      reason: reason(for: session.facts.role, hasState: newest != nil),
+      generation: lastGeneration == 0 ? nil : generations.last?.record.generation,
+      archive: archive,
+      coder: coder,
+      damaged: damage
+    )
+  }
+
+  private func reason(for role: String?, hasState: Bool) -> RestorationReason {
+    guard hasState else { return damage == nil ? .pristine : .recover }
+    if damage != nil { return .recover }
+    if let role, let outcome = runFacts.outcomeByRole[role] {
+      return outcome == .crashed ? .recover : .launch
+    }
+    if runFacts.beganPristine { return .pristine }
+    return runFacts.previousOutcome == .crashed ? .recover : .launch
+  }
+
+  // MARK: Runs
+
+  /// Seals what the last run left, and pins it until this run has restored it (R16).
+  private func beginRun() {
+    forgetUnclaimedSessions()
+    let hasState = tree.nodes.values.contains { $0.hasState }
+    if hasState, contentSequence > (generations.last?.sequence ?? 0) {
+      seal(kind: "startup")
+    }
+    if !generations.contains(where: \.isPinned), let newest = generations.last {
+      write(.pin(generation: newest.record.generation))
+      generations[generations.count - 1].isPinned = true
+    }
+    run.run += 1
+    runFacts.previousOutcome = runFacts.outcome
+    runFacts.outcome = .clean
+    runFacts.beganPristine = !hasState
+    runFacts.isOpen = true
+    runFacts.endedByUserQuit = false
+    runFacts.hasCompletedRestoration = false
+    brokenWindows = []
+    hasOpenedWindow = false
+    writeRun()
+  }
+
+  func writeRun() {
+    run.facts = runFacts.text
+    write(.run(run))
+  }
+
+  /// Seals the head as the next generation and lets go of the oldest ones: three are kept beside the pinned (R16).
+  func seal(kind: String) {
+    var objects = 0
+    var bytes = 0
+    var omitted: [NodeID] = []
+    for node in tree.nodes.values {
+      guard let state = node.state else { continue }
+      if tree.isIncluded(node) {
+        objects += 1
+        bytes += state.bytes
+      } else {
+        omitted.append(node.id)
+      }
+    }
+    lastGeneration += 1
+    let record = GenerationRecord(
+      generation: lastGeneration,
+      kind: kind,
+      committed: context.now.wall,
+      objects: objects,
+      bytes: bytes,
+      omitted: omitted.sorted()
+    )
+    let sequence = write(.seal(record))
+    generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
+    let kept = 3
+    while generations.count(where: { !$0.isPinned }) > kept, let oldest = generations.firstIndex(where: { !$0.isPinned }) {
+      write(.dropGeneration(generations.remove(at: oldest).record.generation))
+    }
+  }
+
+  /// Ended sessions are remembered only while some node was last claimed by them (R13).
+  private func forgetUnclaimedSessions() {
+    let claimed = Set(tree.nodes.values.compactMap { $0.claimRecord?.session })
+    let forgotten = endedSessions.keys.filter { !claimed.contains($0) }
+    guard !forgotten.isEmpty else { return }
+    for session in forgotten {
+      endedSessions[session] = nil
+    }
+    write(.forgetSessions(forgotten.sorted()))
+  }
+
+  private static func hex(_ value: UInt64) -> String {
+    let digits = String(value, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+}
+
+/// Sessions that are lost, detached, or from before the broker was restarted.
+extension Application {
+  /// How long a lost connection's process has to end before the session counts as merely disconnected (R30).
+  static let lostMilliseconds: Int64 = 1_000
+  /// A detached session ends after so long without a call.
+  static let detachedMilliseconds: Int64 = 600_000
+
+  /// The connection of a session has broken (R30).
+  func lost(_ session: Session) {
+    session.client = nil
+    if session.hasExited {
+      end(session, .crashed)
+    } else {
+      context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
+    }
+  }
+
+  func detachedTimerFired(_ number: SessionID) {
+    guard let session = sessions[number] else { return }
+    let idle = context.now.monotonic - session.lastUsed
+    if idle >= Application.detachedMilliseconds {
+      end(session, .expired)
+    } else {
+      context.emit(.setTimer(.detached(id, number), milliseconds: Application.detachedMilliseconds - idle))
+    }
+  }
+
+  /// Sessions of before: those whose processes are gone have crashed, the others may come back with their token.
+  func reviveSessions(ended: Set<SessionID>) {
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) {
+      if ended.contains(session.id) {
+        end(session, .crashed)
+      } else if session.facts.isDetached {
+        session.usedElsewhere = true
+        context.emit(.setTimer(.detached(id, session.id), milliseconds: Application.detachedMilliseconds))
+      } else if session.client == nil, let process = session.facts.process {
+        context.emit(.watchProcess(process, id, session.id))
+      }
+    }
+  }
+
+  func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let node = try requireOwn(request.object, session)
+    if let session { session.windows[node.id] = nil }
+    if request.keepState {
+      releaseKeepingState(node)
+    } else {
+      drop(node)
+    }
+    checkCompletion()
+    respond(caller, EmptyResult())
+  }
+
+  static func storeError(_ error: ArchiveError, limits: Limits) -> ErrorObject {
+    switch error.kind {
+    case .unreadable: return unreadable(error.message)
+    case .limit:
+      return .limitExceeded("applicationsMax", max: limits.applicationsMax, value: limits.applicationsMax + 1)
+    case .indeterminate:
+      return storeFailed(error.message, indeterminate: true)
+    case .definite, .fenced, .full:
+      return storeFailed(error.message, indeterminate: false)
+    }
+  }
+
+  static func storeFailed(_ message: String, indeterminate: Bool) -> ErrorObject {
+    .restoration(
+      .storeFailed,
+      message,
+      hint: indeterminate
+        ? "The broker ends and starts again; then look whether the write is there, or send it again with its revision."
+        : "Nothing was stored. Make room or mend what the message names, then send it again.",
+      details: ["indeterminate": .bool(indeterminate)]
+    )
+  }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// One application with an open archive: its tree, its sessions, its run.
+///
+/// Invariants:
+/// 1. Everything here is what the archive will hold once the changes written so far are durable; an answer that
+///    promises durability waits for its change (R15).
+/// 2. When a transaction fails, nothing here is trusted any more: the application is loaded again from the archive.
+/// 3. `sequence` is the number of the last change written; the archive gives the same numbers.
+package final class Application {
+  package let id: ApplicationID
+  package let name: ApplicationName
+  let context: CoreContext
+
+  package internal(set) var phase = Phase.opening
+  var archive = ""
+  package internal(set) var sequence: SequenceNumber = 0
+  /// The newest change of a node or state.
+  var contentSequence: SequenceNumber = 0
+  package internal(set) var tree = NodeTree()
+  package internal(set) var sessions: [SessionID: Session] = [:]
+  /// Sessions that ended while their claims are still the last ones of some node.
+  var endedSessions: [SessionID: SessionRecord] = [:]
+  var contexts: [ContextID: WriterContext] = [:]
+  var contextIDs: [WriterContext: ContextID] = [:]
+  package internal(set) var generations: [SealedGeneration] = []
+  var lastGeneration: Int64 = 0
+  var lastNode: NodeID = 0
+  var lastContext: ContextID = 0
+  var lastSession: SessionID = 0
+  var run = RunRecord(run: 0, restorations: 0, facts: "{}")
+  var runFacts = RunFacts()
+  /// The file was damaged when it was opened, and this is what was done; until the next run ends (R32).
+  var damage: String?
+  /// Bytes of all rows that can still be read, as far as known (the archive limit counts them).
+  var reachableBytes = 0
+  /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
+  var brokenWindows: Set<NodeID> = []
+  var hasOpenedWindow = false
+  /// Registrations waiting for their parent, in arrival order (R3).
+  var waiting: [WaitingRegistration] = []
+  var waitingCounter = 0
+  var hasEarlyTimer = false
+  /// Connections that have named the application.
+  var clients: Set<ClientID> = []
+  /// Monotonic milliseconds of the last call.
+  var lastUsed: Int64 = 0
+  /// Sessions just found alive; only set while the call that asked goes on (R1).
+  var verified: Set<SessionID> = []
+  /// Bytes of states at the head.
+  var headBytes = 0
+
+  package enum Phase {
+    case opening
+    case open
+    /// The archive is there and cannot be used; why (R20).
+    case unreadable(String)
+  }
+
+  init(id: ApplicationID, name: ApplicationName, context: CoreContext) {
+    self.id = id
+    self.name = name
+    self.context = context
+  }
+
+  // MARK: Writing
+
+  /// Adds a change to the next transaction.
+  @discardableResult
+  func write(_ change: ArchiveChange) -> SequenceNumber {
+    sequence += 1
+    switch change {
+    case .node, .state, .removeState, .removeAll: contentSequence = sequence
+    default: break
+    }
+    context.emit(.write(id, change))
+    return sequence
+  }
+
+  func write(_ node: Node) {
+    write(.node(node.record))
+  }
+
+  /// Answers when everything written so far is durable.
+  func respond(_ caller: Caller, _ result: any RestorationResult) {
+    context.emit(.respondAfter(id, sequence, caller, .result(result)))
+  }
+
+  /// The number of a context, written to the archive if it is new.
+  func contextID(of writer: WriterContext) -> ContextID {
+    if let id = contextIDs[writer] { return id }
+    lastContext += 1
+    contexts[lastContext] = writer
+    contextIDs[writer] = lastContext
+    write(.context(lastContext, text: writer.text))
+    return lastContext
+  }
+
+  // MARK: Finding
+
+  /// The session that claims the node, if one does.
+  func owner(of node: Node) -> Session? {
+    node.claim.flatMap { sessions[$0.session] }
+  }
+
+  /// The node a reference names; nil where there is none.
+  func node(_ reference: ObjectReference) -> Node? {
+    switch reference {
+    case .path(let path): return tree.node(at: path)
+    case .handle(let handle): return nodesByHandle[handle]
+    }
+  }
+
+  var nodesByHandle: [ObjectHandle: Node] = [:]
+
+  /// The node of a reference in a call, or the error that says what is wrong with it.
+  func requireNode(_ reference: ObjectReference) throws(ErrorObject) -> Node {
+    if let node = node(reference) { return node }
+    throw Application.unknownObject(reference)
+  }
+
+  static func unknownObject(_ reference: ObjectReference) -> ErrorObject {
+    switch reference {
+    case .handle(let handle):
+      .restoration(
+        .unknownObject,
+        "no object of this application has the handle \(handle)",
+        hint: "Register the object; handles end with their registration."
+      )
+    case .path(let path):
+      .restoration(
+        .unknownObject,
+        "the application has no object \(path)",
+        hint: "Register the object, or look at the paths that describeApplication lists.",
+        path: path
+      )
+    }
+  }
+
+  /// The caller's own object.
+  func requireOwn(_ reference: ObjectReference, _ session: Session?) throws(ErrorObject) -> Node {
+    if case .handle(let handle) = reference, let session, session.replaced.contains(handle) {
+      throw Application.replaced()
+    }
+    let node = try requireNode(reference)
+    guard let session, node.claim?.session == session.id else {
+      let owner = owner(of: node)
+      throw .restoration(
+        .notOwner,
+        "the object belongs to \(owner.map(Application.describe) ?? "nobody")",
+        hint: "Only the session that registered an object may do this; register it first.",
+        path: tree.path(of: node),
+        details: ["owners": .array(owner.map { [Application.ownerJSON($0)] } ?? [])]
+      )
+    }
+    return node
+  }
+
+  static func replaced() -> ErrorObject {
+    .restoration(
+      .replaced,
+      "another session has taken the object over",
+      hint: "Stop writing to it, or register it again with takeOver."
+    )
+  }
+
+  static func describe(_ session: Session) -> String {
+    let role = session.facts.role.map { "\"\($0)\"" } ?? "a session without role"
+    return session.facts.process.map { "\(role) (pid \($0.pid))" } ?? role
+  }
+
+  static func ownerJSON(_ session: Session) -> JSONValue {
+    var object: JSONObject = ["process": session.facts.role.map { .string($0) } ?? .null]
+    object["pid"] = session.facts.process.map { .integer($0.pid) } ?? .null
+    return .object(object)
+  }
+
+  // MARK: Checking writes
+
+  /// Whether anything can be written now.
+  func requireWritable() throws(ErrorObject) {
+    if case .unreadable(let why) = phase {
+      throw Application.unreadable(why)
+    }
+  }
+
+  static func unreadable(_ why: String) -> ErrorObject {
+    .restoration(
+      .archiveUnreadable,
+      "the archive cannot be used: \(why)",
+      hint: "Nothing was touched. Mend what the message names and restart the broker."
+    )
+  }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Finds out what a message is about, and hands it to the application it names.
+extension BrokerCore {
+  mutating func process(_ message: IncomingMessage, _ client: Client) {
+    counters.requests += 1
+    do throws(ErrorObject) {
+      try dispatch(message, client)
+    } catch {
+      counters.errors += 1
+      if message.caller.call == nil {
+        context.emit(.log(.warning, "\(message.method) as a notification failed: \(error.message)", application: nil))
+      } else {
+        context.emit(.respond(message.caller, .error(error)))
+      }
+    }
+  }
+
+  private mutating func dispatch(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    switch message.method {
+    case Ping.method:
+      context.emit(.respond(message.caller, .result(EmptyResult())))
+    case ReportLimits.method:
+      context.emit(.respond(message.caller, .result(context.limits)))
+    case ReportStatistics.method:
+      context.emit(.reportStatistics(message.caller))
+    case ListApplications.method:
+      context.emit(.list(.listApplications(message.caller)))
+    case Initialize.method:
+      try initialize(message, client)
+    case EncodeRestorableState.method, DecodeRestorableState.method, DescribeApplication.method,
+      ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
+      guard let (application, session) = try scope(of: message, client) else { return }
+      try dispatchOpen(message, client, application, session)
+    case RegisterObjectForStateRestoration.method, UnregisterObject.method, SetRestorationParent.method,
+      SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method:
+      guard let (application, session) = try scope(of: message, client) else { return }
+      try dispatchOwned(message, client, application, session)
+    default:
+      throw .methodNotFound(message.method, hint: "Protocol/README.md lists the methods; names are case sensitive.")
+    }
+  }
+
+  /// Calls that need no session.
+  private mutating func dispatchOpen(
+    _ message: IncomingMessage,
+    _ client: Client,
+    _ application: Application,
+    _ session: Session?
+  ) throws(ErrorObject) {
+    let (caller, parameters) = (message.caller, message.parameters)
+    switch message.method {
+    case EncodeRestorableState.method:
+      counters.encodes += 1
+      try application.encode(EncodeRestorableState(parameters), by: session, for: caller)
+    case DecodeRestorableState.method:
+      counters.decodes += 1
+      try application.decode(DecodeRestorableState(parameters), by: session, for: caller)
+    case DescribeApplication.method:
+      try application.describe(DescribeApplication(parameters), for: caller)
+    case ListGenerations.method:
+      try application.listGenerations(for: caller)
+    case ReadArchive.method:
+      let max = session?.facts.messageBytesMax
+      try application.readArchive(ReadArchive(parameters), messageBytesMax: max, for: caller)
+    default:
+      try application.discard(DiscardApplicationState(parameters), for: caller)
+    }
+  }
+
+  /// Calls of a session; a registration makes a detached one where there is none.
+  private mutating func dispatchOwned(
+    _ message: IncomingMessage,
+    _ client: Client,
+    _ application: Application,
+    _ session: Session?
+  ) throws(ErrorObject) {
+    let (caller, parameters) = (message.caller, message.parameters)
+    if let session, session.isDiscarded, message.method != Goodbye.method {
+      context.emit(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
+      return
+    }
+    switch message.method {
+    case RegisterObjectForStateRestoration.method:
+      counters.registrations += 1
+      let request = try RegisterObjectForStateRestoration(parameters)
+      let owner: Session
+      if let session { owner = session } else { owner = try detachedSession(client, application) }
+      let contested = try application.register(request, by: owner, for: caller)
+      if !contested.isEmpty { context.emit(.probe(application.id, contested, .message(message))) }
+    case UnregisterObject.method:
+      try application.unregister(UnregisterObject(parameters), by: session, for: caller)
+    case SetRestorationParent.method:
+      try application.setParent(SetRestorationParent(parameters), by: session, for: caller)
+    case SetRestorationIdentifier.method:
+      try application.setIdentifier(SetRestorationIdentifier(parameters), by: session, for: caller)
+    case SetChildren.method:
+      try application.setChildren(SetChildren(parameters), by: session, for: caller)
+    case CompleteStateRestoration.method:
+      let pending = application.completeRestoration(of: try Self.require(session))
+      application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))
+    default:
+      let request = try Goodbye(parameters)
+      application.end(try Self.require(session), SessionEnding(request.reason))
+      client.bound = nil
+      client.detached[application.id] = nil
+      application.respond(caller, EmptyResult())
+    }
+  }
+
+  private static func require(_ session: Session?) throws(ErrorObject) -> Session {
+    guard let session else {
+      throw .restoration(
+        .notInitialized,
+        "this call needs a session",
+        hint: "Call initialize first, or give the token of a detached session as session."
+      )
+    }
+    return session
+  }
+
+  // MARK: Scope
+
+  /// The application and session of a call; nil where it waits for the archive to open.
+  private mutating func scope(
+    of message: IncomingMessage,
+    _ client: Client
+  ) throws(ErrorObject) -> (Application, Session?)? {
+    let scope = try CallScope(message.parameters)
+    if let (application, session) = boundSession(client) {
+      if let named = scope.application, named != application.name.description {
+        throw .invalidParameter(
+          "/application",
+          "this connection was initialized for \(application.name)",
+          hint: "Leave application out, or use another connection."
+        )
+      }
+      if case .opening = application.phase {
+        return try self.application(named: application.name, for: client, message).map { ($0, session) }
+      }
+      return (application, session)
+    }
+    guard let text = scope.application else {
+      throw .restoration(
+        .notInitialized,
+        "the call names no application",
+        hint: "Call initialize first, or give application as a member of params."
+      )
+    }
+    guard let application = try application(named: name(text, client), for: client, message) else { return nil }
+    try count(client, application)
+    return (application, try detached(scope.session, client, application))
+  }
+
+  private func name(_ text: String, _ client: Client) throws(ErrorObject) -> ApplicationName {
+    if let last = client.lastName, last.text == text { return last.name }
+    guard let name = ApplicationName(text) else {
+      throw .invalidParameter(
+        "/application",
+        "this is no application name",
+        hint: "Use letters, digits, '.', '_' and '-', at most 128, and @instance behind it if need be."
+      )
+    }
+    client.lastName = (text, name)
+    return name
+  }
+
+  /// Counts the connection against the application's limit when it first names it.
+  func count(_ client: Client, _ application: Application) throws(ErrorObject) {
+    guard !client.applications.contains(application.id) else { return }
+    let max = context.limits.connectionsPerApplicationMax
+    guard application.clients.count < max else {
+      throw .limitExceeded("connectionsPerApplicationMax", max: max, value: application.clients.count + 1)
+    }
+    client.applications.insert(application.id)
+    application.clients.insert(client.id)
+  }
+
+  // MARK: Detached sessions
+
+  /// The detached session of a call: the one its token names, or the one the connection's calls made.
+  private func detached(_ token: String?, _ client: Client, _ application: Application) throws(ErrorObject) -> Session? {
+    guard let token = token ?? client.detached[application.id] else { return nil }
+    guard let session = application.session(token: token), session.facts.process?.uid == client.process?.uid else {
+      throw .invalidParameter(
+        "/session",
+        "this session has ended, or never was one of \(application.name)",
+        hint: "Leave session out to begin a new one."
+      )
+    }
+    session.lastUsed = context.now.monotonic
+    if session.client != client.id { session.usedElsewhere = true }
+    return session
+  }
+
+  private func detachedSession(_ client: Client, _ application: Application) throws(ErrorObject) -> Session {
+    try application.requireWritable()
+    var facts = SessionFacts()
+    facts.isDetached = true
+    facts.process = client.process
+    let session = application.beginSession(facts, client: client.id)
+    session.isUnannounced = true
+    client.detached[application.id] = session.token
+    context.emit(.setTimer(.detached(application.id, session.id), milliseconds: Application.detachedMilliseconds))
+    return session
+  }
+}

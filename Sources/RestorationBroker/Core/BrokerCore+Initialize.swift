@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+extension BrokerCore {
+  mutating func initialize(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    let request = try Initialize(message.parameters)
+    guard ProtocolVersion.supported.contains(request.protocolVersion) else {
+      throw .restoration(
+        .unsupportedProtocolVersion,
+        "protocol version \(request.protocolVersion) is not spoken here",
+        hint: "Use one of the versions in supported.",
+        details: ["supported": .array(ProtocolVersion.supported.map { .integer($0) })]
+      )
+    }
+    if let (application, session) = boundSession(client), request.session != session.token {
+      throw .invalidRequest(hint: "This connection is initialized for \(application.name) already; say goodbye first.")
+    }
+    guard let name = try applicationName(request, message, client) else { return }
+    guard let application = try application(named: name, for: client, message) else { return }
+    try count(client, application)
+    let others = application.sessions.values.filter { other in
+      other.facts.process != nil && !other.facts.isDetached && !other.hasExited
+        && other.client != client.id && !application.verified.contains(other.id)
+    }
+    guard others.isEmpty || !application.verified.isEmpty else {
+      // Processes that have just died must not be taken for live ones: what the run is told hangs on it (R16, R20).
+      context.emit(.probe(application.id, others.map(\.id), .message(message)))
+      return
+    }
+    let session = try session(for: request, client, application)
+    client.bound = (application.id, session.id)
+    context.emit(.cancelTimer(.lost(application.id, session.id)))
+    if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
+    let reply = Initialize.Reply(
+      protocolVersion: ProtocolVersion.current,
+      broker: BrokerVersion(name: "restorationd", version: context.settings.version),
+      application: name,
+      session: session.token,
+      restoration: application.situation(for: session),
+      limits: context.limits
+    )
+    application.respond(message.caller, reply)
+  }
+
+  /// The application with its instance; nil where the store must first tell which instances there are.
+  private mutating func applicationName(
+    _ request: Initialize,
+    _ message: IncomingMessage,
+    _ client: Client
+  ) throws(ErrorObject) -> ApplicationName? {
+    guard let instance = request.instance else { return request.application }
+    if instance == Initialize.automaticInstance {
+      if let chosen = client.chosenInstance {
+        client.chosenInstance = nil
+        return chosen
+      }
+      context.emit(.list(.chooseInstance(message)))
+      return nil
+    }
+    return request.application.with(instance: instance) ?? request.application
+  }
+
+  private func session(
+    for request: Initialize,
+    _ client: Client,
+    _ application: Application
+  ) throws(ErrorObject) -> Session {
+    let resumed = request.session.flatMap { application.session(token: $0) }
+    if request.delegate, let other = application.sessions.values.first(where: { session in
+      session.facts.isDelegate && session !== resumed && !session.isDiscarded
+        && !(session.client == nil && session.facts.process == client.process)
+    }) {
+      throw .restoration(
+        .alreadyServed,
+        "\(Application.describe(other)) is the delegate",
+        hint: "An application has one delegate; initialize without delegate.",
+        details: ["owners": [Application.ownerJSON(other)]]
+      )
+    }
+    var facts = SessionFacts()
+    facts.role = request.process
+    facts.process = client.process
+    facts.bundleVersion = request.bundleVersion
+    facts.userInterfaceIdiom = request.userInterfaceIdiom
+    facts.storyboard = request.storyboard
+    facts.isDelegate = request.delegate
+    facts.serves = Set(request.serves)
+    facts.messageBytesMax = request.messageBytesMax.map { Int64($0) }
+    facts.aliases = request.aliases
+    guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
+      return application.beginSession(facts, client: client.id)
+    }
+    if let before = resumed.client, before != client.id {
+      clients[before]?.bound = nil
+      context.emit(.disconnect(before))
+    }
+    resumed.client = client.id
+    resumed.hasExited = false
+    if resumed.facts != facts {
+      resumed.facts = facts
+      application.write(.session(application.record(of: resumed)))
+    }
+    return resumed
+  }
+
+  // MARK: Listings
+
+  /// What the store knows of all archives has come.
+  package mutating func listingFinished(
+    _ purpose: ListingPurpose,
+    _ result: Result<[ArchiveSummary], ArchiveError>,
+    at now: Moment
+  ) {
+    context.now = now
+    switch (result, purpose) {
+    case (.success(let summaries), .listApplications(let caller)):
+      context.emit(.respond(caller, .result(ListApplications.Reply(applications: overviews(summaries)))))
+    case (.success(let summaries), .chooseInstance(let message)):
+      chooseInstance(message, summaries)
+    case (.failure(let error), .listApplications(let caller)):
+      context.emit(.respond(caller, .error(Application.storeError(error, limits: context.limits))))
+    case (.failure(let error), .chooseInstance(let message)):
+      context.emit(.respond(message.caller, .error(Application.storeError(error, limits: context.limits))))
+    }
+  }
+
+  private func overviews(_ summaries: [ArchiveSummary]) -> [ApplicationOverview] {
+    var overviews: [ApplicationName: ApplicationOverview] = [:]
+    for summary in summaries {
+      guard let name = ApplicationName(summary.application) else { continue }
+      overviews[name] = ApplicationOverview(
+        application: name,
+        sessions: 0,
+        objects: summary.objects,
+        generation: summary.generation == 0 ? nil : summary.generation,
+        bytes: summary.bytes,
+        state: summary.state == .available ? (summary.objects == 0 ? .none : .available) : .unreadable
+      )
+    }
+    for application in applications.values {
+      if case .open = application.phase { overviews[application.name] = application.overview }
+    }
+    return overviews.values.sorted { $0.application.description < $1.application.description }
+  }
+
+  /// The most recently used instance nobody lives in and no user has quit, else a new one.
+  private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
+    guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
+    let base = request.application.description
+    var taken: Set<String> = []
+    for application in applications.values where application.name.base == base {
+      if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
+    }
+    for other in clients.values {
+      if let chosen = other.chosenInstance, let instance = chosen.instance, chosen.base == base { taken.insert(instance) }
+    }
+    let known = summaries.filter { ApplicationName($0.application)?.base == base }
+    let vacant = known.filter { summary in
+      guard let instance = ApplicationName(summary.application)?.instance, !taken.contains(instance) else { return false }
+      return !(summary.run.map { RunFacts(text: $0.facts).endedByUserQuit } ?? false)
+    }
+    var chosen = vacant.max { $0.modified < $1.modified }.flatMap { ApplicationName($0.application) }
+    let names = Set(known.map(\.application))
+    var number = 1
+    while chosen == nil {
+      if let candidate = request.application.with(instance: String(number)),
+        !names.contains(candidate.description), !taken.contains(String(number))
+      {
+        chosen = candidate
+      }
+      number += 1
+    }
+    client.chosenInstance = chosen
+    process(message, client)
+  }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// Decides everything the broker does: takes in events, and leaves effects for the service to carry out.
+///
+/// It does no I/O and reads no clock. Requests of one client take effect in arrival order; while a client waits for an
+/// archive to open, its later messages wait behind it.
+package struct BrokerCore {
+  package let context: CoreContext
+  var clients: [ClientID: Client] = [:]
+  var applications: [ApplicationID: Application] = [:]
+  var applicationIDs: [ApplicationName: ApplicationID] = [:]
+  private var applicationCounter = 0
+  package internal(set) var counters = Counters()
+  /// The broker ends: nothing new is begun.
+  var isShuttingDown = false
+
+  package init(limits: Limits, settings: CoreSettings) {
+    self.context = CoreContext(limits: limits, settings: settings)
+  }
+
+  /// Hands over the effects of the last event, to be carried out in this order, for an empty list.
+  package mutating func swapEffects(with effects: inout [Effect]) {
+    swap(&context.effects, &effects)
+  }
+
+  package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
+  package var objectCount: Int { applications.values.reduce(0) { $0 + $1.tree.count } }
+
+  // MARK: Clients
+
+  package mutating func connected(_ id: ClientID, process: ClientProcess?, at now: Moment) {
+    context.now = now
+    clients[id] = Client(id: id, process: process)
+    counters.connections += 1
+  }
+
+  package mutating func received(_ message: IncomingMessage, at now: Moment) {
+    context.now = now
+    guard let client = clients[message.caller.client] else { return }
+    if client.waitsFor != nil {
+      client.queue.append(message)
+      return
+    }
+    process(message, client)
+  }
+
+  package mutating func disconnected(_ id: ClientID, at now: Moment) {
+    context.now = now
+    guard let client = clients.removeValue(forKey: id) else { return }
+    for application in client.applications {
+      applications[application]?.clients.remove(id)
+    }
+    if let (application, session) = boundSession(client) {
+      application.lost(session)
+    }
+    for (application, token) in client.detached {
+      guard let application = applications[application], let session = application.session(token: token) else {
+        continue
+      }
+      if session.client == id { session.client = nil }
+      if !session.usedElsewhere { application.end(session, .expired) }
+    }
+  }
+
+  func boundSession(_ client: Client) -> (Application, Session)? {
+    guard let bound = client.bound, let application = applications[bound.application],
+      let session = application.sessions[bound.session]
+    else { return nil }
+    return (application, session)
+  }
+
+  // MARK: Archives
+
+  /// The archive has been opened, or not; `ended` are its sessions whose processes are gone.
+  package mutating func opened(
+    _ id: ApplicationID,
+    _ result: Result<ArchiveOpening, ArchiveError>,
+    ended: Set<SessionID>,
+    at now: Moment
+  ) {
+    context.now = now
+    guard let application = applications[id] else { return }
+    switch result {
+    case .success(let opening):
+      application.load(opening)
+      if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
+      application.reviveSessions(ended: ended)
+    case .failure(let error) where error.kind == .unreadable:
+      application.phase = .unreadable(error.message)
+      context.emit(.log(.error, error.message, application: application.name))
+    case .failure(let error):
+      close(application)
+      for client in clients.values where client.waitsFor == id {
+        refuse(client, with: Application.storeError(error, limits: context.limits))
+      }
+      return
+    }
+    let waiting = clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }
+    for client in waiting {
+      resume(client)
+    }
+    // An archive that cannot be read is tried again as soon as nobody is left to whom that was said.
+    if case .unreadable = application.phase, application.sessions.isEmpty { close(application) }
+  }
+
+  /// A client's call fails because its archive did not open; what it sent behind that call goes on.
+  private mutating func refuse(_ client: Client, with error: ErrorObject) {
+    client.waitsFor = nil
+    guard !client.queue.isEmpty else { return }
+    let message = client.queue.removeFirst()
+    context.emit(.respond(message.caller, .error(error)))
+    resume(client)
+  }
+
+  mutating func resume(_ client: Client) {
+    client.waitsFor = nil
+    while client.waitsFor == nil, !client.queue.isEmpty {
+      process(client.queue.removeFirst(), client)
+    }
+  }
+
+  /// Everything up to this sequence is durable.
+  package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
+    context.now = now
+    guard let application = applications[id] else { return }
+    if application.sequence == receipt.sequence { application.reachableBytes = receipt.reachableBytes }
+  }
+
+  /// A transaction failed and nothing of it was stored: the application is loaded anew from what is durable.
+  package mutating func commitFailed(_ id: ApplicationID, at now: Moment) {
+    context.now = now
+    guard let application = applications[id] else { return }
+    application.phase = .opening
+    context.emit(.open(id, application.name))
+  }
+
+  package mutating func readingFinished(
+    _ id: ApplicationID,
+    _ request: StateRequest,
+    _ result: Result<[StateReading?], ArchiveError>,
+    at now: Moment
+  ) {
+    context.now = now
+    guard let application = applications[id] else { return }
+    switch (result, request.purpose) {
+    case (.success(let readings), .decode(let node)):
+      application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
+    case (.success(let readings), .page(let page)):
+      application.finishPage(readings, page, for: request.caller)
+    case (.failure(let error), _):
+      context.emit(.respond(request.caller, .error(Application.storeError(error, limits: context.limits))))
+    }
+  }
+
+  package mutating func scanFinished(
+    _ id: ApplicationID,
+    _ request: ScanRequest,
+    _ result: Result<[NodeReading], ArchiveError>,
+    at now: Moment
+  ) {
+    context.now = now
+    switch result {
+    case .success(let readings): applications[id]?.finishScan(readings, request)
+    case .failure(let error):
+      context.emit(.respond(request.caller, .error(Application.storeError(error, limits: context.limits))))
+    }
+  }
+
+  // MARK: Processes and time
+
+  package mutating func processExited(_ id: ApplicationID, _ session: SessionID, at now: Moment) {
+    context.now = now
+    guard let application = applications[id], let session = application.sessions[session] else { return }
+    session.hasExited = true
+    if session.client == nil {
+      application.end(session, .crashed)
+    } else {
+      // What it sent before it died is read first; a descriptor that outlives it must not hold this up.
+      context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
+    }
+  }
+
+  /// Answers a `probe`: these sessions' processes are gone, those of the others are alive.
+  package mutating func probed(
+    _ id: ApplicationID,
+    _ sessions: [SessionID],
+    ended: Set<SessionID>,
+    _ call: ProbedCall,
+    at now: Moment
+  ) {
+    context.now = now
+    guard let application = applications[id] else { return }
+    for session in sessions.compactMap({ application.sessions[$0] }) where ended.contains(session.id) {
+      application.end(session, .crashed)
+    }
+    application.verified = Set(sessions)
+    defer { application.verified = [] }
+    switch call {
+    case .message(let message):
+      guard let client = clients[message.caller.client] else { return }
+      process(message, client)
+    case .registration(let caller, let session, let request):
+      guard let session = application.sessions[session] else { return }
+      do throws(ErrorObject) {
+        _ = try application.register(request, by: session, for: caller)
+      } catch {
+        context.emit(.respond(caller, .error(error)))
+      }
+    }
+  }
+
+  package mutating func timerFired(_ timer: TimerName, at now: Moment) {
+    context.now = now
+    switch timer {
+    case .lost(let id, let session):
+      guard let application = applications[id], let session = application.sessions[session] else { return }
+      if session.hasExited { application.end(session, .crashed) }
+    case .detached(let id, let session):
+      applications[id]?.detachedTimerFired(session)
+    case .windows(let id): applications[id]?.windowTimerFired()
+    case .early(let id): applications[id]?.earlyTimerFired()
+    case .parent(let id, let number): applications[id]?.parentTimerFired(number)
+    }
+  }
+
+  // MARK: Applications
+
+  /// The application, open or opening; nil where the client must wait for it.
+  mutating func application(named name: ApplicationName, for client: Client, _ message: IncomingMessage) throws(ErrorObject) -> Application? {
+    if let id = applicationIDs[name], let application = applications[id] {
+      application.lastUsed = context.now.monotonic
+      if case .opening = application.phase {
+        wait(client, for: application, with: message)
+        return nil
+      }
+      return application
+    }
+    try makeRoom()
+    applicationCounter += 1
+    let application = Application(id: applicationCounter, name: name, context: context)
+    application.lastUsed = context.now.monotonic
+    applications[application.id] = application
+    applicationIDs[name] = application.id
+    context.emit(.open(application.id, name))
+    wait(client, for: application, with: message)
+    return nil
+  }
+
+  private mutating func wait(_ client: Client, for application: Application, with message: IncomingMessage) {
+    counters.waits += 1
+    client.waitsFor = application.id
+    client.waitsSince = counters.waits
+    client.queue.insert(message, at: 0)
+  }
+
+  /// Closes the least recently used archive nobody needs if as many are open as may be.
+  private mutating func makeRoom() throws(ErrorObject) {
+    let max = context.limits.openArchivesMax
+    guard applications.count >= max else { return }
+    let idle = applications.values.filter { application in
+      application.sessions.isEmpty && application.waiting.isEmpty
+        && !clients.values.contains { $0.waitsFor == application.id }
+    }
+    guard let oldest = idle.min(by: { $0.lastUsed < $1.lastUsed }) else {
+      throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
+    }
+    close(oldest)
+  }
+
+  mutating func close(_ application: Application) {
+    applications[application.id] = nil
+    applicationIDs[application.name] = nil
+    context.emit(.close(application.id))
+  }
+}
+
+/// One connection, as far as the core knows it.
+final class Client {
+  let id: ClientID
+  let process: ClientProcess?
+  /// The session it initialized or resumed.
+  var bound: (application: ApplicationID, session: SessionID)?
+  /// Tokens of detached sessions its calls made, by application.
+  var detached: [ApplicationID: String] = [:]
+  /// Applications it has named; counted against their connection limit.
+  var applications: Set<ApplicationID> = []
+  /// The archive it waits for, and since which wait.
+  var waitsFor: ApplicationID?
+  var waitsSince: Int64 = 0
+  /// Messages that wait behind the one that waits.
+  var queue: [IncomingMessage] = []
+  /// The instance found for its `initialize` with `instance: "auto"`.
+  var chosenInstance: ApplicationName?
+  /// The last `application` member it sent, so that the next equal one need not be looked up by name.
+  var lastName: (text: String, name: ApplicationName)?
+
+  init(id: ClientID, process: ClientProcess?) {
+    self.id = id
+    self.process = process
+  }
+}
+
+/// What happened since the broker began; only ever counts up.
+package struct Counters: Sendable {
+  package var connections: Int64 = 0
+  package var requests: Int64 = 0
+  package var errors: Int64 = 0
+  package var encodes: Int64 = 0
+  package var decodes: Int64 = 0
+  package var registrations: Int64 = 0
+  package var waits: Int64 = 0
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// Numbers an application for as long as the broker runs.
+package typealias ApplicationID = Int
+
+/// Who is to get an answer; `call` is nil for a notification, which gets none.
+package struct Caller: Hashable, Sendable {
+  package let client: ClientID
+  package let call: Conversation.Call?
+
+  package init(client: ClientID, call: Conversation.Call?) {
+    self.client = client
+    self.call = call
+  }
+}
+
+/// The answer to a call.
+package enum Answer: Sendable {
+  case result(any RestorationResult)
+  case error(ErrorObject)
+}
+
+/// What the core wants done; the service carries it out in this order.
+package enum Effect: Sendable {
+  case respond(Caller, Answer)
+  /// Respond when the application's change with this number is durable; an error if it cannot be (R15).
+  case respondAfter(ApplicationID, SequenceNumber, Caller, Answer)
+  /// Add a change to the application's next transaction.
+  case write(ApplicationID, ArchiveChange)
+  /// Read states once the changes up to `after` are durable, and bring them to `readingFinished`.
+  case read(ApplicationID, StateRequest, after: SequenceNumber)
+  /// Read nodes and states as of an older sequence, and bring them to `scanFinished`.
+  case scan(ApplicationID, ScanRequest)
+  case open(ApplicationID, ApplicationName)
+  case close(ApplicationID)
+  /// Bring what the store knows of all archives to `listingFinished`.
+  case list(ListingPurpose)
+  /// Answer `statistics`: counters and gauges of core and service together.
+  case reportStatistics(Caller)
+  /// Send a notification, if the client still is there.
+  case notify(ClientID, method: String, parameters: JSONText)
+  /// The client waits for something that may take long: it does not count against its calls in flight.
+  case park(Caller)
+  case unpark(Caller)
+  /// Tell `processExited` when the client's process ends.
+  case watch(ClientID, ApplicationID, SessionID)
+  /// The same for a process known from before the broker was restarted.
+  case watchProcess(ClientProcess, ApplicationID, SessionID)
+  /// Look whether these sessions' processes have ended, and tell `probed`.
+  case probe(ApplicationID, [SessionID], ProbedCall)
+  case unwatch(ApplicationID, SessionID)
+  /// Tell `timerFired` after so many milliseconds; replaces a timer of the same name.
+  case setTimer(TimerName, milliseconds: Int64)
+  case cancelTimer(TimerName)
+  /// Keep a copy of the archive as the last good one (R32).
+  case backUp(ApplicationID)
+  /// End the connection after what was written to it.
+  case disconnect(ClientID)
+  case log(LogLevel, String, application: ApplicationName?)
+}
+
+/// How much a log entry matters.
+package enum LogLevel: Sendable {
+  case info, warning, error
+}
+
+/// Names a timer of the core.
+package enum TimerName: Hashable, Sendable {
+  /// A lost connection's process has had its time to end (R30).
+  case lost(ApplicationID, SessionID)
+  /// A detached session has been idle long enough.
+  case detached(ApplicationID, SessionID)
+  /// The earliest decode window of the application closes (R31).
+  case windows(ApplicationID)
+  /// Early marks of claims that are old enough are cleared (R19).
+  case early(ApplicationID)
+  /// A registration has waited long enough for its parent (R3).
+  case parent(ApplicationID, Int)
+}
+
+/// States the core wants to see, and what for.
+package struct StateRequest: Sendable {
+  package var caller: Caller
+  package var purpose: Purpose
+  /// The rows asked for.
+  package var rows: [Row]
+
+  package struct Row: Hashable, Sendable {
+    package var node: NodeID
+    package var sequence: SequenceNumber
+
+    package init(node: NodeID, sequence: SequenceNumber) {
+      self.node = node
+      self.sequence = sequence
+    }
+  }
+
+  package enum Purpose: Sendable {
+    /// Answer a decode.
+    case decode(node: NodeID)
+    /// Answer one page of `readArchive`.
+    case page(ArchivePage)
+  }
+}
+
+/// All nodes as of one sequence, for a page of `readArchive`.
+package struct ScanRequest: Sendable {
+  package var caller: Caller
+  package var page: ArchivePage
+}
+
+/// One page of `readArchive`: where it begins and what it may hold.
+package struct ArchivePage: Sendable {
+  /// Nil for the head.
+  package var generation: Int64?
+  /// Fixed by the first page, so that all pages show one moment.
+  package var sequence: SequenceNumber
+  package var after: NodeID
+  package var reveals: Bool
+  package var bytesMax: Int
+  /// Filled in when the nodes are known: everything but the texts.
+  package var objects: [ArchivedObject] = []
+  package var next: NodeID?
+}
+
+/// A call that goes on once it is known whether the processes in its way are alive.
+package enum ProbedCall: Sendable {
+  case message(IncomingMessage)
+  /// A registration whose parent has come (R3).
+  case registration(Caller, SessionID, RegisterObjectForStateRestoration)
+}
+
+/// A request or notification of a client.
+package struct IncomingMessage: Sendable {
+  package var caller: Caller
+  package var method: String
+  package var parameters: Parameters
+
+  package init(caller: Caller, method: String, parameters: Parameters) {
+    self.caller = caller
+    self.method = method
+    self.parameters = parameters
+  }
+}
+
+/// What a listing of the archives is for.
+package enum ListingPurpose: Sendable {
+  case listApplications(Caller)
+  /// `initialize` with `instance: "auto"`, to go on with the instance found.
+  case chooseInstance(IncomingMessage)
+}
+
+/// Limits, clock, numbers and outgoing effects that all parts of the core share.
+package final class CoreContext {
+  package let limits: Limits
+  package let settings: CoreSettings
+  /// Times of the event being handled.
+  package internal(set) var now = Moment()
+  package internal(set) var effects: [Effect] = []
+  private var handleCounter: Int64 = 0
+
+  package init(limits: Limits, settings: CoreSettings) {
+    self.limits = limits
+    self.settings = settings
+  }
+
+  func emit(_ effect: Effect) {
+    effects.append(effect)
+  }
+
+  /// A handle never given out before.
+  func nextHandle() -> ObjectHandle {
+    handleCounter += 1
+    return settings.epoch << 32 | handleCounter
+  }
+}
+
+/// A point in time by both clocks, in milliseconds.
+package struct Moment: Hashable, Sendable {
+  /// For deadlines; never goes back.
+  package var monotonic: Int64 = 0
+  /// Since 1970, UTC; for information only.
+  package var wall: Int64 = 0
+
+  package init(monotonic: Int64 = 0, wall: Int64 = 0) {
+    self.monotonic = monotonic
+    self.wall = wall
+  }
+}
+
+/// What the core is told about its surroundings.
+package struct CoreSettings: Sendable {
+  /// Counts the broker's starts; the upper half of every handle.
+  package var epoch: Int64
+  package var version: String
+  package var systemVersion: String?
+  /// 128 fresh random bits for session tokens and change ids.
+  package var random: @Sendable () -> (UInt64, UInt64)
+
+  package init(
+    epoch: Int64,
+    version: String,
+    systemVersion: String?,
+    random: @escaping @Sendable () -> (UInt64, UInt64)
+  ) {
+    self.epoch = epoch
+    self.version = version
+    self.systemVersion = systemVersion
+    self.random = random
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+package import RestorationWire
+
+/// One node of an application's tree: what the archive says of it, and who claims it now.
+///
+/// Confined to the tree that holds it.
+package final class Node {
+  package let id: NodeID
+  package internal(set) var record: NodeRecord
+  package internal(set) var parent: Node?
+  package internal(set) var children: Set<NodeID> = []
+
+  /// The newest state, and the newest that is not early where that is another one (R19); texts stay in the archive.
+  package var state: StateSummary?
+  package var beforeClaim: StateSummary?
+  /// The newest row was found damaged; cleared by the next write (R32).
+  package var isUnreadable = false
+
+  /// Who claims the node; nil while it is vacant.
+  package var claim: Claim?
+  /// The last claim there was, live or not; nil for a node nobody ever registered.
+  package var claimRecord: ClaimRecord?
+
+  package init(record: NodeRecord) {
+    self.id = record.node
+    self.record = record
+  }
+
+  /// A live session's hold on a node.
+  package struct Claim: Hashable, Sendable {
+    package let session: SessionID
+    package let handle: ObjectHandle
+    /// Milliseconds of the monotonic clock.
+    package let since: Int64
+    /// The classes the owner declared, its own first; empty where it declared none (R25).
+    package var classes: [String]
+    /// Highest revision the owner has pushed (R15).
+    package var revision: Int64 = 0
+    /// Whether the owner has asked for the state since it claimed the node (R19).
+    package var hasDecoded = false
+  }
+
+  package var isVacant: Bool { claim == nil }
+
+  package var hasState: Bool { state != nil }
+
+  /// Nobody ever registered it, or its owner gave it up: it is only there for its descendants (R3).
+  package var isPlaceholder: Bool {
+    claim == nil && state == nil && (claimRecord == nil || claimRecord?.session == 0)
+  }
+
+  /// The state an owner that has not decoded gets; every other reader gets `state` (R19).
+  package var stateBeforeClaim: StateSummary? {
+    guard let state else { return nil }
+    return state.isEarly ? beforeClaim : state
+  }
+}

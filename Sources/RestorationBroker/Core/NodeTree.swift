@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+package import RestorationWire
+
+/// The tree of one application: finds nodes by path, and knows which of them are included.
+///
+/// Invariants:
+/// 1. A node whose identifier is null has no path (R4).
+/// 2. A path restarts below an ancestor whose identifier is null; a plain object below an exclusion is unscoped (R4).
+/// 3. No two nodes have the same path (R1).
+/// 4. A removed node's id leads to its successor for ever, so that references survive (R6).
+package struct NodeTree {
+  struct PathKey {
+    /// 0 where the path begins.
+    let parent: NodeID
+    let component: String
+  }
+
+  package internal(set) var nodes: [NodeID: Node] = [:]
+  var index: [PathKey: NodeID] = [:]
+  private var successors: [NodeID: NodeID] = [:]
+
+  package init() {}
+
+  package var count: Int { nodes.count }
+
+  /// The node with this id, or the one that took its place.
+  package func node(_ id: NodeID) -> Node? {
+    var id = id
+    while let successor = successors[id] {
+      id = successor
+    }
+    return nodes[id]
+  }
+
+  package func node(at path: IdentifierPath) -> Node? {
+    var parent: NodeID = 0
+    var found: Node?
+    for component in path.components {
+      guard let id = index[PathKey(parent: parent, component: component)] else { return nil }
+      parent = id
+      found = nodes[id]
+    }
+    return found
+  }
+
+  /// The node that would be `component` below `parent`.
+  package func node(_ component: String, below parent: Node?, kind: NodeKind) -> Node? {
+    index[key(component, below: parent, kind: kind)].flatMap { nodes[$0] }
+  }
+
+  /// The path of a node; nil where it has none (R4).
+  package func path(of node: Node) -> IdentifierPath? {
+    guard let component = node.record.component else { return nil }
+    var components = [component]
+    var current = node
+    while let parent = pathParent(of: current), let name = parent.record.component {
+      components.append(name)
+      current = parent
+    }
+    components.reverse()
+    return IdentifierPath(components)
+  }
+
+  /// Its own identifier or that of an ancestor in its walk is null (R4).
+  package func isExcluded(_ node: Node) -> Bool {
+    var current: Node? = node
+    while let node = current {
+      if node.record.component == nil { return true }
+      if node.record.kind == .object { return false }
+      current = node.parent
+    }
+    return false
+  }
+
+  /// Whether a walk from the roots reaches it (R4, R5).
+  package func isIncluded(_ node: Node) -> Bool {
+    guard !isExcluded(node) else { return false }
+    guard node.record.kind == .view else { return true }
+    var current = node.parent
+    guard current != nil else { return false }
+    while let ancestor = current {
+      if ancestor.record.kind == .object { return false }
+      current = ancestor.parent
+    }
+    return true
+  }
+
+  /// The node and all nodes below it, parents first.
+  package func subtree(of node: Node) -> [Node] {
+    var found = [node]
+    var next = 0
+    while next < found.count {
+      for child in found[next].children {
+        if let child = nodes[child] { found.append(child) }
+      }
+      next += 1
+    }
+    return found
+  }
+
+  /// Whether `node` is `ancestor` or below it.
+  package func isNode(_ node: Node, within ancestor: Node) -> Bool {
+    var current: Node? = node
+    while let node = current {
+      if node === ancestor { return true }
+      current = node.parent
+    }
+    return false
+  }
+
+  func pathParent(of node: Node) -> Node? {
+    pathParent(node.parent, kind: node.record.kind)
+  }
+
+  private func pathParent(_ parent: Node?, kind: NodeKind) -> Node? {
+    guard let parent, parent.record.component != nil else { return nil }
+    return kind == .object && isExcluded(parent) ? nil : parent
+  }
+
+  func key(of node: Node) -> PathKey? {
+    node.record.component.map { PathKey(parent: pathParent(of: node)?.id ?? 0, component: $0) }
+  }
+
+  private func key(_ component: String, below parent: Node?, kind: NodeKind) -> PathKey {
+    PathKey(parent: pathParent(parent, kind: kind)?.id ?? 0, component: component)
+  }
+
+  // MARK: Changes
+
+  /// Takes in a node of the archive; call for all of them, then `indexAll`.
+  mutating func load(_ record: NodeRecord) {
+    if record.isRemoved {
+      if let successor = record.successor { successors[record.node] = successor }
+    } else {
+      nodes[record.node] = Node(record: record)
+    }
+  }
+
+  /// Links parents and paths of the nodes taken in by `load`.
+  mutating func indexAll() {
+    for node in nodes.values {
+      guard let parent = node.record.parent.flatMap({ self.node($0) }) else { continue }
+      node.parent = parent
+      parent.children.insert(node.id)
+    }
+    for node in nodes.values {
+      if let key = key(of: node) { index[key] = node.id }
+    }
+  }
+
+  /// Adds a node under a path that is free.
+  mutating func insert(_ record: NodeRecord) -> Node {
+    let node = Node(record: record)
+    node.parent = record.parent.flatMap { self.node($0) }
+    node.parent?.children.insert(node.id)
+    nodes[node.id] = node
+    if let key = key(of: node) { index[key] = node.id }
+    return node
+  }
+
+  /// Takes out a node without children.
+  mutating func remove(_ node: Node, successor: Node? = nil) {
+    if let key = key(of: node), index[key] == node.id { index[key] = nil }
+    node.parent?.children.remove(node.id)
+    node.parent = nil
+    nodes[node.id] = nil
+    if let successor { successors[node.id] = successor.id }
+  }
+}
+
+extension NodeTree {
+  /// Takes out a node whose descendants are taken out as well.
+  mutating func forget(_ node: Node) {
+    if let key = key(of: node), index[key] == node.id { index[key] = nil }
+    node.parent?.children.remove(node.id)
+    nodes[node.id] = nil
+  }
+}
+
+// Identifiers are equal when their bytes are: String's own equality would make two spellings of an accent one path.
+extension NodeTree.PathKey: Hashable {
+  static func == (left: Self, right: Self) -> Bool {
+    left.parent == right.parent && left.component.utf8.elementsEqual(right.component.utf8)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(parent)
+    var component = component
+    component.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// What the archive remembers of the current or last run, beside its number (R16, R20).
+package struct RunFacts: Sendable, Hashable {
+  package enum Outcome: String, Sendable {
+    case clean, crashed
+  }
+
+  /// A session of the run is alive, as far as the archive knows.
+  package var isOpen = false
+  /// How the run went so far; `crashed` stays until the next run begins.
+  package var outcome: Outcome = .clean
+  /// How the run before it ended.
+  package var previousOutcome: Outcome = .clean
+  /// There was nothing to restore when the run began.
+  package var beganPristine = true
+  /// How the last session of each process role ended.
+  package var outcomeByRole: [String: Outcome] = [:]
+  package var endedByUserQuit = false
+  /// The restoration of this run has completed (R19).
+  package var hasCompletedRestoration = false
+  /// Milliseconds since 1970 of the last backup copy (R32).
+  package var backedUp: Int64 = 0
+
+  package init() {}
+
+  package init(text: String) {
+    let value = (try? JSONCodec.parse(Array(text.utf8))) ?? .null
+    isOpen = value["open"]?.bool ?? false
+    outcome = value["outcome"]?.string.flatMap { Outcome(rawValue: $0) } ?? .clean
+    previousOutcome = value["previous"]?.string.flatMap { Outcome(rawValue: $0) } ?? .clean
+    beganPristine = value["pristine"]?.bool ?? true
+    for (role, outcome) in value["roles"]?.object?.members ?? [] {
+      outcomeByRole[role] = outcome.string.flatMap { Outcome(rawValue: $0) }
+    }
+    endedByUserQuit = value["userQuit"]?.bool ?? false
+    hasCompletedRestoration = value["completed"]?.bool ?? false
+    backedUp = value["backedUp"]?.integer ?? 0
+  }
+
+  package var text: String {
+    var roles: JSONObject = [:]
+    for (role, outcome) in outcomeByRole.sorted(by: { $0.key < $1.key }) {
+      roles[role] = .string(outcome.rawValue)
+    }
+    return JSONText([
+      "open": .bool(isOpen),
+      "outcome": .string(outcome.rawValue),
+      "previous": .string(previousOutcome.rawValue),
+      "pristine": .bool(beganPristine),
+      "roles": .object(roles),
+      "userQuit": .bool(endedByUserQuit),
+      "completed": .bool(hasCompletedRestoration),
+      "backedUp": .integer(backedUp),
+    ]).string
+  }
+}

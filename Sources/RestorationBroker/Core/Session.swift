@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// Names a connection to the service that carries out the effects.
+package typealias ClientID = UInt64
+
+/// Which process a client is, such that it can be found again after the broker was restarted.
+package struct ClientProcess: Hashable, Sendable {
+  package var pid: Int64
+  package var uid: Int64
+  /// Start time in clock ticks since boot, and the boot's id: together with the pid they name the process for ever.
+  package var startTicks: Int64
+  package var bootID: String
+
+  package init(pid: Int64, uid: Int64, startTicks: Int64, bootID: String) {
+    self.pid = pid
+    self.uid = uid
+    self.startTicks = startTicks
+    self.bootID = bootID
+  }
+}
+
+/// One client process's stay with the broker; owns the objects it registers.
+///
+/// Confined to the application that holds it.
+package final class Session {
+  package let id: SessionID
+  package let token: String
+  package var facts: SessionFacts
+
+  /// The connection it is bound to; nil while it is lost, or detached.
+  package var client: ClientID?
+  package var objects: [ObjectHandle: Node] = [:]
+  /// Handles that another session has taken over (R8).
+  package var replaced: Set<ObjectHandle> = []
+  /// The application's state was emptied while it lived; its writes are answered and not stored (R30).
+  package var isDiscarded = false
+  /// Its process has ended; what it sent before is still read.
+  package var hasExited = false
+  /// Nodes whose state it was handed and has not answered for yet, with the time the window closes by itself (R31).
+  package var windows: [NodeID: Int64] = [:]
+  /// It declared its own restoration complete: its pushes are not early any more (R19).
+  package var hasCompletedRestoration = false
+  /// For a detached session: when it was last used, and whether another connection than its first one used it.
+  package var lastUsed: Int64 = 0
+  package var usedElsewhere = false
+  /// A detached session whose token the client has not been told yet.
+  package var isUnannounced = false
+
+  package init(id: SessionID, token: String, facts: SessionFacts) {
+    self.id = id
+    self.token = token
+    self.facts = facts
+  }
+
+  package func serves(_ method: ServedMethod) -> Bool {
+    facts.serves.contains(method)
+  }
+}
+
+/// What `initialize` said of a session, and which process it is; kept in the archive until the session ends.
+package struct SessionFacts: Sendable, Hashable {
+  /// The process role, such as `editor`.
+  package var role: String?
+  package var process: ClientProcess?
+  package var bundleVersion: String?
+  package var userInterfaceIdiom: Int64 = -1
+  package var storyboard: String?
+  package var isDelegate = false
+  package var isDetached = false
+  package var serves: Set<ServedMethod> = []
+  package var messageBytesMax: Int64?
+  package var aliases = Aliases()
+
+  package init() {}
+
+  /// The text kept in the archive.
+  package var text: String {
+    var object: JSONObject = [
+      "idiom": .integer(userInterfaceIdiom),
+      "delegate": .bool(isDelegate),
+      "detached": .bool(isDetached),
+      "serves": .array(serves.map(\.rawValue).sorted().map { .string($0) }),
+      "aliases": .text(aliases.text),
+    ]
+    object["role"] = role.map { .string($0) }
+    object["bundleVersion"] = bundleVersion.map { .string($0) }
+    object["storyboard"] = storyboard.map { .string($0) }
+    object["messageBytesMax"] = messageBytesMax.map { .integer($0) }
+    if let process {
+      object["process"] = [
+        "pid": .integer(process.pid), "uid": .integer(process.uid),
+        "startTicks": .integer(process.startTicks), "bootID": .string(process.bootID),
+      ]
+    }
+    return JSONText(.object(object)).string
+  }
+
+  /// Reads the text back; what an older broker did not write keeps its default.
+  package init(text: String) {
+    guard
+      let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits()),
+      let value = try? slice.value()
+    else { return }
+    let reader = ParameterReader(.named(slice), names: [])
+    aliases = (try? Aliases.read(from: reader, "aliases")) ?? Aliases()
+    role = value["role"]?.string
+    bundleVersion = value["bundleVersion"]?.string
+    userInterfaceIdiom = value["idiom"]?.integer ?? -1
+    storyboard = value["storyboard"]?.string
+    isDelegate = value["delegate"]?.bool ?? false
+    isDetached = value["detached"]?.bool ?? false
+    serves = Set((value["serves"]?.array ?? []).compactMap { $0.string.flatMap { ServedMethod(rawValue: $0) } })
+    messageBytesMax = value["messageBytesMax"]?.integer
+    if let known = value["process"] {
+      process = ClientProcess(
+        pid: known["pid"]?.integer ?? 0,
+        uid: known["uid"]?.integer ?? 0,
+        startTicks: known["startTicks"]?.integer ?? 0,
+        bootID: known["bootID"]?.string ?? ""
+      )
+    }
+  }
+}
+
+extension JSONWritable {
+  /// The value as compact JSON text.
+  package var text: JSONText {
+    var writer = JSONWriter()
+    writeJSON(to: &writer)
+    return JSONText(validated: writer.bytes)
+  }
+}
+
+/// How a session ended, as far as the next one must know (R20, R30).
+package enum SessionEnding: String, Sendable {
+  case closed, userQuit, restart, logout
+  /// The process died without a goodbye.
+  case crashed
+  /// Detached sessions end by themselves; that is never a crash.
+  case expired
+
+  package init(_ reason: Goodbye.Reason) {
+    switch reason {
+    case .closed: self = .closed
+    case .userQuit: self = .userQuit
+    case .restart: self = .restart
+    case .logout: self = .logout
+    }
+  }
+}

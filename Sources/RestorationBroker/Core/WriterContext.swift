@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationWire
+
+/// What is recorded with every state of who wrote it: class and reserved keys (R25, R26).
+///
+/// Equal contexts are stored once, so that a state carries a number only.
+package struct WriterContext: Hashable, Sendable {
+  /// The class the writer declared and its superclasses; empty where none was declared.
+  package var classes: [String]
+  package var role: String?
+  package var bundleVersion: String?
+  package var userInterfaceIdiom: Int64
+  package var systemVersion: String?
+  /// Only for a view controller that came from a storyboard.
+  package var storyboard: String?
+
+  package init(
+    classes: [String],
+    role: String?,
+    bundleVersion: String?,
+    userInterfaceIdiom: Int64,
+    systemVersion: String?,
+    storyboard: String?
+  ) {
+    self.classes = classes
+    self.role = role
+    self.bundleVersion = bundleVersion
+    self.userInterfaceIdiom = userInterfaceIdiom
+    self.systemVersion = systemVersion
+    self.storyboard = storyboard
+  }
+
+  package func reservedKeys(timestamp: Int64) -> ReservedKeys {
+    ReservedKeys(
+      bundleVersion: bundleVersion,
+      userInterfaceIdiom: userInterfaceIdiom,
+      timestamp: Timestamp(milliseconds: timestamp),
+      systemVersion: systemVersion,
+      storyboard: storyboard
+    )
+  }
+
+  /// The text kept in the archive; equal contexts have equal texts.
+  package var text: String {
+    var object: JSONObject = ["idiom": .integer(userInterfaceIdiom)]
+    if !classes.isEmpty { object["classes"] = .array(classes.map { .string($0) }) }
+    object["role"] = role.map { .string($0) }
+    object["bundleVersion"] = bundleVersion.map { .string($0) }
+    object["systemVersion"] = systemVersion.map { .string($0) }
+    object["storyboard"] = storyboard.map { .string($0) }
+    return JSONText(.object(object)).string
+  }
+
+  package init(text: String) {
+    let value = (try? JSONCodec.parse(Array(text.utf8))) ?? .null
+    self.init(
+      classes: (value["classes"]?.array ?? []).compactMap(\.string),
+      role: value["role"]?.string,
+      bundleVersion: value["bundleVersion"]?.string,
+      userInterfaceIdiom: value["idiom"]?.integer ?? -1,
+      systemVersion: value["systemVersion"]?.string,
+      storyboard: value["storyboard"]?.string
+    )
+  }
+}
+
+extension WriterContext {
+  /// The classes of a node's record, which holds them as JSON text.
+  static func classes(inText text: String) -> [String] {
+    ((try? JSONCodec.parse(Array(text.utf8)))?.array ?? []).compactMap(\.string)
+  }
+
+  static func text(ofClasses classes: [String]) -> String? {
+    classes.isEmpty ? nil : JSONText(.array(classes.map { .string($0) })).string
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import Logging
+package import NIOCore
+package import RestorationArchive
+internal import RestorationTransport
+internal import RestorationWire
+
+/// A running broker: the listening socket, the service behind it, the store behind that.
+package final class Broker: Sendable {
+  package static let version = "0.1.0"
+
+  private let listener: UnixListener
+  private let service: BrokerService
+  private let watcher: ProcessWatcher
+
+  private init(listener: UnixListener, service: BrokerService, watcher: ProcessWatcher) {
+    self.listener = listener
+    self.service = service
+    self.watcher = watcher
+  }
+
+  /// Takes the socket and begins to accept; returns when it does.
+  ///
+  /// - Parameter whenFatal: going on would break a promise: the process is to end with an error, at once.
+  package static func start(
+    _ configuration: BrokerConfiguration,
+    store makeStore: (String, ArchiveQuota) throws -> any ArchiveStore = { directory, _ in try SQLiteArchiveStore(directory: directory) },
+    on eventLoop: any EventLoop,
+    logger: Logger,
+    whenFatal: @escaping @Sendable (String) -> Void
+  ) async throws -> Broker {
+    let limits = configuration.limits
+    let transport = TransportLimits(limits)
+    // The lock on the socket's name comes first: it decides between two brokers before anything is touched.
+    let socket = try ListeningSocket(binding: configuration.socket, backlog: transport.backlogMax)
+    let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
+    // A second broker on another socket must not get at the same archives.
+    let lock = try LockFile(path: "\(archives.path)/broker.lock", subject: "the archives in \(archives.path)")
+    let quota = ArchiveQuota(applicationsMax: limits.applicationsMax, allArchivesBytesMax: limits.allArchivesBytesMax)
+    let store = try makeStore(archives.path, quota)
+    let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
+    let watcher = try ProcessWatcher()
+    let settings = CoreSettings(
+      epoch: epoch,
+      version: version,
+      systemVersion: Host.systemVersion,
+      random: {
+        var generator = SystemRandomNumberGenerator()
+        return (generator.next(), generator.next())
+      }
+    )
+    let service = BrokerService(
+      eventLoop: eventLoop,
+      store: store,
+      archivesLock: lock,
+      watcher: watcher,
+      limits: limits,
+      settings: settings,
+      logger: logger,
+      whenFatal: whenFatal
+    )
+    let listener = try await UnixListener.start(
+      socket,
+      on: eventLoop,
+      settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
+      delegate: service
+    )
+    logger.info("serving", metadata: ["socket": "\(configuration.socket.path)", "archives": "\(archives.path)"])
+    return Broker(listener: listener, service: service, watcher: watcher)
+  }
+
+  /// Stops accepting, makes durable and answers what was asked, closes all archives.
+  package func stop() async {
+    await listener.stop()
+    await service.stop()
+    watcher.stop()
+  }
+}
+
+extension TransportLimits {
+  /// The limits of the protocol that concern connections.
+  init(_ limits: Limits) {
+    self.init()
+    connectionsMax = limits.connectionsMax
+    partialFrameSeconds = max(1, limits.partialFrameMilliseconds / 1_000)
+    replyBytesPause = limits.replyBytesPause
+    outQueueBytesMax = limits.outQueueBytesMax
+    frame.frameBytesMax = limits.frameBytesMax
+    frame.depthMax = limits.depthMax
+    frame.valuesPerFrameMax = limits.valuesPerFrameMax
+    frame.keysPerObjectMax = limits.keysPerObjectMax
+    conversation.batchMax = limits.batchMax
+    conversation.inFlightMax = limits.inFlightMax
+    conversation.parkedMax = limits.parkedMax
+  }
+}

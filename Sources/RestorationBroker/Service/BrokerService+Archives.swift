@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import NIOCore
+internal import RestorationArchive
+internal import RestorationTransport
+internal import RestorationWire
+
+/// The traffic with the archive store.
+extension BrokerService {
+  /// Upkeep of an archive begins after so long without a write.
+  private static let quietMilliseconds: Int64 = 1_000
+  /// A page's view of the archive is kept for so long after it was last used.
+  private static let cursorMilliseconds: Int64 = 60_000
+
+  // MARK: Opening and closing
+
+  func open(_ id: ApplicationID, _ name: ApplicationName) {
+    let archive = OpenArchive(name: name)
+    archive.whenIdle = archives[id]?.whenIdle ?? []
+    let before = archives.updateValue(archive, forKey: id)
+    cache.removeAll(of: id)
+    Task {
+      if let lease = before?.lease { await store.close(lease) }
+      do throws(ArchiveError) {
+        let opening = try await store.open(name.description)
+        archive.lease = opening.lease
+        archive.queue.opened(at: opening.sequence)
+        let ended = Self.endedSessions(opening.sessions)
+        handle { $0.opened(id, .success(opening), ended: ended, at: $1) }
+      } catch {
+        archive.hasFailed = true
+        handle { $0.opened(id, .failure(error), ended: [], at: $1) }
+      }
+      becomeIdle(archive)
+    }
+  }
+
+  /// Sessions the archive knows as live whose processes are gone.
+  private static func endedSessions(_ records: [SessionRecord]) -> Set<SessionID> {
+    var ended: Set<SessionID> = []
+    for record in records where record.ending == nil {
+      let facts = SessionFacts(text: record.facts)
+      guard !facts.isDetached, let process = facts.process else { continue }
+      if ProcessHandle.open(process.identity) == nil { ended.insert(record.session) }
+    }
+    return ended
+  }
+
+  func close(_ id: ApplicationID) {
+    guard let archive = archives.removeValue(forKey: id) else { return }
+    archive.upkeep?.cancel()
+    cache.removeAll(of: id)
+    guard let lease = archive.lease else { return }
+    Task { await store.close(lease) }
+  }
+
+  // MARK: Writing
+
+  func commitNext(_ id: ApplicationID) {
+    guard let archive = archives[id], let lease = archive.lease else { return }
+    guard case .commit(let changes, let expecting) = archive.queue.next() else { return }
+    archive.upkeep?.cancel()
+    archive.upkeep = nil
+    transactions += 1
+    let (high, low) = settings.random()
+    Task {
+      do throws(ArchiveError) {
+        let receipt = try await store.apply(
+          changes,
+          lease: lease,
+          expecting: expecting,
+          changeID: ChangeID(high: high, low: low)
+        )
+        finishCommit(id, archive, receipt)
+      } catch {
+        failCommit(id, archive, error)
+      }
+    }
+  }
+
+  private func finishCommit(_ id: ApplicationID, _ archive: OpenArchive, _ receipt: ArchiveReceipt) {
+    let (changes, first, answers) = archive.queue.committed(receipt)
+    if archives[id] === archive {
+      for (offset, change) in changes.enumerated() {
+        if case .state(let record) = change { cache.insert(record, sequence: first + Int64(offset), of: id) }
+      }
+    }
+    for waiting in answers {
+      send(waiting.answer, to: waiting.caller)
+    }
+    for request in archive.queue.readyReads() {
+      read(id, request, after: 0)
+    }
+    for request in archive.queue.readyScans() {
+      scan(id, request)
+    }
+    handle { $0.committed(id, receipt, at: $1) }
+    commitNext(id)
+    becomeIdle(archive)
+    scheduleUpkeep(id, archive)
+  }
+
+  /// What was not durable before never will be; the core starts again from what is.
+  private func failCommit(_ id: ApplicationID, _ archive: OpenArchive, _ error: ArchiveError) {
+    logger.error("\(error.message)", metadata: ["application": "\(archive.name)"])
+    let isFatal = error.kind == .indeterminate || error.kind == .fenced
+    let answer = Answer.error(Application.storeFailed(error.message, indeterminate: isFatal))
+    for caller in archive.queue.failed() {
+      send(answer, to: caller)
+    }
+    archive.hasFailed = true
+    if isFatal {
+      // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
+      isStopping = true
+      whenFatal?(error.message)
+      return
+    }
+    handle { $0.commitFailed(id, at: $1) }
+    becomeIdle(archive)
+  }
+
+  private func becomeIdle(_ archive: OpenArchive) {
+    guard archive.queue.isIdle else { return }
+    let waiting = archive.whenIdle
+    archive.whenIdle = []
+    for continuation in waiting {
+      continuation.resume()
+    }
+  }
+
+  // MARK: Reading
+
+  func read(_ id: ApplicationID, _ request: StateRequest, after: SequenceNumber) {
+    guard let archive = archives[id] else { return }
+    if after > archive.queue.durable {
+      archive.queue.await(request, after: after)
+      return
+    }
+    var readings: [StateReading?] = []
+    for row in request.rows {
+      guard let record = cache.record(id, row.node, sequence: row.sequence) else {
+        archive.missing.append(request)
+        scheduleFlush(id)
+        return
+      }
+      readings.append(.state(record, sequence: row.sequence))
+    }
+    core.readingFinished(id, request, .success(readings), at: clock.now)
+  }
+
+  /// Brings everything the cache had not in one call of the store.
+  func readMissing(_ id: ApplicationID) {
+    guard let archive = archives[id], let lease = archive.lease, !archive.missing.isEmpty else { return }
+    let requests = archive.missing
+    archive.missing = []
+    Task {
+      for request in await readings(of: requests, lease) {
+        if case .success(let readings) = request.result, case .decode = request.request.purpose {
+          for case .state(let record, let sequence) in readings {
+            cache.insert(record, sequence: sequence, of: id)
+          }
+        }
+        handle { $0.readingFinished(id, request.request, request.result, at: $1) }
+      }
+    }
+  }
+
+  private func readings(
+    of requests: [StateRequest],
+    _ lease: ArchiveLease
+  ) async -> [(request: StateRequest, result: Result<[StateReading?], ArchiveError>)] {
+    let rows = requests.flatMap(\.rows)
+    let newest = rows.map(\.sequence).max() ?? 0
+    var results: [(request: StateRequest, result: Result<[StateReading?], ArchiveError>)] = []
+    do throws(ArchiveError) {
+      var readings = try await store.read(rows.map(\.node), at: .sequence(newest), lease: lease)[...]
+      for request in requests {
+        var own = Array(readings.prefix(request.rows.count))
+        readings = readings.dropFirst(request.rows.count)
+        for (index, row) in request.rows.enumerated() where own[index]?.sequence != row.sequence {
+          // Another request of the lot was younger than this one's row.
+          own[index] = try await store.read([row.node], at: .sequence(row.sequence), lease: lease).first ?? nil
+        }
+        results.append((request, .success(own)))
+      }
+    } catch {
+      return requests.map { ($0, .failure(error)) }
+    }
+    return results
+  }
+
+  func scan(_ id: ApplicationID, _ request: ScanRequest) {
+    guard let archive = archives[id], let lease = archive.lease else { return }
+    let sequence = request.page.sequence
+    if sequence > archive.queue.durable {
+      archive.queue.await(request)
+      return
+    }
+    let now = clock.now.monotonic
+    archive.held.removeAll { $0.until <= now || $0.sequence == sequence }
+    archive.held.append((sequence, now + Self.cursorMilliseconds))
+    Task {
+      do throws(ArchiveError) {
+        let nodes = try await store.scan(after: nil, limit: Int.max, at: .sequence(sequence), lease: lease)
+        handle { $0.scanFinished(id, request, .success(nodes), at: $1) }
+      } catch {
+        handle { $0.scanFinished(id, request, .failure(error), at: $1) }
+      }
+    }
+  }
+
+  func list(_ purpose: ListingPurpose) {
+    Task {
+      do throws(ArchiveError) {
+        let summaries = try await store.list()
+        handle { $0.listingFinished(purpose, .success(summaries), at: $1) }
+      } catch {
+        handle { $0.listingFinished(purpose, .failure(error), at: $1) }
+      }
+    }
+  }
+
+  // MARK: Upkeep
+
+  /// A while after the last write the archive is tidied, a bounded piece at a time, until nothing is left to do; then
+  /// there is no timer, and an idle broker makes no system call.
+  private func scheduleUpkeep(_ id: ApplicationID, _ archive: OpenArchive) {
+    guard !isStopping, archive.queue.isIdle, !archive.isMaintaining, archives[id] === archive else { return }
+    archive.upkeep?.cancel()
+    let name = archive.name
+    archive.upkeep = eventLoop.scheduleTask(in: .milliseconds(Self.quietMilliseconds)) {
+      self.assumeIsolated { $0.maintain(id, name) }
+    }
+  }
+
+  private func maintain(_ id: ApplicationID, _ name: ApplicationName) {
+    guard !isStopping, let archive = archives[id], archive.name == name, let lease = archive.lease,
+      archive.queue.isIdle, !archive.isMaintaining
+    else { return }
+    archive.upkeep = nil
+    archive.isMaintaining = true
+    let now = clock.now.monotonic
+    archive.held.removeAll { $0.until <= now }
+    let held = archive.held.map(\.sequence)
+    Task {
+      let isMore = (try? await store.maintain(lease, holding: held)) ?? false
+      archive.isMaintaining = false
+      if isMore { maintain(id, name) }
+    }
+  }
+
+  func backUp(_ id: ApplicationID) {
+    guard let archive = archives[id], let lease = archive.lease else { return }
+    let name = archive.name
+    Task {
+      do throws(ArchiveError) {
+        try await store.backUp(lease)
+      } catch {
+        logger.warning("no backup copy was made: \(error.message)", metadata: ["application": "\(name)"])
+      }
+    }
+  }
+}
+
+extension StateReading {
+  var sequence: SequenceNumber {
+    switch self {
+    case .state(_, let sequence), .unreadable(let sequence): sequence
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import Logging
+internal import NIOCore
+internal import RestorationArchive
+internal import RestorationTransport
+internal import RestorationWire
+
+extension BrokerService {
+  func perform(_ effect: Effect) {
+    switch effect {
+    case .respond(let caller, let answer):
+      send(answer, to: caller)
+    case .respondAfter(let id, let sequence, let caller, let answer):
+      respond(answer, to: caller, after: sequence, in: id)
+    case .write(let id, let change):
+      archives[id]?.queue.add(change)
+      scheduleFlush(id)
+    case .read(let id, let request, let after):
+      read(id, request, after: after)
+    case .scan(let id, let request):
+      scan(id, request)
+    case .open(let id, let name):
+      open(id, name)
+    case .close(let id):
+      close(id)
+    case .list(let purpose):
+      list(purpose)
+    case .backUp(let id):
+      backUp(id)
+    case .reportStatistics(let caller):
+      send(.result(statistics), to: caller)
+    case .notify(let client, let method, let parameters):
+      connections[client]?.notify(method: method, parameters: parameters)
+    case .disconnect(let client):
+      connections[client]?.close(afterOutput: true)
+    case .log(let level, let text, let application):
+      log(level, text, application)
+    default:
+      performUpkeep(effect)
+    }
+  }
+
+  private func performUpkeep(_ effect: Effect) {
+    switch effect {
+    case .park(let caller):
+      park(caller)
+    case .unpark(let caller):
+      if let call = caller.call { connections[caller.client]?.unpark(call) }
+    case .watch(let client, let application, let session):
+      watch(connections[client]?.peer.process, SessionKey(application: application, session: session))
+    case .watchProcess(let process, let application, let session):
+      watch(ProcessHandle.open(process.identity), SessionKey(application: application, session: session))
+    case .unwatch(let application, let session):
+      processes.removeValue(forKey: SessionKey(application: application, session: session))?.token.cancel()
+    case .probe(let application, let sessions, let call):
+      let ended = sessions.filter { session in
+        processes[SessionKey(application: application, session: session)]?.handle.hasExited ?? false
+      }
+      core.probed(application, sessions, ended: Set(ended), call, at: clock.now)
+    case .setTimer(let name, let milliseconds):
+      setTimer(name, milliseconds)
+    case .cancelTimer(let name):
+      timers.removeValue(forKey: name)?.cancel()
+    default:
+      break
+    }
+  }
+
+  // MARK: Answers
+
+  func send(_ answer: Answer, to caller: Caller) {
+    guard let call = caller.call else {
+      if case .error(let error) = answer {
+        logger.warning("a notification failed: \(error.message)")
+      }
+      return
+    }
+    guard let connection = connections[caller.client] else { return }
+    switch answer {
+    case .result(let result): connection.respond(to: call) { result.write(to: &$0) }
+    case .error(let error): connection.respond(to: call, with: .error(error))
+    }
+  }
+
+  private func respond(_ answer: Answer, to caller: Caller, after sequence: SequenceNumber, in id: ApplicationID) {
+    guard let archive = archives[id], archive.queue.durable < sequence else {
+      send(answer, to: caller)
+      return
+    }
+    archive.queue.await(WriteQueue.Waiting(after: sequence, caller: caller, answer: answer))
+  }
+
+  private func park(_ caller: Caller) {
+    guard let call = caller.call, let connection = connections[caller.client] else { return }
+    do throws(ErrorObject) {
+      try connection.park(call)
+    } catch {
+      // Too many wait already: this one stays in the count of calls in flight, which pauses reading.
+      logger.notice("a client has too many waiting calls", metadata: ["pid": "\(connection.peer.pid)"])
+    }
+  }
+
+  // MARK: Processes and time
+
+  private func watch(_ handle: ProcessHandle?, _ key: SessionKey) {
+    processes.removeValue(forKey: key)?.token.cancel()
+    guard let handle else {
+      core.processExited(key.application, key.session, at: clock.now)
+      return
+    }
+    do throws(TransportError) {
+      let token = try watcher.watch(handle, on: eventLoop) { [weak self] in
+        self?.assumeIsolated { service in
+          service.handle { $0.processExited(key.application, key.session, at: $1) }
+        }
+      }
+      processes[key] = WatchedProcess(handle: handle, token: token)
+    } catch {
+      logger.error("a client's end will go unnoticed: \(error)", metadata: ["pid": "\(handle.pid)"])
+    }
+  }
+
+  private func setTimer(_ name: TimerName, _ milliseconds: Int64) {
+    timers.removeValue(forKey: name)?.cancel()
+    timers[name] = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
+      self.assumeIsolated { service in
+        service.timers[name] = nil
+        service.handle { $0.timerFired(name, at: $1) }
+      }
+    }
+  }
+
+  // MARK: Reports
+
+  private var statistics: ReportStatistics.Reply {
+    let counters = core.counters
+    return ReportStatistics.Reply(
+      broker: BrokerVersion(name: "restorationd", version: settings.version),
+      pid: clock.processID,
+      uptimeMilliseconds: clock.now.monotonic - clock.start.monotonic,
+      counters: [
+        "connections": counters.connections, "requests": counters.requests, "errors": counters.errors,
+        "encodes": counters.encodes, "decodes": counters.decodes, "registrations": counters.registrations,
+        "transactions": transactions,
+      ],
+      gauges: [
+        "connections": Int64(connections.count), "openArchives": Int64(archives.count),
+        "sessions": Int64(core.sessionCount), "objects": Int64(core.objectCount),
+        "cachedBytes": Int64(cache.bytes), "timers": Int64(timers.count),
+      ]
+    )
+  }
+
+  private func log(_ level: LogLevel, _ text: String, _ application: ApplicationName?) {
+    let metadata: Logger.Metadata = application.map { ["application": "\($0)"] } ?? [:]
+    switch level {
+    case .info: logger.info("\(text)", metadata: metadata)
+    case .warning: logger.warning("\(text)", metadata: metadata)
+    case .error: logger.error("\(text)", metadata: metadata)
+    }
+  }
+}

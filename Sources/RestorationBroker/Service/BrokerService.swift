@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import Logging
+package import NIOCore
+package import RestorationArchive
+package import RestorationTransport
+package import RestorationWire
+
+/// Carries out what the core decides: sockets on one side, archives on the other.
+///
+/// It lives on one event loop, which is its executor, so that a message is handled within the read that brought it.
+package actor BrokerService {
+  nonisolated let eventLoop: any EventLoop
+  nonisolated package var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
+
+  let store: any ArchiveStore
+  /// Held for as long as the archives are used.
+  private let archivesLock: LockFile?
+  let watcher: ProcessWatcher
+  let logger: Logger
+  let clock: BrokerClock
+  let settings: CoreSettings
+  var core: BrokerCore
+  var connections: [ClientID: Connection] = [:]
+  var archives: [ApplicationID: OpenArchive] = [:]
+  var processes: [SessionKey: WatchedProcess] = [:]
+  var timers: [TimerName: Scheduled<Void>] = [:]
+  var cache = StateCache(bytesMax: 8 << 20)
+  /// Applications with changes or reads that the end of this tick takes to the archive.
+  var dirty: Set<ApplicationID> = []
+  private var isFlushScheduled = false
+  private var effects: [Effect] = []
+  private var isCarryingOut = false
+  var isStopping = false
+  var whenFatal: (@Sendable (String) -> Void)?
+  var transactions: Int64 = 0
+
+  /// A session of an application, as the service keeps its process.
+  struct SessionKey: Hashable {
+    let application: ApplicationID
+    let session: SessionID
+  }
+
+  struct WatchedProcess {
+    let handle: ProcessHandle
+    let token: ProcessWatcher.Token
+  }
+
+  /// - Parameter whenFatal: called when going on would break a promise; the process is to end with an error.
+  package init(
+    eventLoop: any EventLoop,
+    store: any ArchiveStore,
+    archivesLock: LockFile?,
+    watcher: ProcessWatcher,
+    limits: Limits,
+    settings: CoreSettings,
+    logger: Logger,
+    whenFatal: @escaping @Sendable (String) -> Void
+  ) {
+    self.eventLoop = eventLoop
+    self.store = store
+    self.archivesLock = archivesLock
+    self.watcher = watcher
+    self.logger = logger
+    self.settings = settings
+    self.clock = BrokerClock()
+    self.core = BrokerCore(limits: limits, settings: settings)
+    self.whenFatal = whenFatal
+  }
+
+  /// Lets the core handle one event and carries out what it decided.
+  func handle(_ event: (inout BrokerCore, Moment) -> Void) {
+    event(&core, clock.now)
+    carryOut()
+  }
+
+  /// Carries out effects until there are none; an effect that brings a further event adds to the list.
+  private func carryOut() {
+    guard !isCarryingOut else { return }
+    isCarryingOut = true
+    defer { isCarryingOut = false }
+    while true {
+      core.swapEffects(with: &effects)
+      guard !effects.isEmpty else { return }
+      for effect in effects {
+        perform(effect)
+      }
+      effects.removeAll(keepingCapacity: true)
+    }
+  }
+
+  /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.
+  func scheduleFlush(_ application: ApplicationID) {
+    dirty.insert(application)
+    guard !isFlushScheduled else { return }
+    isFlushScheduled = true
+    eventLoop.execute {
+      self.assumeIsolated { $0.flush() }
+    }
+  }
+
+  private func flush() {
+    isFlushScheduled = false
+    let due = dirty
+    dirty.removeAll(keepingCapacity: true)
+    for application in due {
+      commitNext(application)
+      readMissing(application)
+    }
+  }
+
+  // MARK: Ending
+
+  /// Makes durable what was written, answers it, and closes all archives.
+  package func stop() async {
+    isStopping = true
+    for archive in archives.values {
+      archive.upkeep?.cancel()
+    }
+    while let busy = archives.values.first(where: { !$0.queue.isIdle || $0.lease == nil && !$0.hasFailed }) {
+      await withCheckedContinuation { continuation in
+        busy.whenIdle.append(continuation)
+      }
+    }
+    for archive in archives.values {
+      if let lease = archive.lease { await store.close(lease) }
+    }
+    archives = [:]
+    for timer in timers.values {
+      timer.cancel()
+    }
+    for process in processes.values {
+      process.token.cancel()
+    }
+    timers = [:]
+    processes = [:]
+  }
+}
+
+/// An application's archive, as the service keeps it.
+final class OpenArchive {
+  let name: ApplicationName
+  var lease: ArchiveLease?
+  var hasFailed = false
+  var queue = WriteQueue()
+  /// Reads that the cache had no answer to; one call of the store brings all of them.
+  var missing: [StateRequest] = []
+  /// Sequences that pages are still read at, with the time until which they are kept.
+  var held: [(sequence: SequenceNumber, until: Int64)] = []
+  var upkeep: Scheduled<Void>?
+  var isMaintaining = false
+  var whenIdle: [CheckedContinuation<Void, Never>] = []
+
+  init(name: ApplicationName) {
+    self.name = name
+  }
+}
+
+extension BrokerService: ConnectionDelegate {
+  nonisolated package func connectionOpened(_ connection: Connection) {
+    assumeIsolated { service in
+      let id = connection.id.value
+      service.connections[id] = connection
+      let process = ClientProcess(connection.peer)
+      service.handle { $0.connected(id, process: process, at: $1) }
+    }
+  }
+
+  nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {
+    assumeIsolated { service in
+      let client = connection.id.value
+      let message: IncomingMessage
+      switch delivery {
+      case .request(let call, let request):
+        let caller = Caller(client: client, call: call)
+        message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
+      case .notification(let notification):
+        if let fault = notification.fault {
+          service.logger.warning("\(notification.method) as a notification failed: \(fault.message)")
+          return
+        }
+        let caller = Caller(client: client, call: nil)
+        message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
+      case .response, .closeAfterOutput:
+        return
+      }
+      service.handle { $0.received(message, at: $1) }
+    }
+  }
+
+  nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}
+
+  nonisolated package func connectionClosed(_ connection: Connection, reason: CloseReason) {
+    assumeIsolated { service in
+      let id = connection.id.value
+      service.connections[id] = nil
+      if reason == .outputOverflow {
+        service.logger.warning("a client did not read its notifications and was cut", metadata: ["pid": "\(connection.peer.pid)"])
+      }
+      service.handle { $0.disconnected(id, at: $1) }
+    }
+  }
+}
+
+extension ClientProcess {
+  /// The process at the other end of a connection; nil where it cannot be told apart from a later one of its number.
+  init?(_ peer: PeerCredentials) {
+    guard let identity = peer.process?.identity else { return nil }
+    self.init(
+      pid: Int64(peer.pid),
+      uid: Int64(peer.uid),
+      startTicks: Int64(clamping: identity.startTicks),
+      bootID: identity.bootID
+    )
+  }
+
+  var identity: ProcessIdentity {
+    ProcessIdentity(pid: Int32(clamping: pid), startTicks: UInt64(clamping: startTicks), bootID: bootID)
+  }
+}

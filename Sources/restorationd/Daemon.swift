@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import Glibc
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationBroker
+
+/// The broker's process: reads what it was told, serves until it is asked to end.
+@main
+struct Daemon: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restorationd",
+    abstract: "Keeps and restores the state of applications made of many processes.",
+    discussion: """
+      Example: restorationd --socket /tmp/r/broker.sock --archives /tmp/r/archives
+
+      Without flags it listens on $RESTORATIOND_SOCKET, else $XDG_RUNTIME_DIR/restorationd/broker.sock, and keeps
+      archives in $XDG_STATE_HOME/restorationd. Flags go over the environment, over
+      $XDG_CONFIG_HOME/restorationd/config.json, over /etc/restorationd/config.json.
+      """,
+    version: Broker.version
+  )
+
+  @Option(help: ArgumentHelp("The Unix socket to listen on.", valueName: "path"))
+  var socket: String?
+
+  @Option(help: ArgumentHelp("The directory to keep archives in.", valueName: "dir"))
+  var archives: String?
+
+  @Option(help: ArgumentHelp("The configuration file to read instead of the usual ones.", valueName: "file"))
+  var config: String?
+
+  @Flag(help: "Never quarantine or discard anything.")
+  var developerMode = false
+
+  @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+  var logLevel: String?
+
+  func run() throws {
+    let configuration: BrokerConfiguration
+    do {
+      configuration = try BrokerConfiguration(
+        BrokerConfiguration.Flags(
+          socket: socket,
+          archives: archives,
+          file: config,
+          logLevel: logLevel,
+          developerMode: developerMode
+        )
+      )
+    } catch {
+      throw ValidationError("\(error)")
+    }
+    guard let level = Logger.Level(rawValue: configuration.logLevel) else {
+      let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+      throw ValidationError("there is no log level \(configuration.logLevel); use one of \(levels)")
+    }
+    LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+    var logger = Logger(label: "restorationd")
+    logger.logLevel = level
+    try serve(configuration, logger)
+  }
+
+  private func serve(_ configuration: BrokerConfiguration, _ logger: Logger) throws {
+    // Blocked before the first thread starts, so that only the wait below ever takes them.
+    let endings = SignalSet([SIGTERM, SIGINT])
+    endings.block()
+    signal(SIGPIPE, SIG_IGN)
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let eventLoop = group.next()
+    let broker: Broker
+    do {
+      broker = try eventLoop.makeFutureWithTask {
+        try await Broker.start(configuration, on: eventLoop, logger: logger) { reason in
+          logger.critical("ending, because \(reason)")
+          Glibc.exit(1)
+        }
+      }.wait()
+    } catch {
+      logger.critical("\(error)")
+      throw ExitCode(1)
+    }
+    endings.wait()
+    logger.info("ending")
+    try eventLoop.makeFutureWithTask { await broker.stop() }.wait()
+  }
+}
