@@ -24,7 +24,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
     // System libraries
@@ -34,11 +33,11 @@ let package = Package(
 
     // JSONRPC
     .target(name: "JSONRPC", dependencies: ["CJansson"], swiftSettings: settings),
-    .testTarget(name: "JSONRPCTests", dependencies: ["JSONRPC", "TestSupport"], swiftSettings: settings),
+    .testTarget(name: "JSONRPCTests", dependencies: ["CJansson", "JSONRPC", "TestSupport"], swiftSettings: settings),
 
     // RestorationWire
     .target(name: "RestorationWire", dependencies: ["JSONRPC"], swiftSettings: settings),
-    .testTarget(name: "RestorationWireTests", dependencies: ["RestorationWire"], swiftSettings: settings),
+    .testTarget(name: "RestorationWireTests", dependencies: ["JSONRPC", "RestorationWire"], swiftSettings: settings),
 
     // RestorationTransport
     .target(
@@ -53,7 +52,13 @@ let package = Package(
     ),
     .testTarget(
       name: "RestorationTransportTests",
-      dependencies: ["RestorationTransport", "TestSupport"],
+      dependencies: [
+        "JSONRPC",
+        "RestorationTransport",
+        "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
       swiftSettings: settings
     ),
 
@@ -124,14 +129,51 @@ let package = Package(
       swiftSettings: settings
     ),
 
+    // restoration-sample: the Swift half of systemd/try.sh
+    .executableTarget(
+      name: "restoration-sample",
+      dependencies: ["RestorationClient"],
+      swiftSettings: settings
+    ),
+
     // Tests over the whole product
     .target(
       name: "TestSupport",
       dependencies: [
+        "CLinux",
         "JSONRPC",
-        .product(name: "Subprocess", package: "swift-subprocess"),
       ],
       path: "Tests/Support",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "restoration-test-client",
+      dependencies: [
+        "JSONRPC",
+        "RestorationClient",
+      ],
+      path: "Tests/Clients/Swift",
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "IntegrationTests",
+      dependencies: [
+        "JSONRPC",
+        "RestorationWire",
+        "TestSupport",
+        "restoration-test-client",
+        "restorationctl",
+        "restorationd",
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "TidyTests",
+      dependencies: [
+        "JSONRPC",
+        "RestorationWire",
+        "TestSupport",
+      ],
       swiftSettings: settings
     ),
   ]

@@ -10,7 +10,7 @@
 /// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
 /// 5. Answers to our own calls are never held back.
 /// 6. Every frame in the output is one line that ends in one line feed.
-package struct Conversation {
+package struct Conversation: Sendable {
   /// Names one request awaiting its answer. Never given out twice in one conversation.
   package struct Call: Hashable, Sendable {
     let slot: UInt32
@@ -33,12 +33,14 @@ package struct Conversation {
   private var batches = Batches()
   private var outgoing = OutgoingCalls()
   private var heldBack: [Frame] = []
+  /// The first frame of `heldBack` that has not been taken.
+  private var heldBackStart = 0
   private var hasEnded = false
 
   /// Answers dropped because nobody asked, or because they were malformed.
   package private(set) var strayResponses = 0
 
-  /// Bytes of frames whose calls are held back.
+  /// The memory that frames with calls held back take, in bytes, about.
   package private(set) var heldBackBytes = 0
 
   package init(limits: ConversationLimits) {
@@ -54,13 +56,13 @@ package struct Conversation {
   /// Bytes of answers that wait for the rest of their batch.
   package var gatheredBytes: Int { batches.gatheredBytes }
 
-  package var hasHeldBackCalls: Bool { !heldBack.isEmpty }
+  package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
 
   /// Whether a call received now would be delivered at once.
-  package var acceptsRequests: Bool { heldBack.isEmpty && pending.inFlight < limits.inFlightMax }
+  package var acceptsRequests: Bool { !hasHeldBackCalls && pending.inFlight < limits.inFlightMax }
 
   /// Whether the input has ended and every request is answered.
-  package var isDrained: Bool { hasEnded && heldBack.isEmpty && pending.isEmpty }
+  package var isDrained: Bool { hasEnded && !hasHeldBackCalls && pending.isEmpty }
 }
 
 // Receiving
@@ -82,14 +84,17 @@ extension Conversation {
   /// Delivers calls held back, as far as there is room now.
   package mutating func resume(into out: inout [UInt8]) -> [Delivery] {
     var deliveries: [Delivery] = []
-    var taken = 0
-    while taken < heldBack.count, pending.inFlight < limits.inFlightMax {
-      let frame = heldBack[taken]
-      taken += 1
-      heldBackBytes -= frame.byteCount
+    while hasHeldBackCalls, pending.inFlight < limits.inFlightMax {
+      let frame = heldBack[heldBackStart]
+      heldBackStart += 1
+      heldBackBytes -= frame.memory
       take(frame, responses: false, into: &out, &deliveries)
     }
-    heldBack.removeFirst(taken)
+    // Seldom enough that the cost of a frame does not depend on how many there are.
+    if heldBackStart > heldBack.count / 2 {
+      heldBack.removeFirst(heldBackStart)
+      heldBackStart = 0
+    }
     return deliveries
   }
 
@@ -105,7 +110,7 @@ extension Conversation {
       let error: ErrorObject =
         count == 0
         ? .invalidRequest(hint: "A batch holds at least one message.")
-        : .limitExceeded("batch", max: limits.batchMax, value: count, hint: "Send the messages in smaller batches.")
+        : .limitExceeded("batchMax", max: limits.batchMax, value: count, hint: "Send the messages in smaller batches.")
       Self.write(error, to: nil, into: &out)
       return []
     }
@@ -116,7 +121,7 @@ extension Conversation {
       take(frame, calls: false, into: &out, &deliveries)
       if frame.holdsCalls {
         heldBack.append(frame)
-        heldBackBytes += frame.byteCount
+        heldBackBytes += frame.memory
       }
     }
     return deliveries
@@ -124,7 +129,11 @@ extension Conversation {
 
   /// Takes the calls or the answers in a frame, or both.
   private mutating func take(
-    _ frame: Frame, calls: Bool = true, responses: Bool = true, into out: inout [UInt8], _ deliveries: inout [Delivery]
+    _ frame: Frame,
+    calls: Bool = true,
+    responses: Bool = true,
+    into out: inout [UInt8],
+    _ deliveries: inout [Delivery]
   ) {
     switch frame.content {
     case .message(let message):
@@ -139,7 +148,10 @@ extension Conversation {
   }
 
   private mutating func take(
-    _ message: Message, batch: Batches.Key?, into out: inout [UInt8], _ deliveries: inout [Delivery]
+    _ message: Message,
+    batch: Batches.Key?,
+    into out: inout [UInt8],
+    _ deliveries: inout [Delivery]
   ) {
     switch message {
     case .request(let request):
@@ -216,7 +228,11 @@ extension Conversation {
   package mutating func park(_ call: Call) throws(ErrorObject) {
     guard pending.parked < limits.parkedMax || pending.isParked(call) else {
       throw .limitExceeded(
-        "parked", max: limits.parkedMax, value: limits.parkedMax + 1, hint: "Wait for some answers before asking more.")
+        "parkedMax",
+        max: limits.parkedMax,
+        value: limits.parkedMax + 1,
+        hint: "Wait for some answers before asking more."
+      )
     }
     pending.setParked(true, call)
   }
@@ -232,7 +248,10 @@ extension Conversation {
   }
 
   private mutating func answer(
-    _ error: ErrorObject, to id: RequestID?, batch: Batches.Key?, into out: inout [UInt8]
+    _ error: ErrorObject,
+    to id: RequestID?,
+    batch: Batches.Key?,
+    into out: inout [UInt8]
   ) {
     if let batch {
       batches.expect(batch)
@@ -250,17 +269,14 @@ extension Conversation {
   /// Writes one answer without a line feed.
   private static func write(_ outcome: Outcome, to id: RequestID, into out: inout [UInt8]) {
     JSONWriter.append(to: &out) { writer in
-      writer.beginObject()
-      writer.key("jsonrpc")
-      writer.string("2.0")
-      writer.key("id")
+      writer.verbatim(#"{"jsonrpc":"2.0","id":"#)
       id.write(to: &writer)
       switch outcome {
       case .result(let result):
-        writer.key("result")
+        writer.verbatim(#","result":"#)
         writer.text(result)
       case .error(let error):
-        writer.key("error")
+        writer.verbatim(#","error":"#)
         error.write(to: &writer)
       }
       writer.endObject()
@@ -288,17 +304,16 @@ extension Conversation {
 
   private static func write(method: String, parameters: JSONText?, id: Int?, into out: inout [UInt8]) {
     JSONWriter.append(to: &out) { writer in
-      writer.beginObject()
-      writer.key("jsonrpc")
-      writer.string("2.0")
+      writer.verbatim(#"{"jsonrpc":"2.0","#)
       if let id {
-        writer.key("id")
+        writer.verbatim(#""id":"#)
         writer.integer(id)
+        writer.verbatim(",")
       }
-      writer.key("method")
+      writer.verbatim(#""method":"#)
       writer.string(method)
       if let parameters {
-        writer.key("params")
+        writer.verbatim(#","params":"#)
         writer.text(parameters)
       }
       writer.endObject()

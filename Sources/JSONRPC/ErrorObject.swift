@@ -25,7 +25,10 @@ package struct ErrorObject: Error, Sendable, Equatable {
   /// −32600.
   package static func invalidRequest(hint: String) -> ErrorObject {
     ErrorObject(
-      code: -32600, message: "Invalid Request", data: .object(description(kind: "invalidRequest", hint: hint)))
+      code: -32600,
+      message: "Invalid Request",
+      data: .object(description(kind: "invalidRequest", hint: hint))
+    )
   }
 
   /// −32601.
@@ -45,10 +48,14 @@ package struct ErrorObject: Error, Sendable, Equatable {
   /// −32603.
   package static func internalError(hint: String) -> ErrorObject {
     ErrorObject(
-      code: -32603, message: "Internal error", data: .object(description(kind: "internalError", hint: hint)))
+      code: -32603,
+      message: "Internal error",
+      data: .object(description(kind: "internalError", hint: hint))
+    )
   }
 
-  /// −32008. `limit` is the name of the limit without its `Max`; `value` what would have been needed, as far as known.
+  /// −32008. `limit` is the name of the limit as its struct has it; `value` what would have been needed, as far as
+  /// known.
   package static func limitExceeded(_ limit: String, max: Int, value: Int, hint: String) -> ErrorObject {
     var data = description(kind: "limitExceeded", hint: hint)
     data["limit"] = .string(limit)

@@ -2,20 +2,17 @@
 
 /// One complete frame of a peer: a message, or a batch.
 package struct Frame: Sendable {
-  private enum Form: Sendable {
-    case message(Message)
-    case batch(FrameStorage)
+  private let storage: FrameStorage
+
+  /// The frame is complete and its upper levels are on the tape.
+  init(_ storage: FrameStorage) {
+    self.storage = storage
   }
 
-  private let form: Form
-
-  /// The bytes of the frame.
-  package let byteCount: Int
-
-  init(_ storage: FrameStorage) {
-    let root = storage.root
-    form = root.kind == .array ? .batch(storage) : .message(Message(reading: root))
-    byteCount = storage.bytes.count
+  /// The memory the frame takes, in bytes, about.
+  var memory: Int {
+    storage.bytes.count + storage.tape.count * MemoryLayout<TapeEntry>.stride
+      + storage.references.count * MemoryLayout<TapeReference>.stride + 160
   }
 
   package enum Content: Sendable {
@@ -23,21 +20,20 @@ package struct Frame: Sendable {
     case batch([Message])
   }
 
-  /// The messages. Those of a batch are made anew each time: look at `batchCount` first.
+  /// The messages, made anew each time; look at `batchCount` first.
   package var content: Content {
-    switch form {
-    case .message(let message): .message(message)
-    case .batch(let storage): .batch((storage.root.elements ?? []).map { Message(reading: $0) })
-    }
+    guard let elements = storage.root.elements else { return .message(Message(reading: storage.root)) }
+    return .batch(elements.map { Message(reading: $0) })
   }
 
   /// How many messages a batch holds; nil when the frame is a single message.
   package var batchCount: Int? {
-    guard case .batch(let storage) = form else { return nil }
+    guard storage.tape[0].kind == .array else { return nil }
     var count = 0
-    storage.root.forEachChild { _, _ in
+    var index = 1
+    while index < storage.tape.count {
       count += 1
-      return true
+      index = Int(storage.tape[index].next)
     }
     return count
   }

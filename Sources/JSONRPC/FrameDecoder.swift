@@ -3,7 +3,7 @@
 /// Cuts the bytes of one peer into frames and validates them; each byte is looked at once, however it arrives.
 ///
 /// Feed bytes with `append`, then call `next` until it returns nil.
-package struct FrameDecoder {
+package struct FrameDecoder: Sendable {
   package enum Event: Sendable {
     case frame(Frame)
     /// Input that is no frame: to be answered with id null, then go on.
@@ -69,7 +69,9 @@ package struct FrameDecoder {
         hint: isByteOrderMark
           ? "Send UTF-8 without a byte order mark."
           : "Send JSON-RPC 2.0: each message is a JSON object or an array of them; the first byte is { or [.",
-        offset: 0))
+        offset: 0
+      )
+    )
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Bytes received and not yet used up.
+///
+/// The room is an array that is longer than its contents, so that bytes are put in by one copy.
 struct InputBuffer {
   /// Zero bytes kept behind the input, so that the scan may read eight bytes at any place and stops at the end.
   private static let padding = 8
@@ -8,35 +10,28 @@ struct InputBuffer {
   /// An empty buffer larger than this is given back.
   private static let keptCapacity = 64 << 10
 
-  private var bytes = [UInt8](repeating: 0, count: padding)
+  private var room = [UInt8](repeating: 0, count: padding)
   private var start = 0
+  private var end = 0
 
-  var count: Int { bytes.count - Self.padding - start }
-  var isEmpty: Bool { count == 0 }
+  var count: Int { end - start }
+  var isEmpty: Bool { end == start }
 
-  subscript(index: Int) -> UInt8 { bytes[start + index] }
+  subscript(index: Int) -> UInt8 { room[start + index] }
 
   mutating func append(_ new: UnsafeRawBufferPointer) {
-    if start > 0 {
-      bytes.removeSubrange(..<start)
-      start = 0
+    makeRoom(for: new.count)
+    room.withUnsafeMutableBytes { room in
+      UnsafeMutableRawBufferPointer(rebasing: room[end..<end + new.count]).copyMemory(from: new)
+      room.storeBytes(of: 0, toByteOffset: end + new.count, as: UInt64.self)
     }
-    bytes.removeLast(Self.padding)
-    bytes.append(contentsOf: new)
-    pad()
+    end += new.count
   }
 
   /// Drops bytes at the front.
   mutating func consume(_ number: Int) {
     start += number
-    guard isEmpty else { return }
-    if bytes.capacity > Self.keptCapacity {
-      bytes = []
-    } else {
-      bytes.removeAll(keepingCapacity: true)
-    }
-    pad()
-    start = 0
+    if isEmpty, room.count > Self.keptCapacity { self = InputBuffer() }
   }
 
   mutating func consumeAll() {
@@ -45,20 +40,30 @@ struct InputBuffer {
 
   /// Drops bytes at the front and returns them.
   mutating func take(_ number: Int) -> [UInt8] {
-    let taken = Array(bytes[start..<start + number])
+    let taken = Array(room[start..<start + number])
     consume(number)
     return taken
   }
 
   /// Gives the bytes and their number; eight zero bytes follow them.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>, Int) -> Result) -> Result {
-    bytes.withUnsafeBufferPointer { buffer in
-      guard let base = buffer.baseAddress else { preconditionFailure("the padding is always there") }
+    room.withUnsafeBufferPointer { room in
+      guard let base = room.baseAddress else { preconditionFailure("the padding is always there") }
       return body(base + start, count)
     }
   }
 
-  private mutating func pad() {
-    for _ in 0..<Self.padding { bytes.append(0) }
+  /// Moves what is there to the front, into more room when that is not enough; doubling keeps the cost of a byte fixed.
+  private mutating func makeRoom(for number: Int) {
+    let kept = count
+    let needed = kept + number + Self.padding
+    if isEmpty || start > 0 && end + number + Self.padding > room.count {
+      room.withUnsafeMutableBytes { room in
+        UnsafeMutableRawBufferPointer(rebasing: room[..<kept])
+          .copyMemory(from: UnsafeRawBufferPointer(rebasing: room[start..<end]))
+      }
+      (start, end) = (0, kept)
+    }
+    if needed > room.count { room += repeatElement(0, count: max(needed, 2 * room.count) - room.count) }
   }
 }

@@ -43,8 +43,8 @@ package enum JSONCodec {
     return value(of: tree)
   }
 
-  /// Writes a value. Members keep their order unless `sortKeys`; of two with one name the last is written. Reals are the
-  /// shortest text that reads back the same, and `.text` is laid out like the rest with its numbers unchanged.
+  /// Writes a value. Members keep their order unless `sortKeys`; of two with one name the last is written. Reals are
+  /// the shortest text that reads back the same, and `.text` is laid out like the rest with its numbers unchanged.
   package static func format(_ value: JSONValue, style: Style, sortKeys: Bool) -> [UInt8] {
     seed
     var formatter = JanssonFormatter()
@@ -58,7 +58,11 @@ package enum JSONCodec {
   private static let seed: Void = json_object_seed(0)
 
   private static let documentLimits = FrameLimits(
-    frameBytesMax: Int(Int32.max) - 1, depthMax: depthMax, valuesPerFrameMax: .max, keysPerObjectMax: Int(Int32.max))
+    frameBytesMax: Int(Int32.max) - 1,
+    depthMax: depthMax,
+    valuesPerFrameMax: .max,
+    keysPerObjectMax: Int(Int32.max)
+  )
 
   private static func value(of tree: UnsafeMutablePointer<json_t>) -> JSONValue {
     switch cjansson_typeof(tree) {
@@ -79,7 +83,9 @@ package enum JSONCodec {
     while let member = iterator {
       if let value = json_object_iter_value(member) {
         object.append(
-          string(json_object_iter_key(member), length: json_object_iter_key_len(member)), self.value(of: value))
+          string(json_object_iter_key(member), length: json_object_iter_key_len(member)),
+          self.value(of: value)
+        )
       }
       iterator = json_object_iter_next(tree, member)
     }
@@ -202,7 +208,9 @@ private struct JanssonFormatter {
   }
 
   private static func set(
-    _ object: UnsafeMutablePointer<json_t>?, _ name: String, _ value: UnsafeMutablePointer<json_t>?
+    _ object: UnsafeMutablePointer<json_t>?,
+    _ name: String,
+    _ value: UnsafeMutablePointer<json_t>?
   ) -> Bool {
     if name.isEmpty { return json_object_setn_new_nocheck(object, "", 0, value) == 0 }
     var name = name

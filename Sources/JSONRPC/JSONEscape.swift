@@ -5,26 +5,32 @@ enum JSONEscape {
   /// Appends the UTF-8 text with `"`, `\` and control characters escaped.
   static func append(_ text: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
     var plain = 0
-    for index in text.indices {
-      let byte = text[index]
-      if byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\") { continue }
-      bytes.append(contentsOf: text[plain..<index])
+    while let index = text[plain...].firstIndex(where: needsEscape) {
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[plain..<index]))
+      appendEscape(of: text[index], to: &bytes)
       plain = index + 1
-      bytes.append(UInt8(ascii: "\\"))
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
-      case 0x08: bytes.append(UInt8(ascii: "b"))
-      case 0x09: bytes.append(UInt8(ascii: "t"))
-      case 0x0A: bytes.append(UInt8(ascii: "n"))
-      case 0x0C: bytes.append(UInt8(ascii: "f"))
-      case 0x0D: bytes.append(UInt8(ascii: "r"))
-      default:
-        bytes.append(contentsOf: "u00".utf8)
-        bytes.append(hexadecimal(byte >> 4))
-        bytes.append(hexadecimal(byte & 15))
-      }
     }
-    bytes.append(contentsOf: text[plain...])
+    bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[plain...]))
+  }
+
+  private static func needsEscape(_ byte: UInt8) -> Bool {
+    byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+  }
+
+  private static func appendEscape(of byte: UInt8, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\\"))
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+    case 0x08: bytes.append(UInt8(ascii: "b"))
+    case 0x09: bytes.append(UInt8(ascii: "t"))
+    case 0x0A: bytes.append(UInt8(ascii: "n"))
+    case 0x0C: bytes.append(UInt8(ascii: "f"))
+    case 0x0D: bytes.append(UInt8(ascii: "r"))
+    default:
+      bytes.append(contentsOf: "u00".utf8)
+      bytes.append(hexadecimal(byte >> 4))
+      bytes.append(hexadecimal(byte & 15))
+    }
   }
 
   /// The text between the quotes of a validated JSON string.

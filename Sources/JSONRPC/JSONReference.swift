@@ -29,7 +29,8 @@ extension JSONSlice {
     return inside.enumerated().map { number, reference in
       JSONReference(
         objectRange: moved[2 * number]..<moved[2 * number + 1],
-        target: target(of: reference))
+        target: target(of: reference)
+      )
     }
   }
 

@@ -33,8 +33,12 @@ struct JSONScan {
   mutating func begin(_ subject: Subject) {
     self.subject = subject
     state = ScanState(valuesLeft: max(0, limits.valuesPerFrameMax))
-    references.removeAll()
-    // The room a usual frame takes is kept; what a large one needed is not.
+    if !references.isEmpty { references = [] }
+    trim()
+  }
+
+  /// Keeps the room a usual frame takes and gives back what a large one needed; the value under way is lost.
+  mutating func trim() {
     if levels.isEmpty || levels.count > 64 { levels = Array(repeating: ScanLevel(), count: 16) }
     if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 32) }
   }
@@ -71,7 +75,8 @@ struct JSONScan {
           depthMax: depthMax,
           namesMax: namesMax,
           vocabularyInitials: initials,
-          state: state)
+          state: state
+        )
         let outcome = cursor.run()
         state = cursor.state
         return outcome
@@ -116,7 +121,7 @@ struct JSONScan {
       levels[state.depth].marks.insert(.literal)
     } else if name == referenceKey {
       levels[state.depth].marks.insert(.reference)
-      levels[state.depth].referenceName = Int32(state.nameEnd)
+      levels[state.depth].referenceName = Int32(truncatingIfNeeded: state.nameEnd)
     }
   }
 
@@ -125,32 +130,39 @@ struct JSONScan {
     while let last = references.last, last.start > level.start { references.removeLast() }
     guard !level.marks.contains(.literal) else { return }
     references.append(
-      TapeReference(start: level.start, end: Int32(state.at), nameEnd: level.referenceName))
+      TapeReference(start: level.start, end: Int32(truncatingIfNeeded: state.at), nameEnd: level.referenceName)
+    )
   }
 }
 
 extension JSONSlice {
   /// Scans text that is one JSON value and nothing else but white space; nothing may be beyond the limits.
   package static func scan(
-    _ bytes: [UInt8], vocabulary: ScanVocabulary, limits: FrameLimits = FrameLimits()
+    _ bytes: [UInt8],
+    vocabulary: ScanVocabulary,
+    limits: FrameLimits = FrameLimits()
   ) throws(JSONError) -> JSONSlice {
-    var input = InputBuffer()
-    bytes.withUnsafeBytes { input.append($0) }
-    // A number at the end is complete only when something follows it.
-    [UInt8(ascii: "\n")].withUnsafeBytes { input.append($0) }
-    while !input.isEmpty, JSONWalk.isWhiteSpace(input[0]) { input.consume(1) }
-    guard input.count <= limits.frameBytesMax + 1 else {
+    let leading = bytes.prefix { JSONWalk.isWhiteSpace($0) }.count
+    // A number at the end is complete only when something follows it; the zero bytes are what the scan stops at.
+    var text = Array(bytes[leading...])
+    text.append(UInt8(ascii: "\n"))
+    text.append(contentsOf: repeatElement(0, count: 8))
+    var scan = JSONScan(limits: limits, vocabulary: vocabulary)
+    let outcome = text.withUnsafeBufferPointer { text in
+      text.baseAddress.map { scan.advance($0, count: text.count - 8) } ?? .needsBytes
+    }
+    guard scan.state.at <= limits.frameBytesMax else {
       throw JSONError(message: "the text is longer than \(limits.frameBytesMax) bytes", position: limits.frameBytesMax)
     }
-    var scan = JSONScan(limits: limits, vocabulary: vocabulary)
-    let leading = bytes.count + 1 - input.count
-    let outcome = input.withBytes { scan.advance($0, count: $1) }
     if let message = scan.message(for: outcome) {
-      throw JSONError(message: message, position: min(leading + scan.state.at, bytes.count))
+      let position = leading + scan.state.at
+      throw position < bytes.count
+        ? JSONError(message: message, position: position)
+        : JSONError(message: "the text ends too early", position: bytes.count)
     }
-    let text = input.take(input.count)
-    if let trailing = text[scan.state.at...].firstIndex(where: { !JSONWalk.isWhiteSpace($0) }) {
-      throw JSONError(message: "nothing may follow the value", position: leading + trailing)
+    let end = leading + scan.state.at
+    if let trailing = bytes[end...].firstIndex(where: { !JSONWalk.isWhiteSpace($0) }) {
+      throw JSONError(message: "nothing may follow the value", position: trailing)
     }
     return scan.storage(of: text).root
   }

@@ -70,7 +70,8 @@ extension JSONSlice {
     while index < Int(end) {
       let digit = Int64(storage.bytes[index] & 15)
       let (shifted, overflows) = value.multipliedReportingOverflow(by: 10)
-      let (sum, overflowsToo) = negative
+      let (sum, overflowsToo) =
+        negative
         ? shifted.subtractingReportingOverflow(digit) : shifted.addingReportingOverflow(digit)
       if overflows || overflowsToo { return nil }
       value = sum
@@ -125,6 +126,7 @@ extension JSONSlice {
   /// The member of that name, or nil when there is none or this is no object.
   package subscript(name: String) -> JSONSlice? {
     guard kind == .object else { return nil }
+    if entry >= 0, storage.tape[Int(entry)].flags.contains(.children) { return notedMember(name) }
     var found: JSONSlice?
     forEachChild { candidate, value in
       guard candidate.isEqual(to: name, in: storage.bytes) else { return true }
@@ -132,6 +134,17 @@ extension JSONSlice {
       return false
     }
     return found
+  }
+
+  private func notedMember(_ name: String) -> JSONSlice? {
+    var index = Int(entry) + 1
+    let end = Int(storage.tape[Int(entry)].next)
+    while index < end {
+      let noted = storage.tape[index]
+      if SliceName(noted).isEqual(to: name, in: storage.bytes) { return JSONSlice(storage: storage, entry: index) }
+      index = Int(noted.next)
+    }
+    return nil
   }
 
   /// The first name that two members of this object have, or nil.

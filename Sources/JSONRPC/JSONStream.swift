@@ -77,22 +77,24 @@ struct JSONStream {
     if scan.state.at > scan.limits.frameBytesMax
       || scan.state.at == scan.limits.frameBytesMax && outcome != .complete && input.count > scan.state.at
     {
-      return exceeded("frameBytes", max: scan.limits.frameBytesMax, isComplete: outcome == .complete, &input)
+      return exceeded("frameBytesMax", max: scan.limits.frameBytesMax, isComplete: outcome == .complete, &input)
     }
     switch outcome {
     case .complete:
       let storage = scan.storage(of: input.take(scan.state.at))
+      scan.trim()
       mode = .betweenFrames
       return .frame(Frame(storage))
     case .syntax:
       let at = scan.state.at
       mode = .recovering(atLineStart: at > 0 && input[at - 1] == UInt8(ascii: "\n"))
       input.consume(at)
+      scan.trim()
       let message = scan.message(for: outcome) ?? ""
       return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at))
-    case .limit(.depth): return exceeded("depth", max: scan.limits.depthMax, &input)
-    case .limit(.valuesPerFrame): return exceeded("valuesPerFrame", max: scan.limits.valuesPerFrameMax, &input)
-    case .limit(.keysPerObject): return exceeded("keysPerObject", max: scan.limits.keysPerObjectMax, &input)
+    case .limit(.depth): return exceeded("depthMax", max: scan.limits.depthMax, &input)
+    case .limit(.valuesPerFrame): return exceeded("valuesPerFrameMax", max: scan.limits.valuesPerFrameMax, &input)
+    case .limit(.keysPerObject): return exceeded("keysPerObjectMax", max: scan.limits.keysPerObjectMax, &input)
     default: return nil
     }
   }
@@ -100,7 +102,12 @@ struct JSONStream {
   private static let recovery = "Reading goes on at the next line that begins with { or [."
 
   /// Gives up the frame under way and uses up what has been looked at of it.
-  private mutating func exceeded(_ limit: String, max: Int, isComplete: Bool = false, _ input: inout InputBuffer) -> FrameDecoder.Event {
+  private mutating func exceeded(
+    _ limit: String,
+    max: Int,
+    isComplete: Bool = false,
+    _ input: inout InputBuffer
+  ) -> FrameDecoder.Event {
     let state = scan.state
     mode =
       isComplete
@@ -108,11 +115,18 @@ struct JSONStream {
       : .skipping(
         nesting: state.depth,
         insideString: state.phase == .insideString || state.phase == .insideName,
-        escaped: false)
+        escaped: false
+      )
     input.consume(state.at)
+    scan.trim()
     return .fault(
       .limitExceeded(
-        limit, max: max, value: max + 1, hint: "The frame was skipped. Send less in one frame; see the method limits."))
+        limit,
+        max: max,
+        value: max + 1,
+        hint: "The frame was skipped. Send less in one frame; see the method limits."
+      )
+    )
   }
 
   private mutating func skip(_ input: inout InputBuffer, nesting: Int, insideString: Bool, escaped: Bool) {

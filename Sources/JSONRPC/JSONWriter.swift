@@ -34,7 +34,7 @@ package struct JSONWriter: Sendable {
   package mutating func beginArray() { begin(UInt8(ascii: "[")) }
   package mutating func endArray() { end(UInt8(ascii: "]")) }
 
-  /// Writes a member name that needs no escaping.
+  /// Writes a member name that needs no escaping; chosen only where the type of the literal is given.
   package mutating func key(_ name: StaticString) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -76,6 +76,12 @@ package struct JSONWriter: Sendable {
 
   package mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
   package mutating func null() { word("null") }
+
+  /// Writes a part of a message as it is; a name or an opening bracket ends it.
+  mutating func verbatim(_ part: StaticString) {
+    part.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    needsComma = false
+  }
 
   package mutating func text(_ value: JSONText) { text(value.bytes) }
 

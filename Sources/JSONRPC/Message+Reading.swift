@@ -6,7 +6,7 @@
 // - an answer nobody can use: `.malformedResponse`, never answered.
 
 extension Message {
-  /// Sorts out one value received as a message.
+  /// Sorts out one value received as a message; it is on the tape.
   init(reading value: JSONSlice) {
     guard value.kind == .object else {
       self = .invalid(id: nil, .invalidRequest(hint: "A message is a JSON object."))
@@ -21,10 +21,10 @@ extension Message {
   }
 
   private static func response(_ envelope: Envelope) -> Message {
-    guard envelope.isVersion2, envelope.repeatedName == nil, let id = envelope.id.flatMap(RequestID.init) else {
-      return .malformedResponse
-    }
-    switch (envelope.result, envelope.error) {
+    guard envelope.isVersion2, envelope.repeatedName == nil,
+      let id = envelope.slice(envelope.id).flatMap(RequestID.init)
+    else { return .malformedResponse }
+    switch (envelope.slice(envelope.result), envelope.slice(envelope.error)) {
     case (let result?, nil): return .response(Response(id: id, outcome: .result(result)))
     case (nil, let error?): return .response(Response(id: id, outcome: .error(error)))
     default: return .malformedResponse
@@ -33,27 +33,32 @@ extension Message {
 
   private static func call(_ envelope: Envelope) -> Message {
     var id: RequestID?
-    if let value = envelope.id {
+    if let value = envelope.slice(envelope.id) {
       id = RequestID(value)
       guard id != nil else {
         return .invalid(
-          id: nil, .invalidRequest(hint: "The id must be a string, null, or a number without fraction and exponent."))
+          id: nil,
+          .invalidRequest(hint: "The id must be a string, null, or a number without fraction and exponent.")
+        )
       }
     }
     if let name = envelope.repeatedName {
       return .invalid(
-        id: name == "id" ? nil : id, .invalidRequest(hint: "The message has the member \(name) twice."))
+        id: name == "id" ? nil : id,
+        .invalidRequest(hint: "The message has the member \(name) twice.")
+      )
     }
     guard envelope.isVersion2 else {
       return .invalid(id: id, .invalidRequest(hint: "The member jsonrpc must be \"2.0\"."))
     }
-    guard let method = envelope.method?.string() else {
+    guard let method = envelope.slice(envelope.method)?.string() else {
       return .invalid(id: id, .invalidRequest(hint: "The member method must be a string."))
     }
-    guard let parameters = Parameters(reading: envelope.params) else {
+    let params = envelope.slice(envelope.params)
+    guard let parameters = Parameters(reading: params) else {
       return .invalid(id: id, .invalidRequest(hint: "The member params must be an object or an array, or left out."))
     }
-    let fault = envelope.params.flatMap(Parameters.repeatedMember)
+    let fault = params.flatMap(Parameters.repeatedMember)
     guard let id else {
       return .notification(Notification(method: method, parameters: parameters, fault: fault))
     }
@@ -62,36 +67,62 @@ extension Message {
   }
 }
 
-/// The members of a message that mean something.
+/// The members of a message that mean something, as entries of the tape.
 private struct Envelope {
+  private let storage: FrameStorage
   /// A name that occurs twice.
   let repeatedName: String?
-  var isVersion2 = false
-  var id: JSONSlice?
-  var method: JSONSlice?
-  var params: JSONSlice?
-  var result: JSONSlice?
-  var error: JSONSlice?
+  private(set) var isVersion2 = false
+  private(set) var id: Int?
+  private(set) var method: Int?
+  private(set) var params: Int?
+  private(set) var result: Int?
+  private(set) var error: Int?
 
   init(_ object: JSONSlice) {
+    storage = object.storage
     repeatedName = object.mayHaveRepeatedNames ? object.duplicateName : nil
-    let bytes = object.storage.bytes
-    object.forEachChild { name, value in
-      if name.isEqual(to: "jsonrpc", in: bytes) {
-        isVersion2 = value.string() == "2.0"
-      } else if name.isEqual(to: "id", in: bytes) {
-        id = value
-      } else if name.isEqual(to: "method", in: bytes) {
-        method = value
-      } else if name.isEqual(to: "params", in: bytes) {
-        params = value
-      } else if name.isEqual(to: "result", in: bytes) {
-        result = value
-      } else if name.isEqual(to: "error", in: bytes) {
-        error = value
+    var index = Int(object.entry) + 1
+    let end = Int(storage.tape[Int(object.entry)].next)
+    while index < end {
+      let entry = storage.tape[index]
+      switch Self.word(SliceName(entry), in: storage.bytes) {
+      case Self.jsonrpc: isVersion2 = Self.isVersion2(storage, index)
+      case Self.idName: id = index
+      case Self.methodName: method = index
+      case Self.paramsName: params = index
+      case Self.resultName: result = index
+      case Self.errorName: error = index
+      default: break
       }
-      return true
+      index = Int(entry.next)
     }
+  }
+
+  func slice(_ entry: Int?) -> JSONSlice? {
+    entry.map { JSONSlice(storage: storage, entry: $0) }
+  }
+
+  private static let jsonrpc = word("jsonrpc")
+  private static let idName = word("id")
+  private static let methodName = word("method")
+  private static let paramsName = word("params")
+  private static let resultName = word("result")
+  private static let errorName = word("error")
+
+  private static func isVersion2(_ storage: FrameStorage, _ entry: Int) -> Bool {
+    JSONSlice(storage: storage, entry: entry).string() == "2.0"
+  }
+
+  /// A short name as one number, to be compared at once; 0 for a long one.
+  private static func word(_ name: SliceName, in bytes: [UInt8]) -> UInt64 {
+    if name.escaped { return word(name.string(in: bytes)) }
+    guard name.range.count <= 8 else { return 0 }
+    return bytes[name.range].reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  private static func word(_ name: String) -> UInt64 {
+    name.utf8.count > 8 ? 0 : name.utf8.reduce(0) { $0 << 8 | UInt64($1) }
   }
 }
 
@@ -114,27 +145,25 @@ extension Parameters {
     if params.mayHaveRepeatedNames, let name = params.duplicateName {
       return .invalidParams(hint: "The member is given twice.", pointer: JSONPointer.make(name))
     }
-    var fault: ErrorObject?
-    var index = 0
-    params.forEachChild { name, value in
-      if value.mayHaveRepeatedNames, let inner = value.duplicateName {
-        let outer = params.kind == .object ? name.string(in: params.storage.bytes) : String(index)
-        fault = .invalidParams(hint: "The member is given twice.", pointer: JSONPointer.make(outer, inner))
-        return false
+    let storage = params.storage
+    var index = Int(params.entry) + 1
+    var number = 0
+    while index < Int(storage.tape[Int(params.entry)].next) {
+      let entry = storage.tape[index]
+      if entry.flags.contains(.repeatedNames), let inner = JSONSlice(storage: storage, entry: index).duplicateName {
+        let outer = params.kind == .object ? SliceName(entry).string(in: storage.bytes) : String(number)
+        return .invalidParams(hint: "The member is given twice.", pointer: JSONPointer.make(outer, inner))
       }
-      index += 1
-      return true
+      index = Int(entry.next)
+      number += 1
     }
-    return fault
+    return nil
   }
 }
 
 extension JSONSlice {
   /// False only when the scan knows that the names in this object differ.
   fileprivate var mayHaveRepeatedNames: Bool {
-    guard kind == .object else { return false }
-    guard entry >= 0 else { return true }
-    let flags = storage.tape[Int(entry)].flags
-    return !flags.contains(.children) || flags.contains(.repeatedNames)
+    storage.tape[Int(entry)].flags.contains(.repeatedNames)
   }
 }

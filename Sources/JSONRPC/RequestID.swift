@@ -49,7 +49,8 @@ package struct RequestID: Sendable {
       let text = value.text
       storage = .string(
         text: String(decoding: text, as: UTF8.self),
-        value: text.contains(UInt8(ascii: "\\")) ? value.string() : nil)
+        value: text.contains(UInt8(ascii: "\\")) ? value.string() : nil
+      )
     case .object, .array, .real, .bool:
       return nil
     }

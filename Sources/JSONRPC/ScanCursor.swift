@@ -2,9 +2,9 @@
 
 /// The inner loop of the scan: one pass over the bytes that have arrived, on plain memory.
 ///
-/// Objects and arrays have a loop each, so that a usual member passes without a decision about what comes next. Whatever
-/// is rare ends the run with an outcome that `JSONScan` deals with before it runs the cursor again; only then is
-/// `state.phase` up to date.
+/// Objects and arrays have a loop each, so that a usual member passes without a decision about what comes next.
+/// Whatever is rare ends the run with an outcome that `JSONScan` deals with before it runs the cursor again; only then
+/// is `state.phase` up to date. All steps are inlined: with calls among them the scan takes a quarter longer.
 struct ScanCursor {
   /// The frame's first byte.
   let base: UnsafePointer<UInt8>
@@ -55,7 +55,8 @@ struct ScanCursor {
     }
   }
 
-  /// Goes on in the innermost container, an array, until that is another one; also at the root, where a scalar ends all.
+  /// Goes on in the innermost container, an array, until that is another one; also at the root, where a scalar ends
+  /// all.
   @inline(always)
   private mutating func runArray() -> ScanOutcome? {
     var entry = state.phase
@@ -283,7 +284,8 @@ extension ScanCursor {
       value: state.token..<state.at,
       next: state.noted &+ 1,
       kind: kind,
-      flags: isMember && state.nameEscaped ? .escapedName : [])
+      flags: isMember && state.nameEscaped ? .escapedName : []
+    )
     state.noted &+= 1
   }
 }
@@ -302,7 +304,8 @@ extension ScanCursor {
         value: state.at..<state.at,
         next: 0,
         kind: isObject ? .object : .array,
-        flags: isMember && state.nameEscaped ? .escapedName : [])
+        flags: isMember && state.nameEscaped ? .escapedName : []
+      )
     }
     state.depth &+= 1
     levels[state.depth].start = Int32(truncatingIfNeeded: state.at)

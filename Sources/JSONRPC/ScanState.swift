@@ -80,7 +80,7 @@ struct ScanMarks: OptionSet {
 }
 
 /// Why a scan stopped.
-enum ScanOutcome: Equatable {
+enum ScanOutcome: Equatable, Sendable {
   /// The value ended before `ScanState.at`.
   case complete
   case needsBytes
@@ -95,7 +95,7 @@ enum ScanOutcome: Equatable {
   case limit(ScanLimit)
 }
 
-enum ScanLimit: Equatable {
+enum ScanLimit: Equatable, Sendable {
   case depth, valuesPerFrame, keysPerObject
 }
 

@@ -25,7 +25,13 @@ struct SliceName: Sendable {
 
   func isEqual(to name: String, in bytes: [UInt8]) -> Bool {
     if escaped { return JSONEscape.decodeBytes(bytes[range]).elementsEqual(name.utf8) }
-    return range.count == name.utf8.count && bytes[range].elementsEqual(name.utf8)
+    guard range.count == name.utf8.count else { return false }
+    var index = range.lowerBound
+    for byte in name.utf8 {
+      if bytes[index] != byte { return false }
+      index += 1
+    }
+    return true
   }
 
   private func resolved(in bytes: [UInt8]) -> ArraySlice<UInt8> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The files of the store are opened, synced and renamed here and nowhere else; everything inside an archive goes through
-// SQLite.
+// The files of the store are opened, synced and renamed here and nowhere else; everything inside an archive goes
+// through SQLite.
 internal import Glibc
 
 /// A system call that failed.

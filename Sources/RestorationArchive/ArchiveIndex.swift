@@ -1,63 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which contents of an archive are kept besides its head, and where the head was emptied.
-struct Horizon {
-  /// Sequences at which the head was emptied, ascending.
-  var cuts: [SequenceNumber] = []
-  /// Sequences of the kept generations, ascending.
-  var kept: [SequenceNumber] = []
-
-  /// The newest cut; 0 where there is none.
-  var lastCut: SequenceNumber { cuts.last ?? 0 }
-
-  /// The newest cut a reader at `point` knows of; 0 where there is none.
-  func lastCut(upTo point: ArchivePoint) -> SequenceNumber {
-    guard case .sequence(let sequence) = point else { return lastCut }
-    return cuts.last { $0 <= sequence } ?? 0
-  }
-
-  /// The first cut after `sequence`; `.max` where there is none.
-  func firstCut(after sequence: SequenceNumber) -> SequenceNumber {
-    guard let last = cuts.last, last > sequence else { return .max }
-    var low = 0
-    var high = cuts.count - 1
-    while low < high {
-      let middle = (low + high) / 2
-      if cuts[middle] > sequence { high = middle } else { low = middle + 1 }
-    }
-    return cuts[low]
-  }
-
-  /// Whether a kept generation shows what is seen from `start` up to, but not including, `end`.
-  func keeps(_ start: SequenceNumber, until end: SequenceNumber) -> Bool {
-    guard let newest = kept.last(where: { $0 < end }) else { return false }
-    return newest >= start
-  }
-}
-
-/// The numbers of an archive that every commit writes anew.
-struct ArchiveTip: Hashable {
-  var sequence: SequenceNumber = 0
-  var changeID: ChangeID?
-  var lastNode: NodeID = 0
-  var lastContext: ContextID = 0
-  var lastSession: SessionID = 0
-  var lastGeneration: Int64 = 0
-  var pinned: Int64?
-  /// Milliseconds since 1970 of the newest state written; 0 where there was none.
-  var written: Int64 = 0
-}
-
-/// What an engine has to write for a change besides the change's own row.
-struct ChangeEffect {
-  /// False where the row would say nothing new (removing what is not there).
-  var writesRow = true
-  /// A removed node had a state: a removal row of the same sequence goes into the state log too.
-  var removesState = false
-  /// State rows that lose their early mark.
-  var settled: [SequenceNumber] = []
-}
-
 /// What an open archive holds, without any text: every row of every node and what of it a reader can reach.
 ///
 /// Pure: engines ask it what to write, and rebuild it from storage when a transaction failed.
@@ -169,6 +111,7 @@ struct ArchiveIndex {
   /// Takes a change in as the one with the next sequence; says what there is to write for it.
   mutating func record(_ change: ArchiveChange) -> ChangeEffect {
     tip.sequence += 1
+    if change.isContent { tip.content = tip.sequence }
     var effect = ChangeEffect()
     switch change {
     case .node(let record):
@@ -354,5 +297,15 @@ struct ArchiveIndex {
     let superfluous = horizon.cuts.filter { !needed.contains($0) }
     horizon.cuts.removeAll { !needed.contains($0) }
     return superfluous
+  }
+}
+
+extension ArchiveChange {
+  /// Whether it is about what the archive is for.
+  fileprivate var isContent: Bool {
+    switch self {
+    case .node, .state, .removeState, .removeAll: true
+    default: false
+    }
   }
 }

@@ -11,7 +11,7 @@ package struct ArchiveOpening: Sendable {
   package var reachableBytes: Int
   /// What was done to a damaged file, for logs and for people; nil where nothing was wrong (R32).
   package var damage: String?
-  /// Nodes at the head with their states at the head, in ascending order of id; removed nodes with a successor included.
+  /// Nodes at the head with their states at the head, in ascending order of id, removed ones with a successor included.
   package var nodes: [NodeReading]
   package var contexts: [ContextID: String]
   /// Kept generations in ascending order, with the sequence each one seals.
@@ -100,6 +100,8 @@ package struct StateSummary: Hashable, Sendable {
   package var isEarly: Bool
   package var written: Int64
   package var bytes: Int
+  /// As in `StateRecord.references`: a generation holds what included states refer to (R7).
+  package var references: String?
 
   package init(
     sequence: SequenceNumber,
@@ -108,7 +110,8 @@ package struct StateSummary: Hashable, Sendable {
     revision: Int64,
     isEarly: Bool,
     written: Int64,
-    bytes: Int
+    bytes: Int,
+    references: String? = nil
   ) {
     self.sequence = sequence
     self.context = context
@@ -117,6 +120,7 @@ package struct StateSummary: Hashable, Sendable {
     self.isEarly = isEarly
     self.written = written
     self.bytes = bytes
+    self.references = references
   }
 }
 

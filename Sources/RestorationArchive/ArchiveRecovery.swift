@@ -21,6 +21,9 @@ struct ArchiveRecovery {
 
   let directory: ArchiveDirectory
   let files: ArchiveFiles
+  let quota: ArchiveQuota
+  /// Whether to make an archive where there is none.
+  let isCreating: Bool
 
   func open() throws(ArchiveError) -> Opened {
     do throws(OpeningFailure) {
@@ -48,6 +51,13 @@ struct ArchiveRecovery {
       ArchiveError(.unreadable, "archive of \(files.application): \(text)")
     case .unreadable(let text):
       ArchiveError(.unreadable, "archive of \(files.application): \(text)")
+    case .absent:
+      ArchiveError(.absent, "there is no archive of \(files.application)")
+    case .limit(let name, let max, let value):
+      ArchiveError(
+        .limit(name: name, max: max, value: value),
+        "no other archive is allowed: \(name) is \(max), this would be \(value)"
+      )
     case .full(let text):
       ArchiveError(.full, "archive of \(files.application): \(text); free some space")
     }
@@ -74,9 +84,33 @@ struct ArchiveRecovery {
     if hasLog || hasBackup || lastDamaged() > 0 {
       return try replace(because: "the file is missing")
     }
+    guard isCreating else { throw .absent }
     try createFresh()
+    do throws(OpeningFailure) {
+      try checkQuota(adding: entry(files.fresh).bytes)
+    } catch {
+      try removeLeftovers()
+      throw error
+    }
     try install()
     return try openMain()
+  }
+
+  /// Counts the archives there are, by their names and sizes alone.
+  private func checkQuota(adding addition: Int) throws(OpeningFailure) {
+    var archives = 1
+    var bytes = addition
+    for name in try OpeningFailure.deciding({ () throws(SystemError) in try directory.names() }) {
+      guard let application = ArchiveFiles.application(of: name) else { continue }
+      archives += 1
+      bytes += try entry(name).bytes + entry(ArchiveFiles(application).log).bytes
+    }
+    guard archives <= quota.applicationsMax else {
+      throw .limit(name: "applicationsMax", max: quota.applicationsMax, value: archives)
+    }
+    guard bytes <= quota.allArchivesBytesMax else {
+      throw .limit(name: "allArchivesBytesMax", max: quota.allArchivesBytesMax, value: bytes)
+    }
   }
 
   // MARK: Replacing

@@ -41,37 +41,27 @@ protocol ArchiveRows {
   func run() throws(ArchiveError) -> RunRecord?
 }
 
-/// When a store does its upkeep, and in which portions.
-package struct ArchiveUpkeep: Sendable {
-  /// Dead bytes from which on commits delete dead rows themselves: this many, or `deadPerReachable` times the
-  /// reachable ones, whichever is more.
-  package var deadBytesMax: Int
-  package var deadPerReachable: Int
-  /// One batch of deletions.
-  package var batchRowsMax: Int
-  package var batchBytesMax: Int
-  /// Size of the write-ahead log from which on it is moved into the main file although the store is busy.
-  package var logBytesMax: Int
-  /// Unused bytes inside the main file from which on it is shortened when idle.
-  package var freeBytesMax: Int
-  /// Size of the file that is given up so that a full disk still takes deletions.
-  package var ballastBytes: Int
+/// The numbers of an archive that every commit writes anew.
+struct ArchiveTip: Hashable {
+  var sequence: SequenceNumber = 0
+  var changeID: ChangeID?
+  var lastNode: NodeID = 0
+  var lastContext: ContextID = 0
+  var lastSession: SessionID = 0
+  var lastGeneration: Int64 = 0
+  var pinned: Int64?
+  /// Milliseconds since 1970 of the newest state written; 0 where there was none.
+  var written: Int64 = 0
+  /// The newest change of a node or a state.
+  var content: SequenceNumber = 0
+}
 
-  package init(
-    deadBytesMax: Int = 64 << 20,
-    deadPerReachable: Int = 2,
-    batchRowsMax: Int = 256,
-    batchBytesMax: Int = 1 << 20,
-    logBytesMax: Int = 4 << 20,
-    freeBytesMax: Int = 1 << 20,
-    ballastBytes: Int = 1 << 20
-  ) {
-    self.deadBytesMax = deadBytesMax
-    self.deadPerReachable = deadPerReachable
-    self.batchRowsMax = batchRowsMax
-    self.batchBytesMax = batchBytesMax
-    self.logBytesMax = logBytesMax
-    self.freeBytesMax = freeBytesMax
-    self.ballastBytes = ballastBytes
-  }
+/// What an engine has to write for a change besides the change's own row.
+struct ChangeEffect {
+  /// False where the row would say nothing new (removing what is not there).
+  var writesRow = true
+  /// A removed node had a state: a removal row of the same sequence goes into the state log too.
+  var removesState = false
+  /// State rows that lose their early mark.
+  var settled: [SequenceNumber] = []
 }

@@ -31,11 +31,12 @@ enum ArchiveSchema {
     );
     CREATE TABLE tip (
       id INTEGER PRIMARY KEY, sequence INTEGER, changeHigh INTEGER, changeLow INTEGER, lastNode INTEGER,
-      lastContext INTEGER, lastSession INTEGER, lastGeneration INTEGER, pinned INTEGER, written INTEGER
+      lastContext INTEGER, lastSession INTEGER, lastGeneration INTEGER, pinned INTEGER, written INTEGER,
+      content INTEGER
     );
     CREATE TABLE state (
       sequence INTEGER PRIMARY KEY, node INTEGER, context INTEGER, session INTEGER, revision INTEGER,
-      written INTEGER, bytes INTEGER, checksum INTEGER, text TEXT, links TEXT, elements TEXT
+      written INTEGER, bytes INTEGER, checksum INTEGER, links TEXT, text TEXT, elements TEXT
     );
     CREATE TABLE early (
       sequence INTEGER PRIMARY KEY
@@ -59,7 +60,7 @@ enum ArchiveSchema {
       session INTEGER PRIMARY KEY, ended INTEGER, restorationsAtEnd INTEGER, token TEXT, ending TEXT, facts TEXT
     );
     CREATE TABLE claim (
-      node INTEGER PRIMARY KEY, session INTEGER, handle INTEGER
+      node INTEGER PRIMARY KEY, session INTEGER, handle INTEGER, released INTEGER, restorationsAtRelease INTEGER
     );
     CREATE TABLE run (
       id INTEGER PRIMARY KEY, run INTEGER, restorations INTEGER, facts TEXT
@@ -91,10 +92,10 @@ enum ArchiveStatement: Int, CaseIterable {
     case .writeTip:
       """
       UPDATE tip SET sequence = ?1, changeHigh = ?2, changeLow = ?3, lastNode = ?4, lastContext = ?5,
-      lastSession = ?6, lastGeneration = ?7, pinned = ?8, written = ?9 WHERE id = 1
+      lastSession = ?6, lastGeneration = ?7, pinned = ?8, written = ?9, content = ?10 WHERE id = 1
       """
     case .writeSession: "REPLACE INTO session VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-    case .writeClaim: "REPLACE INTO claim VALUES (?1, ?2, ?3)"
+    case .writeClaim: "REPLACE INTO claim VALUES (?1, ?2, ?3, ?4, ?5)"
     case .writeRun: "REPLACE INTO run VALUES (1, ?1, ?2, ?3)"
     case .deleteState: "DELETE FROM state WHERE sequence = ?1"
     case .deleteEarly: "DELETE FROM early WHERE sequence = ?1"
@@ -106,7 +107,7 @@ enum ArchiveStatement: Int, CaseIterable {
     case .deleteClaim: "DELETE FROM claim WHERE node = ?1"
     case .readState:
       """
-      SELECT node, context, session, revision, written, checksum, text, links, elements
+      SELECT node, context, session, revision, written, checksum, text, links, elements, bytes
       FROM state WHERE sequence = ?1
       """
     case .readNode:

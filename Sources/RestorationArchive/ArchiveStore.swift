@@ -13,10 +13,12 @@
 /// 4. A row whose checksum fails makes that one state `unreadable`; nothing else.
 /// 5. Writes under a lease that is no longer the newest fail as `fenced`.
 package protocol ArchiveStore: Sendable {
-  /// Opens an application's archive, creating it if there is none, and takes the write lease.
+  /// Opens an application's archive and takes the write lease.
+  ///
+  /// - Parameter creating: whether to make an archive where there is none; else that fails as `absent`.
   ///
   /// A damaged file is moved aside, never deleted, and the last good backup takes its place (R32); the opening says so.
-  func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening
+  func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
 
   /// Makes all changes durable in one transaction.
   ///
@@ -33,7 +35,11 @@ package protocol ArchiveStore: Sendable {
   ) async throws(ArchiveError) -> ArchiveReceipt
 
   /// The states of `nodes` as seen at `point`, in the same order; nil where there is none.
-  func read(_ nodes: [NodeID], at point: ArchivePoint, lease: ArchiveLease) async throws(ArchiveError) -> [StateReading?]
+  func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [StateReading?]
 
   /// Nodes in ascending order of id, with what is known of their state as seen at `point`, without its text.
   func scan(
@@ -60,6 +66,11 @@ package protocol ArchiveStore: Sendable {
 }
 
 extension ArchiveStore {
+  /// Opens an application's archive, making it where there is none.
+  package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
+    try await open(application, creating: true)
+  }
+
   /// Makes all changes durable in one transaction while no cursor is open.
   package func apply(
     _ changes: [ArchiveChange],

@@ -68,8 +68,10 @@ package struct ArchiveError: Error, Hashable, Sendable {
     case fenced
     /// The archive exists and cannot be read now (permission, I/O error, newer format); nothing was touched.
     case unreadable
+    /// There is no archive, and none was to be made.
+    case absent
     /// A configured limit on archives is reached; nothing was made.
-    case limit
+    case limit(name: String, max: Int, value: Int)
     /// The disk or quota is full; nothing was written, reads go on.
     case full
   }

@@ -2,16 +2,18 @@
 
 /// Keeps archives as long as it lives itself: for tests, and as the second engine that holds the interface to its word.
 package actor MemoryArchiveStore: ArchiveStore {
+  private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   /// Every archive there is, open or closed.
   private var archives: [String: OpenArchive<MemoryArchive>] = [:]
   private var lastEpoch: Int64 = 0
 
-  package init(upkeep: ArchiveUpkeep = ArchiveUpkeep()) {
+  package init(quota: ArchiveQuota = ArchiveQuota(), upkeep: ArchiveUpkeep = ArchiveUpkeep()) {
+    self.quota = quota
     self.upkeep = upkeep
   }
 
-  package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
+  package func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
@@ -20,10 +22,25 @@ package actor MemoryArchiveStore: ArchiveStore {
       try archive.reopen(epoch: lastEpoch)
       return try archive.opening(damage: nil)
     }
+    guard creating else { throw ArchiveError(.absent, "there is no archive of \(application)") }
+    try checkQuota()
     let rows = MemoryArchive(archive: SQLiteArchive.newUUID())
     let archive = OpenArchive(application, rows: rows, index: rows.index(), epoch: lastEpoch, upkeep: upkeep)
     archives[application] = archive
     return try archive.opening(damage: nil)
+  }
+
+  private func checkQuota() throws(ArchiveError) {
+    let bytes = archives.values.reduce(0) { $0 + $1.rows.bytes }
+    let limit: ArchiveError.Kind
+    if archives.count >= quota.applicationsMax {
+      limit = .limit(name: "applicationsMax", max: quota.applicationsMax, value: archives.count + 1)
+    } else if bytes > quota.allArchivesBytesMax {
+      limit = .limit(name: "allArchivesBytesMax", max: quota.allArchivesBytesMax, value: bytes)
+    } else {
+      return
+    }
+    throw ArchiveError(limit, "no other archive is allowed; discard one, or raise the limit")
   }
 
   private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {

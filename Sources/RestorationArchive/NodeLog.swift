@@ -20,6 +20,8 @@ struct NodeLog {
     var isTombstone: Bool
     var isEarly: Bool
     var isDead = false
+    /// As in `StateRecord.references`; few states have any.
+    var references: String?
   }
 
   /// A row of the node log.
@@ -206,7 +208,8 @@ extension NodeLog.State {
       written: record.written,
       bytes: UInt32(clamping: record.bytes),
       isTombstone: false,
-      isEarly: record.isEarly
+      isEarly: record.isEarly,
+      references: record.references
     )
   }
 
@@ -233,7 +236,8 @@ extension NodeLog.State {
       revision: revision,
       isEarly: isEarly,
       written: written,
-      bytes: Int(bytes)
+      bytes: Int(bytes),
+      references: references
     )
   }
 }

@@ -51,6 +51,7 @@ final class OpenArchive<Rows: ArchiveRows> {
       lease: ArchiveLease(application: application, epoch: epoch),
       archive: rows.archive,
       sequence: index.tip.sequence,
+      contentSequence: index.tip.content,
       reachableBytes: index.totals.reachableBytes,
       damage: damage
     )

@@ -8,6 +8,10 @@ enum OpeningFailure: Error {
   case unreadable(String)
   /// There is no room to open it.
   case full(String)
+  /// There is none, and none was to be made.
+  case absent
+  /// There may not be another archive: the limit's name, what it is, and what one more would be.
+  case limit(name: String, max: Int, value: Int)
 
   init(_ failure: SQLiteFailure) {
     let text = "\(failure.message) (SQLite \(failure.code), errno \(failure.systemError))"
@@ -92,7 +96,7 @@ extension SQLiteArchive {
     try connection.execute(
       """
       INSERT INTO archive VALUES (1, '\(newUUID())', NULL, \(ArchiveSchema.version));
-      INSERT INTO tip VALUES (1, 0, NULL, NULL, 0, 0, 0, 0, NULL, 0);
+      INSERT INTO tip VALUES (1, 0, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0);
       COMMIT
       """
     )

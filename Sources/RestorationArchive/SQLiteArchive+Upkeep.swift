@@ -12,6 +12,13 @@ extension SQLiteArchive {
     try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
   }
 
+  /// Whether deleted rows are overwritten with zeros, also where that means writing pages that nobody needs.
+  func setErasing(_ isErasing: Bool) throws(ArchiveError) {
+    try writing("set") { () throws(SQLiteFailure) in
+      try connection.execute("PRAGMA secure_delete = \(isErasing ? "ON" : "FAST")")
+    }
+  }
+
   /// Shortens the main file if more than `bytes` of it are unused; returns whether it did.
   func releasePages(beyond bytes: Int, atMost most: Int) throws(ArchiveError) -> Bool {
     var hasReleased = false

@@ -107,10 +107,10 @@ struct SQLiteArchive: ArchiveRows {
     statement.bind(6, record.written)
     statement.bind(7, Int64(record.bytes))
     statement.bind(8, Int64(record.checksum(at: sequence)))
-    statement.bind(10, record.references)
+    statement.bind(9, record.references)
     statement.bind(11, record.elements)
     let result = record.text.withUnsafeBytes { bytes in
-      statement.bind(9, uncopied: bytes)
+      statement.bind(10, uncopied: bytes)
       return Result { () throws(SQLiteFailure) in try statement.run() }
     }
     try result.get()
@@ -180,6 +180,8 @@ struct SQLiteArchive: ArchiveRows {
     statement.bind(1, record.node)
     statement.bind(2, record.session)
     statement.bind(3, record.handle)
+    statement.bind(4, record.released)
+    statement.bind(5, record.restorationsAtRelease)
     try statement.run()
   }
 
@@ -203,6 +205,7 @@ struct SQLiteArchive: ArchiveRows {
       statement.bind(7, tip.lastGeneration)
       statement.bind(8, tip.pinned)
       statement.bind(9, tip.written)
+      statement.bind(10, tip.content)
       try statement.run()
     }
   }
@@ -241,7 +244,8 @@ struct SQLiteArchive: ArchiveRows {
         references: statement.string(7),
         elements: statement.string(8)
       )
-      guard Int64(record.checksum(at: sequence)) == statement.integer(5) else {
+      guard Int64(record.checksum(at: sequence)) == statement.integer(5), Int64(record.bytes) == statement.integer(9)
+      else {
         return .unreadable(sequence: sequence)
       }
       return .state(record, sequence: sequence)
@@ -298,8 +302,17 @@ struct SQLiteArchive: ArchiveRows {
 
   func claims() throws(ArchiveError) -> [ClaimRecord] {
     var claims: [ClaimRecord] = []
-    try forEachRow("SELECT node, session, handle FROM claim ORDER BY node") { row in
-      claims.append(ClaimRecord(node: row.integer(0), session: row.integer(1), handle: row.integer(2)))
+    let sql = "SELECT node, session, handle, released, restorationsAtRelease FROM claim ORDER BY node"
+    try forEachRow(sql) { row in
+      claims.append(
+        ClaimRecord(
+          node: row.integer(0),
+          session: row.integer(1),
+          handle: row.integer(2),
+          released: row.integer(3),
+          restorationsAtRelease: row.integer(4)
+        )
+      )
     }
     return claims
   }

@@ -6,10 +6,13 @@
 package actor SQLiteArchiveStore: ArchiveStore {
   private let writer: ArchiveWriter
   private let directory: ArchiveDirectory
+  private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   private var archives: [String: OpenArchive<SQLiteArchive>] = [:]
   /// Leases are told apart by it; it need not outlast the store, because nobody else can open the files meanwhile.
   private var lastEpoch: Int64 = 0
+  /// Something has failed for want of space, and the ballast is not there again.
+  private var isShortOfSpace = false
   /// Archives whose log is past its limit and will be moved into the main file as soon as the waiting work is done.
   private var checkpointsDue: Set<String> = []
   /// What closed archives held, as long as their files stay as they were.
@@ -20,12 +23,17 @@ package actor SQLiteArchiveStore: ArchiveStore {
   /// Takes a directory for archives, creating it where there is none; it is made accessible to its owner only.
   ///
   /// Fails as `unreadable` if the directory cannot be used.
-  package init(directory: String, upkeep: ArchiveUpkeep = ArchiveUpkeep()) throws(ArchiveError) {
+  package init(
+    directory: String,
+    quota: ArchiveQuota = ArchiveQuota(),
+    upkeep: ArchiveUpkeep = ArchiveUpkeep()
+  ) throws(ArchiveError) {
     do throws(SystemError) {
       self.directory = try ArchiveDirectory(directory)
     } catch {
       throw ArchiveError(.unreadable, error.message)
     }
+    self.quota = quota
     self.upkeep = upkeep
     writer = try ArchiveWriter()
     self.directory.makeBallast(bytes: upkeep.ballastBytes)
@@ -33,7 +41,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
 
   // MARK: Opening and closing
 
-  package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
+  package func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
@@ -42,7 +50,8 @@ package actor SQLiteArchiveStore: ArchiveStore {
       try archive.reopen(epoch: lastEpoch)
       return try archive.opening(damage: nil)
     }
-    let opened = try ArchiveRecovery(directory: directory, files: ArchiveFiles(application)).open()
+    let files = ArchiveFiles(application)
+    let opened = try ArchiveRecovery(directory: directory, files: files, quota: quota, isCreating: creating).open()
     let archive = OpenArchive(
       application,
       rows: opened.archive,
@@ -100,7 +109,9 @@ package actor SQLiteArchiveStore: ArchiveStore {
     do throws(ArchiveError) {
       return try body()
     } catch {
-      guard error.kind == .full, isEntitled, directory.releaseBallast() else { throw error }
+      guard error.kind == .full else { throw error }
+      isShortOfSpace = true
+      guard isEntitled, directory.releaseBallast() else { throw error }
       return try body()
     }
   }
@@ -152,16 +163,22 @@ package actor SQLiteArchiveStore: ArchiveStore {
 
   package func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
     let archive = try archive(lease)
+    let isSparing = isShortOfSpace
     let isDone = try withBallast(if: true) { () throws(ArchiveError) in
+      // Zeroing what is deleted takes as much of the log as was written; and what is cut off the main file need not be
+      // moved there from the log.
+      if isSparing { try archive.rows.setErasing(false) }
       if try archive.purge(holding: holding) { return false }
-      if try archive.rows.releasePages(beyond: upkeep.freeBytesMax, atMost: upkeep.batchBytesMax) { return false }
+      let unused = isSparing ? 0 : upkeep.freeBytesMax
+      if try archive.rows.releasePages(beyond: unused, atMost: upkeep.batchBytesMax) { return false }
       try checkpoint(archive, .emptyingFile)
       return true
     }
     if isDone {
       directory.makeBallast(bytes: upkeep.ballastBytes)
-    } else if archive.rows.logBytes > (directory.hasBallast ? upkeep.logBytesMax : 0) {
-      // While there is no ballast the log has no room to grow: what it holds has to be overwritten.
+      isShortOfSpace = upkeep.ballastBytes > 0 && !directory.hasBallast
+      if isSparing { try archive.rows.setErasing(true) }
+    } else if archive.rows.logBytes > upkeep.logBytesMax, !isSparing {
       try checkpoint(archive, .keepingFile)
     }
     return !isDone
@@ -185,6 +202,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
       try? directory.remove(files.newBackup)
       switch error {
       case .damaged(let text), .unreadable(let text): throw ArchiveError(.definite, "backup: \(text)")
+      case .absent, .limit: throw ArchiveError(.definite, "backup: the archive is not there")
       case .full(let text): throw ArchiveError(.full, "backup: \(text)")
       }
     }

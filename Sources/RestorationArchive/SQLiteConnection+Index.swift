@@ -30,7 +30,8 @@ extension SQLiteConnection {
     var early: Set<SequenceNumber> = []
     try forEachRow("SELECT sequence FROM early") { early.insert($0.integer(0)) }
     let states = """
-      SELECT sequence, node, context, session, revision, written, bytes, checksum FROM state ORDER BY sequence
+      SELECT sequence, node, context, session, revision, written, bytes, checksum, links FROM state
+      ORDER BY sequence
       """
     try forEachRow(states) { row in
       let sequence = row.integer(0)
@@ -42,7 +43,8 @@ extension SQLiteConnection {
         written: row.integer(5),
         bytes: UInt32(clamping: row.integer(6)),
         isTombstone: row.isNull(7),
-        isEarly: early.contains(sequence)
+        isEarly: early.contains(sequence),
+        references: row.string(8)
       )
       index.load(state, of: row.integer(1))
     }
@@ -62,8 +64,8 @@ extension SQLiteConnection {
   private func archiveTip() throws(SQLiteFailure) -> ArchiveTip {
     var tip: ArchiveTip?
     let sql = """
-      SELECT sequence, changeHigh, changeLow, lastNode, lastContext, lastSession, lastGeneration, pinned, written
-      FROM tip
+      SELECT sequence, changeHigh, changeLow, lastNode, lastContext, lastSession, lastGeneration, pinned, written,
+      content FROM tip
       """
     try forEachRow(sql) { row in
       var changeID: ChangeID?
@@ -78,7 +80,8 @@ extension SQLiteConnection {
         lastSession: row.integer(5),
         lastGeneration: row.integer(6),
         pinned: row.optionalInteger(7),
-        written: row.integer(8)
+        written: row.integer(8),
+        content: row.integer(9)
       )
     }
     guard let tip else { throw .missing("the tip row") }

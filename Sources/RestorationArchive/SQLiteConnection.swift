@@ -12,13 +12,20 @@ struct SQLiteFailure: Error, Hashable {
 
   private var primary: Int32 { code & 0xff }
 
-  /// The file is not what SQLite wrote: damaged, cut off, or never a database.
+  /// The file is not what SQLite wrote: damaged, cut off (SQLITE_IOERR_SHORT_READ), or never a database.
   var isDamage: Bool {
-    primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8 /* SHORT_READ */
+    primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8
   }
 
-  /// The disk or the quota is full.
-  var isFull: Bool { primary == SQLITE_FULL || primary == SQLITE_IOERR && SystemError.isOutOfSpace(systemError) }
+  /// The disk or the quota is full, and what did not fit is not there.
+  ///
+  /// A sync that fails for want of space is not meant: by then everything has been written, and may be there.
+  var isFull: Bool {
+    primary == SQLITE_FULL || primary == SQLITE_IOERR && !isSync && SystemError.isOutOfSpace(systemError)
+  }
+
+  /// SQLITE_IOERR_FSYNC or SQLITE_IOERR_DIR_FSYNC, cast macros that are not imported.
+  private var isSync: Bool { code == SQLITE_IOERR | 4 << 8 || code == SQLITE_IOERR | 5 << 8 }
 
   /// A system call failed, for another reason than space.
   var isInputOutput: Bool { primary == SQLITE_IOERR && !isFull }
@@ -172,11 +179,31 @@ final class SQLiteConnection {
   private func failure(_ code: Int32) -> SQLiteFailure { Self.failure(of: handle, code: code) }
 
   static func failure(of handle: OpaquePointer?, code: Int32) -> SQLiteFailure {
-    SQLiteFailure(
+    var failure = SQLiteFailure(
       code: code,
       systemError: sqlite3_system_errno(handle),
       message: sqlite3_errmsg(handle).map { String(cString: $0) } ?? "unknown"
     )
+    if failure.systemError == 0, failure.isInputOutput { failure.systemError = systemError(of: handle) }
+    return failure
+  }
+
+  /// The last error of the files themselves: SQLite does not pass it on when a commit fails.
+  ///
+  /// Where both have one, and one is not about space, that one counts.
+  private static func systemError(of handle: OpaquePointer?) -> Int32 {
+    var errors: [Int32] = []
+    for pointer in [SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER] {
+      var file: UnsafeMutablePointer<sqlite3_file>?
+      guard sqlite3_file_control(handle, "main", pointer, &file) == SQLITE_OK, let file,
+        let methods = file.pointee.pMethods
+      else { continue }
+      var error: Int32 = 0
+      if methods.pointee.xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK, error != 0 {
+        errors.append(error)
+      }
+    }
+    return errors.first { !SystemError.isOutOfSpace($0) } ?? errors.first ?? 0
   }
 }
 

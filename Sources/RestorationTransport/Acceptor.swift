@@ -27,15 +27,10 @@ final class Acceptor {
     self.flushQueue = FlushQueue(eventLoop: eventLoop)
   }
 
-  /// Sets up the listening channel: where accept fails (EMFILE and the like), it is tried again after a pause only,
-  /// because the descriptor stays ready all the time.
+  /// Sets up the listening channel.
   func prepare(_ channel: any Channel) throws {
-    let pause = TimeAmount.milliseconds(Int64(settings.limits.acceptPauseMilliseconds))
-    let backoff = AcceptBackoffHandler(shouldForwardIOErrorCaught: false) { [self] _ in
-      statistics.pauses += 1
-      return pause
-    }
-    try channel.pipeline.syncOperations.addHandler(backoff)
+    let pause = AcceptPause(milliseconds: settings.limits.acceptPauseMilliseconds) { [self] in statistics.pauses += 1 }
+    try channel.pipeline.syncOperations.addHandler(pause)
   }
 
   /// Sets up an accepted channel; one that throws is closed.
@@ -68,7 +63,7 @@ final class Acceptor {
     channel.closeFuture.assumeIsolated().whenComplete { [self] _ in lingering -= 1 }
     try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
     let error = ErrorObject.limitExceeded(
-      "connections",
+      "connectionsMax",
       max: limit,
       value: limit + 1,
       hint: "Close a connection that is no longer needed, or try again later."
@@ -78,6 +73,40 @@ final class Acceptor {
     _ = conversation.receive(.refused(error), into: &line)
     let refusal = RefusalHandler(line: line, lingerSeconds: settings.limits.lingerSeconds)
     try channel.pipeline.syncOperations.addHandler(refusal)
+  }
+}
+
+/// Stops accepting for a while after an error such as EMFILE, because the socket stays ready all that time.
+///
+/// NIO's own handler for this delays the next read only, and a failed accept leaves the current one pending: the loop
+/// would go round at full speed.
+private final class AcceptPause: ChannelInboundHandler {
+  typealias InboundIn = any Channel
+
+  private let pause: TimeAmount
+  private let whenPaused: () -> Void
+  private var timer: Scheduled<Void>?
+
+  init(milliseconds: Int, whenPaused: @escaping () -> Void) {
+    self.pause = .milliseconds(Int64(milliseconds))
+    self.whenPaused = whenPaused
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard error is IOError, timer == nil, let options = context.channel.syncOptions else { return }
+    whenPaused()
+    // Fails only for a closed channel, which does not accept anyway.
+    try? options.setOption(.autoRead, value: false)
+    timer = context.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in
+      timer = nil
+      try? options.setOption(.autoRead, value: true)
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    timer?.cancel()
+    timer = nil
+    context.fireChannelInactive()
   }
 }
 

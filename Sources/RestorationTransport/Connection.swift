@@ -90,14 +90,16 @@ package final class Connection: Sendable {
   package var usage: ConnectionUsage { handler.value.usage }
 }
 
-/// What one connection holds, in bytes.
+/// What one connection holds now.
 package struct ConnectionUsage: Hashable, Sendable {
-  /// Input that is not decoded yet.
+  /// Input in bytes that is not decoded yet.
   package var inputBytes = 0
-  /// Requests read while too many were under way.
+  /// Requests in bytes that were read while too many were under way.
   package var heldBackBytes = 0
-  /// Answers the peer has not taken yet.
+  /// Answers in bytes that the peer has not taken yet.
   package var replyBytes = 0
-  /// Notifications and calls the peer has not taken yet.
+  /// Notifications and calls in bytes that the peer has not taken yet.
   package var unsolicitedBytes = 0
+  /// Whether nothing more is read from the peer for now.
+  package var isPaused = false
 }

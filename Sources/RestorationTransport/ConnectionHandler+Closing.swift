@@ -31,6 +31,8 @@ extension ConnectionHandler {
       context.close(promise: nil)
       return
     }
+    guard !awaitsOutput else { return }
+    awaitsOutput = true
     // An empty write completes when everything before it has.
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenSuccess { [self] in outputIsTaken() }

@@ -141,7 +141,8 @@ extension ConnectionHandler {
       inputBytes: decoder.bufferedBytes,
       heldBackBytes: conversation.heldBackBytes,
       replyBytes: context.map(replyBytes) ?? 0,
-      unsolicitedBytes: unsolicitedInTick + unsolicitedInChannel
+      unsolicitedBytes: unsolicitedInTick + unsolicitedInChannel,
+      isPaused: !wantsInput
     )
   }
 }

@@ -49,6 +49,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var isInsideFrame = false
   private var frameTimer: Scheduled<Void>?
   var lingerTimer: Scheduled<Void>?
+  /// The end of all output is on its way to the kernel.
+  var awaitsOutput = false
 
   /// Frames to be written at the end of the tick.
   var out: [UInt8] = []
@@ -81,6 +83,10 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) {
     self.context = nil
+    // Still set where the channel has failed before it became active.
+    connection = nil
+    delegate = nil
+    phase = .closed
   }
 
   func channelActive(context: ChannelHandlerContext) {
@@ -122,6 +128,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     context.close(promise: nil)
   }
 
+  /// Requests that input was paused for are dropped here: nobody would get their answers.
   func channelInactive(context: ChannelHandlerContext) {
     let reason: CloseReason =
       switch phase {
@@ -144,7 +151,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: Input
 
   /// Whether more bytes may be read from the socket now.
-  private var wantsInput: Bool {
+  var wantsInput: Bool {
     switch phase {
     case .open: !inputHasEnded && !hasInput && pullsInput
     case .lingering: true
@@ -209,8 +216,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func watchFrame(_ context: ChannelHandlerContext) {
     guard isOpen, wantsInput, isInsideFrame else { return stopFrameTimer() }
     guard frameTimer == nil else { return }
-    let seconds = limits.partialFrameSeconds
-    frameTimer = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(Int64(seconds))) { [weak self] in
+    let limit = TimeAmount.milliseconds(Int64(limits.partialFrameMilliseconds))
+    frameTimer = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
       self?.frameIsOverdue()
     }
   }
@@ -225,9 +232,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     frameTimer = nil
     guard phase == .open else { return }
     let error = ErrorObject.limitExceeded(
-      "partialFrameSeconds",
-      max: limits.partialFrameSeconds,
-      value: limits.partialFrameSeconds,
+      "partialFrameMilliseconds",
+      max: limits.partialFrameMilliseconds,
+      value: limits.partialFrameMilliseconds + 1,
       hint: "Send each frame without long interruptions; the connection is closed."
     )
     // Its delivery is the order to close, which is given here with another reason.

@@ -11,7 +11,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
   /// `backlog` is how many connections may wait to be accepted. Throws whatever stands in the way, with what to do.
   package init(binding path: SocketPath, backlog: Int) throws(TransportError) {
     _ = try PrivateDirectory(preparing: path.directory, use: path.directoryUse)
-    let lock = try LockFile(path: path.lockPath, subject: "socket \(path.path)")
+    let remedy = "stop it first or give another --socket PATH"
+    let lock = try LockFile(path: path.lockPath, subject: "socket \(path.path)", remedy: remedy)
     try SocketName.removeStale(path.path)
     let purpose = "cannot listen on \(path.path)"
     let descriptor = try TransportError.reporting(purpose) { () throws(SystemCallError) in

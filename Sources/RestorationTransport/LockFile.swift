@@ -10,13 +10,13 @@ package final class LockFile: Sendable {
 
   /// Takes the lock without waiting and writes this process's number into the file.
   ///
-  /// `subject` is what the lock stands for, in messages. Throws `alreadyRunning` while another process holds it,
-  /// `foreignOwner` when the file is somebody else's.
-  package init(path: String, subject: String) throws(TransportError) {
+  /// `subject` is what the lock stands for and `remedy` what to do when it is taken, both in messages. Throws
+  /// `alreadyRunning` while another process holds it, `foreignOwner` when the file is somebody else's.
+  package init(path: String, subject: String, remedy: String = "stop it first") throws(TransportError) {
     self.path = path
     var descriptor = try Self.open(path)
     // Somebody may have removed the file between our open and our lock, and a third process locked a new one.
-    while try !Self.lock(descriptor.number, path, subject) { descriptor = try Self.open(path) }
+    while try !Self.lock(descriptor.number, path, subject, remedy) { descriptor = try Self.open(path) }
     self.descriptor = descriptor
   }
 
@@ -32,7 +32,12 @@ package final class LockFile: Sendable {
   }
 
   /// Locks the open file; false when it is no longer the file at `path`.
-  private static func lock(_ number: Int32, _ path: String, _ subject: String) throws(TransportError) -> Bool {
+  private static func lock(
+    _ number: Int32,
+    _ path: String,
+    _ subject: String,
+    _ remedy: String
+  ) throws(TransportError) -> Bool {
     let purpose = "cannot lock \(path)"
     let status = try TransportError.reporting(purpose) { () throws(SystemCallError) in
       try SystemCalls.status(of: number)
@@ -46,7 +51,7 @@ package final class LockFile: Sendable {
       let holder = pid.map { "process \($0)" } ?? "another process"
       throw TransportError(
         .alreadyRunning(pid: pid),
-        "a broker already serves \(subject) (\(holder)); stop it first or give another --socket PATH"
+        "a broker already serves \(subject) (\(holder)); \(remedy)"
       )
     }
     guard let current = try? SystemCalls.status(of: path), current.isSameFile(as: status) else { return false }

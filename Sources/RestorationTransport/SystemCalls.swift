@@ -80,10 +80,29 @@ enum SystemCalls {
     return bytes
   }
 
-  /// Replaces a small file's contents.
+  /// The contents of a file, its first `bytesMax` bytes at most.
+  static func contents(of path: String, bytesMax: Int) throws(SystemCallError) -> [UInt8] {
+    let file = try openForReading(path)
+    var bytes: [UInt8] = []
+    while bytes.count < bytesMax {
+      let next = try read(file.number, count: min(1 << 16, bytesMax - bytes.count))
+      if next.isEmpty { break }
+      bytes += next
+    }
+    return bytes
+  }
+
+  /// Writes a small file's contents over the old ones in one piece, then cuts off what was longer.
   static func overwrite(_ descriptor: Int32, with bytes: [UInt8]) throws(SystemCallError) {
-    _ = try checked("ftruncate") { ftruncate(descriptor, 0) }
-    _ = try checked("pwrite") { pwrite(descriptor, bytes, bytes.count, 0) }
+    let count = try checked("pwrite") { pwrite(descriptor, bytes, bytes.count, 0) }
+    // Only a full disk takes a part of so little.
+    if count < bytes.count { throw SystemCallError(call: "pwrite", number: ENOSPC) }
+    _ = try checked("ftruncate") { ftruncate(descriptor, off_t(bytes.count)) }
+  }
+
+  /// Makes a file or directory durable. A failure is final: repeating it would report success for data that is lost.
+  static func sync(_ descriptor: Int32) throws(SystemCallError) {
+    if fsync(descriptor) != 0 { throw SystemCallError(call: "fsync", number: errno) }
   }
 
   /// The status of an open descriptor.
@@ -246,6 +265,25 @@ enum SystemCalls {
   static func isHungUp(_ descriptor: Int32) -> Bool {
     var entry = pollfd(fd: descriptor, events: 0, revents: 0)
     return ((try? checked("poll") { poll(&entry, 1, 0) }) ?? 0) > 0 && entry.revents & Int16(POLLHUP) != 0
+  }
+
+  // MARK: Surroundings
+
+  /// Milliseconds since 1970, UTC, by a clock that people may set.
+  static var wallMilliseconds: Int64 { milliseconds(of: CLOCK_REALTIME) }
+
+  /// Milliseconds of a clock that never goes back.
+  static var monotonicMilliseconds: Int64 { milliseconds(of: CLOCK_MONOTONIC) }
+
+  private static func milliseconds(of clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// A variable of the environment; nil where it is not set.
+  static func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
   }
 
   // MARK: Waiting

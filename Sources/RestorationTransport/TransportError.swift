@@ -27,6 +27,8 @@ package struct TransportError: Error, Hashable, Sendable, CustomStringConvertibl
     case busy
     /// A system call failed with this `errno`.
     case systemCall(number: Int32)
+    /// A file of ours does not hold what we write into it.
+    case damaged
     /// The connection was closed while it was being set up.
     case closed
   }

@@ -10,8 +10,8 @@ package struct TransportLimits: Sendable, Equatable {
   /// Connections that wait to be accepted; one more waits in `connect`.
   package var backlogMax = 1_024
 
-  /// How long a frame may stay incomplete, in seconds. A connection without a begun frame has no limit.
-  package var partialFrameSeconds = 30
+  /// How long a frame may stay incomplete. A connection without a begun frame has no limit.
+  package var partialFrameMilliseconds = 30_000
 
   /// Replies in bytes that the peer has not taken yet, beyond which its requests are not read; reading goes on at
   /// half of it. Replies are never dropped.

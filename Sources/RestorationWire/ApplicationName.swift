@@ -35,8 +35,10 @@ package struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
 
   private static func isName(_ bytes: Substring.UTF8View.SubSequence, max: Int) -> Bool {
     guard let first = bytes.first, isLetterOrDigit(first), bytes.count <= max else { return false }
-    return bytes.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+    return bytes.allSatisfy { isLetterOrDigit($0) || punctuation.contains($0) }
   }
+
+  private static let punctuation = Array("._-".utf8)
 
   private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
     switch byte {

@@ -37,101 +37,168 @@ package struct Limit: Sendable {
 
   private static let frames = [
     Limit(
-      "frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30,
+      "frameBytesMax",
+      \.frameBytesMax,
+      .bytes,
+      64 << 10...1 << 30,
       "One frame. A longer one is skipped and answered with `limitExceeded` and id null."
     ),
     Limit(
-      "depthMax", \.depthMax, .levels, 16...64,
+      "depthMax",
+      \.depthMax,
+      .levels,
+      16...64,
       "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."
     ),
     Limit(
-      "stateDepthMax", \.stateDepthMax, .levels, 1...56,
+      "stateDepthMax",
+      \.stateDepthMax,
+      .levels,
+      1...56,
       "Nesting of one state by itself; at least 8 levels below `depthMax`."
     ),
     Limit(
-      "valuesPerFrameMax", \.valuesPerFrameMax, .count, 1_024...16 << 20,
+      "valuesPerFrameMax",
+      \.valuesPerFrameMax,
+      .count,
+      1_024...16 << 20,
       "JSON values in one frame. A frame with more is skipped and answered with id null."
     ),
     Limit(
-      "keysPerObjectMax", \.keysPerObjectMax, .count, 64...1 << 20,
+      "keysPerObjectMax",
+      \.keysPerObjectMax,
+      .count,
+      64...1 << 20,
       "Members of one JSON object. A frame with more is skipped and answered with id null."
     ),
     Limit(
-      "batchMax", \.batchMax, .count, 1...65_536,
+      "batchMax",
+      \.batchMax,
+      .count,
+      1...65_536,
       "Messages in one batch. A longer batch is answered with one error and none of it is done."
     ),
   ]
 
   private static let requests = [
     Limit(
-      "inFlightMax", \.inFlightMax, .count, 1...65_536,
+      "inFlightMax",
+      \.inFlightMax,
+      .count,
+      1...65_536,
       "Requests of one connection that await their answer. At the limit the broker stops reading requests until one is "
         + "answered; answers to its own calls are still read."
     ),
     Limit(
-      "parkedMax", \.parkedMax, .count, 0...65_536,
+      "parkedMax",
+      \.parkedMax,
+      .count,
+      0...65_536,
       "Requests of one connection that wait for another client or for a time. They are not in flight."
     ),
     Limit(
-      "stateBytesMax", \.stateBytesMax, .bytes, 1_024...256 << 20,
+      "stateBytesMax",
+      \.stateBytesMax,
+      .bytes,
+      1_024...256 << 20,
       "State and elements of one object as compact text; at most half of `frameBytesMax`."
     ),
     Limit(
-      "referencesPerStateMax", \.referencesPerStateMax, .count, 0...65_536,
+      "referencesPerStateMax",
+      \.referencesPerStateMax,
+      .count,
+      0...65_536,
       "References inside one state."
     ),
     Limit(
-      "pathBytesMax", \.pathBytesMax, .bytes, 256...65_536,
+      "pathBytesMax",
+      \.pathBytesMax,
+      .bytes,
+      256...65_536,
       "One path: its components in UTF-8 and one byte between two. A move counts the longest path of the subtree."
     ),
     Limit(
-      "replyBytesPause", \.replyBytesPause, .bytes, 4_096...1 << 30,
-      "Replies that a client has not read yet. Beyond it the broker stops reading its requests; replies are never dropped."
+      "replyBytesPause",
+      \.replyBytesPause,
+      .bytes,
+      4_096...1 << 30,
+      "Replies that a client has not read yet. Beyond it the broker stops reading its requests; replies are never "
+        + "dropped."
     ),
     Limit(
-      "outQueueBytesMax", \.outQueueBytesMax, .bytes, 64 << 10...1 << 30,
+      "outQueueBytesMax",
+      \.outQueueBytesMax,
+      .bytes,
+      64 << 10...1 << 30,
       "Notifications and calls of the broker that a client has not read yet. Beyond it the connection is cut."
     ),
     Limit(
-      "partialFrameMilliseconds", \.partialFrameMilliseconds, .milliseconds, 100...86_400_000,
+      "partialFrameMilliseconds",
+      \.partialFrameMilliseconds,
+      .milliseconds,
+      100...86_400_000,
       "From the first byte of a frame to its last. Then the connection is cut; an idle one may stay for ever."
     ),
     Limit(
-      "descriptorsAccepted", \.descriptorsAccepted, .count, 0...0,
+      "descriptorsAccepted",
+      \.descriptorsAccepted,
+      .count,
+      0...0,
       "File descriptors a client may pass. The kernel discards what is sent."
     ),
   ]
 
   private static let connections = [
     Limit(
-      "connectionsMax", \.connectionsMax, .count, 1...65_536,
+      "connectionsMax",
+      \.connectionsMax,
+      .count,
+      1...65_536,
       "Connections in all. One more is answered with `limitExceeded` and closed."
     ),
     Limit(
-      "connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536,
+      "connectionsPerApplicationMax",
+      \.connectionsPerApplicationMax,
+      .count,
+      1...65_536,
       "Connections of one application, counted when a connection names it."
     ),
   ]
 
   private static let archives = [
     Limit(
-      "objectsPerApplicationMax", \.objectsPerApplicationMax, .count, 1...1 << 20,
+      "objectsPerApplicationMax",
+      \.objectsPerApplicationMax,
+      .count,
+      1...1 << 20,
       "Objects of one application, live and archived."
     ),
     Limit(
-      "archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40,
+      "archiveBytesMax",
+      \.archiveBytesMax,
+      .bytes,
+      64 << 10...1 << 40,
       "States of one archive that a reader can still reach: head, kept generations and what an owner has not decoded."
     ),
     Limit(
-      "applicationsMax", \.applicationsMax, .count, 1...1 << 20,
+      "applicationsMax",
+      \.applicationsMax,
+      .count,
+      1...1 << 20,
       "Applications that have an archive."
     ),
     Limit(
-      "allArchivesBytesMax", \.allArchivesBytesMax, .bytes, 64 << 10...1 << 50,
+      "allArchivesBytesMax",
+      \.allArchivesBytesMax,
+      .bytes,
+      64 << 10...1 << 50,
       "All archives together."
     ),
     Limit(
-      "openArchivesMax", \.openArchivesMax, .count, 1...4_096,
+      "openArchivesMax",
+      \.openArchivesMax,
+      .count,
+      1...4_096,
       "Archives open at a time. Not an error: the least recently used one is closed and opened again when needed."
     ),
   ]

@@ -20,7 +20,7 @@ package struct ReservedKeys: Hashable, Sendable, JSONWritable {
   package var timestamp: Timestamp
   /// Of the operating system that ran the broker.
   package var systemVersion: String?
-  /// The unit of a view controller's storyboard; nil for every other object. On the wire `{"unit": …}`, as registered.
+  /// The unit of a view controller's storyboard; nil for every other object. On the wire `{"unit": …}`.
   package var storyboard: String?
 
   package init(

@@ -25,12 +25,8 @@ extension Application {
       return
     }
     if isOwner, let session { openWindow(of: node, for: session) }
-    let request = StateRequest(
-      caller: caller,
-      purpose: .decode(node: node.id),
-      rows: [StateRequest.Row(node: node.id, sequence: summary.sequence)]
-    )
-    context.emit(.read(id, request, after: summary.sequence))
+    readsUnderWay += 1
+    context.emit(.readState(id, StateRequest.Row(node: node.id, sequence: summary.sequence), caller))
   }
 
   /// The state of a decode has come from the archive.
@@ -38,12 +34,7 @@ extension Application {
     let reply: DecodeRestorableState.Reply
     switch reading {
     case .state(let record, _):
-      reply = DecodeRestorableState.Reply(
-        status: .available,
-        state: splice(record),
-        coder: coder(context: record.context, written: record.written),
-        elements: record.elements.map { JSONText(validated: Array($0.utf8)) }
-      )
+      reply = decoded(record)
     case .unreadable(let sequence):
       if let node = tree.node(node), node.state?.sequence == sequence { node.isUnreadable = true }
       reply = DecodeRestorableState.Reply(status: .unreadable)
@@ -53,11 +44,23 @@ extension Application {
     context.emit(.respond(caller, .result(reply)))
   }
 
+  func decoded(_ record: StateRecord) -> DecodeRestorableState.Reply {
+    DecodeRestorableState.Reply(
+      status: .available,
+      state: splice(record),
+      coder: coder(context: record.context, written: record.written),
+      elements: record.elements.map { JSONText(validated: Array($0.utf8)) }
+    )
+  }
+
   func coder(of summary: StateSummary) -> JSONText? {
     coder(context: summary.context, written: summary.written)
   }
 
   func coder(context number: ContextID, written: Int64) -> JSONText? {
-    contexts[number]?.reservedKeys(timestamp: written).text
+    if let template = coders[number] { return template.text(written) }
+    guard let template = contexts[number].map({ CoderTemplate($0) }) else { return nil }
+    coders[number] = template
+    return template.text(written)
   }
 }

@@ -22,7 +22,7 @@ extension Application {
     let resolved = try resolveReferences(of: request)
     let text = request.elements.isEmpty ? nil : elementsText(request.elements)
     let added = resolved.text.count + (resolved.table?.utf8.count ?? 0) + (text?.utf8.count ?? 0)
-    try checkArchiveLimit(added, replacing: existing)
+    try checkArchiveLimit(added, replacing: existing, path: existing.map { tree.path(of: $0) } ?? request.path)
     let node: Node
     if let existing { node = existing } else { node = try makePath(of: request) }
     let isOwner = session != nil && node.claim?.session == session?.id
@@ -33,7 +33,7 @@ extension Application {
       node: node.id,
       context: contextID(of: writer),
       session: isOwner ? session?.id ?? 0 : 0,
-      revision: request.revision ?? 0,
+      revision: request.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
       isEarly: isEarly,
       written: context.now.wall,
       text: resolved.text,
@@ -55,7 +55,7 @@ extension Application {
 
   private func check(_ request: EncodeRestorableState) throws(ErrorObject) {
     let limits = context.limits
-    let path: IdentifierPath? = if case .path(let path) = request.object { path } else { nil }
+    let path = request.path ?? node(request.object).flatMap { tree.path(of: $0) }
     if let key = request.state.reservedKey {
       throw .restoration(
         .reservedKey,
@@ -66,6 +66,7 @@ extension Application {
       )
     }
     let bytes = request.state.text.bytes.count
+      + (request.elements.isEmpty ? 0 : elementsText(request.elements).utf8.count)
     guard bytes <= limits.stateBytesMax else {
       throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
     }
@@ -82,7 +83,7 @@ extension Application {
   private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
     if case .path(let path) = request.object {
       guard let node = tree.node(at: path) else { return nil }
-      if node.isVacant { return node }
+      if node.isVacant, session?.replacedNodes.contains(node.id) != true { return node }
     }
     return try requireOwn(request.object, session)
   }
@@ -113,10 +114,12 @@ extension Application {
     }
     var parent: Node?
     for component in path.components {
-      if let node = tree.node(component, below: parent, kind: .object) {
+      // A plain object below an exclusion would be unscoped and have another path than the one given (R4).
+      let kind: NodeKind = parent.map { tree.isExcluded($0) } ?? false ? .viewController : .object
+      if let node = tree.node(component, below: parent, kind: kind) {
         parent = node
       } else {
-        parent = try newNode(NodeRecord(node: 0, parent: parent?.id, component: component, kind: .object))
+        parent = try newNode(NodeRecord(node: 0, parent: parent?.id, component: component, kind: kind))
       }
     }
     guard let node = parent else { throw Application.unknownObject(request.object) }
@@ -147,11 +150,11 @@ extension Application {
     )
   }
 
-  private func checkArchiveLimit(_ added: Int, replacing node: Node?) throws(ErrorObject) {
+  private func checkArchiveLimit(_ added: Int, replacing node: Node?, path: IdentifierPath?) throws(ErrorObject) {
     let max = context.limits.archiveBytesMax
     let value = reachableBytes + added - freed(byWritingTo: node, early: false)
     guard value <= max else {
-      throw .limitExceeded("archiveBytesMax", max: max, value: value, path: node.flatMap { tree.path(of: $0) })
+      throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path)
     }
   }
 
@@ -181,7 +184,8 @@ extension Application {
       revision: record.revision,
       isEarly: record.isEarly,
       written: record.written,
-      bytes: record.bytes
+      bytes: record.bytes,
+      references: record.references
     )
   }
 
@@ -208,7 +212,14 @@ extension Application {
     table.beginArray()
     var copied = text.startIndex
     for reference in request.state.references {
-      guard let target = ObjectReference(reference.target), let node = node(target) else {
+      if reference.target.isNull {
+        // A reference to nothing stays one; what stands beside it is dropped as for every other.
+        stored.append(contentsOf: text[copied..<(text.startIndex + reference.objectRange.lowerBound)])
+        stored.append(contentsOf: "{\"$restorable\":null}".utf8)
+        copied = text.startIndex + reference.objectRange.upperBound
+        continue
+      }
+      guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
         throw .restoration(
           .invalidReference,
           "\(reference.target) leads to no object of the application",
@@ -235,8 +246,7 @@ extension Application {
   /// The text as given out: references name today's paths, and the handle where the target is live (R27).
   func splice(_ record: StateRecord) -> JSONText {
     guard let table = record.references else { return JSONText(validated: record.text) }
-    let numbers = table.utf8.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-      .compactMap { Int64(String($0) ?? "") }
+    let numbers = StateSummary.numbers(inTable: table)
     var writer = JSONWriter()
     var out: [UInt8] = []
     let text = record.text
@@ -263,5 +273,27 @@ extension Application {
     writer.key("object")
     if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
     writer.endObject()
+  }
+}
+
+extension EncodeRestorableState {
+  /// The path the call names, if it names one.
+  fileprivate var path: IdentifierPath? {
+    if case .path(let path) = object { path } else { nil }
+  }
+}
+
+extension StateSummary {
+  /// The numbers of a reference table, flat: offset, length and node of each reference.
+  static func numbers(inTable table: String) -> [Int64] {
+    table.utf8.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      .compactMap { Int64(String($0) ?? "") }
+  }
+
+  /// The nodes its references lead to.
+  var referencedNodes: [NodeID] {
+    guard let references else { return [] }
+    let numbers = StateSummary.numbers(inTable: references)
+    return stride(from: 2, to: numbers.count, by: 3).map { numbers[$0] }
   }
 }

@@ -7,7 +7,7 @@ extension Application {
   /// Ends a session; what becomes of its objects depends on how it ended (R30).
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
-    waiting.removeAll { $0.session == session.id }
+    abandonWaiting { $0.session == session.id }
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys {
       nodesByHandle[handle] = nil
@@ -17,8 +17,9 @@ extension Application {
     context.emit(.unwatch(id, session.id))
     context.emit(.cancelTimer(.lost(id, session.id)))
     if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
-    if !session.isDiscarded { noteOutcome(of: session, ending) }
+    // First: a run that ends with the last goodbye has still been restored.
     checkCompletion()
+    if !session.isDiscarded { noteOutcome(of: session, ending) }
   }
 
   private func leaveObjects(of session: Session, _ ending: SessionEnding) {
@@ -53,8 +54,13 @@ extension Application {
   }
 
   private func vacate(_ session: Session) {
-    for node in session.objects.values {
+    let objects = session.objects.values.sorted { $0.id < $1.id }
+    for node in objects {
       node.claim = nil
+    }
+    // Nobody can claim what has no path; without this every start of the application would leave some behind (R4).
+    for node in objects where node.record.component == nil && tree.nodes[node.id] === node {
+      drop(node)
     }
   }
 
@@ -88,9 +94,10 @@ extension Application {
     }
     tree = NodeTree()
     headBytes = 0
-    for session in discarded {
+    for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
       session.windows = [:]
+      write(.session(record(of: session)))
     }
     runFacts.outcomeByRole = [:]
     brokenWindows = []
@@ -120,6 +127,10 @@ extension Application {
 
   /// Lets go of an object whose session goes on; the state stays (R13).
   func releaseKeepingState(_ node: Node) {
+    guard node.record.component != nil else {
+      drop(node)
+      return
+    }
     if let claim = node.claim { release(claim) }
     node.claim = nil
     settle([node].filter { $0.state?.isEarly == true })

@@ -10,6 +10,7 @@ extension Application {
   /// they come back with their token; the service tells of each whether its process is still there.
   func load(_ opening: ArchiveOpening) {
     let connected = sessions
+    let former = nodesByHandle.compactMapValues(\.claim)
     reset()
     archive = opening.archive
     sequence = opening.sequence
@@ -37,7 +38,7 @@ extension Application {
     }
     tree.indexAll()
     loadSessions(opening.sessions, connected: connected)
-    loadClaims(opening.claims)
+    loadClaims(opening.claims, former: former)
     phase = .open
   }
 
@@ -47,8 +48,11 @@ extension Application {
     endedSessions = [:]
     contexts = [:]
     contextIDs = [:]
+    coders = [:]
     nodesByHandle = [:]
     headBytes = 0
+    readsUnderWay = 0
+    earlyDue = nil
   }
 
   private func loadSessions(_ records: [SessionRecord], connected: [SessionID: Session]) {
@@ -60,7 +64,10 @@ extension Application {
       let session = Session(id: record.session, token: record.token, facts: SessionFacts(text: record.facts))
       if let before = connected[record.session] {
         session.client = before.client
-        session.isDiscarded = before.isDiscarded
+        session.hasExited = before.hasExited
+        session.replaced = before.replaced
+        session.replacedNodes = before.replacedNodes
+        session.usedElsewhere = before.usedElsewhere
         session.hasCompletedRestoration = before.hasCompletedRestoration
       }
       session.lastUsed = context.now.monotonic
@@ -68,23 +75,27 @@ extension Application {
     }
   }
 
-  private func loadClaims(_ claims: [ClaimRecord]) {
+  /// - Parameter former: claims known from before a transaction failed.
+  private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
     for record in claims {
       guard let node = tree.nodes[record.node] else { continue }
       node.claimRecord = record
       guard record.released == 0, let session = sessions[record.session] else { continue }
-      // What an owner of before the restart had decoded is not known any more; to take its next push for a blank
-      // one would hide a good state, so it counts as decoded.
+      // What an owner of before the restart had decoded is not known any more. Where its last push was early it
+      // has not encoded since a decode, so the next one is taken for early too; else it counts as decoded, because to
+      // take a good push for a blank one would hide it.
+      let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
       var claim = Node.Claim(
         session: session.id,
         handle: record.handle,
-        since: context.now.monotonic,
+        since: former[record.handle]?.since ?? context.now.monotonic,
         classes: classes,
-        hasDecoded: true
+        hasDecoded: former[record.handle]?.hasDecoded ?? !isEarly
       )
       if let state = node.state, state.session == session.id { claim.revision = state.revision }
       hold(node, claim, by: session)
+      if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
     }
   }
 

@@ -44,6 +44,7 @@ extension Application {
     let parent = try requireOwn(request.object, session)
     var relocations: [Relocation] = []
     var seen: Set<NodeID> = []
+    var children: [Node] = []
     for (position, reference) in request.children.enumerated() {
       let child = try requireNode(reference)
       guard child.parent === parent, seen.insert(child.id).inserted else {
@@ -60,72 +61,110 @@ extension Application {
           hint: "Only children with an identifier have a position."
         )
       }
+      children.append(child)
       let component = RestorationIdentifier.component(identifier, position: Int64(position))
       if component != child.record.component {
         relocations.append(Relocation(node: child, parent: parent, component: component))
       }
     }
     try relocateAndTell(relocations, by: session, takeOver: false)
-    let paths = request.children.map { reference in node(reference).flatMap { tree.path(of: $0) } }
+    // Not by the references given: paths among them name other objects by now.
+    let paths = children.map { child in tree.node(child.id).flatMap { tree.path(of: $0) } }
     respond(caller, SetChildren.Reply(paths: paths))
   }
 
   /// Moves one node; the answer is the node at its new place, which may be the one that was vacant there (R6).
   private func move(_ relocation: Relocation, by session: Session?, takeOver: Bool) throws(ErrorObject) -> Node {
     let node = relocation.node
-    guard node.parent !== relocation.parent || node.record.component != relocation.component else { return node }
-    if let component = relocation.component,
-      let other = tree.node(component, below: relocation.parent, kind: node.record.kind), other !== node,
-      takeOver
-    {
-      if let owner = owner(of: other), let session { replace(other, owner, by: session) }
-      // The displaced text must stay in a generation.
-      if other.hasState, node.hasState, (other.state?.sequence ?? 0) > (generations.last?.sequence ?? 0) {
-        seal(kind: "displaced")
-      }
+    let isSameComponent = switch (node.record.component, relocation.component) {
+    case (let old?, let new?): old.utf8.elementsEqual(new.utf8)
+    case (nil, nil): true
+    default: false
     }
+    guard node.parent !== relocation.parent || !isSameComponent else { return node }
     let handle = node.claim?.handle
     try relocateAndTell([relocation], by: session, takeOver: takeOver)
     admitWaiting()
     return handle.flatMap { nodesByHandle[$0] } ?? node
   }
 
-  private func relocateAndTell(_ relocations: [Relocation], by session: Session?, takeOver: Bool) throws(ErrorObject) {
+  /// The live node of another session that a move with takeOver would displace (R8).
+  private func displaced(by relocation: Relocation, _ session: Session?) -> Node? {
+    guard let component = relocation.component,
+      let other = tree.node(component, below: relocation.parent, kind: relocation.kind), other !== relocation.node,
+      let owner = owner(of: other), owner !== session
+    else { return nil }
+    return other
+  }
+
+  func relocateAndTell(_ relocations: [Relocation], by session: Session?, takeOver: Bool) throws(ErrorObject) {
     guard !relocations.isEmpty else { return }
     let asked = Set(relocations.compactMap { $0.node.claim?.handle })
-    let moved = try relocate(relocations, takesOver: takeOver)
-    for node in moved {
-      guard let claim = node.claim, let owner = owner(of: node), let client = owner.client,
-        owner.serves(.pathChanged), !(owner === session && asked.contains(claim.handle))
-      else { continue }
-      let notification = PathChanged(object: claim.handle, path: tree.path(of: node))
+    // Before: paths of all objects that move, whose owners want to hear of it.
+    var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []
+    for relocation in relocations {
+      for node in tree.subtree(of: relocation.node) {
+        guard let claim = node.claim, let owner = sessions[claim.session], owner.serves(.pathChanged),
+          !(owner === session && asked.contains(claim.handle))
+        else { continue }
+        before.append((claim.handle, tree.path(of: node)))
+      }
+    }
+    try relocate(relocations, takesOver: takeOver, by: session)
+    for (handle, path) in before {
+      guard let node = nodesByHandle[handle], let client = owner(of: node)?.client, tree.path(of: node) != path else {
+        continue
+      }
+      let notification = PathChanged(object: handle, path: tree.path(of: node))
       context.emit(.notify(client, method: PathChanged.method.rawValue, parameters: notification.parameters))
     }
   }
 
   /// Moves nodes and writes what changed: a row for each node that was moved itself, none for its descendants.
   ///
-  /// - Returns: the nodes whose path changed.
-  func relocate(_ relocations: [Relocation], takesOver: Bool) throws(ErrorObject) -> [Node] {
+  /// - Parameter session: who asked; with takesOver, what another session has at the place itself is replaced (R8).
+  func relocate(_ relocations: [Relocation], takesOver: Bool, by session: Session?) throws(ErrorObject) {
+    let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
+    let claims = replaced.map(\.claim)
+    let sealing = takesOver ? sealRecord(kind: "displaced") : nil
+    let parents = relocations.compactMap(\.node.parent)
+    // Their owners hear of it only when the move has succeeded; until then nothing is done that cannot be undone.
+    for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
     do {
       outcome = try tree.relocate(relocations, takesOver: takesOver, pathBytesMax: context.limits.pathBytesMax)
     } catch {
+      for (node, claim) in zip(replaced, claims) { node.claim = claim }
       throw explain(error, relocations)
     }
+    for (node, claim) in zip(replaced, claims) {
+      guard let claim, let owner = sessions[claim.session], let session else { continue }
+      node.claim = claim
+      yield(node)
+      tell(owner, that: claim.handle, isReplacedAt: tree.node(node.id) ?? node, by: session)
+    }
+    if let sealing, displacesText(outcome) { seal(sealing) }
     for (gone, into) in outcome.merged {
       absorb(gone, into: into)
     }
     for node in outcome.changed where tree.nodes[node.id] === node {
       write(node)
     }
-    return outcome.moved.compactMap { tree.node($0.id) }
+    for parent in parents { prune(parent) }
+  }
+
+  /// Whether a text gives way that no generation holds yet (R6).
+  private func displacesText(_ outcome: RelocationOutcome) -> Bool {
+    let sealed = generations.last?.sequence ?? 0
+    return outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > sealed }
   }
 
   /// A node that gave way to another at the same path: its claim goes over, its state is displaced.
   private func absorb(_ gone: Node, into: Node) {
-    if let claim = gone.claim, let session = sessions[claim.session] {
+    if var claim = gone.claim, let session = sessions[claim.session] {
       gone.claim = nil
+      // It has not seen the state that it comes by (R19).
+      if into.hasState { claim.hasDecoded = false }
       hold(into, claim, by: session)
       if let deadline = session.windows.removeValue(forKey: gone.id) { session.windows[into.id] = deadline }
       let record = ClaimRecord(node: into.id, session: session.id, handle: claim.handle)
@@ -155,13 +194,14 @@ extension Application {
     case .occupied(let number):
       let other = tree.node(number)
       let owner = other.flatMap { self.owner(of: $0) }
+      let claimant = owner == nil ? nil : relocations.first.flatMap { self.owner(of: $0.node) }
       let occupied = other.flatMap { tree.path(of: $0) }
       return .restoration(
         .duplicatePath,
         "\(occupied.map(\.description) ?? "the path") is taken\(owner.map { " by \(Application.describe($0))" } ?? "")",
         hint: "Choose another identifier or parent, or say takeOver to displace what is there.",
         path: occupied,
-        details: ["owners": .array(owner.map { [Application.ownerJSON($0)] } ?? [])]
+        details: ["owners": .array([owner, claimant].compactMap { $0.map { Application.ownerJSON($0) } })]
       )
     case .pathTooLong(let bytes):
       return .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: bytes, path: path)

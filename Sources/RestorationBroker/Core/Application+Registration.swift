@@ -27,7 +27,7 @@ extension Application {
     if let reference = request.restorationParent {
       guard let found = node(reference) else {
         if let milliseconds = request.awaitParentMilliseconds, milliseconds > 0 {
-          wait(for: request, by: session, for: caller, milliseconds: milliseconds)
+          try wait(for: request, by: session, for: caller, milliseconds: milliseconds)
           return []
         }
         throw Application.unknownParent(reference)
@@ -155,10 +155,16 @@ extension Application {
   func replace(_ node: Node, _ owner: Session, by session: Session) {
     guard let claim = node.claim else { return }
     yield(node)
-    owner.replaced.insert(claim.handle)
+    tell(owner, that: claim.handle, isReplacedAt: node, by: session)
+  }
+
+  /// What the owner writes to the node from now on fails (R8).
+  func tell(_ owner: Session, that handle: ObjectHandle, isReplacedAt node: Node, by session: Session) {
+    owner.replaced.insert(handle)
+    owner.replacedNodes.insert(node.id)
     if owner.serves(.registrationReplaced), let client = owner.client, let path = tree.path(of: node) {
       let notification = RegistrationReplaced(
-        object: claim.handle,
+        object: handle,
         path: path,
         by: ObjectOwner(process: session.facts.role, pid: session.facts.process?.pid ?? 0)
       )
@@ -188,7 +194,7 @@ extension Application {
       || record.kind != existing.record.kind
     {
       let relocation = Relocation(node: existing, parent: parent, component: component, kind: record.kind)
-      _ = try relocate([relocation], takesOver: false)
+      try relocateAndTell([relocation], by: nil, takeOver: false)
     }
     existing.record = record
     write(existing)
@@ -196,18 +202,19 @@ extension Application {
   }
 
   func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
-    let max = context.limits.objectsPerApplicationMax
-    guard tree.count < max else {
-      throw .limitExceeded("objectsPerApplicationMax", max: max, value: tree.count + 1)
-    }
+    let limits = context.limits
     var record = record
     record.node = lastNode + 1
     let parent = record.parent.flatMap { tree.node($0) }
-    if let component = record.component, let path = parent.flatMap({ tree.path(of: $0) }) {
-      let bytes = path.bytes + 1 + component.utf8.count
-      guard bytes <= context.limits.pathBytesMax else {
-        throw .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: bytes, path: path)
-      }
+    let path = record.component.map { component in
+      IdentifierPath((parent.flatMap { tree.path(of: $0) }?.components ?? []) + [component])
+    }
+    let max = limits.objectsPerApplicationMax
+    guard tree.count < max else {
+      throw .limitExceeded("objectsPerApplicationMax", max: max, value: tree.count + 1, path: path)
+    }
+    if let path, path.bytes > limits.pathBytesMax {
+      throw .limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)
     }
     lastNode += 1
     let node = tree.insert(record)
@@ -228,6 +235,7 @@ extension Application {
       classes: classes
     )
     hold(node, claim, by: session)
+    session.replacedNodes.remove(node.id)
     let record = ClaimRecord(node: node.id, session: session.id, handle: claim.handle)
     node.claimRecord = record
     write(.claim(record))
@@ -263,7 +271,10 @@ extension Application {
     by session: Session,
     for caller: Caller,
     milliseconds: Int64
-  ) {
+  ) throws(ErrorObject) {
+    let max = context.limits.parkedMax
+    let count = waiting.count { $0.caller.client == caller.client }
+    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
     waitingCounter += 1
     waiting.append(
       WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request)
@@ -274,6 +285,10 @@ extension Application {
 
   /// Lets those in whose parent is there now.
   func admitWaiting() {
+    // One at a time: those that the one let in makes room for are found by the same loop, not one level deeper.
+    guard !isAdmitting, !waiting.isEmpty else { return }
+    isAdmitting = true
+    defer { isAdmitting = false }
     while let index = waiting.firstIndex(where: { waits in
       waits.request.restorationParent.map { node($0) != nil } ?? true
     }) {
@@ -294,17 +309,40 @@ extension Application {
 
   private func finishWaiting(_ waits: WaitingRegistration) {
     context.emit(.unpark(waits.caller))
-    guard let session = sessions[waits.session] else { return }
     var request = waits.request
     request.awaitParentMilliseconds = nil
-    do {
-      let contested = try register(request, by: session, for: waits.caller)
-      if !contested.isEmpty {
-        context.emit(.probe(id, contested, .registration(waits.caller, session.id, request)))
+    finish(request, by: waits.session, for: waits.caller)
+  }
+
+  /// Registers what could not be registered when it was asked for.
+  func finish(_ request: RegisterObjectForStateRestoration, by number: SessionID, for caller: Caller) {
+    do throws(ErrorObject) {
+      guard let session = sessions[number] else { throw Application.sessionEnded() }
+      guard !session.isDiscarded else {
+        context.emit(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
+        return
       }
+      let contested = try register(request, by: session, for: caller)
+      if !contested.isEmpty { context.emit(.probe(id, contested, .registration(caller, number, request))) }
     } catch {
-      context.emit(.respond(waits.caller, .error(error)))
+      context.emit(.respond(caller, .error(error)))
     }
+  }
+
+  /// Answers registrations that will not wait any longer, because their session or client has gone.
+  func abandonWaiting(where isOver: (WaitingRegistration) -> Bool) {
+    guard !waiting.isEmpty else { return }
+    let over = waiting.filter(isOver)
+    waiting.removeAll(where: isOver)
+    for waits in over {
+      context.emit(.cancelTimer(.parent(id, waits.number)))
+      context.emit(.unpark(waits.caller))
+      context.emit(.respond(waits.caller, .error(Application.sessionEnded())))
+    }
+  }
+
+  static func sessionEnded() -> ErrorObject {
+    .restoration(.notInitialized, "the session ended while the call waited", hint: "Call initialize, and register again.")
   }
 }
 

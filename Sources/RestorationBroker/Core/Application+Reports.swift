@@ -118,6 +118,7 @@ extension Application {
       }
       page.sequence = sealed.sequence
     }
+    readsUnderWay += 1
     context.emit(.scan(id, ScanRequest(caller: caller, page: page)))
   }
 
@@ -147,6 +148,7 @@ extension Application {
       }
     }
     let request = StateRequest(caller: request.caller, purpose: .page(page), rows: rows)
+    readsUnderWay += 1
     context.emit(.read(id, request, after: page.sequence))
   }
 

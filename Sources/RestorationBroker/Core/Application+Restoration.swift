@@ -82,14 +82,14 @@ extension Application {
 
   /// Sees to it that early marks of the node are cleared in time.
   func watchEarlyMark(since: Int64) {
-    guard !hasEarlyTimer else { return }
-    hasEarlyTimer = true
-    let due = max(1, since + Application.earlyMilliseconds - context.now.monotonic)
-    context.emit(.setTimer(.early(id), milliseconds: due))
+    let due = since + Application.earlyMilliseconds
+    if let earlyDue, earlyDue <= due { return }
+    earlyDue = due
+    context.emit(.setTimer(.early(id), milliseconds: max(1, due - context.now.monotonic)))
   }
 
   func earlyTimerFired() {
-    hasEarlyTimer = false
+    earlyDue = nil
     var ripe: [Node] = []
     var earliest: Int64?
     for node in nodesByHandle.values where node.state?.isEarly == true {

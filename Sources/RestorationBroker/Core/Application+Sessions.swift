@@ -29,6 +29,7 @@ extension Application {
 
   /// What the session is told of the saved state (R20).
   func situation(for session: Session) -> RestorationSituation {
+    if case .unreadable = phase { return RestorationSituation(state: .unreadable, reason: .recover) }
     let newest = tree.nodes.values.compactMap(\.state).max { $0.sequence < $1.sequence }
     let coder = newest.flatMap { state in
       contexts[state.context].map { $0.reservedKeys(timestamp: state.written).text }
@@ -83,29 +84,49 @@ extension Application {
     write(.run(run))
   }
 
-  /// Seals the head as the next generation and lets go of the oldest ones: three are kept beside the pinned (R16).
   func seal(kind: String) {
+    seal(sealRecord(kind: kind))
+  }
+
+  /// What the next generation would be if the head were sealed as it is.
+  func sealRecord(kind: String) -> GenerationRecord {
+    let reached = reachedNodes()
     var objects = 0
     var bytes = 0
     var omitted: [NodeID] = []
     for node in tree.nodes.values {
       guard let state = node.state else { continue }
-      if tree.isIncluded(node) {
+      if reached.contains(node.id) {
         objects += 1
         bytes += state.bytes
       } else {
         omitted.append(node.id)
       }
     }
-    lastGeneration += 1
-    let record = GenerationRecord(
-      generation: lastGeneration,
+    return GenerationRecord(
+      generation: lastGeneration + 1,
       kind: kind,
       committed: context.now.wall,
       objects: objects,
       bytes: bytes,
       omitted: omitted.sorted()
     )
+  }
+
+  /// Included nodes, and whatever their states refer to, directly or through each other (R7).
+  private func reachedNodes() -> Set<NodeID> {
+    var reached: Set<NodeID> = []
+    var next = tree.nodes.values.filter { tree.isIncluded($0) }
+    while let node = next.popLast() {
+      guard reached.insert(node.id).inserted else { continue }
+      next += (node.state?.referencedNodes ?? []).compactMap { tree.node($0) }
+    }
+    return reached
+  }
+
+  /// Seals the head as the next generation and lets go of the oldest ones: three are kept beside the pinned (R16).
+  func seal(_ record: GenerationRecord) {
+    lastGeneration = record.generation
     let sequence = write(.seal(record))
     generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
     let kept = 3
@@ -164,8 +185,10 @@ extension Application {
       if ended.contains(session.id) {
         end(session, .crashed)
       } else if session.facts.isDetached {
-        session.usedElsewhere = true
+        if session.client == nil { session.usedElsewhere = true }
         context.emit(.setTimer(.detached(id, session.id), milliseconds: Application.detachedMilliseconds))
+      } else if session.hasExited {
+        context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
       } else if session.client == nil, let process = session.facts.process {
         context.emit(.watchProcess(process, id, session.id))
       }
@@ -185,16 +208,20 @@ extension Application {
     respond(caller, EmptyResult())
   }
 
-  static func storeError(_ error: ArchiveError, limits: Limits) -> ErrorObject {
+  static func storeError(_ error: ArchiveError) -> ErrorObject {
     switch error.kind {
     case .unreadable: return unreadable(error.message)
-    case .limit:
-      return .limitExceeded("applicationsMax", max: limits.applicationsMax, value: limits.applicationsMax + 1)
+    case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
+    case .absent: return unknownApplication(error.message)
     case .indeterminate:
       return storeFailed(error.message, indeterminate: true)
     case .definite, .fenced, .full:
       return storeFailed(error.message, indeterminate: false)
     }
+  }
+
+  static func unknownApplication(_ message: String) -> ErrorObject {
+    .restoration(.unknownApplication, message, hint: "Look at listApplications for those that there are.")
   }
 
   static func storeFailed(_ message: String, indeterminate: Bool) -> ErrorObject {

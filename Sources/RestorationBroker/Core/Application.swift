@@ -26,6 +26,8 @@ package final class Application {
   /// Sessions that ended while their claims are still the last ones of some node.
   var endedSessions: [SessionID: SessionRecord] = [:]
   var contexts: [ContextID: WriterContext] = [:]
+  /// Rendered once for each context, because every decode answers with one.
+  var coders: [ContextID: CoderTemplate] = [:]
   var contextIDs: [WriterContext: ContextID] = [:]
   package internal(set) var generations: [SealedGeneration] = []
   var lastGeneration: Int64 = 0
@@ -44,11 +46,16 @@ package final class Application {
   /// Registrations waiting for their parent, in arrival order (R3).
   var waiting: [WaitingRegistration] = []
   var waitingCounter = 0
-  var hasEarlyTimer = false
+  /// Monotonic milliseconds at which the early timer fires; nil while it is not set.
+  var earlyDue: Int64?
   /// Connections that have named the application.
   var clients: Set<ClientID> = []
   /// Monotonic milliseconds of the last call.
   var lastUsed: Int64 = 0
+  /// Reads of the archive whose answers have not come.
+  var readsUnderWay = 0
+  /// Whether waiting registrations are being let in; one that comes in by it does not begin anew.
+  var isAdmitting = false
   /// Sessions just found alive; only set while the call that asked goes on (R1).
   var verified: Set<SessionID> = []
   /// Bytes of states at the head.
@@ -69,9 +76,11 @@ package final class Application {
 
   // MARK: Writing
 
-  /// Adds a change to the next transaction.
+  /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
+    // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
+    guard case .open = phase else { return sequence }
     sequence += 1
     switch change {
     case .node, .state, .removeState, .removeAll: contentSequence = sequence
@@ -115,7 +124,7 @@ package final class Application {
     }
   }
 
-  var nodesByHandle: [ObjectHandle: Node] = [:]
+  package internal(set) var nodesByHandle: [ObjectHandle: Node] = [:]
 
   /// The node of a reference in a call, or the error that says what is wrong with it.
   func requireNode(_ reference: ObjectReference) throws(ErrorObject) -> Node {
@@ -148,6 +157,7 @@ package final class Application {
     }
     let node = try requireNode(reference)
     guard let session, node.claim?.session == session.id else {
+      if let session, session.replacedNodes.contains(node.id) { throw Application.replaced() }
       let owner = owner(of: node)
       throw .restoration(
         .notOwner,

@@ -12,6 +12,7 @@ extension BrokerCore {
       try dispatch(message, client)
     } catch {
       counters.errors += 1
+      client.chosenInstance = nil
       if message.caller.call == nil {
         context.emit(.log(.warning, "\(message.method) as a notification failed: \(error.message)", application: nil))
       } else {
@@ -22,6 +23,11 @@ extension BrokerCore {
 
   private mutating func dispatch(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     switch message.method {
+    // The two that come most are looked for first.
+    case EncodeRestorableState.method, DecodeRestorableState.method:
+      guard let (application, session) = try scope(of: message, client) else { return }
+      if message.method == DecodeRestorableState.method { try requireKnown(application, session) }
+      try dispatchOpen(message, client, application, session)
     case Ping.method:
       context.emit(.respond(message.caller, .result(EmptyResult())))
     case ReportLimits.method:
@@ -32,9 +38,9 @@ extension BrokerCore {
       context.emit(.list(.listApplications(message.caller)))
     case Initialize.method:
       try initialize(message, client)
-    case EncodeRestorableState.method, DecodeRestorableState.method, DescribeApplication.method,
-      ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
+    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
+      try requireKnown(application, session)
       try dispatchOpen(message, client, application, session)
     case RegisterObjectForStateRestoration.method, UnregisterObject.method, SetRestorationParent.method,
       SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method:
@@ -91,7 +97,7 @@ extension BrokerCore {
       let owner: Session
       if let session { owner = session } else { owner = try detachedSession(client, application) }
       let contested = try application.register(request, by: owner, for: caller)
-      if !contested.isEmpty { context.emit(.probe(application.id, contested, .message(message))) }
+      if !contested.isEmpty { probe(contested, of: application, for: message, client) }
     case UnregisterObject.method:
       try application.unregister(UnregisterObject(parameters), by: session, for: caller)
     case SetRestorationParent.method:
@@ -109,7 +115,14 @@ extension BrokerCore {
       client.bound = nil
       client.detached[application.id] = nil
       application.respond(caller, EmptyResult())
+      closeIfUseless(application)
     }
+  }
+
+  /// Reading does not make an application: one that nothing was ever written to is unknown.
+  private func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
+    guard session == nil, application.sequence == 0, case .open = application.phase else { return }
+    throw Application.unknownApplication("there is no application \(application.name)")
   }
 
   private static func require(_ session: Session?) throws(ErrorObject) -> Session {
@@ -138,6 +151,9 @@ extension BrokerCore {
           "this connection was initialized for \(application.name)",
           hint: "Leave application out, or use another connection."
         )
+      }
+      if let token = scope.session, token != session.token {
+        return (application, try detached(token, client, application))
       }
       if case .opening = application.phase {
         return try self.application(named: application.name, for: client, message).map { ($0, session) }
@@ -184,6 +200,9 @@ extension BrokerCore {
 
   /// The detached session of a call: the one its token names, or the one the connection's calls made.
   private func detached(_ token: String?, _ client: Client, _ application: Application) throws(ErrorObject) -> Session? {
+    if token == nil, let own = client.detached[application.id], application.session(token: own) == nil {
+      client.detached[application.id] = nil
+    }
     guard let token = token ?? client.detached[application.id] else { return nil }
     guard let session = application.session(token: token), session.facts.process?.uid == client.process?.uid else {
       throw .invalidParameter(

@@ -16,6 +16,13 @@ extension BrokerCore {
       )
     }
     if let (application, session) = boundSession(client), request.session != session.token {
+      if request.application.base != application.name.base {
+        throw .invalidParameter(
+          "/application",
+          "this connection was initialized for \(application.name)",
+          hint: "Use another connection, or say goodbye first."
+        )
+      }
       throw .invalidRequest(hint: "This connection is initialized for \(application.name) already; say goodbye first.")
     }
     guard let name = try applicationName(request, message, client) else { return }
@@ -27,10 +34,11 @@ extension BrokerCore {
     }
     guard others.isEmpty || !application.verified.isEmpty else {
       // Processes that have just died must not be taken for live ones: what the run is told hangs on it (R16, R20).
-      context.emit(.probe(application.id, others.map(\.id), .message(message)))
+      probe(others.map(\.id), of: application, for: message, client)
       return
     }
     let session = try session(for: request, client, application)
+    client.chosenInstance = nil
     client.bound = (application.id, session.id)
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
@@ -53,10 +61,9 @@ extension BrokerCore {
   ) throws(ErrorObject) -> ApplicationName? {
     guard let instance = request.instance else { return request.application }
     if instance == Initialize.automaticInstance {
-      if let chosen = client.chosenInstance {
-        client.chosenInstance = nil
-        return chosen
-      }
+      // Kept until the session is there: the call may have to wait for the archive and be looked at again.
+      if let chosen = client.chosenInstance { return chosen }
+      client.choosesInstance = true
       context.emit(.list(.chooseInstance(message)))
       return nil
     }
@@ -70,7 +77,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> Session {
     let resumed = request.session.flatMap { application.session(token: $0) }
     if request.delegate, let other = application.sessions.values.first(where: { session in
-      session.facts.isDelegate && session !== resumed && !session.isDiscarded
+      session.facts.isDelegate && session !== resumed && !session.isDiscarded && !session.hasExited
         && !(session.client == nil && session.facts.process == client.process)
     }) {
       throw .restoration(
@@ -97,6 +104,7 @@ extension BrokerCore {
       clients[before]?.bound = nil
       context.emit(.disconnect(before))
     }
+    facts.isDiscarded = resumed.isDiscarded
     resumed.client = client.id
     resumed.hasExited = false
     if resumed.facts != facts {
@@ -121,9 +129,12 @@ extension BrokerCore {
     case (.success(let summaries), .chooseInstance(let message)):
       chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)):
-      context.emit(.respond(caller, .error(Application.storeError(error, limits: context.limits))))
+      context.emit(.respond(caller, .error(Application.storeError(error))))
     case (.failure(let error), .chooseInstance(let message)):
-      context.emit(.respond(message.caller, .error(Application.storeError(error, limits: context.limits))))
+      context.emit(.respond(message.caller, .error(Application.storeError(error))))
+      guard let client = clients[message.caller.client] else { return }
+      client.choosesInstance = false
+      drain(client)
     }
   }
 
@@ -174,6 +185,8 @@ extension BrokerCore {
       number += 1
     }
     client.chosenInstance = chosen
+    client.choosesInstance = false
     process(message, client)
+    drain(client)
   }
 }

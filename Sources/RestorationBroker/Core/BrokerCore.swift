@@ -11,7 +11,7 @@ package import RestorationWire
 package struct BrokerCore {
   package let context: CoreContext
   var clients: [ClientID: Client] = [:]
-  var applications: [ApplicationID: Application] = [:]
+  package internal(set) var applications: [ApplicationID: Application] = [:]
   var applicationIDs: [ApplicationName: ApplicationID] = [:]
   private var applicationCounter = 0
   package internal(set) var counters = Counters()
@@ -41,7 +41,7 @@ package struct BrokerCore {
   package mutating func received(_ message: IncomingMessage, at now: Moment) {
     context.now = now
     guard let client = clients[message.caller.client] else { return }
-    if client.waitsFor != nil {
+    if client.isWaiting {
       client.queue.append(message)
       return
     }
@@ -50,7 +50,16 @@ package struct BrokerCore {
 
   package mutating func disconnected(_ id: ClientID, at now: Moment) {
     context.now = now
-    guard let client = clients.removeValue(forKey: id) else { return }
+    guard let client = clients[id] else { return }
+    client.hasLeft = true
+    // What it sent before it left still takes effect, also where an archive must be opened first.
+    if !client.isWaiting { leave(client) }
+  }
+
+  /// Everything the client sent has been done.
+  private mutating func leave(_ client: Client) {
+    let id = client.id
+    clients[id] = nil
     for application in client.applications {
       applications[application]?.clients.remove(id)
     }
@@ -63,6 +72,10 @@ package struct BrokerCore {
       }
       if session.client == id { session.client = nil }
       if !session.usedElsewhere { application.end(session, .expired) }
+    }
+    for application in client.applications.compactMap({ applications[$0] }) {
+      application.abandonWaiting { $0.caller.client == id }
+      closeIfUseless(application)
     }
   }
 
@@ -87,29 +100,62 @@ package struct BrokerCore {
     switch result {
     case .success(let opening):
       application.load(opening)
+      forgetLostSessions(of: application)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
       application.reviveSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:
       application.phase = .unreadable(error.message)
+      application.sequence = 0
       context.emit(.log(.error, error.message, application: application.name))
     case .failure(let error):
       close(application)
-      for client in clients.values where client.waitsFor == id {
-        refuse(client, with: Application.storeError(error, limits: context.limits))
+      for client in waiting(for: id) {
+        // Another client may have come meanwhile whose call makes the archive.
+        if error.kind == .absent, client.queue.first?.makesArchive == true {
+          resume(client)
+        } else {
+          refuse(client, with: Application.storeError(error))
+        }
       }
       return
     }
-    let waiting = clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }
-    for client in waiting {
+    for client in waiting(for: id) {
       resume(client)
     }
-    // An archive that cannot be read is tried again as soon as nobody is left to whom that was said.
-    if case .unreadable = application.phase, application.sessions.isEmpty { close(application) }
+    closeIfUseless(application)
+  }
+
+  /// Sessions that were not durable when a transaction failed are gone; their numbers will be given again.
+  private func forgetLostSessions(of application: Application) {
+    for client in clients.values {
+      if let bound = client.bound, bound.application == application.id,
+        application.sessions[bound.session]?.client != client.id
+      {
+        client.bound = nil
+      }
+      if let token = client.detached[application.id], application.session(token: token) == nil {
+        client.detached[application.id] = nil
+      }
+    }
+  }
+
+  /// An archive that cannot be read is tried again as soon as nobody is left to whom that was said.
+  mutating func closeIfUseless(_ application: Application) {
+    guard case .unreadable = application.phase, application.sessions.isEmpty, applications[application.id] != nil,
+      !clients.values.contains(where: { $0.waitsFor == application.id })
+    else { return }
+    close(application)
+  }
+
+  /// Clients that wait for the archive, the longest first.
+  private func waiting(for id: ApplicationID) -> [Client] {
+    clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }
   }
 
   /// A client's call fails because its archive did not open; what it sent behind that call goes on.
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
     client.waitsFor = nil
+    counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
     context.emit(.respond(message.caller, .error(error)))
@@ -118,9 +164,15 @@ package struct BrokerCore {
 
   mutating func resume(_ client: Client) {
     client.waitsFor = nil
-    while client.waitsFor == nil, !client.queue.isEmpty {
+    drain(client)
+  }
+
+  /// Goes on with what waits behind a message that waits no more.
+  mutating func drain(_ client: Client) {
+    while !client.isWaiting, !client.queue.isEmpty {
       process(client.queue.removeFirst(), client)
     }
+    if client.hasLeft, !client.isWaiting, clients[client.id] === client { leave(client) }
   }
 
   /// Everything up to this sequence is durable.
@@ -135,7 +187,14 @@ package struct BrokerCore {
     context.now = now
     guard let application = applications[id] else { return }
     application.phase = .opening
-    context.emit(.open(id, application.name))
+    context.emit(.open(id, application.name, creating: true))
+  }
+
+  /// The answer to a decode whose row is at hand.
+  package func decoded(_ id: ApplicationID, _ record: StateRecord) -> Answer? {
+    guard let application = applications[id] else { return nil }
+    application.readsUnderWay = max(0, application.readsUnderWay - 1)
+    return .result(application.decoded(record))
   }
 
   package mutating func readingFinished(
@@ -146,13 +205,14 @@ package struct BrokerCore {
   ) {
     context.now = now
     guard let application = applications[id] else { return }
+    application.readsUnderWay = max(0, application.readsUnderWay - 1)
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node)):
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
     case (.success(let readings), .page(let page)):
       application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _):
-      context.emit(.respond(request.caller, .error(Application.storeError(error, limits: context.limits))))
+      context.emit(.respond(request.caller, .error(Application.storeError(error))))
     }
   }
 
@@ -163,10 +223,12 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
+    guard let application = applications[id] else { return }
+    application.readsUnderWay = max(0, application.readsUnderWay - 1)
     switch result {
-    case .success(let readings): applications[id]?.finishScan(readings, request)
+    case .success(let readings): application.finishScan(readings, request)
     case .failure(let error):
-      context.emit(.respond(request.caller, .error(Application.storeError(error, limits: context.limits))))
+      context.emit(.respond(request.caller, .error(Application.storeError(error))))
     }
   }
 
@@ -178,6 +240,7 @@ package struct BrokerCore {
     session.hasExited = true
     if session.client == nil {
       application.end(session, .crashed)
+      closeIfUseless(application)
     } else {
       // What it sent before it died is read first; a descriptor that outlives it must not hold this up.
       context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
@@ -193,24 +256,28 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
+    if case .message(let message) = call { clients[message.caller.client]?.isProbing = false }
     guard let application = applications[id] else { return }
     for session in sessions.compactMap({ application.sessions[$0] }) where ended.contains(session.id) {
       application.end(session, .crashed)
     }
     application.verified = Set(sessions)
-    defer { application.verified = [] }
     switch call {
     case .message(let message):
-      guard let client = clients[message.caller.client] else { return }
+      guard let client = clients[message.caller.client] else { break }
       process(message, client)
+      application.verified = []
+      drain(client)
     case .registration(let caller, let session, let request):
-      guard let session = application.sessions[session] else { return }
-      do throws(ErrorObject) {
-        _ = try application.register(request, by: session, for: caller)
-      } catch {
-        context.emit(.respond(caller, .error(error)))
-      }
+      application.finish(request, by: session, for: caller)
     }
+    application.verified = []
+  }
+
+  /// Brings a message to `probed` when it is known which of the sessions' processes are gone; the client waits.
+  mutating func probe(_ sessions: [SessionID], of application: Application, for message: IncomingMessage, _ client: Client) {
+    client.isProbing = true
+    context.emit(.probe(application.id, sessions, .message(message)))
   }
 
   package mutating func timerFired(_ timer: TimerName, at now: Moment) {
@@ -218,7 +285,9 @@ package struct BrokerCore {
     switch timer {
     case .lost(let id, let session):
       guard let application = applications[id], let session = application.sessions[session] else { return }
-      if session.hasExited { application.end(session, .crashed) }
+      guard session.hasExited else { return }
+      application.end(session, .crashed)
+      closeIfUseless(application)
     case .detached(let id, let session):
       applications[id]?.detachedTimerFired(session)
     case .windows(let id): applications[id]?.windowTimerFired()
@@ -245,7 +314,7 @@ package struct BrokerCore {
     application.lastUsed = context.now.monotonic
     applications[application.id] = application
     applicationIDs[name] = application.id
-    context.emit(.open(application.id, name))
+    context.emit(.open(application.id, name, creating: message.makesArchive))
     wait(client, for: application, with: message)
     return nil
   }
@@ -262,7 +331,7 @@ package struct BrokerCore {
     let max = context.limits.openArchivesMax
     guard applications.count >= max else { return }
     let idle = applications.values.filter { application in
-      application.sessions.isEmpty && application.waiting.isEmpty
+      application.sessions.isEmpty && application.waiting.isEmpty && application.readsUnderWay == 0
         && !clients.values.contains { $0.waitsFor == application.id }
     }
     guard let oldest = idle.min(by: { $0.lastUsed < $1.lastUsed }) else {
@@ -274,6 +343,10 @@ package struct BrokerCore {
   mutating func close(_ application: Application) {
     applications[application.id] = nil
     applicationIDs[application.name] = nil
+    for client in clients.values {
+      client.applications.remove(application.id)
+      client.detached[application.id] = nil
+    }
     context.emit(.close(application.id))
   }
 }
@@ -291,12 +364,21 @@ final class Client {
   /// The archive it waits for, and since which wait.
   var waitsFor: ApplicationID?
   var waitsSince: Int64 = 0
+  /// Its `initialize` waits for the list of instances.
+  var choosesInstance = false
+  /// One of its messages waits until it is known whether processes have ended.
+  var isProbing = false
+  /// Its connection has ended; it goes when its queue is done.
+  var hasLeft = false
   /// Messages that wait behind the one that waits.
   var queue: [IncomingMessage] = []
   /// The instance found for its `initialize` with `instance: "auto"`.
   var chosenInstance: ApplicationName?
   /// The last `application` member it sent, so that the next equal one need not be looked up by name.
   var lastName: (text: String, name: ApplicationName)?
+
+  /// Its messages wait, because one that came before them does.
+  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing }
 
   init(id: ClientID, process: ClientProcess?) {
     self.id = id

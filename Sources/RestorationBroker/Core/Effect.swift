@@ -31,11 +31,14 @@ package enum Effect: Sendable {
   case respondAfter(ApplicationID, SequenceNumber, Caller, Answer)
   /// Add a change to the application's next transaction.
   case write(ApplicationID, ArchiveChange)
+  /// Answer a decode with this row once it is durable: `decoded` makes the answer, or `readingFinished`.
+  case readState(ApplicationID, StateRequest.Row, Caller)
   /// Read states once the changes up to `after` are durable, and bring them to `readingFinished`.
   case read(ApplicationID, StateRequest, after: SequenceNumber)
   /// Read nodes and states as of an older sequence, and bring them to `scanFinished`.
   case scan(ApplicationID, ScanRequest)
-  case open(ApplicationID, ApplicationName)
+  /// Open the archive, making it where there is none only if `creating`, and tell `opened`.
+  case open(ApplicationID, ApplicationName, creating: Bool)
   case close(ApplicationID)
   /// Bring what the store knows of all archives to `listingFinished`.
   case list(ListingPurpose)
@@ -89,6 +92,12 @@ package struct StateRequest: Sendable {
   /// The rows asked for.
   package var rows: [Row]
 
+  package init(caller: Caller, purpose: Purpose, rows: [Row]) {
+    self.caller = caller
+    self.purpose = purpose
+    self.rows = rows
+  }
+
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var sequence: SequenceNumber
@@ -139,6 +148,14 @@ package struct IncomingMessage: Sendable {
   package var caller: Caller
   package var method: String
   package var parameters: Parameters
+
+  /// Calls that only look make no archive for an application nobody knows.
+  var makesArchive: Bool {
+    switch method {
+    case EncodeRestorableState.method, RegisterObjectForStateRestoration.method, Initialize.method: true
+    default: false
+    }
+  }
 
   package init(caller: Caller, method: String, parameters: Parameters) {
     self.caller = caller

@@ -63,9 +63,11 @@ extension NodeTree {
     return outcome
   }
 
+  /// - Parameter arePresent: they were at the place the move leads to, and make way for what arrives there.
   private mutating func place(
     _ relocations: [Relocation],
     takesOver: Bool,
+    arePresent: Bool = false,
     journal: inout RelocationJournal,
     outcome: inout RelocationOutcome
   ) throws(RelocationFailure) {
@@ -98,33 +100,36 @@ extension NodeTree {
         journal.set(key, node.id, in: &self)
         continue
       }
-      try merge(node, with: other, at: key, takesOver: takesOver, journal: &journal, outcome: &outcome)
+      let pair = arePresent ? (arriving: other, present: node) : (arriving: node, present: other)
+      try merge(pair, at: key, takesOver: takesOver, journal: &journal, outcome: &outcome)
     }
   }
 
   /// Two nodes have come to the same path: one gives way and its children go to the other.
+  ///
+  /// Of two states the arriving one stays, unless only the present one has an owner.
   private mutating func merge(
-    _ mover: Node,
-    with other: Node,
+    _ pair: (arriving: Node, present: Node),
     at key: PathKey,
     takesOver: Bool,
     journal: inout RelocationJournal,
     outcome: inout RelocationOutcome
   ) throws(RelocationFailure) {
-    guard other.isVacant || mover.isVacant else { throw .occupied(other.id) }
-    guard takesOver || !(other.hasState && mover.hasState) else { throw .occupied(other.id) }
-    let otherStays = other.hasState && !mover.hasState
-    let (gone, into) = otherStays ? (mover, other) : (other, mover)
+    let (arriving, present) = pair
+    guard present.isVacant || arriving.isVacant else { throw .occupied(present.id) }
+    guard takesOver || !(present.hasState && arriving.hasState) else { throw .occupied(present.id) }
+    let presentStays = present.hasState && (!arriving.hasState || arriving.isVacant && !present.isVacant)
+    let (gone, into) = presentStays ? (arriving, present) : (present, arriving)
     journal.note(gone)
     journal.note(into)
     journal.set(key, into.id, in: &self)
     outcome.merged.append((gone, into))
-    if otherStays { outcome.changed.append(into) }
     let children = gone.children.sorted().compactMap { nodes[$0] }
     guard !children.isEmpty else { return }
     try place(
       children.map { Relocation(node: $0, parent: into, component: $0.record.component) },
       takesOver: takesOver,
+      arePresent: !presentStays,
       journal: &journal,
       outcome: &outcome
     )

@@ -24,6 +24,8 @@ package struct NodeTree {
   package init() {}
 
   package var count: Int { nodes.count }
+  /// How many paths lead to a node.
+  package var pathCount: Int { index.count }
 
   /// The node with this id, or the one that took its place.
   package func node(_ id: NodeID) -> Node? {
@@ -182,7 +184,10 @@ extension NodeTree {
 // Identifiers are equal when their bytes are: String's own equality would make two spellings of an accent one path.
 extension NodeTree.PathKey: Hashable {
   static func == (left: Self, right: Self) -> Bool {
-    left.parent == right.parent && left.component.utf8.elementsEqual(right.component.utf8)
+    guard left.parent == right.parent, left.component.utf8.count == right.component.utf8.count else { return false }
+    // String's own comparison is the faster one and right for equal bytes; only spellings can make it say too much.
+    return left.component == right.component
+      && (left.component.utf8.allSatisfy { $0 < 0x80 } || left.component.utf8.elementsEqual(right.component.utf8))
   }
 
   func hash(into hasher: inout Hasher) {

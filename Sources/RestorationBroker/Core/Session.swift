@@ -36,8 +36,13 @@ package final class Session {
   package var objects: [ObjectHandle: Node] = [:]
   /// Handles that another session has taken over (R8).
   package var replaced: Set<ObjectHandle> = []
+  /// The nodes of those handles, for calls that name them by path.
+  package var replacedNodes: Set<NodeID> = []
   /// The application's state was emptied while it lived; its writes are answered and not stored (R30).
-  package var isDiscarded = false
+  package var isDiscarded: Bool {
+    get { facts.isDiscarded }
+    set { facts.isDiscarded = newValue }
+  }
   /// Its process has ended; what it sent before is still read.
   package var hasExited = false
   /// Nodes whose state it was handed and has not answered for yet, with the time the window closes by itself (R31).
@@ -71,6 +76,7 @@ package struct SessionFacts: Sendable, Hashable {
   package var storyboard: String?
   package var isDelegate = false
   package var isDetached = false
+  package var isDiscarded = false
   package var serves: Set<ServedMethod> = []
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
@@ -83,6 +89,7 @@ package struct SessionFacts: Sendable, Hashable {
       "idiom": .integer(userInterfaceIdiom),
       "delegate": .bool(isDelegate),
       "detached": .bool(isDetached),
+      "discarded": .bool(isDiscarded),
       "serves": .array(serves.map(\.rawValue).sorted().map { .string($0) }),
       "aliases": .text(aliases.text),
     ]
@@ -113,6 +120,7 @@ package struct SessionFacts: Sendable, Hashable {
     storyboard = value["storyboard"]?.string
     isDelegate = value["delegate"]?.bool ?? false
     isDetached = value["detached"]?.bool ?? false
+    isDiscarded = value["discarded"]?.bool ?? false
     serves = Set((value["serves"]?.array ?? []).compactMap { $0.string.flatMap { ServedMethod(rawValue: $0) } })
     messageBytesMax = value["messageBytesMax"]?.integer
     if let known = value["process"] {

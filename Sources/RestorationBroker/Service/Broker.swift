@@ -26,7 +26,9 @@ package final class Broker: Sendable {
   /// - Parameter whenFatal: going on would break a promise: the process is to end with an error, at once.
   package static func start(
     _ configuration: BrokerConfiguration,
-    store makeStore: (String, ArchiveQuota) throws -> any ArchiveStore = { directory, _ in try SQLiteArchiveStore(directory: directory) },
+    store makeStore: (String, ArchiveQuota) throws -> any ArchiveStore = {
+      try SQLiteArchiveStore(directory: $0, quota: $1)
+    },
     on eventLoop: any EventLoop,
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
@@ -37,7 +39,11 @@ package final class Broker: Sendable {
     let socket = try ListeningSocket(binding: configuration.socket, backlog: transport.backlogMax)
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
     // A second broker on another socket must not get at the same archives.
-    let lock = try LockFile(path: "\(archives.path)/broker.lock", subject: "the archives in \(archives.path)")
+    let lock = try LockFile(
+      path: "\(archives.path)/broker.lock",
+      subject: "the archives in \(archives.path)",
+      remedy: "stop it first or give another --archives DIR"
+    )
     let quota = ArchiveQuota(applicationsMax: limits.applicationsMax, allArchivesBytesMax: limits.allArchivesBytesMax)
     let store = try makeStore(archives.path, quota)
     let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
@@ -84,7 +90,7 @@ extension TransportLimits {
   init(_ limits: Limits) {
     self.init()
     connectionsMax = limits.connectionsMax
-    partialFrameSeconds = max(1, limits.partialFrameMilliseconds / 1_000)
+    partialFrameMilliseconds = limits.partialFrameMilliseconds
     replyBytesPause = limits.replyBytesPause
     outQueueBytesMax = limits.outQueueBytesMax
     frame.frameBytesMax = limits.frameBytesMax

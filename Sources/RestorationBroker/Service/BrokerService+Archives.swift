@@ -10,12 +10,16 @@ internal import RestorationWire
 extension BrokerService {
   /// Upkeep of an archive begins after so long without a write.
   private static let quietMilliseconds: Int64 = 1_000
+  /// Upkeep waits for readers to pause as well, but not longer than so many times that long.
+  private static let deferralsMax = 60
+  /// Between two pieces of upkeep the thread is left to others for so many times as long as the piece took.
+  private static let restFactor: Int64 = 4
   /// A page's view of the archive is kept for so long after it was last used.
   private static let cursorMilliseconds: Int64 = 60_000
 
   // MARK: Opening and closing
 
-  func open(_ id: ApplicationID, _ name: ApplicationName) {
+  func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool) {
     let archive = OpenArchive(name: name)
     archive.whenIdle = archives[id]?.whenIdle ?? []
     let before = archives.updateValue(archive, forKey: id)
@@ -23,7 +27,7 @@ extension BrokerService {
     Task {
       if let lease = before?.lease { await store.close(lease) }
       do throws(ArchiveError) {
-        let opening = try await store.open(name.description)
+        let opening = try await store.open(name.description, creating: creating)
         archive.lease = opening.lease
         archive.queue.opened(at: opening.sequence)
         let ended = Self.endedSessions(opening.sessions)
@@ -63,6 +67,7 @@ extension BrokerService {
     archive.upkeep?.cancel()
     archive.upkeep = nil
     transactions += 1
+    let held = archive.held.map(\.sequence)
     let (high, low) = settings.random()
     Task {
       do throws(ArchiveError) {
@@ -70,7 +75,8 @@ extension BrokerService {
           changes,
           lease: lease,
           expecting: expecting,
-          changeID: ChangeID(high: high, low: low)
+          changeID: ChangeID(high: high, low: low),
+          holding: held
         )
         finishCommit(id, archive, receipt)
       } catch {
@@ -121,7 +127,7 @@ extension BrokerService {
   }
 
   private func becomeIdle(_ archive: OpenArchive) {
-    guard archive.queue.isIdle else { return }
+    guard !archive.whenIdle.isEmpty, !archive.isBusy else { return }
     let waiting = archive.whenIdle
     archive.whenIdle = []
     for continuation in waiting {
@@ -130,6 +136,17 @@ extension BrokerService {
   }
 
   // MARK: Reading
+
+  func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
+    archives[id]?.reads &+= 1
+    if let archive = archives[id], row.sequence <= archive.queue.durable,
+      let record = cache.record(id, row.node, sequence: row.sequence), let answer = core.decoded(id, record)
+    {
+      send(answer, to: caller)
+    } else {
+      read(id, StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row]), after: row.sequence)
+    }
+  }
 
   func read(_ id: ApplicationID, _ request: StateRequest, after: SequenceNumber) {
     guard let archive = archives[id] else { return }
@@ -154,6 +171,7 @@ extension BrokerService {
     guard let archive = archives[id], let lease = archive.lease, !archive.missing.isEmpty else { return }
     let requests = archive.missing
     archive.missing = []
+    archive.readsUnderWay += 1
     Task {
       for request in await readings(of: requests, lease) {
         if case .success(let readings) = request.result, case .decode = request.request.purpose {
@@ -163,6 +181,8 @@ extension BrokerService {
         }
         handle { $0.readingFinished(id, request.request, request.result, at: $1) }
       }
+      archive.readsUnderWay -= 1
+      becomeIdle(archive)
     }
   }
 
@@ -200,6 +220,7 @@ extension BrokerService {
     let now = clock.now.monotonic
     archive.held.removeAll { $0.until <= now || $0.sequence == sequence }
     archive.held.append((sequence, now + Self.cursorMilliseconds))
+    archive.readsUnderWay += 1
     Task {
       do throws(ArchiveError) {
         let nodes = try await store.scan(after: nil, limit: Int.max, at: .sequence(sequence), lease: lease)
@@ -207,6 +228,8 @@ extension BrokerService {
       } catch {
         handle { $0.scanFinished(id, request, .failure(error), at: $1) }
       }
+      archive.readsUnderWay -= 1
+      becomeIdle(archive)
     }
   }
 
@@ -227,18 +250,28 @@ extension BrokerService {
   /// there is no timer, and an idle broker makes no system call.
   private func scheduleUpkeep(_ id: ApplicationID, _ archive: OpenArchive) {
     guard !isStopping, archive.queue.isIdle, !archive.isMaintaining, archives[id] === archive else { return }
+    archive.upkeepDeferrals = 0
+    scheduleUpkeep(id, archive, in: Self.quietMilliseconds)
+  }
+
+  private func scheduleUpkeep(_ id: ApplicationID, _ archive: OpenArchive, in milliseconds: Int64) {
     archive.upkeep?.cancel()
-    let name = archive.name
-    archive.upkeep = eventLoop.scheduleTask(in: .milliseconds(Self.quietMilliseconds)) {
-      self.assumeIsolated { $0.maintain(id, name) }
+    archive.readsAtUpkeep = archive.reads
+    archive.upkeep = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
+      self.assumeIsolated { $0.maintain(id) }
     }
   }
 
-  private func maintain(_ id: ApplicationID, _ name: ApplicationName) {
-    guard !isStopping, let archive = archives[id], archive.name == name, let lease = archive.lease,
+  private func maintain(_ id: ApplicationID) {
+    guard !isStopping, let archive = archives[id], let lease = archive.lease,
       archive.queue.isIdle, !archive.isMaintaining
     else { return }
     archive.upkeep = nil
+    guard archive.reads == archive.readsAtUpkeep || archive.upkeepDeferrals >= Self.deferralsMax else {
+      archive.upkeepDeferrals += 1
+      scheduleUpkeep(id, archive, in: Self.quietMilliseconds)
+      return
+    }
     archive.isMaintaining = true
     let now = clock.now.monotonic
     archive.held.removeAll { $0.until <= now }
@@ -246,7 +279,9 @@ extension BrokerService {
     Task {
       let isMore = (try? await store.maintain(lease, holding: held)) ?? false
       archive.isMaintaining = false
-      if isMore { maintain(id, name) }
+      guard isMore, !isStopping, archives[id] === archive else { return }
+      let rest = max(1, (clock.now.monotonic - now) * Self.restFactor)
+      scheduleUpkeep(id, archive, in: rest)
     }
   }
 

@@ -17,12 +17,14 @@ extension BrokerService {
     case .write(let id, let change):
       archives[id]?.queue.add(change)
       scheduleFlush(id)
+    case .readState(let id, let row, let caller):
+      readState(id, row, caller)
     case .read(let id, let request, let after):
       read(id, request, after: after)
     case .scan(let id, let request):
       scan(id, request)
-    case .open(let id, let name):
-      open(id, name)
+    case .open(let id, let name, let creating):
+      open(id, name, creating: creating)
     case .close(let id):
       close(id)
     case .list(let purpose):

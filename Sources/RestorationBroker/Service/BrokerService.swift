@@ -19,7 +19,7 @@ package actor BrokerService {
   private let archivesLock: LockFile?
   let watcher: ProcessWatcher
   let logger: Logger
-  let clock: BrokerClock
+  var clock: BrokerClock
   let settings: CoreSettings
   var core: BrokerCore
   var connections: [ClientID: Connection] = [:]
@@ -115,10 +115,13 @@ package actor BrokerService {
   /// Makes durable what was written, answers it, and closes all archives.
   package func stop() async {
     isStopping = true
+    for connection in connections.values {
+      connection.setInputPaused(true)
+    }
     for archive in archives.values {
       archive.upkeep?.cancel()
     }
-    while let busy = archives.values.first(where: { !$0.queue.isIdle || $0.lease == nil && !$0.hasFailed }) {
+    while let busy = archives.values.first(where: { $0.isBusy }) {
       await withCheckedContinuation { continuation in
         busy.whenIdle.append(continuation)
       }
@@ -150,7 +153,18 @@ final class OpenArchive {
   var held: [(sequence: SequenceNumber, until: Int64)] = []
   var upkeep: Scheduled<Void>?
   var isMaintaining = false
+  /// Decodes so far, and how many there were when upkeep was last put off.
+  var reads = 0
+  var readsAtUpkeep = 0
+  var upkeepDeferrals = 0
+  /// Calls of the store that have not come back.
+  var readsUnderWay = 0
   var whenIdle: [CheckedContinuation<Void, Never>] = []
+
+  /// Somebody still waits for an answer of the store.
+  var isBusy: Bool {
+    !queue.isIdle || readsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed
+  }
 
   init(name: ApplicationName) {
     self.name = name

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationArchive
+package import RestorationArchive
 
 /// Texts that were committed or read lately, so that a decode need not ask the archive's thread for them.
 ///
 /// Counted and bounded: the archive, not this, is where states live. Entries leave in the order they came, except that
 /// one used since gets another round.
-struct StateCache {
-  struct Key: Hashable {
+package struct StateCache {
+  private struct Key: Hashable {
     let application: ApplicationID
     let node: NodeID
   }
@@ -22,25 +22,25 @@ struct StateCache {
   /// Bytes an entry takes besides its text.
   private static let overhead = 256
 
-  let bytesMax: Int
-  private(set) var bytes = 0
+  package let bytesMax: Int
+  package private(set) var bytes = 0
   private var entries: [Key: Entry] = [:]
   private var order: [Key] = []
   private var hand = 0
 
-  init(bytesMax: Int) {
+  package init(bytesMax: Int) {
     self.bytesMax = bytesMax
   }
 
   /// The record of `node` if it is the row with this sequence.
-  mutating func record(_ application: ApplicationID, _ node: NodeID, sequence: SequenceNumber) -> StateRecord? {
+  package mutating func record(_ application: ApplicationID, _ node: NodeID, sequence: SequenceNumber) -> StateRecord? {
     let key = Key(application: application, node: node)
     guard let index = entries.index(forKey: key), entries.values[index].sequence == sequence else { return nil }
     entries.values[index].wasUsed = true
     return entries.values[index].record
   }
 
-  mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
+  package mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
     let size = record.bytes + Self.overhead
     guard size <= bytesMax / 8 else { return remove(Key(application: application, node: record.node)) }
     let key = Key(application: application, node: record.node)
@@ -56,7 +56,7 @@ struct StateCache {
     evict()
   }
 
-  mutating func removeAll(of application: ApplicationID) {
+  package mutating func removeAll(of application: ApplicationID) {
     for key in entries.keys.filter({ $0.application == application }) {
       remove(key)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
+package import RestorationArchive
 internal import RestorationWire
 
 /// Group commit of one application: what waits for the next transaction, and who waits for it.
@@ -8,15 +8,22 @@ internal import RestorationWire
 /// Invariants:
 /// 1. At most one transaction is under way; everything written meanwhile shares the next one.
 /// 2. An answer that promises durability leaves only when its change is durable (R15).
-/// 3. The archive gives changes the numbers `durable + 1, durable + 2 …` in the order they were added.
-struct WriteQueue {
-  struct Waiting {
-    let after: SequenceNumber
-    let caller: Caller
-    let answer: Answer
+/// 3. `answers` is in ascending order of what it waits for; one that waits for less leaves with the one before it.
+/// 4. The archive gives changes the numbers `durable + 1, durable + 2 …` in the order they were added.
+package struct WriteQueue {
+  package struct Waiting {
+    package let after: SequenceNumber
+    package let caller: Caller
+    package let answer: Answer
+
+    package init(after: SequenceNumber, caller: Caller, answer: Answer) {
+      self.after = after
+      self.caller = caller
+      self.answer = answer
+    }
   }
 
-  enum Phase: Equatable {
+  package enum Phase: Equatable {
     /// The archive is not open.
     case closed
     case idle
@@ -24,44 +31,47 @@ struct WriteQueue {
   }
 
   /// What is to be done next.
-  enum Action {
+  package enum Action {
     case none
     case commit([ArchiveChange], expecting: SequenceNumber)
   }
 
-  private(set) var phase = Phase.closed
-  private(set) var durable: SequenceNumber = 0
+  package private(set) var phase = Phase.closed
+  package private(set) var durable: SequenceNumber = 0
   private var changes: [ArchiveChange] = []
   private var committing: [ArchiveChange] = []
-  private(set) var answers: [Waiting] = []
-  private(set) var reads: [(request: StateRequest, after: SequenceNumber)] = []
-  private(set) var scans: [ScanRequest] = []
+  private var answers: [Waiting] = []
+  private var reads: [(request: StateRequest, after: SequenceNumber)] = []
+  private var scans: [ScanRequest] = []
 
-  var isIdle: Bool { phase != .committing && changes.isEmpty }
+  package var isIdle: Bool { phase != .committing && changes.isEmpty }
 
-  mutating func opened(at sequence: SequenceNumber) {
+  package init() {}
+
+  package mutating func opened(at sequence: SequenceNumber) {
     phase = .idle
     durable = sequence
   }
 
-  mutating func add(_ change: ArchiveChange) {
+  package mutating func add(_ change: ArchiveChange) {
     changes.append(change)
   }
 
-  mutating func await(_ answer: Waiting) {
-    answers.append(answer)
+  package mutating func await(_ answer: Waiting) {
+    let after = max(answer.after, answers.last?.after ?? 0)
+    answers.append(Waiting(after: after, caller: answer.caller, answer: answer.answer))
   }
 
-  mutating func await(_ request: StateRequest, after: SequenceNumber) {
+  package mutating func await(_ request: StateRequest, after: SequenceNumber) {
     reads.append((request, after))
   }
 
-  mutating func await(_ request: ScanRequest) {
+  package mutating func await(_ request: ScanRequest) {
     scans.append(request)
   }
 
   /// Begins the next transaction if one is due.
-  mutating func next() -> Action {
+  package mutating func next() -> Action {
     guard phase == .idle, !changes.isEmpty else { return .none }
     phase = .committing
     swap(&changes, &committing)
@@ -71,7 +81,7 @@ struct WriteQueue {
   /// The transaction is durable; what waited for it may go.
   ///
   /// - Returns: the changes of the transaction, each with its number.
-  mutating func committed(
+  package mutating func committed(
     _ receipt: ArchiveReceipt
   ) -> (changes: [ArchiveChange], first: SequenceNumber, answers: [Waiting]) {
     let first = durable + 1
@@ -83,21 +93,22 @@ struct WriteQueue {
     if let last = answers.last, last.after <= durable {
       swap(&ready, &answers)
     } else {
-      ready = answers.filter { $0.after <= durable }
-      answers.removeAll { $0.after <= durable }
+      let end = answers.firstIndex { $0.after > durable } ?? answers.endIndex
+      ready = Array(answers[..<end])
+      answers.removeFirst(end)
     }
     return (done, first, ready)
   }
 
   /// Reads whose changes are durable now.
-  mutating func readyReads() -> [StateRequest] {
+  package mutating func readyReads() -> [StateRequest] {
     guard !reads.isEmpty else { return [] }
     let ready = reads.filter { $0.after <= durable }.map(\.request)
     reads.removeAll { $0.after <= durable }
     return ready
   }
 
-  mutating func readyScans() -> [ScanRequest] {
+  package mutating func readyScans() -> [ScanRequest] {
     guard !scans.isEmpty else { return [] }
     let ready = scans.filter { $0.page.sequence <= durable }
     scans.removeAll { $0.page.sequence <= durable }
@@ -105,7 +116,7 @@ struct WriteQueue {
   }
 
   /// The transaction failed: nothing that was not durable before will be.
-  mutating func failed() -> [Caller] {
+  package mutating func failed() -> [Caller] {
     let callers = answers.map(\.caller) + reads.map(\.request.caller) + scans.map(\.caller)
     phase = .closed
     changes = []

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+/// One application, as `listApplications` shows it.
+public struct ApplicationSummary: Hashable, Sendable {
+  /// The name, with the instance where there is one.
+  public let application: String
+  /// Live sessions.
+  public let sessions: Int
+  /// Objects that are registered or have a saved state.
+  public let objects: Int
+  /// The newest generation; nil where none has been sealed.
+  public let generation: Int64?
+  /// Bytes of the states while sessions are live, of the archive otherwise.
+  public let bytes: Int
+  /// Whether there is saved state.
+  public let state: StateAvailability
+
+  init(_ wire: ApplicationOverview) {
+    application = wire.application.description
+    sessions = wire.sessions
+    objects = wire.objects
+    generation = wire.generation
+    bytes = wire.bytes
+    state = StateAvailability(wire.state)
+  }
+}
+
+/// One generation of an archive (R16).
+public struct GenerationSummary: Hashable, Sendable {
+  /// 1, 2, 3 …; a number is never used twice.
+  public let generation: Int64
+  /// What caused it, e.g. `startup`; later brokers know more words.
+  public let kind: String
+  /// When it was sealed.
+  public let committed: SavedTime
+  /// Objects with a state.
+  public let objects: Int
+  /// Bytes of those states.
+  public let bytes: Int
+  /// Whether the current run started from it and it is held.
+  public let pinned: Bool
+
+  init(_ wire: GenerationDescription) {
+    generation = wire.generation
+    kind = wire.kind
+    committed = SavedTime(wire.committed)
+    objects = wire.objects
+    bytes = wire.bytes
+    pinned = wire.pinned
+  }
+}

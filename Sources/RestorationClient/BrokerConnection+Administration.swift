@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+// `application` names the application on a connection without a session; with one it is left out.
+extension BrokerConnection {
+  /// Applications that have live sessions or an archive, by name.
+  public func listApplications() async throws -> [ApplicationSummary] {
+    try await perform(ListApplications()).applications.map(ApplicationSummary.init)
+  }
+
+  /// An application's sessions and all its objects, without their states. Reads all pages.
+  public func describeApplication(_ application: String? = nil) async throws -> ApplicationDescription {
+    let first = try await perform(DescribeApplication(), application: application)
+    var description = ApplicationDescription(first)
+    var cursor = first.cursor
+    while let next = cursor {
+      let page = try await perform(DescribeApplication(cursor: next), application: application)
+      description.objects += page.objects.map(ApplicationDescription.Object.init)
+      cursor = page.cursor
+    }
+    return description
+  }
+
+  /// The generations of an application's archive, by number.
+  public func listGenerations(of application: String? = nil) async throws -> [GenerationSummary] {
+    try await perform(ListGenerations(), application: application).generations.map(GenerationSummary.init)
+  }
+
+  /// Everything an application has saved, object by object. It changes nothing and opens no decode window.
+  ///
+  /// - Parameters:
+  ///   - generation: nil reads the head.
+  ///   - reveal: show the states of confidential objects.
+  public func readArchive(
+    of application: String? = nil,
+    generation: Int64? = nil,
+    reveal: Bool = false
+  ) -> SavedObjects {
+    SavedObjects(connection: self, generation: generation, reveal: reveal, application: application)
+  }
+
+  /// What the broker holds its clients to.
+  public func limits() async throws -> BrokerLimits {
+    BrokerLimits(try await perform(ReportLimits()))
+  }
+
+  /// What the broker has done since it started and what it holds now.
+  public func statistics() async throws -> BrokerStatistics {
+    BrokerStatistics(try await perform(ReportStatistics()))
+  }
+
+  /// Returns when the broker has answered, and so has read all that was sent before.
+  public func ping() async throws {
+    _ = try await perform(Ping())
+  }
+}

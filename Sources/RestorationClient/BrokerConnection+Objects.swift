@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+// `application` names the application on a connection without a session; with one it is left out.
+extension BrokerConnection {
+  /// Makes an object known under its path and gives it a handle (R1–R5, R8). Registering again changes the description.
+  @discardableResult
+  public func register(
+    _ registration: ObjectRegistration,
+    application: String? = nil
+  ) async throws -> RegisteredObject {
+    RegisteredObject(try await perform(registration.wire, application: application))
+  }
+
+  /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
+  public func unregister(
+    _ object: ObjectReference,
+    keepState: Bool = false,
+    application: String? = nil
+  ) async throws {
+    _ = try await perform(UnregisterObject(object: object.wire, keepState: keepState), application: application)
+  }
+
+  /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).
+  ///
+  /// - Parameter takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
+  @discardableResult
+  public func setRestorationParent(
+    of object: ObjectReference,
+    to parent: ObjectReference?,
+    takeOver: Bool = false,
+    application: String? = nil
+  ) async throws -> [String]? {
+    let call = SetRestorationParent(object: object.wire, restorationParent: parent?.wire, takeOver: takeOver)
+    return try await perform(call, application: application).path?.components
+  }
+
+  /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
+  ///
+  /// - Parameters:
+  ///   - identifier: nil excludes the object and everything below it (R4).
+  ///   - position: nil leaves the object without one.
+  ///   - takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
+  @discardableResult
+  public func setRestorationIdentifier(
+    of object: ObjectReference,
+    to identifier: String?,
+    position: Int64? = nil,
+    takeOver: Bool = false,
+    application: String? = nil
+  ) async throws -> ObjectPlacement {
+    let call = SetRestorationIdentifier(
+      object: object.wire,
+      restorationIdentifier: identifier,
+      position: position,
+      takeOver: takeOver
+    )
+    return ObjectPlacement(try await perform(call, application: application))
+  }
+
+  /// Gives the children of a container their positions 0…n−1 in one step, and gives their paths in that order; nil for
+  /// one whose identifier is nil (R4, R6).
+  @discardableResult
+  public func setChildren(
+    of object: ObjectReference,
+    to children: [ObjectReference],
+    application: String? = nil
+  ) async throws -> [[String]?] {
+    let call = SetChildren(object: object.wire, children: children.map(\.wire))
+    return try await perform(call, application: application).paths.map { $0?.components }
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+// `application` names the application on a connection without a session; with one it is left out.
+extension BrokerConnection {
+  /// Stores the state of an object, whole; returns when it is on disk (R15).
+  ///
+  /// - Parameters:
+  ///   - object: of this session, or a path that no live session owns.
+  ///   - elements: selected and topmost rows of a view (R28).
+  ///   - revision: at least 1, counting up per object; makes sending again safe (R15).
+  @discardableResult
+  public func encode(
+    _ state: RestorableState,
+    for object: ObjectReference,
+    elements: [RestorableElement] = [],
+    revision: Int64? = nil,
+    application: String? = nil
+  ) async throws -> EncodeOutcome {
+    let call = try Self.call(state, object, elements, revision)
+    return EncodeOutcome(try await perform(call, application: application))
+  }
+
+  /// Hands the state of an object to the broker without waiting for the disk, where it is within 250 ms.
+  ///
+  /// Whether it is stored is not told; a later call on this connection sees it. Waits only while more is under way than
+  /// the broker takes.
+  public func encodeUnacknowledged(
+    _ state: RestorableState,
+    for object: ObjectReference,
+    elements: [RestorableElement] = [],
+    revision: Int64? = nil,
+    application: String? = nil
+  ) async throws {
+    let call = try Self.call(state, object, elements, revision)
+    if let key = call.state.reservedKey {
+      // The broker would drop it without a word.
+      throw RestorationError(
+        .restoration(
+          .reservedKey,
+          "the key \(key) is reserved for the broker",
+          hint: "Keys that begin with \(EncodedState.reservedPrefixes.joined(separator: " or ")) are read only.",
+          details: ["pointer": .string(JSONPointer.make("state", key))]
+        )
+      )
+    }
+    try await notify(call, application: application)
+  }
+
+  /// Gives an object its state back (R19, R25, R26). For the object's owner this opens a decode window (R31).
+  public func decode(_ object: ObjectReference, application: String? = nil) async throws -> DecodedState {
+    let reply = try await perform(DecodeRestorableState(object: object.wire), application: application)
+    guard let decoded = DecodedState(reply) else { throw unexpectedAnswer(to: DecodeRestorableState.method) }
+    return decoded
+  }
+
+  /// Empties the application's head (R30).
+  ///
+  /// - Parameters:
+  ///   - reason: for people and logs.
+  ///   - generations: whether the generations go as well.
+  ///   - force: also where live sessions lose state, or where it cannot be brought back.
+  public func discardApplicationState(
+    reason: String? = nil,
+    generations: Bool = false,
+    force: Bool = false,
+    application: String? = nil
+  ) async throws {
+    let call = DiscardApplicationState(reason: reason, generations: generations, force: force)
+    _ = try await perform(call, application: application)
+  }
+
+  private static func call(
+    _ state: RestorableState,
+    _ object: ObjectReference,
+    _ elements: [RestorableElement],
+    _ revision: Int64?
+  ) throws -> EncodeRestorableState {
+    let slice = try JSONInput.scan(Array(state.text.bytes), subject: "the state")
+    if let name = slice.duplicateName {
+      throw RestorationError(
+        .invalidParameter(
+          JSONPointer.make("state", name),
+          "the state has the key \(name) twice",
+          hint: "Give each key of a state once."
+        )
+      )
+    }
+    guard let encoded = EncodedState(slice) else {
+      throw RestorationError(.invalidParameter("/state", "the state is not an object", hint: "Give a JSON object."))
+    }
+    return EncodeRestorableState(
+      object: object.wire,
+      state: encoded,
+      elements: elements.map(\.wire),
+      revision: revision
+    )
+  }
+}

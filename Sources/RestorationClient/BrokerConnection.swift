@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationTransport
+internal import RestorationWire
+internal import Synchronization
+
+/// One connection to the broker: what a process says and asks, as Swift calls.
+///
+/// Calls may be made from any task and any number at a time; they share the connection and are answered as the broker
+/// is done with them. Messages of one task that awaits each call take effect in that order. A call throws
+///
+/// - a `RestorationError` where the broker refuses it, or the library does before it is sent,
+/// - a `BrokerConnectionError` where there will be no answer, because the connection has ended,
+/// - a `CancellationError` where its task is cancelled. It may have taken effect all the same.
+///
+/// A connection that has ended stays so: connect again and give the `session` token to `initialize(_:resuming:)`.
+/// It also ends with the last reference to this object.
+///
+/// ```swift
+/// let broker = try await BrokerConnection.connect()
+/// try await broker.initialize(SessionOptions(application: "org.example.Notes", process: "editor"))
+/// let editor = try await broker.register(ObjectRegistration("Editor", restorationParent: ["Main"]))
+/// let saved = try await broker.decode(editor.reference).state
+/// try await broker.encode(RestorableState(jsonText: #"{"cursor":42}"#), for: editor.reference)
+/// ```
+public final class BrokerConnection: Sendable {
+  /// The path of the socket this is connected to.
+  public let socketPath: String
+
+  private let link: BrokerLink
+  private let known = Mutex(Known())
+
+  /// What the broker has told on this connection.
+  private struct Known {
+    var session: String?
+    var limits: Limits?
+  }
+
+  private init(link: BrokerLink) {
+    self.link = link
+    self.socketPath = link.socketPath
+  }
+
+  deinit {
+    link.abandon()
+  }
+
+  /// Connects to the broker's socket: the one given, else `$RESTORATIOND_SOCKET`, else
+  /// `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
+  ///
+  /// Throws a `BrokerConnectionError` whose message says what to start where no broker runs.
+  public static func connect(to socketPath: String? = nil) async throws -> BrokerConnection {
+    BrokerConnection(link: try await BrokerLink.connect(to: try resolve(socketPath)))
+  }
+
+  /// The path that `connect()` uses. Throws a `BrokerConnectionError` where the environment names none.
+  public static func defaultSocketPath() throws -> String {
+    try resolve(nil).path
+  }
+
+  private static func resolve(_ path: String?) throws -> SocketPath {
+    do throws(TransportError) {
+      return try SocketPath.resolve(flag: path, environment: Host.environment)
+    } catch {
+      throw BrokerConnectionError(error, path: path)
+    }
+  }
+
+  /// Closes the connection and waits for its end. Notifications sent before reach the broker; calls without an answer
+  /// fail. The session is not ended by it: say `goodbye` first where it is over.
+  public func close() async {
+    await link.close()
+  }
+
+  /// Token of the session that `initialize` opened on this connection; nil before it and after `goodbye`.
+  public var session: String? {
+    known.withLock { $0.session }
+  }
+
+  /// What the broker tells this session; ends when the connection does. Each notification is given once, whoever asks
+  /// for it: take them in one place. Those that are not taken wait, up to 1,024 of them; after that `missed` says how
+  /// many were lost.
+  public var notifications: AsyncStream<BrokerNotification> {
+    AsyncStream { [link] in await link.nextNotification() }
+  }
+
+  /// Makes any call of the protocol: parameters as JSON text of an object or array in, the result's JSON text out.
+  ///
+  /// For what has no method here. `session` knows nothing of sessions opened this way.
+  public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
+    var parameters: JSONText?
+    if let parametersText {
+      let slice = try JSONInput.scan(parametersText, subject: "the text of the parameters")
+      guard slice.kind == .object || slice.kind == .array else {
+        throw RestorationError(
+          .invalidParameter("", "the parameters are neither an object nor an array", hint: "Give one of the two.")
+        )
+      }
+      parameters = slice.compactText
+    }
+    return try await answer(to: method, parameters).compactText.string
+  }
+}
+
+// For the calls of the protocol, which are in files of their own
+extension BrokerConnection {
+  /// Calls a method and reads its result.
+  func perform<Method: RestorationMethod>(_ call: Method, application: String? = nil) async throws -> Method.Reply {
+    let slice = try await answer(to: Method.method, Self.parameters(of: call, application: application))
+    guard let reply = Method.Reply(slice) else { throw unexpectedAnswer(to: Method.method) }
+    return reply
+  }
+
+  /// Sends a method as a notification.
+  func notify<Method: RestorationMethod>(_ call: Method, application: String? = nil) async throws {
+    let parameters = Self.parameters(of: call, application: application)
+    try await check(parameters, of: Method.method)
+    try await link.notify(Method.method, parameters)
+  }
+
+  func unexpectedAnswer(to method: String) -> BrokerConnectionError {
+    .unexpectedAnswer(to: method, path: socketPath)
+  }
+
+  /// Remembers what `initialize` said.
+  func sessionBegan(_ reply: Initialize.Reply) {
+    known.withLock { $0 = Known(session: reply.session, limits: reply.limits) }
+  }
+
+  /// Forgets the session after `goodbye`.
+  func sessionEnded() {
+    known.withLock { $0.session = nil }
+  }
+
+  private func answer(to method: String, _ parameters: JSONText?) async throws -> JSONSlice {
+    try await check(parameters, of: method)
+    switch try await link.call(method, parameters) {
+    case .result(let result): return result
+    case .error(let error): throw RestorationError(answer: error)
+    }
+  }
+
+  private static func parameters<Method: RestorationMethod>(of call: Method, application: String?) -> JSONText {
+    var writer = JSONWriter()
+    writer.object { writer in
+      call.writeMembers(to: &writer)
+      writer.member("application", ifPresent: application)
+    }
+    return JSONText(validated: writer.bytes)
+  }
+
+  /// Refuses what the broker would skip as a frame beyond its limits. It answers such a frame without saying which call
+  /// it was, so that the call would wait for ever.
+  private func check(_ parameters: JSONText?, of method: String) async throws {
+    guard let parameters else { return }
+    let check = FrameCheck(method: method, parameters: parameters)
+    if let limits = known.withLock({ $0.limits }) {
+      return try check.run(limits)
+    }
+    // Whatever the broker's limits are, most messages are within them.
+    if check.passes(.lowest) { return }
+    let limits: Limits
+    switch try await link.call(ReportLimits.method, nil) {
+    case .result(let result): limits = Limits(result) ?? Limits()
+    case .error: limits = Limits()
+    }
+    known.withLock { $0.limits = limits }
+    try check.run(limits)
+  }
+}

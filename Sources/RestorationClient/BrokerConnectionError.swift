@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationTransport
+
+/// There is no connection to a broker, or it does not hold.
+public struct BrokerConnectionError: Error, Hashable, Sendable {
+  /// What is wrong. Programs decide by this; later versions know more cases.
+  public struct Code: Hashable, Sendable {
+    private enum Value: Hashable, Sendable {
+      case noSocketPath, noBroker, refused, notPermitted, busy, failed, closed, lost, unexpectedAnswer
+    }
+
+    private let value: Value
+
+    /// No path was given and none follows from the environment, or it cannot be a socket's path.
+    public static let noSocketPath = Code(value: .noSocketPath)
+    /// Nothing is at the path: no broker was started.
+    public static let noBroker = Code(value: .noBroker)
+    /// Nobody listens at the path: the broker has ended.
+    public static let refused = Code(value: .refused)
+    /// The file system does not let this user connect.
+    public static let notPermitted = Code(value: .notPermitted)
+    /// The broker did not take the connection for seconds.
+    public static let busy = Code(value: .busy)
+    /// A system call failed.
+    public static let failed = Code(value: .failed)
+    /// `close` was called on this connection.
+    public static let closed = Code(value: .closed)
+    /// The broker closed the connection or ended. Calls without an answer may have taken effect or not.
+    public static let lost = Code(value: .lost)
+    /// The peer does not speak the protocol, or an answer has another form than the protocol gives it.
+    public static let unexpectedAnswer = Code(value: .unexpectedAnswer)
+  }
+
+  /// What is wrong.
+  public let code: Code
+  /// The socket it is about; nil where none could be named.
+  public let socketPath: String?
+  /// What is wrong and what to do next, for people.
+  public let message: String
+
+  /// Whether no broker runs there at all, so that starting one helps.
+  public var isNotRunning: Bool { code == .noBroker || code == .refused }
+}
+
+extension BrokerConnectionError: CustomStringConvertible {
+  /// The message.
+  public var description: String { message }
+}
+
+// Making
+extension BrokerConnectionError {
+  /// How a user starts the broker.
+  private static let start = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
+
+  /// Why connecting failed.
+  init(_ error: TransportError, path: String?) {
+    let socket = path ?? "the socket"
+    let (code, message): (Code, String) =
+      switch error.code {
+      case .noRuntimeDirectory:
+        (
+          .noSocketPath,
+          "where the broker's socket is cannot be told: neither RESTORATIOND_SOCKET nor XDG_RUNTIME_DIR is set; "
+            + "set one of them or name the socket"
+        )
+      case .invalidPath, .notADirectory, .notASocket:
+        (.noSocketPath, error.message)
+      case .noSocket: (.noBroker, "no broker listens on \(socket); \(Self.start)")
+      case .refused: (.refused, "no broker listens on \(socket) any more; \(Self.start)")
+      case .notPermitted, .foreignOwner, .writableByOthers:
+        (.notPermitted, "this user may not connect to \(socket); every user has a broker of their own")
+      case .busy: (.busy, "the broker on \(socket) takes no connection; it is overloaded or stopped, try again later")
+      case .closed, .systemCall, .alreadyRunning: (.failed, error.message)
+      }
+    self.init(code: code, socketPath: path, message: message)
+  }
+
+  /// Why a call of a connection did not get its answer.
+  init(_ ending: BrokerConnection.StateMachine.Ending, path: String) {
+    switch ending {
+    case .closed:
+      self.init(code: .closed, socketPath: path, message: "the connection to \(path) was closed by this process")
+    case .lost:
+      self.init(
+        code: .lost,
+        socketPath: path,
+        message: "the broker on \(path) closed the connection or ended; connect again"
+      )
+    case .protocolFault:
+      self.init(
+        code: .unexpectedAnswer,
+        socketPath: path,
+        message: "what listens on \(path) does not speak the restoration protocol"
+      )
+    }
+  }
+
+  /// An answer that was read and makes no sense.
+  static func unexpectedAnswer(to method: String, path: String) -> BrokerConnectionError {
+    BrokerConnectionError(
+      code: .unexpectedAnswer,
+      socketPath: path,
+      message: "the broker on \(path) answered \(method) in a form this version does not know"
+    )
+  }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationTransport
+internal import RestorationWire
+
+/// The I/O side of one connection: carries out what the state machine decides and wakes whoever waits.
+///
+/// It lives on the connection's event loop, which is its executor.
+actor BrokerLink {
+  typealias Ticket = BrokerConnection.StateMachine.Ticket
+  typealias Ending = BrokerConnection.StateMachine.Ending
+
+  /// One thread for all connections of the process; it sleeps while nothing comes.
+  private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
+  /// What may be under way to the broker; a frame of the broker's default limit.
+  private static let windowBytes = 4 << 20
+
+  /// Bytes a message takes besides method and parameters.
+  private static let envelopeBytes = 64
+
+  private static let notificationsMax = 1_024
+
+  nonisolated let eventLoop: any EventLoop = BrokerLink.group.next()
+  nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
+
+  nonisolated let socketPath: String
+  /// Nil before it is open and after it has ended.
+  private var connection: Connection?
+  private var wasOpened = false
+  private var machine = BrokerConnection.StateMachine(windowBytes: BrokerLink.windowBytes)
+  private var waiters: [Ticket: Waiter] = [:]
+  private var closeWaiters: [CheckedContinuation<Void, Never>] = []
+  private var notifications = NotificationQueue(capacity: BrokerLink.notificationsMax)
+  private var notificationWaiters: [NotificationWaiter] = []
+
+  /// A message and whoever waits for its end.
+  private struct Waiter {
+    enum Continuation {
+      case answer(CheckedContinuation<Response.Outcome, any Error>)
+      case sent(CheckedContinuation<Void, any Error>)
+    }
+
+    let method: String
+    /// Given up once they are sent.
+    var parameters: JSONText?
+    let continuation: Continuation
+  }
+
+  private struct NotificationWaiter {
+    let ticket: Ticket
+    let continuation: CheckedContinuation<BrokerNotification?, Never>
+  }
+
+  private init(socketPath: String) {
+    self.socketPath = socketPath
+  }
+
+  /// Connects to the socket.
+  static func connect(to path: SocketPath) async throws -> BrokerLink {
+    let link = BrokerLink(socketPath: path.path)
+    var limits = TransportLimits()
+    limits.frame = .ofAnswers
+    // The window bounds what we send, and how long an answer takes is the broker's matter.
+    limits.outQueueBytesMax = .max
+    limits.partialFrameMilliseconds = 86_400_000
+    do throws(TransportError) {
+      _ = try await UnixConnector.connect(
+        to: path,
+        on: link.eventLoop,
+        settings: ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary),
+        delegate: link
+      )
+    } catch {
+      // A connection that has ended at once has told the link why; so will the first call.
+      guard error.code == .closed, await link.wasOpened else { throw BrokerConnectionError(error, path: path.path) }
+    }
+    return link
+  }
+
+  // MARK: Messages
+
+  /// Calls the broker and gives its answer, good or bad. Cancelling the task gives the call up.
+  func call(_ method: String, _ parameters: JSONText?) async throws -> Response.Outcome {
+    try Task.checkCancellation()
+    let ticket = machine.makeTicket()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation {
+        submit(ticket, Waiter(method: method, parameters: parameters, continuation: .answer($0)))
+      }
+    } onCancel: {
+      cancel(ticket)
+    }
+  }
+
+  /// Returns when the notification has its place in the order of messages and is on its way.
+  func notify(_ method: String, _ parameters: JSONText?) async throws {
+    try Task.checkCancellation()
+    let ticket = machine.makeTicket()
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation {
+        submit(ticket, Waiter(method: method, parameters: parameters, continuation: .sent($0)))
+      }
+    } onCancel: {
+      cancel(ticket)
+    }
+  }
+
+  private func submit(_ ticket: Ticket, _ waiter: Waiter) {
+    waiters[ticket] = waiter
+    let expectsAnswer = if case .answer = waiter.continuation { true } else { false }
+    let bytes = Self.envelopeBytes + waiter.method.utf8.count + (waiter.parameters?.count ?? 0)
+    run(machine.submit(ticket, expectsAnswer: expectsAnswer, bytes: bytes))
+  }
+
+  private nonisolated func cancel(_ ticket: Ticket) {
+    eventLoop.execute {
+      self.assumeIsolated { $0.run($0.machine.cancelled(ticket)) }
+    }
+  }
+
+  // MARK: Notifications of the broker
+
+  /// The next notification; nil when the connection has ended and all were taken, or the task was cancelled.
+  func nextNotification() async -> BrokerNotification? {
+    if let notification = notifications.next() { return notification }
+    guard connection != nil, !Task.isCancelled else { return nil }
+    let ticket = machine.makeTicket()
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { notificationWaiters.append(NotificationWaiter(ticket: ticket, continuation: $0)) }
+    } onCancel: {
+      eventLoop.execute {
+        self.assumeIsolated { $0.endNotificationWait(ticket) }
+      }
+    }
+  }
+
+  private func endNotificationWait(_ ticket: Ticket) {
+    guard let index = notificationWaiters.firstIndex(where: { $0.ticket == ticket }) else { return }
+    notificationWaiters.remove(at: index).continuation.resume(returning: nil)
+  }
+
+  private func take(_ notification: BrokerNotification) {
+    if notificationWaiters.isEmpty {
+      notifications.append(notification)
+    } else {
+      notificationWaiters.removeFirst().continuation.resume(returning: notification)
+    }
+  }
+
+  // MARK: The end
+
+  /// Closes the connection once everything sent is with the kernel, and waits for its end.
+  func close() async {
+    run(machine.close())
+    guard connection != nil else { return }
+    await withCheckedContinuation { closeWaiters.append($0) }
+  }
+
+  /// Closes the connection without waiting, when nobody can use it any more.
+  nonisolated func abandon() {
+    eventLoop.execute {
+      self.assumeIsolated { $0.run($0.machine.close()) }
+    }
+  }
+
+  // MARK: Carrying out
+
+  private func run(_ actions: [BrokerConnection.StateMachine.Action], answer: Response.Outcome? = nil) {
+    for action in actions {
+      switch action {
+      case .sendCall(let ticket):
+        run(machine.sent(ticket, as: send(ticket)))
+      case .sendNotification(let ticket):
+        sendNotification(ticket)
+      case .sendPing:
+        machine.sentPing(as: connection?.call(method: Ping.method, parameters: nil))
+      case .forget(let callID):
+        connection?.forget(callID)
+      case .complete(let ticket):
+        if let answer { complete(ticket, answer) }
+      case .cancel(let ticket):
+        fail(ticket, CancellationError())
+      case .fail(let ticket, let ending):
+        fail(ticket, BrokerConnectionError(ending, path: socketPath))
+      case .close(let afterOutput):
+        connection?.close(afterOutput: afterOutput)
+      }
+    }
+  }
+
+  private func send(_ ticket: Ticket) -> Int? {
+    guard let waiter = waiters[ticket] else { return nil }
+    waiters[ticket]?.parameters = nil
+    return connection?.call(method: waiter.method, parameters: waiter.parameters)
+  }
+
+  private func sendNotification(_ ticket: Ticket) {
+    guard let waiter = waiters.removeValue(forKey: ticket), case .sent(let continuation) = waiter.continuation else {
+      return
+    }
+    connection?.notify(method: waiter.method, parameters: waiter.parameters)
+    continuation.resume()
+  }
+
+  private func complete(_ ticket: Ticket, _ answer: Response.Outcome) {
+    guard case .answer(let continuation)? = waiters.removeValue(forKey: ticket)?.continuation else { return }
+    continuation.resume(returning: answer)
+  }
+
+  private func fail(_ ticket: Ticket, _ error: any Error) {
+    switch waiters.removeValue(forKey: ticket)?.continuation {
+    case .answer(let continuation): continuation.resume(throwing: error)
+    case .sent(let continuation): continuation.resume(throwing: error)
+    case nil: break
+    }
+  }
+}
+
+extension BrokerLink: ConnectionDelegate {
+  nonisolated func connectionOpened(_ connection: Connection) {
+    assumeIsolated { $0.opened(connection) }
+  }
+
+  nonisolated func received(_ delivery: Conversation.Delivery, from connection: Connection) {
+    assumeIsolated { $0.take(delivery, from: connection) }
+  }
+
+  nonisolated func callsAbandoned(_ callIDs: [Int], by connection: Connection) {
+    assumeIsolated { $0.run($0.machine.inputEnded()) }
+  }
+
+  nonisolated func connectionClosed(_ connection: Connection, reason: CloseReason) {
+    assumeIsolated { $0.ended(reason) }
+  }
+
+  private func opened(_ connection: Connection) {
+    self.connection = connection
+    wasOpened = true
+  }
+
+  private func take(_ delivery: Conversation.Delivery, from connection: Connection) {
+    switch delivery {
+    case .response(let callID, let outcome):
+      run(machine.answered(callID), answer: outcome)
+    case .notification(let notification):
+      if let known = BrokerNotification(notification) { take(known) }
+    case .request(let call, let request):
+      // A session lists what it serves, and this client serves no calls.
+      connection.respond(
+        to: call,
+        with: .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
+      )
+    case .closeAfterOutput:
+      break
+    }
+  }
+
+  private func ended(_ reason: CloseReason) {
+    connection = nil
+    let ending: Ending =
+      switch reason {
+      case .closed: .closed
+      case .protocolFault: .protocolFault
+      case .peerClosed, .partialFrame, .outputOverflow: .lost
+      }
+    run(machine.closed(ending))
+    for waiter in notificationWaiters {
+      waiter.continuation.resume(returning: nil)
+    }
+    notificationWaiters = []
+    for continuation in closeWaiters {
+      continuation.resume()
+    }
+    closeWaiters = []
+  }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// JSON text of the caller, looked at before it is sent.
+enum JSONInput {
+  /// The value in the text, of any kind and size.
+  ///
+  /// Throws a `RestorationError` with code `parseError`; `subject` names the text in its message.
+  static func scan(_ text: String, subject: String) throws -> JSONSlice {
+    try scan(Array(text.utf8), subject: subject)
+  }
+
+  /// The same of text in UTF-8.
+  static func scan(_ text: [UInt8], subject: String) throws -> JSONSlice {
+    do throws(JSONError) {
+      return try JSONSlice.scan(text, vocabulary: EncodedState.vocabulary, limits: .ofAnswers)
+    } catch {
+      throw RestorationError(
+        .parseError(hint: "Give JSON by RFC 8259, in UTF-8.", offset: error.position),
+        message: "\(subject) is not JSON: \(error.message), at byte \(error.position)"
+      )
+    }
+  }
+}
+
+extension FrameLimits {
+  /// What the client reads: everything. The broker bounds what it sends, and a frame skipped would leave a call without
+  /// its answer.
+  static let ofAnswers = FrameLimits(
+    frameBytesMax: Int(Int32.max) - 1,
+    depthMax: 1_024,
+    valuesPerFrameMax: .max,
+    keysPerObjectMax: Int(Int32.max)
+  )
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Notifications that nobody has taken yet: the first `capacity` of them, then how many were lost.
+package struct NotificationQueue {
+  private let capacity: Int
+  private var notifications: [BrokerNotification] = []
+  private var head = 0
+  /// Lost since the newest in the queue.
+  private var missed = 0
+
+  /// - Parameter capacity: notifications kept.
+  package init(capacity: Int) {
+    self.capacity = capacity
+  }
+
+  /// Adds one, or counts it as lost.
+  package mutating func append(_ notification: BrokerNotification) {
+    // Once one was lost, later ones are too until the loss is told, or they would come before it.
+    if missed > 0 || notifications.count - head >= capacity {
+      missed += 1
+    } else {
+      notifications.append(notification)
+    }
+  }
+
+  /// The next to be told; nil where there is none.
+  package mutating func next() -> BrokerNotification? {
+    guard head < notifications.count else {
+      guard missed > 0 else { return nil }
+      defer { missed = 0 }
+      return .missed(count: missed)
+    }
+    let notification = notifications[head]
+    head += 1
+    // Moved at most once each: what goes is at least as much as what stays.
+    if head * 2 >= notifications.count {
+      notifications.removeFirst(head)
+      head = 0
+    }
+    return notification
+  }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+/// What `BrokerConnection.register` tells the broker about an object.
+public struct ObjectRegistration: Hashable, Sendable {
+  /// 1–255 bytes of UTF-8 without `/`, `#` and control characters; nil excludes a view or view controller and
+  /// everything below it (R1, R4).
+  public var restorationIdentifier: String?
+  /// The object that the identifier is unique below; it may belong to another process (R2, R3). Nil makes a root.
+  public var restorationParent: ObjectReference?
+  /// What the object is to its application.
+  public var kind: ObjectKind
+  /// The object's class and its superclasses, own class first; empty switches the class check off (R25).
+  public var classes: [String]
+  /// Name of the restoration class that will make the object again.
+  public var restorationClass: String?
+  /// Place among siblings with the same identifier; at least 0.
+  public var position: Int64?
+  /// The systemd user unit that brings the object back.
+  public var storyboardUnit: String?
+  /// How long to wait for a parent that is not known yet; nil fails at once.
+  public var awaitParent: Duration?
+  /// Take the path over from another live session (R8).
+  public var takeOver: Bool
+  /// Tools show the state only when asked to reveal it.
+  public var confidential: Bool
+  /// Never retire the state for want of an owner (R13).
+  public var keepsForever: Bool
+
+  /// A registration under this identifier; everything else has the protocol's default.
+  public init(
+    _ restorationIdentifier: String?,
+    restorationParent: ObjectReference? = nil,
+    kind: ObjectKind = .object,
+    classes: [String] = [],
+    restorationClass: String? = nil,
+    position: Int64? = nil,
+    storyboardUnit: String? = nil,
+    awaitParent: Duration? = nil,
+    takeOver: Bool = false,
+    confidential: Bool = false,
+    keepsForever: Bool = false
+  ) {
+    self.restorationIdentifier = restorationIdentifier
+    self.restorationParent = restorationParent
+    self.kind = kind
+    self.classes = classes
+    self.restorationClass = restorationClass
+    self.position = position
+    self.storyboardUnit = storyboardUnit
+    self.awaitParent = awaitParent
+    self.takeOver = takeOver
+    self.confidential = confidential
+    self.keepsForever = keepsForever
+  }
+
+  var wire: RegisterObjectForStateRestoration {
+    RegisterObjectForStateRestoration(
+      restorationIdentifier: restorationIdentifier,
+      restorationParent: restorationParent?.wire,
+      kind: kind.wire,
+      classes: classes,
+      restorationClass: restorationClass,
+      position: position,
+      storyboard: storyboardUnit,
+      awaitParentMilliseconds: awaitParent.map { $0.wholeMilliseconds },
+      takeOver: takeOver,
+      confidential: confidential,
+      keepsForever: keepsForever
+    )
+  }
+}
+
+extension Duration {
+  /// Rounded up; negative durations are none.
+  var wholeMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    let (milliseconds, overflows) = seconds.multipliedReportingOverflow(by: 1_000)
+    guard !overflows, milliseconds <= .max - 1_000 else { return .max }
+    return milliseconds + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// The broker refused a call, or the library did before sending it, with the code the broker would have used.
+///
+/// Nothing was changed, except where `indeterminate` is true.
+public struct RestorationError: Error, Hashable, Sendable {
+  /// Which error it is.
+  public let code: Code
+  /// One sentence for people; it may change at any time.
+  public let message: String
+  /// One sentence that says what to do next.
+  public let hint: String?
+  /// The object the error is about.
+  public let path: [String]?
+  /// JSON pointer (RFC 6901) to the parameter that is wrong.
+  public let pointer: String?
+  /// Of `duplicatePath`, `notOwner` and `alreadyServed`: the present owner, then the claimant where it is named.
+  public let owners: [ObjectOwner]
+  /// Of `limitExceeded`: which limit and by how much.
+  public let limit: ExceededLimit?
+  /// Of `storeFailed`: the write may be on disk all the same; send it again with the same revision.
+  public let indeterminate: Bool
+  /// Of `unsupportedProtocolVersion`: versions the broker speaks.
+  public let supportedVersions: [Int64]
+  /// The `data` of the error object as JSON text, with what this version of the library does not know.
+  public let dataText: String?
+
+  /// A limit that a message or a registration went over.
+  public struct ExceededLimit: Hashable, Sendable {
+    /// The limit's name, as `limits` reports it.
+    public let name: String
+    /// What passes.
+    public let max: Int64
+    /// What was sent or would have been needed.
+    public let value: Int64
+  }
+}
+
+extension RestorationError: CustomStringConvertible {
+  /// The message and the hint, in one line.
+  public var description: String {
+    hint.map { "\(message). \($0)" } ?? message
+  }
+}
+
+// Reading
+extension RestorationError {
+  /// Reads an error object as received; members that are missing or of another form become their defaults.
+  init(answer: JSONSlice) {
+    let data = answer["data"]
+    code = Code(rawValue: answer["code"]?.integer().flatMap { Int(exactly: $0) } ?? Code.internalError.rawValue)
+    message = answer["message"]?.string() ?? "the broker refused the call without a message"
+    hint = data?["hint"]?.string()
+    path = data?["path"].flatMap { IdentifierPath($0)?.components }
+    pointer = data?["pointer"]?.string()
+    owners = data?["owners"]?.elements?.compactMap { RestorationWire.ObjectOwner($0).map(ObjectOwner.init) } ?? []
+    limit = data.flatMap(ExceededLimit.init)
+    indeterminate = data?["indeterminate"]?.bool() ?? false
+    supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
+    dataText = data?.compactText.string
+  }
+
+  /// An error the library finds by itself, in the broker's words.
+  init(_ error: ErrorObject, message: String? = nil) {
+    code = Code(rawValue: error.code)
+    self.message = message ?? error.message
+    hint = error.data?["hint"]?.string
+    path = nil
+    pointer = error.data?["pointer"]?.string
+    owners = []
+    limit = error.data.flatMap(ExceededLimit.init)
+    indeterminate = false
+    supportedVersions = []
+    dataText = error.data.map { JSONText($0).string }
+  }
+}
+
+extension RestorationError.ExceededLimit {
+  fileprivate init?(_ data: JSONSlice) {
+    guard let name = data["limit"]?.string(), let max = data["max"]?.integer(), let value = data["value"]?.integer()
+    else { return nil }
+    self.init(name: name, max: max, value: value)
+  }
+
+  fileprivate init?(_ data: JSONValue) {
+    guard let name = data["limit"]?.string, let max = data["max"]?.integer, let value = data["value"]?.integer else {
+      return nil
+    }
+    self.init(name: name, max: max, value: value)
+  }
+}

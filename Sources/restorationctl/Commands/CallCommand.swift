@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl call`
+struct CallCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "call",
+    abstract: "Make any call of the protocol and print its result.",
+    discussion: """
+      Examples:
+        restorationctl call limits
+        restorationctl call listGenerations '{"application":"org.example.Notes"}'
+        restorationctl call encodeRestorableState - < parameters.json
+        restorationctl call --json=pretty statistics | less
+
+      The result is JSON: pretty on a terminal, on one line in a pipe. Numbers are
+      printed with the digits the broker sent. An error goes to standard error and
+      gives exit status 1.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+
+  @Argument(help: "The method, as in Protocol/README.md.")
+  var method: String
+
+  @Argument(
+    help: ArgumentHelp("The parameters, an object or array; - reads them from standard input.", valueName: "json")
+  )
+  var parameters: String?
+
+  func run() async throws {
+    let parameters = self.parameters == "-" ? try Output.readInput() : self.parameters
+    if let parameters { try check(parameters) }
+    try await connection.run { broker in
+      let result = try await broker.call(method, parameters)
+      try (output.layout ?? OutputOptions.usualLayout).print(result)
+    }
+  }
+
+  /// Text that cannot be sent is a fault of the command line, whether a broker runs or not.
+  private func check(_ parameters: String) throws {
+    let text: String
+    do {
+      text = try JSONLayout.compact.format(parameters)
+    } catch let error as RestorationError {
+      throw ValidationError(error.message)
+    }
+    guard text.hasPrefix("{") || text.hasPrefix("[") else {
+      throw ValidationError("the parameters are neither a JSON object nor an array")
+    }
+  }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl list`
+struct ListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "List the applications that have live sessions or saved state.",
+    discussion: """
+      Examples:
+        restorationctl list
+        restorationctl list --no-legend
+        restorationctl list -j
+
+      In JSON it is the result of the method listApplications.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  func run() async throws {
+    try await connection.run { broker in
+      if let layout = output.layout {
+        return try layout.print(try await broker.call("listApplications"))
+      }
+      let applications = try await broker.listApplications()
+      var text = applications.isEmpty ? "" : table(of: applications).text(header: !legend.hidesLegend)
+      if !legend.hidesLegend {
+        let count = applications.count
+        text += (count == 0 ? "" : "\n") + "\(count) application\(count == 1 ? "" : "s").\n"
+      }
+      try Output.print(text)
+    }
+  }
+
+  private func table(of applications: [ApplicationSummary]) -> TextTable {
+    var table = TextTable([
+      TextTable.Column("APPLICATION"),
+      TextTable.Column("SESSIONS", .right),
+      TextTable.Column("OBJECTS", .right),
+      TextTable.Column("GENERATION", .right),
+      TextTable.Column("BYTES", .right),
+      TextTable.Column("STATE"),
+    ])
+    for application in applications {
+      table.add([
+        application.application,
+        String(application.sessions),
+        String(application.objects),
+        application.generation.map { String($0) } ?? "-",
+        String(application.bytes),
+        application.state.rawValue,
+      ])
+    }
+    return table
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Numbers as people read them.
+enum Quantity {
+  /// Bytes in binary units, with one digit after the point: `512 B`, `1.5 KiB`.
+  static func bytes(_ count: Int) -> String {
+    var unit = 0
+    var whole = count
+    var tenths = 0
+    while whole >= 1_024, unit < units.count - 1 {
+      tenths = whole % 1_024 * 10 / 1_024
+      whole /= 1_024
+      unit += 1
+    }
+    return unit == 0 ? "\(whole) B" : "\(whole).\(tenths) \(units[unit])"
+  }
+
+  /// A time span by its two largest units: `3 d 4 h`, `12 min 5 s`, `7 s`.
+  static func span(_ duration: Duration) -> String {
+    let seconds = duration.components.seconds
+    let parts = [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")]
+    guard let first = parts.firstIndex(where: { $0.0 > 0 }) else { return "0 s" }
+    return parts[first...].prefix(2).filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: " ")
+  }
+
+  private static let units = ["B", "KiB", "MiB", "GiB", "TiB"]
+}
