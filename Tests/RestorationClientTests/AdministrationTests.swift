@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+internal import Testing
+
+/// Calls of tools: lists, pages, figures, and any call as text.
+@Suite(.timeLimit(.minutes(2))) struct AdministrationTests {
+  private static func saved(_ name: String) -> String {
+    #"{"object":null,"path":["\#(name)"],"kind":"view","objectClass":["A","B"],"process":"p","orphaned":true,"#
+      + #""status":"available","state":{"a":1},"coder":{"UIApplicationStateRestorationTimestampKey":"#
+      + #""2026-02-28T09:05:00.042Z"},"bytes":7,"modified":"2026-02-28T09:05:00.042Z","confidential":true,"#
+      + #""redacted":false}"#
+  }
+
+  private static func described(_ name: String) -> String {
+    #"{"object":3,"path":["\#(name)"],"kind":"object","objectClass":"A","process":null,"pid":12,"included":true,"#
+      + #""orphaned":false,"bytes":7,"modified":"2026-02-28T09:05:00.042Z"}"#
+  }
+
+  /// Answers by the cursor of a call.
+  private static func paged(_ pages: [String: String]) -> FakeBroker.Answer {
+    { request in
+      guard case .named(let parameters) = request.parameters else { return nil }
+      return pages[parameters["cursor"]?.string() ?? ""].map { .text($0) }
+    }
+  }
+
+  @Test func anArchiveIsReadPageByPage() async throws {
+    let pages = [
+      "": #"{"generation":3,"objects":[\#(Self.saved("A")),\#(Self.saved("B"))],"cursor":"2"}"#,
+      "2": #"{"generation":3,"objects":[],"cursor":"3"}"#,
+      "3": #"{"generation":3,"objects":[\#(Self.saved("C"))]}"#,
+    ]
+    try await FakeBroker.run(answer: Self.paged(pages)) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let archive = broker.readArchive(of: "a", generation: 3, reveal: true)
+      for _ in 0..<2 {
+        var paths: [[String]] = []
+        for try await object in archive {
+          paths.append(object.path)
+          #expect(object.kind == .view)
+          #expect(object.classes == ["A", "B"])
+          #expect(object.state?.jsonText == #"{"a":1}"#)
+          #expect(object.modified?.millisecondsSince1970 == 1_772_269_500_042)
+          #expect(object.confidential && !object.redacted && object.orphaned)
+        }
+        #expect(paths == [["A"], ["B"], ["C"]])
+      }
+    }
+  }
+
+  @Test func anErrorEndsTheReadingOfAnArchive() async throws {
+    try await FakeBroker.run(answer: { _ in .error(.restoration(.archiveUnreadable, "m", hint: "h")) }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let error = await thrownError {
+        for try await _ in broker.readArchive(of: "a") {}
+      }
+      #expect((error as? RestorationError)?.code == .archiveUnreadable)
+    }
+  }
+
+  @Test func aDescriptionHasTheObjectsOfAllPages() async throws {
+    let head = #""application":"a","archive":"u","generation":2,"sequence":9,"#
+    let session = #"{"process":"editor","pid":12,"delegate":true,"serves":["pathChanged"]}"#
+    let pages = [
+      "": #"{\#(head)"sessions":[\#(session)],"objects":[\#(Self.described("A"))],"cursor":"x"}"#,
+      "x": #"{\#(head)"sessions":[],"objects":[\#(Self.described("B"))]}"#,
+    ]
+    try await FakeBroker.run(answer: Self.paged(pages)) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let description = try await broker.describeApplication("a")
+      #expect(description.application == "a")
+      #expect(description.archive == "u")
+      #expect(description.generation == 2)
+      #expect(description.sequence == 9)
+      #expect(description.sessions.map(\.serves) == [["pathChanged"]])
+      #expect(description.sessions.first?.isDelegate == true)
+      #expect(description.objects.map(\.path) == [["A"], ["B"]])
+      #expect(description.objects.first?.pid == 12)
+    }
+  }
+
+  @Test func listsAndFiguresAreRead() async throws {
+    let results = [
+      "listApplications":
+        #"{"applications":[{"application":"a","sessions":1,"objects":2,"generation":null,"bytes":3,"#
+        + #""state":"available"}]}"#,
+      "listGenerations":
+        #"{"generations":[{"generation":1,"kind":"startup","committed":"2026-02-28T09:05:00.042Z","objects":2,"#
+        + #""bytes":3,"pinned":true}]}"#,
+      "statistics":
+        #"{"broker":{"name":"restorationd","version":"1"},"pid":5,"uptimeMilliseconds":1500,"#
+        + #""counters":{"encodes":4},"gauges":{"sessions":1}}"#,
+      "limits": {
+        var writer = JSONWriter()
+        Limits().write(to: &writer)
+        return JSONText(validated: writer.bytes).string
+      }(),
+      "ping": "{}",
+    ]
+    try await FakeBroker.run(answer: { results[$0.method].map { .text($0) } }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let application = try #require(try await broker.listApplications().first)
+      #expect(application.application == "a" && application.sessions == 1 && application.objects == 2)
+      #expect(application.generation == nil && application.bytes == 3 && application.state == .available)
+      let generation = try #require(try await broker.listGenerations(of: "a").first)
+      #expect(generation.generation == 1 && generation.kind == "startup" && generation.pinned)
+      let statistics = try await broker.statistics()
+      #expect(statistics.uptime == .milliseconds(1_500))
+      #expect(statistics.counters == ["encodes": 4] && statistics.gauges == ["sessions": 1])
+      #expect(try await broker.limits().frameBytesMax == 4 << 20)
+      try await broker.ping()
+    }
+  }
+
+  @Test func anyCallTakesAndGivesText() async throws {
+    try await FakeBroker.run(answer: { .text($0.parametersText.isEmpty ? "null" : $0.parametersText) }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      #expect(try await broker.call("x") == "null")
+      #expect(try await broker.call("x", #" { "b" : 1e400, "a" : "é\u00e9" } "#) == #"{"b":1e400,"a":"é\u00e9"}"#)
+      for (text, code) in [("{", RestorationError.Code.parseError), ("1", .invalidParams)] {
+        let error = await thrownError { try await broker.call("x", text) } as? RestorationError
+        #expect(error?.code == code)
+      }
+    }
+  }
+
+  @Test func textIsLaidOutWithoutChangingItsValues() throws {
+    let text = #"{"a":[1e400,0.10],"b":{},"c":"é"}"#
+    let pretty = try JSONLayout.pretty.format(text)
+    #expect(pretty == "{\n  \"a\": [\n    1e400,\n    0.10\n  ],\n  \"b\": {},\n  \"c\": \"é\"\n}")
+    #expect(try JSONLayout.compact.format(pretty) == text)
+  }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationClient
+internal import RestorationTransport
+internal import TestSupport
+internal import Testing
+
+/// What a user is told when there is no connection.
+@Suite(.timeLimit(.minutes(2))) struct ConnectingTests {
+  @Test func withoutABrokerTheErrorSaysWhatToStart() async throws {
+    let directory = try ScratchDirectory()
+    defer { directory.remove() }
+    let path = directory.file("b.sock")
+    let error = await thrownError { _ = try await BrokerConnection.connect(to: path) }
+    let found = try #require(error as? BrokerConnectionError)
+    #expect(found.code == .noBroker)
+    #expect(found.isNotRunning)
+    #expect(found.socketPath == path)
+    #expect(
+      "\(found)" == "no broker listens on \(path); "
+        + "start it with `restorationd` or `systemctl --user start restorationd.socket`"
+    )
+  }
+
+  @Test func aBrokerThatHasEndedIsNotRunningEither() async throws {
+    let directory = try ScratchDirectory()
+    defer { directory.remove() }
+    let path = directory.file("b.sock")
+    do {
+      // Bound and given up without being unlinked, as by a broker that was killed.
+      let socket = try ListeningSocket(binding: try SocketPath(path), backlog: 1)
+      _ = socket.name
+    }
+    let error = await thrownError { _ = try await BrokerConnection.connect(to: path) }
+    let found = try #require(error as? BrokerConnectionError)
+    #expect(found.code == .refused)
+    #expect(found.isNotRunning)
+    #expect(found.message.contains(path))
+    #expect(found.message.contains("systemctl --user start restorationd.socket"))
+  }
+
+  @Test(arguments: ["", "/tmp/", "/tmp/" + String(repeating: "x", count: 200)])
+  func aPathThatCannotBeASocketIsRefused(_ path: String) async throws {
+    let error = await thrownError { _ = try await BrokerConnection.connect(to: path) }
+    let found = try #require(error as? BrokerConnectionError)
+    #expect(found.code == .noSocketPath)
+    #expect(!found.isNotRunning)
+  }
+
+  @Test func theConnectionKnowsItsSocket() async throws {
+    try await FakeBroker.run { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      #expect(broker.socketPath == fake.path)
+      #expect(broker.session == nil)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationTransport
+internal import RestorationWire
+internal import Testing
+
+/// What the broker tells without being asked.
+@Suite(.timeLimit(.minutes(2))) struct NotificationTests {
+  private static func send(_ notification: some RestorationNotification, on connection: Connection) async throws {
+    let method = type(of: notification).method.rawValue
+    let parameters = notification.parameters
+    try await connection.onLoop { $0.notify(method: method, parameters: parameters) }
+  }
+
+  @Test func notificationsArriveInOrderAndEndWithTheConnection() async throws {
+    try await FakeBroker.run { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let connection = try await fake.events.opened()
+      try await Self.send(PathChanged(object: 7, path: ["Main", "Editor"]), on: connection)
+      try await Self.send(PathChanged(object: 8, path: nil), on: connection)
+      let owner = RestorationWire.ObjectOwner(process: "new", pid: 12)
+      try await Self.send(RegistrationReplaced(object: 7, path: ["Main"], by: owner), on: connection)
+      try await connection.onLoop { $0.close(afterOutput: true) }
+      var received: [BrokerNotification] = []
+      for await notification in broker.notifications { received.append(notification) }
+      #expect(
+        received == [
+          .pathChanged(object: 7, path: ["Main", "Editor"]),
+          .pathChanged(object: 8, path: nil),
+          .registrationReplaced(
+            object: 7,
+            path: ["Main"],
+            by: RestorationClient.ObjectOwner(process: "new", pid: 12)
+          ),
+        ]
+      )
+    }
+  }
+
+  @Test func aReaderThatWaitsIsWoken() async throws {
+    try await FakeBroker.run { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let notifications = broker.notifications
+      async let first = notifications.first { _ in true }
+      try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
+      #expect(await first == .pathChanged(object: 1, path: ["A"]))
+    }
+  }
+
+  @Test func whatIsNotKnownIsPassedOver() async throws {
+    try await FakeBroker.run { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let connection = try await fake.events.opened()
+      try await connection.onLoop {
+        $0.notify(method: "somethingNew", parameters: nil)
+        $0.notify(method: "pathChanged", parameters: JSONText(["object": "seven"]))
+        $0.notify(method: "pathChanged", parameters: JSONText(["object": 7, "path": ["A"], "more": true]))
+        $0.close(afterOutput: true)
+      }
+      var received: [BrokerNotification] = []
+      for await notification in broker.notifications { received.append(notification) }
+      #expect(received == [.pathChanged(object: 7, path: ["A"])])
+    }
+  }
+
+  @Test func whatNobodyTakesIsCounted() async throws {
+    try await FakeBroker.run(answer: { _ in .text("{}") }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let connection = try await fake.events.opened()
+      try await connection.onLoop { connection in
+        for object in 1...2_000 {
+          connection.notify(
+            method: "pathChanged",
+            parameters: JSONText(["object": .integer(Int64(object)), "path": nil])
+          )
+        }
+      }
+      // Its answer comes after the notifications.
+      try await broker.ping()
+      try await connection.onLoop { $0.close(afterOutput: true) }
+      var received: [BrokerNotification] = []
+      for await notification in broker.notifications { received.append(notification) }
+      #expect(received.count == 1_025)
+      #expect(received.first == .pathChanged(object: 1, path: nil))
+      #expect(received.last == .missed(count: 976))
+    }
+  }
+
+  @Test func aReaderThatIsCancelledStopsAndLosesNothing() async throws {
+    try await FakeBroker.run(answer: { _ in .text("{}") }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let reader = Task {
+        var count = 0
+        for await _ in broker.notifications { count += 1 }
+        return count
+      }
+      try await broker.ping()
+      reader.cancel()
+      #expect(await reader.value == 0)
+      try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
+      #expect(await broker.notifications.first { _ in true } == .pathChanged(object: 1, path: ["A"]))
+    }
+  }
+}
