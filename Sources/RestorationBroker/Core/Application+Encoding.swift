@@ -46,7 +46,8 @@ extension Application {
       if isEarly, let claim = node.claim { watchEarlyMark(since: claim.since) }
       closeWindow(of: node.id, for: session)
     }
-    context.emit(.respondAfter(id, sequenceOfState(node), caller, .result(EncodeRestorableState.Reply.stored(sequence: sequenceOfState(node)))))
+    let sequence = sequenceOfState(node)
+    context.emit(.respondAfter(id, sequence, caller, .result(EncodeRestorableState.Reply.stored(sequence: sequence))))
   }
 
   private func sequenceOfState(_ node: Node) -> SequenceNumber {
@@ -60,7 +61,7 @@ extension Application {
       throw .restoration(
         .reservedKey,
         "the key \(key) is reserved for the broker",
-        hint: "Keys that begin with UIApplicationStateRestoration or UIStateRestoration are read only; use another name.",
+        hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
         path: path,
         details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
       )

@@ -18,7 +18,11 @@ extension Application {
     respond(caller, SetRestorationParent.Reply(path: tree.path(of: moved)))
   }
 
-  func setIdentifier(_ request: SetRestorationIdentifier, by session: Session?, for caller: Caller) throws(ErrorObject) {
+  func setIdentifier(
+    _ request: SetRestorationIdentifier,
+    by session: Session?,
+    for caller: Caller
+  ) throws(ErrorObject) {
     try requireWritable()
     let node = try requireOwn(request.object, session)
     if let identifier = request.restorationIdentifier {
@@ -97,7 +101,15 @@ extension Application {
     return other
   }
 
-  func relocateAndTell(_ relocations: [Relocation], by session: Session?, takeOver: Bool) throws(ErrorObject) {
+  /// Moves nodes and tells the owners whose objects have another path by it.
+  ///
+  /// - Parameter claimed: a vacant node that is about to be claimed, and stays for that.
+  func relocateAndTell(
+    _ relocations: [Relocation],
+    by session: Session?,
+    takeOver: Bool,
+    claiming claimed: Node? = nil
+  ) throws(ErrorObject) {
     guard !relocations.isEmpty else { return }
     let asked = Set(relocations.compactMap { $0.node.claim?.handle })
     // Before: paths of all objects that move, whose owners want to hear of it.
@@ -110,24 +122,28 @@ extension Application {
         before.append((claim.handle, tree.path(of: node)))
       }
     }
-    try relocate(relocations, takesOver: takeOver, by: session)
+    try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
     for (handle, path) in before {
       guard let node = nodesByHandle[handle], let client = owner(of: node)?.client, tree.path(of: node) != path else {
         continue
       }
       let notification = PathChanged(object: handle, path: tree.path(of: node))
-      context.emit(.notify(client, method: PathChanged.method.rawValue, parameters: notification.parameters))
+      context.emit(.notify(id, client, method: PathChanged.method.rawValue, parameters: notification.parameters))
     }
   }
 
   /// Moves nodes and writes what changed: a row for each node that was moved itself, none for its descendants.
   ///
   /// - Parameter session: who asked; with takesOver, what another session has at the place itself is replaced (R8).
-  func relocate(_ relocations: [Relocation], takesOver: Bool, by session: Session?) throws(ErrorObject) {
+  private func relocate(
+    _ relocations: [Relocation],
+    takesOver: Bool,
+    by session: Session?,
+    claiming claimed: Node?
+  ) throws(ErrorObject) {
     let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
     let sealing = takesOver ? sealRecord(kind: "displaced") : nil
-    let parents = relocations.compactMap(\.node.parent)
     // Their owners hear of it only when the move has succeeded; until then nothing is done that cannot be undone.
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
@@ -150,7 +166,7 @@ extension Application {
     for node in outcome.changed where tree.nodes[node.id] === node {
       write(node)
     }
-    for parent in parents { prune(parent) }
+    for node in outcome.left where node !== claimed { prune(node) }
   }
 
   /// Whether a text gives way that no generation holds yet (R6).

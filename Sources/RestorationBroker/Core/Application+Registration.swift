@@ -168,7 +168,8 @@ extension Application {
         path: path,
         by: ObjectOwner(process: session.facts.role, pid: session.facts.process?.pid ?? 0)
       )
-      context.emit(.notify(client, method: RegistrationReplaced.method.rawValue, parameters: notification.parameters))
+      let method = RegistrationReplaced.method.rawValue
+      context.emit(.notify(id, client, method: method, parameters: notification.parameters))
     }
   }
 
@@ -194,7 +195,7 @@ extension Application {
       || record.kind != existing.record.kind
     {
       let relocation = Relocation(node: existing, parent: parent, component: component, kind: record.kind)
-      try relocateAndTell([relocation], by: nil, takeOver: false)
+      try relocateAndTell([relocation], by: nil, takeOver: false, claiming: existing)
     }
     existing.record = record
     write(existing)
@@ -342,7 +343,11 @@ extension Application {
   }
 
   static func sessionEnded() -> ErrorObject {
-    .restoration(.notInitialized, "the session ended while the call waited", hint: "Call initialize, and register again.")
+    .restoration(
+      .notInitialized,
+      "the session ended while the call waited",
+      hint: "Call initialize, and register again."
+    )
   }
 }
 

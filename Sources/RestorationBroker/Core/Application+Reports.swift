@@ -84,7 +84,11 @@ extension Application {
   }
 
   static func invalidCursor() -> ErrorObject {
-    .invalidParameter("/cursor", "this cursor is not of this call", hint: "Give back the cursor of the page before as it was.")
+    .invalidParameter(
+      "/cursor",
+      "this cursor is not of this call",
+      hint: "Give back the cursor of the page before as it was."
+    )
   }
 
   // MARK: Reading the archive
@@ -133,7 +137,9 @@ extension Application {
     past.indexAll()
     var rows: [StateRequest.Row] = []
     var bytes = 0
-    let candidates = readings.filter { $0.node.node > page.after && !$0.node.isRemoved && !omitted.contains($0.node.node) }
+    let candidates = readings.filter { reading in
+      reading.node.node > page.after && !reading.node.isRemoved && !omitted.contains(reading.node.node)
+    }
     for (index, reading) in candidates.enumerated() {
       guard let node = past.nodes[reading.node.node], let path = past.path(of: node) else { continue }
       let size = (reading.state?.bytes ?? 0) + path.bytes + 400

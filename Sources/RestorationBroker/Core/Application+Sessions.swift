@@ -130,7 +130,9 @@ extension Application {
     let sequence = write(.seal(record))
     generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
     let kept = 3
-    while generations.count(where: { !$0.isPinned }) > kept, let oldest = generations.firstIndex(where: { !$0.isPinned }) {
+    while generations.count(where: { !$0.isPinned }) > kept,
+      let oldest = generations.firstIndex(where: { !$0.isPinned })
+    {
       write(.dropGeneration(generations.remove(at: oldest).record.generation))
     }
   }

@@ -199,7 +199,11 @@ extension BrokerCore {
   // MARK: Detached sessions
 
   /// The detached session of a call: the one its token names, or the one the connection's calls made.
-  private func detached(_ token: String?, _ client: Client, _ application: Application) throws(ErrorObject) -> Session? {
+  private func detached(
+    _ token: String?,
+    _ client: Client,
+    _ application: Application
+  ) throws(ErrorObject) -> Session? {
     if token == nil, let own = client.detached[application.id], application.session(token: own) == nil {
       client.detached[application.id] = nil
     }

@@ -166,11 +166,13 @@ extension BrokerCore {
       if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
     }
     for other in clients.values {
-      if let chosen = other.chosenInstance, let instance = chosen.instance, chosen.base == base { taken.insert(instance) }
+      guard let chosen = other.chosenInstance, let instance = chosen.instance, chosen.base == base else { continue }
+      taken.insert(instance)
     }
     let known = summaries.filter { ApplicationName($0.application)?.base == base }
     let vacant = known.filter { summary in
-      guard let instance = ApplicationName(summary.application)?.instance, !taken.contains(instance) else { return false }
+      let instance = ApplicationName(summary.application)?.instance
+      guard let instance, !taken.contains(instance) else { return false }
       return !(summary.run.map { RunFacts(text: $0.facts).endedByUserQuit } ?? false)
     }
     var chosen = vacant.max { $0.modified < $1.modified }.flatMap { ApplicationName($0.application) }

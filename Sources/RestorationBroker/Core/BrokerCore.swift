@@ -275,7 +275,12 @@ package struct BrokerCore {
   }
 
   /// Brings a message to `probed` when it is known which of the sessions' processes are gone; the client waits.
-  mutating func probe(_ sessions: [SessionID], of application: Application, for message: IncomingMessage, _ client: Client) {
+  mutating func probe(
+    _ sessions: [SessionID],
+    of application: Application,
+    for message: IncomingMessage,
+    _ client: Client
+  ) {
     client.isProbing = true
     context.emit(.probe(application.id, sessions, .message(message)))
   }
@@ -299,7 +304,11 @@ package struct BrokerCore {
   // MARK: Applications
 
   /// The application, open or opening; nil where the client must wait for it.
-  mutating func application(named name: ApplicationName, for client: Client, _ message: IncomingMessage) throws(ErrorObject) -> Application? {
+  mutating func application(
+    named name: ApplicationName,
+    for client: Client,
+    _ message: IncomingMessage
+  ) throws(ErrorObject) -> Application? {
     if let id = applicationIDs[name], let application = applications[id] {
       application.lastUsed = context.now.monotonic
       if case .opening = application.phase {

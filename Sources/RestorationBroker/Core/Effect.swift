@@ -44,8 +44,8 @@ package enum Effect: Sendable {
   case list(ListingPurpose)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
-  /// Send a notification, if the client still is there.
-  case notify(ClientID, method: String, parameters: JSONText)
+  /// Send a notification, if the client still is there, when everything this event wrote is durable.
+  case notify(ApplicationID, ClientID, method: String, parameters: JSONText)
   /// The client waits for something that may take long: it does not count against its calls in flight.
   case park(Caller)
   case unpark(Caller)

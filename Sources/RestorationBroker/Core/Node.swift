@@ -48,7 +48,8 @@ package final class Node {
 
   /// Nobody ever registered it, or its owner gave it up: it is only there for its descendants (R3).
   package var isPlaceholder: Bool {
-    claim == nil && state == nil && (claimRecord == nil || claimRecord?.session == 0)
+    guard claim == nil, state == nil else { return false }
+    return claimRecord.map { $0.session == 0 && $0.released == 0 } ?? true
   }
 
   /// The state an owner that has not decoded gets; every other reader gets `state` (R19).

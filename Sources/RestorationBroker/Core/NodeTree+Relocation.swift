@@ -26,6 +26,8 @@ package struct RelocationOutcome {
   package var moved: [Node] = []
   /// Nodes that gave way to another one at their path; gone from the tree.
   package var merged: [(gone: Node, into: Node)] = []
+  /// Nodes that have lost a child, and may be there for nothing now.
+  package var left: [Node] = []
 }
 
 /// Why a move cannot be.
@@ -48,6 +50,7 @@ extension NodeTree {
   ) throws(RelocationFailure) -> RelocationOutcome {
     var journal = RelocationJournal()
     var outcome = RelocationOutcome()
+    outcome.left = relocations.compactMap(\.node.parent)
     do throws(RelocationFailure) {
       try place(relocations, takesOver: takesOver, journal: &journal, outcome: &outcome)
       for node in outcome.moved where nodes[node.id] === node {
@@ -58,6 +61,7 @@ extension NodeTree {
       throw error
     }
     for (gone, into) in outcome.merged {
+      if let parent = gone.parent { outcome.left.append(parent) }
       remove(gone, successor: into)
     }
     return outcome

@@ -15,6 +15,23 @@ package final class Broker: Sendable {
   private let service: BrokerService
   private let watcher: ProcessWatcher
 
+  /// `start` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
+  package static func startAndWait(
+    _ configuration: BrokerConfiguration,
+    on eventLoop: any EventLoop,
+    logger: Logger,
+    whenFatal: @escaping @Sendable (String) -> Void
+  ) throws -> Broker {
+    try EventLoopTaskExecutor(eventLoop).wait {
+      try await start(configuration, on: eventLoop, logger: logger, whenFatal: whenFatal)
+    }
+  }
+
+  /// `stop` likewise.
+  package func stopAndWait() throws {
+    try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop() }
+  }
+
   private init(listener: UnixListener, service: BrokerService, watcher: ProcessWatcher) {
     self.listener = listener
     self.service = service
@@ -35,12 +52,16 @@ package final class Broker: Sendable {
   ) async throws -> Broker {
     let limits = configuration.limits
     let transport = TransportLimits(limits)
-    // The lock on the socket's name comes first: it decides between two brokers before anything is touched.
-    let socket = try ListeningSocket(binding: configuration.socket, backlog: transport.backlogMax)
+    // Each connection takes a socket and a pidfd; the rest is for archives and the process itself.
+    let descriptors = 2 * limits.connectionsMax + 512
+    let allowed = Host.raiseDescriptorLimit(to: descriptors)
+    if allowed < descriptors {
+      logger.warning("\(allowed) descriptors are allowed, \(descriptors) may be needed; raise the hard limit of open files")
+    }
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
-    // A second broker on another socket must not get at the same archives.
+    // A second broker must not get at the same archives, whatever socket it is to listen on.
     let lock = try LockFile(
-      path: "\(archives.path)/broker.lock",
+      path: "\(archives.path)/archives.lock",
       subject: "the archives in \(archives.path)",
       remedy: "stop it first or give another --archives DIR"
     )
@@ -67,6 +88,8 @@ package final class Broker: Sendable {
       logger: logger,
       whenFatal: whenFatal
     )
+    // Last, so that a broker that cannot serve leaves no socket behind; clients queue from here on.
+    let socket = try ListeningSocket(binding: configuration.socket, backlog: transport.backlogMax)
     let listener = try await UnixListener.start(
       socket,
       on: eventLoop,

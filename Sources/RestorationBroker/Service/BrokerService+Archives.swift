@@ -20,11 +20,14 @@ extension BrokerService {
   // MARK: Opening and closing
 
   func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool) {
-    let archive = OpenArchive(name: name)
+    let former = archives.values.first { $0.name == name && $0.id != id }
+    let archive = OpenArchive(id: id, name: name)
     archive.whenIdle = archives[id]?.whenIdle ?? []
     let before = archives.updateValue(archive, forKey: id)
     cache.removeAll(of: id)
     Task {
+      if let former { await idle(former) }
+      await closings[name]?.value
       if let lease = before?.lease { await store.close(lease) }
       do throws(ArchiveError) {
         let opening = try await store.open(name.description, creating: creating)
@@ -51,12 +54,29 @@ extension BrokerService {
     return ended
   }
 
+  /// Closes an archive once everything written to it is durable and answered.
   func close(_ id: ApplicationID) {
-    guard let archive = archives.removeValue(forKey: id) else { return }
+    guard let archive = archives[id] else { return }
+    archive.isClosing = true
     archive.upkeep?.cancel()
-    cache.removeAll(of: id)
+    becomeIdle(archive)
+  }
+
+  private func finishClosing(_ archive: OpenArchive) {
+    archives[archive.id] = nil
+    cache.removeAll(of: archive.id)
     guard let lease = archive.lease else { return }
-    Task { await store.close(lease) }
+    let name = archive.name
+    closings[name] = Task {
+      await store.close(lease)
+      closings[name] = nil
+    }
+  }
+
+  /// Returns when nothing is under way with the archive.
+  func idle(_ archive: OpenArchive) async {
+    guard archive.isBusy else { return }
+    await withCheckedContinuation { archive.whenIdle.append($0) }
   }
 
   // MARK: Writing
@@ -95,6 +115,9 @@ extension BrokerService {
     for waiting in answers {
       send(waiting.answer, to: waiting.caller)
     }
+    for notice in archive.queue.readyNotices() {
+      send(notice)
+    }
     for request in archive.queue.readyReads() {
       read(id, request, after: 0)
     }
@@ -127,7 +150,8 @@ extension BrokerService {
   }
 
   private func becomeIdle(_ archive: OpenArchive) {
-    guard !archive.whenIdle.isEmpty, !archive.isBusy else { return }
+    guard !archive.isBusy else { return }
+    if archive.isClosing, archives[archive.id] === archive { finishClosing(archive) }
     let waiting = archive.whenIdle
     archive.whenIdle = []
     for continuation in waiting {
@@ -249,7 +273,9 @@ extension BrokerService {
   /// A while after the last write the archive is tidied, a bounded piece at a time, until nothing is left to do; then
   /// there is no timer, and an idle broker makes no system call.
   private func scheduleUpkeep(_ id: ApplicationID, _ archive: OpenArchive) {
-    guard !isStopping, archive.queue.isIdle, !archive.isMaintaining, archives[id] === archive else { return }
+    guard !isStopping, !archive.isClosing, archive.queue.isIdle, !archive.isMaintaining, archives[id] === archive else {
+      return
+    }
     archive.upkeepDeferrals = 0
     scheduleUpkeep(id, archive, in: Self.quietMilliseconds)
   }

@@ -33,8 +33,8 @@ extension BrokerService {
       backUp(id)
     case .reportStatistics(let caller):
       send(.result(statistics), to: caller)
-    case .notify(let client, let method, let parameters):
-      connections[client]?.notify(method: method, parameters: parameters)
+    case .notify(let id, let client, let method, let parameters):
+      notices.append((id, WriteQueue.Notice(client: client, method: method, parameters: parameters)))
     case .disconnect(let client):
       connections[client]?.close(afterOutput: true)
     case .log(let level, let text, let application):
@@ -71,6 +71,22 @@ extension BrokerService {
   }
 
   // MARK: Answers
+
+  /// Sends what clients are told when it has come true on disk; called when an event's changes are all written.
+  func sendNotices() {
+    for (id, notice) in notices {
+      if let archive = archives[id], archive.queue.durable < archive.queue.tail {
+        archive.queue.await(notice)
+      } else {
+        send(notice)
+      }
+    }
+    notices.removeAll(keepingCapacity: true)
+  }
+
+  func send(_ notice: WriteQueue.Notice) {
+    connections[notice.client]?.notify(method: notice.method, parameters: notice.parameters)
+  }
 
   func send(_ answer: Answer, to caller: Caller) {
     guard let call = caller.call else {

@@ -27,10 +27,14 @@ package actor BrokerService {
   var processes: [SessionKey: WatchedProcess] = [:]
   var timers: [TimerName: Scheduled<Void>] = [:]
   var cache = StateCache(bytesMax: 8 << 20)
+  /// Archives on their way to be closed; the same one is opened again only after that.
+  var closings: [ApplicationName: Task<Void, Never>] = [:]
   /// Applications with changes or reads that the end of this tick takes to the archive.
   var dirty: Set<ApplicationID> = []
   private var isFlushScheduled = false
   private var effects: [Effect] = []
+  /// Notifications of the event being carried out.
+  var notices: [(ApplicationID, WriteQueue.Notice)] = []
   private var isCarryingOut = false
   var isStopping = false
   var whenFatal: (@Sendable (String) -> Void)?
@@ -82,12 +86,13 @@ package actor BrokerService {
     defer { isCarryingOut = false }
     while true {
       core.swapEffects(with: &effects)
-      guard !effects.isEmpty else { return }
+      guard !effects.isEmpty else { break }
       for effect in effects {
         perform(effect)
       }
       effects.removeAll(keepingCapacity: true)
     }
+    if !notices.isEmpty { sendNotices() }
   }
 
   /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.
@@ -122,9 +127,10 @@ package actor BrokerService {
       archive.upkeep?.cancel()
     }
     while let busy = archives.values.first(where: { $0.isBusy }) {
-      await withCheckedContinuation { continuation in
-        busy.whenIdle.append(continuation)
-      }
+      await idle(busy)
+    }
+    for closing in closings.values {
+      await closing.value
     }
     for archive in archives.values {
       if let lease = archive.lease { await store.close(lease) }
@@ -143,7 +149,10 @@ package actor BrokerService {
 
 /// An application's archive, as the service keeps it.
 final class OpenArchive {
+  let id: ApplicationID
   let name: ApplicationName
+  /// The core needs it no more; it is closed as soon as nothing is under way.
+  var isClosing = false
   var lease: ArchiveLease?
   var hasFailed = false
   var queue = WriteQueue()
@@ -166,7 +175,8 @@ final class OpenArchive {
     !queue.isIdle || readsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed
   }
 
-  init(name: ApplicationName) {
+  init(id: ApplicationID, name: ApplicationName) {
+    self.id = id
     self.name = name
   }
 }

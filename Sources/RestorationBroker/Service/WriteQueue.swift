@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
@@ -23,6 +24,19 @@ package struct WriteQueue {
     }
   }
 
+  /// Something a client is told without having asked just now.
+  package struct Notice: Sendable {
+    package let client: ClientID
+    package let method: String
+    package let parameters: JSONText
+
+    package init(client: ClientID, method: String, parameters: JSONText) {
+      self.client = client
+      self.method = method
+      self.parameters = parameters
+    }
+  }
+
   package enum Phase: Equatable {
     /// The archive is not open.
     case closed
@@ -41,12 +55,16 @@ package struct WriteQueue {
   private var changes: [ArchiveChange] = []
   private var committing: [ArchiveChange] = []
   private var answers: [Waiting] = []
+  private var notices: [(notice: Notice, after: SequenceNumber)] = []
   private var reads: [(request: StateRequest, after: SequenceNumber)] = []
   private var scans: [ScanRequest] = []
 
   package var isIdle: Bool { phase != .committing && changes.isEmpty }
 
   package init() {}
+
+  /// The number of the last change added.
+  package var tail: SequenceNumber { durable + Int64(committing.count + changes.count) }
 
   package mutating func opened(at sequence: SequenceNumber) {
     phase = .idle
@@ -100,6 +118,18 @@ package struct WriteQueue {
     return (done, first, ready)
   }
 
+  /// The notification leaves when everything added so far is durable.
+  package mutating func await(_ notice: Notice) {
+    notices.append((notice, tail))
+  }
+
+  package mutating func readyNotices() -> [Notice] {
+    guard !notices.isEmpty else { return [] }
+    let ready = notices.filter { $0.after <= durable }.map(\.notice)
+    notices.removeAll { $0.after <= durable }
+    return ready
+  }
+
   /// Reads whose changes are durable now.
   package mutating func readyReads() -> [StateRequest] {
     guard !reads.isEmpty else { return [] }
@@ -122,6 +152,7 @@ package struct WriteQueue {
     changes = []
     committing = []
     answers = []
+    notices = []
     reads = []
     scans = []
     return callers

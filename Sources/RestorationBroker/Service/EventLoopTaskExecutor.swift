@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+
+/// Runs the asynchronous parts of starting and stopping on the event loop as well.
+///
+/// Without it they would run on the global executor, whose thread pool looks after itself with a timer every second
+/// for as long as the process lives: an idle broker is to make no system call.
+final class EventLoopTaskExecutor: TaskExecutor {
+  private let eventLoop: any EventLoop
+
+  init(_ eventLoop: any EventLoop) {
+    self.eventLoop = eventLoop
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    eventLoop.execute {
+      job.runSynchronously(on: self.asUnownedTaskExecutor())
+    }
+  }
+
+  /// Runs `body` to its end; blocks the calling thread, which must not be the event loop's.
+  func wait<Value: Sendable>(for body: @escaping @Sendable () async throws -> Value) throws -> Value {
+    let promise = eventLoop.makePromise(of: Value.self)
+    Task(executorPreference: self) {
+      do {
+        promise.succeed(try await body())
+      } catch {
+        promise.fail(error)
+      }
+    }
+    return try promise.futureResult.wait()
+  }
+}

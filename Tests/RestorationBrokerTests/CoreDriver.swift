@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// Drives a `BrokerCore` as the service does, but step by step: archives in memory, a clock that the test moves,
+/// processes that die on command.
+///
+/// Every event ends when nothing is left to do at this moment; commits, openings and listings can be held back.
+final class CoreDriver {
+  let limits: Limits
+  private(set) var core: BrokerCore
+  private(set) var now = Moment(monotonic: 1_000, wall: 1_700_000_000_000)
+  private(set) var archives: [String: NaiveArchive] = [:]
+  /// Answers to `open` instead of the archive, by application.
+  var openingFailures: [String: ArchiveError] = [:]
+  /// The archives whose changes are not made durable until `commit()`.
+  var holdsCommits = false
+  /// Archives are not opened until `openHeld()`.
+  var holdsOpenings = false
+  var holdsListings = false
+  /// Whether receipts say how many bytes are reachable; costs a replay of all generations.
+  var measuresArchives = true
+  private(set) var peers: [ClientID: Peer] = [:]
+  private(set) var logged: [String] = []
+  private(set) var backups = 0
+  private(set) var openCount = 0
+  private(set) var closed: [String] = []
+  /// What the core has written, committed or not, since the last `forgetWritten`.
+  private(set) var written: [ArchiveChange] = []
+  private var epoch: Int64 = 7
+  private var files: [ApplicationID: OpenFile] = [:]
+  private var timers: [TimerName: Int64] = [:]
+  private var watched: [Watch: ClientProcess] = [:]
+  private var dead: Set<ClientProcess> = []
+  private var heldOpenings: [(id: ApplicationID, name: ApplicationName, creating: Bool)] = []
+  private var heldListings: [ListingPurpose] = []
+  private var clientCounter: ClientID = 0
+  /// Notifications of the event being carried out.
+  private var notices: [(ApplicationID, Notice)] = []
+
+  struct Watch: Hashable {
+    let application: ApplicationID
+    let session: SessionID
+  }
+
+  /// An archive that the core has open.
+  struct OpenFile {
+    let name: String
+    var durable: SequenceNumber
+    var pending: [ArchiveChange] = []
+    var answers: [(after: SequenceNumber, caller: Caller, answer: Answer)] = []
+    var reads: [(request: StateRequest, after: SequenceNumber)] = []
+    var scans: [ScanRequest] = []
+    var notices: [(after: SequenceNumber, notice: Notice)] = []
+  }
+
+  /// A notification to a client.
+  struct Notice {
+    let client: ClientID
+    let method: String
+    let parameters: JSONText
+  }
+
+  init(limits: Limits = Limits()) {
+    self.limits = limits
+    core = CoreDriver.makeCore(limits, epoch: epoch)
+  }
+
+  private static func makeCore(_ limits: Limits, epoch: Int64) -> BrokerCore {
+    let settings = CoreSettings(epoch: epoch, version: "1.0", systemVersion: "Test 1") {
+      (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max))
+    }
+    return BrokerCore(limits: limits, settings: settings)
+  }
+
+  // MARK: Clients
+
+  /// A new connection of the process with this number; the same number is the same process.
+  func connect(pid: Int64 = 100, uid: Int64 = 1_000) -> Peer {
+    clientCounter += 1
+    let process = ClientProcess(pid: pid, uid: uid, startTicks: pid * 10, bootID: "boot")
+    let peer = Peer(id: clientCounter, process: process, driver: self)
+    peers[peer.id] = peer
+    core.connected(peer.id, process: process, at: now)
+    settle()
+    return peer
+  }
+
+  func disconnect(_ peer: Peer) {
+    guard peers.removeValue(forKey: peer.id) != nil else { return }
+    peer.isConnected = false
+    core.disconnected(peer.id, at: now)
+    settle()
+  }
+
+  /// The process ends; its connections stay open until `disconnect`.
+  func kill(_ peer: Peer) {
+    dead.insert(peer.process)
+    for (watch, process) in watched where process == peer.process {
+      watched[watch] = nil
+      core.processExited(watch.application, watch.session, at: now)
+    }
+    settle()
+  }
+
+  /// The process ends and nobody has told the core yet.
+  func killUnnoticed(_ peer: Peer) {
+    dead.insert(peer.process)
+  }
+
+  /// The process ends and its connection with it.
+  func crash(_ peer: Peer) {
+    disconnect(peer)
+    kill(peer)
+  }
+
+  func deliver(_ message: IncomingMessage) {
+    core.received(message, at: now)
+    settle()
+  }
+
+  // MARK: Time
+
+  /// Moves both clocks, letting timers fire on the way in the order they are due.
+  func advance(milliseconds: Int64) {
+    let end = now.monotonic + milliseconds
+    while let (name, due) = timers.min(by: { $0.value < $1.value }), due <= end {
+      now.wall += due - now.monotonic
+      now.monotonic = due
+      timers[name] = nil
+      core.timerFired(name, at: now)
+      settle()
+    }
+    now.wall += end - now.monotonic
+    now.monotonic = end
+  }
+
+  /// The calendar alone moves: days in which the broker had nothing to do.
+  func advance(days: Int64) {
+    now.wall += days * 24 * 3_600 * 1_000
+  }
+
+  var timerCount: Int { timers.count }
+
+  // MARK: The broker
+
+  /// The broker dies and starts again: what was not committed is lost, connections are cut, processes live on.
+  func restart() {
+    for peer in peers.values { peer.isConnected = false }
+    peers = [:]
+    files = [:]
+    timers = [:]
+    watched = [:]
+    heldOpenings = []
+    heldListings = []
+    epoch += 1
+    core = CoreDriver.makeCore(limits, epoch: epoch)
+  }
+
+  /// Makes durable what was held back.
+  func commit() {
+    commitAll()
+    settle()
+  }
+
+  /// The transaction of an application fails, and nothing of it was stored.
+  func failCommit(_ name: String) {
+    guard let (id, file) = files.first(where: { $0.value.name == name }) else { return }
+    let callers = file.answers.map(\.caller) + file.reads.map(\.request.caller) + file.scans.map(\.caller)
+    files[id] = nil
+    for caller in callers {
+      send(.error(ErrorObject.restoration(.storeFailed, "the disk is full", hint: "Make room.")), to: caller)
+    }
+    core.commitFailed(id, at: now)
+    settle()
+  }
+
+  func openHeld() {
+    holdsOpenings = false
+    let held = heldOpenings
+    heldOpenings = []
+    for opening in held { open(opening.id, opening.name, creating: opening.creating) }
+    settle()
+  }
+
+  func listHeld() {
+    holdsListings = false
+    let held = heldListings
+    heldListings = []
+    for purpose in held { list(purpose) }
+    settle()
+  }
+
+  func forgetWritten() {
+    written = []
+  }
+
+  func application(_ name: String) -> Application? {
+    core.applications.values.first { $0.name.description == name }
+  }
+
+  // MARK: Carrying out
+
+  /// Carries out effects, and makes durable what was written, until nothing is left.
+  private func settle() {
+    repeat {
+      var effects: [Effect] = []
+      core.swapEffects(with: &effects)
+      while !effects.isEmpty {
+        for effect in effects { perform(effect) }
+        effects = []
+        core.swapEffects(with: &effects)
+      }
+      placeNotices()
+    } while !holdsCommits && commitAll()
+  }
+
+  /// Notifications leave when everything is durable that had been written when they were made.
+  private func placeNotices() {
+    let placed = notices
+    notices = []
+    for (id, notice) in placed {
+      if let file = files[id], !file.pending.isEmpty {
+        files[id]?.notices.append((file.durable + SequenceNumber(file.pending.count), notice))
+      } else {
+        send(notice)
+      }
+    }
+  }
+
+  private func send(_ notice: Notice) {
+    peers[notice.client]?.notify(notice.method, notice.parameters)
+  }
+
+  @discardableResult
+  private func commitAll() -> Bool {
+    var hasCommitted = false
+    for (id, file) in files.sorted(by: { $0.key < $1.key }) where !file.pending.isEmpty {
+      commit(id, file)
+      hasCommitted = true
+    }
+    return hasCommitted
+  }
+
+  private func commit(_ id: ApplicationID, _ file: OpenFile) {
+    archives[file.name]?.append(file.pending)
+    let durable = file.durable + SequenceNumber(file.pending.count)
+    #expect(archives[file.name]?.sequence == durable)
+    let ready = file.answers.filter { $0.after <= durable }
+    let reads = file.reads.filter { $0.after <= durable }
+    let scans = file.scans.filter { $0.page.sequence <= durable }
+    files[id]?.durable = durable
+    files[id]?.pending = []
+    files[id]?.answers.removeAll { $0.after <= durable }
+    files[id]?.reads.removeAll { $0.after <= durable }
+    files[id]?.scans.removeAll { $0.page.sequence <= durable }
+    files[id]?.notices.removeAll { $0.after <= durable }
+    for waiting in ready { send(waiting.answer, to: waiting.caller) }
+    for notice in file.notices where notice.after <= durable { send(notice.notice) }
+    for read in reads { self.read(id, read.request) }
+    for scan in scans { self.scan(id, scan) }
+    let bytes = measuresArchives ? archives[file.name]?.reachableBytes ?? 0 : 0
+    core.committed(id, ArchiveReceipt(sequence: durable, reachableBytes: bytes), at: now)
+  }
+
+  private func perform(_ effect: Effect) {
+    switch effect {
+    case .respond(let caller, let answer): send(answer, to: caller)
+    case .respondAfter(let id, let sequence, let caller, let answer):
+      respond(answer, to: caller, after: sequence, in: id)
+    case .write(let id, let change):
+      written.append(change)
+      if files[id] == nil { Issue.record("a change of an archive that is not open: \(change)") }
+      files[id]?.pending.append(change)
+    case .read(let id, let request, let after):
+      if let file = files[id], file.durable < after {
+        files[id]?.reads.append((request, after))
+      } else {
+        read(id, request)
+      }
+    case .readState(let id, let row, let caller):
+      readState(id, row, caller)
+    case .scan(let id, let request):
+      if let file = files[id], file.durable < request.page.sequence {
+        files[id]?.scans.append(request)
+      } else {
+        scan(id, request)
+      }
+    case .open(let id, let name, let creating):
+      if holdsOpenings { heldOpenings.append((id, name, creating)) } else { open(id, name, creating: creating) }
+    case .close(let id): close(id)
+    case .list(let purpose):
+      if holdsListings { heldListings.append(purpose) } else { list(purpose) }
+    case .backUp: backups += 1
+    case .log(_, let text, _): logged.append(text)
+    default: performOther(effect)
+    }
+  }
+
+  private func performOther(_ effect: Effect) {
+    switch effect {
+    case .notify(let id, let client, let method, let parameters):
+      notices.append((id, Notice(client: client, method: method, parameters: parameters)))
+    case .park(let caller): peers[caller.client]?.park(caller)
+    case .unpark(let caller): peers[caller.client]?.unpark(caller)
+    case .watch(let client, let application, let session):
+      watched[Watch(application: application, session: session)] = peers[client]?.process
+    case .watchProcess(let process, let application, let session):
+      if dead.contains(process) {
+        core.processExited(application, session, at: now)
+      } else {
+        watched[Watch(application: application, session: session)] = process
+      }
+    case .unwatch(let application, let session): watched[Watch(application: application, session: session)] = nil
+    case .probe(let application, let sessions, let call):
+      let ended = sessions.filter { session in
+        watched[Watch(application: application, session: session)].map { dead.contains($0) } ?? false
+      }
+      core.probed(application, sessions, ended: Set(ended), call, at: now)
+    case .setTimer(let name, let milliseconds): timers[name] = now.monotonic + max(1, milliseconds)
+    case .cancelTimer(let name): timers[name] = nil
+    case .disconnect(let client):
+      if let peer = peers[client] {
+        peers[client] = nil
+        peer.isConnected = false
+        core.disconnected(client, at: now)
+      }
+    default: break
+    }
+  }
+
+  // MARK: Archives
+
+  private func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool) {
+    openCount += 1
+    if !creating, archives[name.description] == nil {
+      core.opened(id, .failure(ArchiveError(.absent, "there is no archive")), ended: [], at: now)
+      return
+    }
+    if let failure = openingFailures[name.description] {
+      core.opened(id, .failure(failure), ended: [], at: now)
+      return
+    }
+    let number = archives.count + 1
+    let opening = archives[name.description, default: NaiveArchive(uuid: "archive-\(number)")].open(name.description)
+    files[id] = OpenFile(name: name.description, durable: opening.sequence)
+    let ended = opening.sessions.filter { record in
+      let facts = SessionFacts(text: record.facts)
+      return record.ending == nil && !facts.isDetached && facts.process.map { dead.contains($0) } ?? false
+    }
+    core.opened(id, .success(opening), ended: Set(ended.map(\.session)), at: now)
+  }
+
+  private func close(_ id: ApplicationID) {
+    guard let file = files[id] else { return }
+    if !file.pending.isEmpty { commit(id, file) }
+    files[id] = nil
+    closed.append(file.name)
+  }
+
+  private func list(_ purpose: ListingPurpose) {
+    let summaries = archives.sorted { $0.key < $1.key }.map { $0.value.summary($0.key) }
+    core.listingFinished(purpose, .success(summaries), at: now)
+  }
+
+  private func read(_ id: ApplicationID, _ request: StateRequest) {
+    guard let archive = files[id].flatMap({ archives[$0.name] }) else { return }
+    core.readingFinished(id, request, .success(request.rows.map { archive.state($0.sequence) }), at: now)
+  }
+
+  /// A row at hand is answered at once, as the service does from its cache; one that is not durable waits.
+  private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
+    guard let file = files[id], file.durable < row.sequence else {
+      if case .state(let record, _) = files[id].flatMap({ archives[$0.name] })?.state(row.sequence),
+        let answer = core.decoded(id, record)
+      {
+        send(answer, to: caller)
+      }
+      return
+    }
+    let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
+    files[id]?.reads.append((request, row.sequence))
+  }
+
+  private func scan(_ id: ApplicationID, _ request: ScanRequest) {
+    guard let archive = files[id].flatMap({ archives[$0.name] }) else { return }
+    core.scanFinished(id, request, .success(archive.contents(at: request.page.sequence).readings), at: now)
+  }
+
+  // MARK: Answers
+
+  private func respond(_ answer: Answer, to caller: Caller, after sequence: SequenceNumber, in id: ApplicationID) {
+    guard let file = files[id], file.durable < sequence else {
+      send(answer, to: caller)
+      return
+    }
+    let last = file.durable + SequenceNumber(file.pending.count)
+    if sequence > last { Issue.record("an answer waits for change \(sequence), the last written is \(last)") }
+    files[id]?.answers.append((sequence, caller, answer))
+  }
+
+  private func send(_ answer: Answer, to caller: Caller) {
+    if caller.call == nil, case .error(let error) = answer { logged.append(error.message) }
+    peers[caller.client]?.take(answer, for: caller)
+  }
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// States pushed before the old one was decoded (R19).
+@Suite struct EarlyStateTests {
+  let driver = CoreDriver()
+
+  /// An application whose last run left a good state of `Main`.
+  init() throws {
+    let peer = driver.connect(pid: 1)
+    try peer.initialize()
+    try peer.register("Main")
+    try peer.encode(#"["Main"]"#, #"{"good":1}"#)
+    try peer.goodbye("restart")
+  }
+
+  private func start(pid: Int64) throws -> Peer {
+    let peer = driver.connect(pid: pid)
+    try peer.initialize()
+    try peer.register("Main")
+    return peer
+  }
+
+  @Test func r19ABlankPushHidesNothingFromItsOwner() throws {
+    let peer = try start(pid: 2)
+    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
+    try peer.encode(#"["Main"]"#, #"{"blank":2}"#)
+    #expect(try peer.state(#"["Main"]"#) == ["good": 1])
+    #expect(try peer.state(#"["Main"]"#) == ["good": 1])
+    driver.inspect()
+  }
+
+  @Test func r19EverybodyElseSeesTheNewestWrite() throws {
+    let peer = try start(pid: 2)
+    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
+    let other = driver.connect(pid: 3)
+    try other.initialize()
+    #expect(try other.state(#"["Main"]"#) == ["blank": 1])
+    let script = driver.connect(pid: 4)
+    #expect(try script.decode(#"["Main"]"#, #""application":"App""#)["state"] == ["blank": 1])
+    let objects = try script.call("readArchive", #"{"application":"App"}"#)["objects"]?.array
+    #expect(objects?.first?["state"] == ["blank": 1])
+  }
+
+  @Test func r19BlankPushesOverSeveralRunsHideNothing() throws {
+    for run in 2...6 {
+      let peer = try start(pid: Int64(run))
+      try peer.encode(#"["Main"]"#, #"{"blank":\#(run)}"#)
+      driver.inspect()
+      driver.crash(peer)
+      if run == 4 { driver.restart() }
+    }
+    let peer = try start(pid: 9)
+    #expect(try peer.state(#"["Main"]"#) == ["good": 1])
+    driver.inspect()
+  }
+
+  @Test func r19TheFirstStateOfAnObjectIsNotEarly() throws {
+    let peer = try start(pid: 2)
+    try peer.register("New")
+    try peer.encode(#"["New"]"#, #"{"a":1}"#)
+    try peer.encode(#"["New"]"#, #"{"a":2}"#)
+    driver.crash(peer)
+    let next = try start(pid: 3)
+    try next.register("New")
+    #expect(try next.state(#"["New"]"#) == ["a": 2])
+  }
+
+  @Test func r19EncodingAfterDecodingClearsTheMark() throws {
+    let peer = try start(pid: 2)
+    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
+    _ = try peer.decode(#"["Main"]"#)
+    try peer.encode(#"["Main"]"#, #"{"new":1}"#)
+    #expect(try peer.state(#"["Main"]"#) == ["new": 1])
+    driver.crash(peer)
+    #expect(try start(pid: 3).state(#"["Main"]"#) == ["new": 1])
+    driver.inspect()
+  }
+
+  @Test func r19CompletingClearsTheMark() throws {
+    let peer = try start(pid: 2)
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
+    try peer.call("completeStateRestoration")
+    #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
+    driver.inspect()
+    driver.crash(peer)
+    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
+  }
+
+  @Test func r19AfterCompletingPushesAreNotEarly() throws {
+    let peer = try start(pid: 2)
+    try peer.call("completeStateRestoration")
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
+    driver.crash(peer)
+    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
+  }
+
+  @Test(arguments: ["restart", "logout"])
+  func r19AGoodbyeThatKeepsStateClearsTheMark(_ reason: String) throws {
+    let peer = try start(pid: 2)
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
+    try peer.goodbye(reason)
+    driver.inspect()
+    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
+  }
+
+  @Test func r19SixtySecondsAfterTheClaimClearTheMark() throws {
+    let peer = try start(pid: 2)
+    driver.advance(milliseconds: 10_000)
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
+    driver.advance(milliseconds: 49_999)
+    #expect(driver.application("App")?.tree.node(at: ["Main"])?.state?.isEarly == true)
+    driver.advance(milliseconds: 1)
+    #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
+    #expect(driver.timerCount == 1)  // the decode window just opened
+    driver.inspect()
+  }
+
+  @Test func r19EachMarkIsClearedByItsOwnClaimsTime() throws {
+    let second = driver.connect(pid: 7)
+    try second.encode(#"["Other"]"#, #"{"good":2}"#, #""application":"App""#)
+    let peer = try start(pid: 2)
+    driver.advance(milliseconds: 30_000)
+    try peer.register("Other")
+    try peer.encode(#"["Other"]"#, #"{"blank":2}"#)
+    driver.advance(milliseconds: 10_000)
+    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
+    func isEarly(_ path: IdentifierPath) -> Bool? { driver.application("App")?.tree.node(at: path)?.state?.isEarly }
+    driver.advance(milliseconds: 20_000)
+    #expect(isEarly(["Main"]) == false)
+    #expect(isEarly(["Other"]) == true)
+    driver.advance(milliseconds: 30_000)
+    #expect(isEarly(["Other"]) == false)
+    driver.inspect()
+  }
+
+  @Test func r19APushSixtySecondsAfterTheClaimIsNotEarly() throws {
+    let peer = try start(pid: 2)
+    driver.advance(milliseconds: 60_000)
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
+    #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
+  }
+
+  @Test func r19AMarkOutlivesTheBrokerAndIsClearedInTime() throws {
+    let peer = driver.connect(pid: 2)
+    let token = try #require(try peer.initialize()["session"]?.string)
+    try peer.register("Main")
+    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
+    driver.restart()
+    let again = driver.connect(pid: 2)
+    try again.initialize("App", #""session":"\#(token)""#)
+    try again.encode(#"["Main"]"#, #"{"blank":2}"#)
+    #expect(try again.state(#"["Main"]"#) == ["good": 1])
+    driver.inspect()
+    driver.advance(milliseconds: 60_000)
+    #expect(try again.state(#"["Main"]"#) == ["blank": 2])
+    driver.inspect()
+  }
+
+  @Test func r19WhatWasDecodedBeforeTheBrokerRestartedCountsAsDecoded() throws {
+    let peer = driver.connect(pid: 2)
+    let token = try #require(try peer.initialize()["session"]?.string)
+    try peer.register("Main")
+    _ = try peer.decode(#"["Main"]"#)
+    driver.restart()
+    let again = driver.connect(pid: 2)
+    try again.initialize("App", #""session":"\#(token)""#)
+    try again.encode(#"["Main"]"#, #"{"new":1}"#)
+    #expect(try again.state(#"["Main"]"#) == ["new": 1])
+    driver.inspect()
+  }
+
+  @Test func r19UnregisteringWithStateKeptClearsTheMark() throws {
+    let peer = try start(pid: 2)
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
+    try peer.call("unregisterObject", #"{"object":["Main"],"keepState":true}"#)
+    try peer.register("Main")
+    #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
+    driver.inspect()
+  }
+
+  @Test func r19ADetachedSessionThatEndsClearsTheMark() throws {
+    let peer = driver.connect(pid: 2)
+    try peer.call("registerObjectForStateRestoration", peer.registration("Main", below: nil, #""application":"App""#))
+    try peer.encode(#"["Main"]"#, #"{"kept":1}"#, #""application":"App""#)
+    driver.disconnect(peer)
+    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
+    driver.inspect()
+  }
+}
+
+/// Decode windows, and when an application's restoration has completed (R19, R31).
+@Suite struct RestorationTests {
+  let driver = CoreDriver()
+
+  init() throws {
+    let script = driver.connect(pid: 1)
+    try script.encode(#"["A"]"#, #"{"a":1}"#, #""application":"App""#)
+    try script.encode(#"["B"]"#, #"{"b":1}"#, #""application":"App""#)
+  }
+
+  private var completed: Int64? {
+    driver.archives["App"]?.head.run?.restorations
+  }
+
+  private func start(_ name: String, pid: Int64) throws -> Peer {
+    let peer = driver.connect(pid: pid)
+    try peer.initialize()
+    try peer.register(name)
+    return peer
+  }
+
+  @Test func r31AWindowClosesAtTheNextEncode() throws {
+    let peer = try start("A", pid: 2)
+    _ = try peer.decode(#"["A"]"#)
+    #expect(completed == 0)
+    try peer.encode(#"["A"]"#, #"{"a":2}"#)
+    #expect(completed == 1)
+    #expect(driver.backups == 1)
+    _ = try peer.decode(#"["A"]"#)
+    try peer.encode(#"["A"]"#, #"{"a":3}"#)
+    #expect(completed == 1)
+  }
+
+  @Test func r31AWindowClosesAtCompletion() throws {
+    let (first, second) = (try start("A", pid: 2), try start("B", pid: 3))
+    _ = try first.decode(#"["A"]"#)
+    _ = try second.decode(#"["B"]"#)
+    #expect(try first.call("completeStateRestoration") == ["pending": 1])
+    #expect(completed == 0)
+    #expect(try second.call("completeStateRestoration") == ["pending": 0])
+    #expect(completed == 1)
+    #expect(try second.call("completeStateRestoration") == ["pending": 0])
+    #expect(completed == 1)
+  }
+
+  @Test func r31AWindowClosesAfterTenSeconds() throws {
+    let peer = try start("A", pid: 2)
+    _ = try peer.decode(#"["A"]"#)
+    driver.advance(milliseconds: 5_000)
+    try peer.register("B")
+    _ = try peer.decode(#"["B"]"#)
+    driver.advance(milliseconds: 9_999)
+    #expect(completed == 0)
+    driver.advance(milliseconds: 1)
+    #expect(completed == 1)
+    #expect(driver.timerCount == 0)
+  }
+
+  @Test func r31ReadersAndDetachedSessionsOpenNoWindow() throws {
+    let peer = driver.connect(pid: 2)
+    try peer.call("registerObjectForStateRestoration", peer.registration("A", below: nil, #""application":"App""#))
+    _ = try peer.decode(#"["A"]"#, #""application":"App""#)
+    let other = driver.connect(pid: 3)
+    try other.initialize()
+    _ = try other.decode(#"["B"]"#)
+    _ = try other.call("readArchive")
+    driver.advance(milliseconds: 60_000)
+    #expect(completed == 0)
+  }
+
+  @Test func r31AnObjectWithoutStateOpensNoWindow() throws {
+    let peer = try start("New", pid: 2)
+    _ = try peer.decode(#"["New"]"#)
+    try peer.encode(#"["New"]"#, "{}")
+    #expect(completed == 0)
+  }
+
+  @Test func r19ACrashWithAnOpenWindowIsNoCompletion() throws {
+    let (first, second) = (try start("A", pid: 2), try start("B", pid: 3))
+    _ = try first.decode(#"["A"]"#)
+    _ = try second.decode(#"["B"]"#)
+    driver.crash(first)
+    try second.encode(#"["B"]"#, #"{"b":2}"#)
+    #expect(completed == 0)
+    let again = try start("A", pid: 4)
+    _ = try again.decode(#"["A"]"#)
+    try again.encode(#"["A"]"#, #"{"a":2}"#)
+    #expect(completed == 1)
+  }
+
+  @Test(arguments: ["restart", "logout", "closed"])
+  func r19AGoodbyeClosesTheWindowsOfItsSession(_ reason: String) throws {
+    let peer = try start("A", pid: 2)
+    _ = try peer.decode(#"["A"]"#)
+    try peer.goodbye(reason)
+    #expect(completed == 1)
+    driver.inspect()
+  }
+
+  @Test func r19OneCompletionARun() throws {
+    for run in 1...3 {
+      let peer = try start("A", pid: Int64(10 + run))
+      _ = try peer.decode(#"["A"]"#)
+      try peer.encode(#"["A"]"#, #"{"a":\#(run)}"#)
+      #expect(completed == Int64(run))
+      try peer.goodbye("restart")
+    }
+    #expect(driver.backups == 1)
+    driver.advance(days: 1)
+    let peer = try start("A", pid: 20)
+    _ = try peer.decode(#"["A"]"#)
+    try peer.encode(#"["A"]"#, #"{"a":9}"#)
+    #expect(driver.backups == 2)
+  }
+
+  // MARK: R13
+
+  private func completeRuns(_ count: Int) throws {
+    for run in 0..<count {
+      let peer = try start("B", pid: Int64(100 + run))
+      _ = try peer.decode(#"["B"]"#)
+      try peer.encode(#"["B"]"#, #"{"b":\#(run)}"#)
+      try peer.goodbye("restart")
+    }
+  }
+
+  @Test func r13AnOrphanIsRetiredAfterTwentyCompletedRestorations() throws {
+    let owner = try start("A", pid: 2)
+    try owner.register("Child", below: #"["A"]"#)
+    try owner.encode(#"["A","Child"]"#, #"{"c":1}"#)
+    try owner.goodbye("restart")
+    try completeRuns(19)
+    let reader = driver.connect(pid: 3)
+    #expect(try reader.paths(#""application":"App""#) == ["A", "A/Child", "B"])
+    try completeRuns(1)
+    #expect(try reader.paths(#""application":"App""#) == ["B"])
+    driver.inspect()
+  }
+
+  @Test func r13AnOrphanIsRetiredAfterNinetyDays() throws {
+    let owner = try start("A", pid: 2)
+    try owner.goodbye("restart")
+    driver.advance(days: 89)
+    try completeRuns(1)
+    let reader = driver.connect(pid: 3)
+    #expect(try reader.paths(#""application":"App""#) == ["A", "B"])
+    driver.advance(days: 1)
+    try completeRuns(1)
+    #expect(try reader.paths(#""application":"App""#) == ["B"])
+    driver.inspect()
+  }
+
+  @Test func r13KeepForeverKeepsAnOrphan() throws {
+    let owner = driver.connect(pid: 2)
+    try owner.initialize()
+    try owner.register("A", below: nil, #""keep":"forever""#)
+    try owner.goodbye("logout")
+    driver.advance(days: 1_000)
+    try completeRuns(25)
+    #expect(try driver.connect(pid: 3).paths(#""application":"App""#) == ["A", "B"])
+    driver.inspect()
+  }
+
+  @Test func r13APathThatWasNeverClaimedIsNoOrphan() throws {
+    driver.advance(days: 1_000)
+    try completeRuns(25)
+    #expect(try driver.connect(pid: 3).paths(#""application":"App""#) == ["A", "B"])
+  }
+
+  @Test func r13ClaimingAnOrphanStartsItsTimeAnew() throws {
+    for pid: Int64 in [2, 3] {
+      let owner = try start("A", pid: pid)
+      try owner.goodbye("restart")
+      driver.inspect()
+      try completeRuns(15)
+    }
+    #expect(try driver.connect(pid: 4).paths(#""application":"App""#) == ["A", "B"])
+  }
+}

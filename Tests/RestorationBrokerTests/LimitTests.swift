@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// Each limit passes at its value and fails at one more, and says which, how much and where.
+@Suite struct CoreLimitTests {
+  private func driver(_ change: (inout Limits) -> Void) -> CoreDriver {
+    var limits = Limits()
+    change(&limits)
+    return CoreDriver(limits: limits)
+  }
+
+  private func expect(
+    _ failure: Peer.Failure,
+    _ limit: String,
+    _ value: Int64,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    #expect(failure.code == -32008, sourceLocation: sourceLocation)
+    #expect(failure.data["limit"] == .string(limit), sourceLocation: sourceLocation)
+    #expect(failure.data["value"] == .integer(value), sourceLocation: sourceLocation)
+    #expect(failure.data["max"]?.integer ?? value < value, sourceLocation: sourceLocation)
+  }
+
+  @Test func objectsOfAnApplication() throws {
+    let driver = driver { $0.objectsPerApplicationMax = 3 }
+    let peer = driver.connect()
+    try peer.initialize()
+    for name in ["a", "b"] { try peer.register(name) }
+    let tooMany = try peer.fail("encodeRestorableState", peer.encoding(#"["a","x","y"]"#, "{}"))
+    expect(tooMany, "objectsPerApplicationMax", 4)
+    #expect(try peer.paths() == ["a", "b"])
+    try peer.encode(#"["a","x"]"#, "{}")
+    expect(
+      try peer.fail("registerObjectForStateRestoration", peer.registration("d")), "objectsPerApplicationMax", 4)
+    try peer.register("b")
+    try peer.encode(#"["a","x"]"#, #"{"a":1}"#)
+    try peer.call("unregisterObject", #"{"object":["b"]}"#)
+    try peer.register("d")
+    driver.inspect()
+  }
+
+  @Test func bytesOfAPath() throws {
+    let driver = driver { $0.pathBytesMax = 10 }
+    let peer = driver.connect()
+    try peer.initialize()
+    try peer.register("abcd")
+    try peer.register("12345", below: #"["abcd"]"#)
+    expect(
+      try peer.fail("registerObjectForStateRestoration", peer.registration("123456", below: #"["abcd"]"#)),
+      "pathBytesMax", 11)
+    expect(
+      try peer.fail(
+        "registerObjectForStateRestoration", peer.registration("1234", below: #"["abcd"]"#, #""position":1"#)),
+      "pathBytesMax", 11)
+    expect(
+      try peer.fail("registerObjectForStateRestoration", peer.registration("ééééé1")), "pathBytesMax", 11)
+    try peer.register("ééééé")
+    try peer.encode(#"["a","b","c","d","ef"]"#, "{}")
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["a","b","c","d","efg"]"#, "{}")), "pathBytesMax", 11)
+    expect(
+      try peer.fail("setRestorationIdentifier", #"{"object":["abcd"],"restorationIdentifier":"abcde"}"#),
+      "pathBytesMax", 11)
+    try peer.call("setRestorationIdentifier", #"{"object":["abcd"],"restorationIdentifier":"abc"}"#)
+    #expect(try peer.paths().contains("abc/12345"))
+    driver.inspect()
+  }
+
+  @Test func bytesOfAState() throws {
+    let driver = driver { $0.stateBytesMax = 40 }
+    let peer = driver.connect()
+    try peer.initialize()
+    func state(_ bytes: Int) -> String { #"{"a":"\#(String(repeating: "x", count: bytes - 8))"}"# }
+    try peer.encode(#"["A"]"#, state(40))
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, state(41))), "stateBytesMax", 41)
+    try peer.encode(#"["A"]"#, #"{     "a"  :                              1                         }"#)
+    let elements = #""elements":[{"role":"selected","indexPath":[]}]"#
+    let failure = try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", elements))
+    #expect(failure.data["limit"] == "stateBytesMax")
+    #expect(failure.data["path"] == ["A"])
+    #expect(try peer.state(#"["A"]"#) == ["a": 1])
+  }
+
+  @Test func depthOfAState() throws {
+    let driver = driver { $0.stateDepthMax = 4 }
+    let peer = driver.connect()
+    try peer.initialize()
+    try peer.encode(#"["A"]"#, #"{"a":[{"b":[1]}]}"#)
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":[{"b":[[]]}]}"#)), "stateDepthMax", 5)
+  }
+
+  @Test func referencesOfAState() throws {
+    let driver = driver { $0.referencesPerStateMax = 2 }
+    let peer = driver.connect()
+    try peer.initialize()
+    try peer.register("T")
+    let reference = #"{"$restorable":["T"]}"#
+    try peer.encode(#"["A"]"#, #"{"a":[\#(reference),\#(reference)]}"#)
+    let state = #"{"a":[\#(reference),\#(reference)],"b":\#(reference)}"#
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, state)), "referencesPerStateMax", 3)
+  }
+
+  @Test func bytesOfAnArchive() throws {
+    let driver = driver { $0.archiveBytesMax = 100 }
+    let peer = driver.connect(pid: 1)
+    try peer.initialize()
+    func state(_ bytes: Int) -> String { #"{"a":"\#(String(repeating: "x", count: bytes - 8))"}"# }
+    try peer.register("A")
+    try peer.encode(#"["A"]"#, state(60))
+    try peer.encode(#"["B"]"#, state(40))
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, state(41))), "archiveBytesMax", 101)
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["C"]"#, "{}")), "archiveBytesMax", 102)
+    #expect(try peer.paths() == ["A", "B"])
+    try peer.encode(#"["A"]"#, state(50))
+    try peer.encode(#"["B"]"#, state(50))
+    // What a generation keeps counts on.
+    try peer.goodbye("restart")
+    try peer.initialize()
+    #expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, "{}")).data["limit"] == "archiveBytesMax")
+    try peer.call("discardApplicationState", #"{"generations":true,"force":true}"#)
+    try peer.encode(#"["B"]"#, state(100))
+    driver.inspect()
+  }
+
+  @Test func aFullArchiveTakesTheSameStateAgainWithoutWaitingForTheDisk() throws {
+    let driver = driver { $0.archiveBytesMax = 100 }
+    let peer = driver.connect(pid: 1)
+    try peer.initialize()
+    driver.holdsCommits = true
+    var calls: [Int] = []
+    for round in 0..<5 {
+      let state = #"{"a":"\#(String(repeating: String(round), count: 92))"}"#
+      calls.append(peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, state)))
+    }
+    driver.commit()
+    for call in calls { #expect(try peer.result(of: call)["durability"] == "disk") }
+  }
+
+  @Test func connectionsOfAnApplication() throws {
+    let driver = driver { $0.connectionsPerApplicationMax = 2 }
+    let (first, second, third) = (driver.connect(pid: 1), driver.connect(pid: 2), driver.connect(pid: 3))
+    try first.initialize()
+    try second.encode(#"["A"]"#, "{}", #""application":"App""#)
+    expect(try third.fail("initialize", #"{"application":"App"}"#), "connectionsPerApplicationMax", 3)
+    expect(try third.fail("describeApplication", #"{"application":"App"}"#), "connectionsPerApplicationMax", 3)
+    try third.initialize("Other")
+    _ = try second.objects(#""application":"App""#)
+    driver.disconnect(second)
+    let fourth = driver.connect(pid: 4)
+    try fourth.initialize()
+  }
+
+  @Test func openArchivesCloseTheLeastRecentlyUsed() throws {
+    let driver = driver { $0.openArchivesMax = 3 }
+    let peer = driver.connect(pid: 1)
+    for name in ["a", "b", "c"] {
+      driver.advance(milliseconds: 1)
+      try peer.encode(#"["X"]"#, #"{"in":"\#(name)"}"#, #""application":"\#(name)""#)
+    }
+    driver.advance(milliseconds: 1)
+    _ = try peer.decode(#"["X"]"#, #""application":"a""#)
+    driver.advance(milliseconds: 1)
+    try peer.encode(#"["X"]"#, "{}", #""application":"d""#)
+    #expect(driver.closed == ["b"])
+    #expect(try peer.decode(#"["X"]"#, #""application":"b""#)["state"] == ["in": "b"])
+    #expect(driver.closed == ["b", "c"])
+    #expect(driver.core.applications.count == 3)
+  }
+
+  @Test func archivesInUseAreNotClosed() throws {
+    let driver = driver { $0.openArchivesMax = 2 }
+    let (first, second, third) = (driver.connect(pid: 1), driver.connect(pid: 2), driver.connect(pid: 3))
+    try first.initialize("a")
+    try second.initialize("b")
+    expect(try third.fail("initialize", #"{"application":"c"}"#), "openArchivesMax", 3)
+    try first.goodbye("restart")
+    try third.initialize("c")
+    #expect(driver.closed == ["a"])
+    try second.register("X")
+    driver.inspect("b")
+  }
+
+  @Test func anArchiveIsNotClosedUnderARead() throws {
+    let driver = driver { $0.openArchivesMax = 1 }
+    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    try first.encode(#"["X"]"#, #"{"a":1}"#, #""application":"a""#)
+    driver.holdsCommits = true
+    first.start("encodeRestorableState", first.encoding(#"["X"]"#, #"{"a":2}"#, #""application":"a""#))
+    let read = first.start("decodeRestorableState", #"{"object":["X"],"application":"a"}"#)
+    let refused = second.start("encodeRestorableState", second.encoding(#"["X"]"#, "{}", #""application":"b""#))
+    #expect(try second.failure(of: refused).data["limit"] == "openArchivesMax")
+    driver.commit()
+    #expect(try first.result(of: read)["state"] == ["a": 2])
+    driver.holdsCommits = false
+    try second.encode(#"["X"]"#, "{}", #""application":"b""#)
+  }
+}

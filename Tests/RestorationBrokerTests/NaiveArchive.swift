@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+
+/// An archive as plain as can be: the list of all changes. Everything else is found by replaying them.
+struct NaiveArchive {
+  let uuid: String
+  /// The change with sequence n is at n − 1.
+  private(set) var log: [ArchiveChange] = []
+  /// What the whole log comes to.
+  private(set) var head = Contents()
+  private var epoch: Int64 = 0
+
+  init(uuid: String) {
+    self.uuid = uuid
+  }
+
+  var sequence: SequenceNumber { SequenceNumber(log.count) }
+
+  mutating func append(_ changes: [ArchiveChange]) {
+    for change in changes {
+      log.append(change)
+      head.apply(change, at: sequence)
+    }
+  }
+
+  func contents(at sequence: SequenceNumber) -> Contents {
+    var contents = Contents()
+    for (index, change) in log.prefix(Int(sequence)).enumerated() {
+      contents.apply(change, at: SequenceNumber(index + 1))
+    }
+    return contents
+  }
+
+  /// The state written as `sequence`.
+  func state(_ sequence: SequenceNumber) -> StateReading? {
+    guard case .state(let record) = log[Int(sequence) - 1] else { return nil }
+    return .state(record, sequence: sequence)
+  }
+
+  mutating func open(_ application: String) -> ArchiveOpening {
+    epoch += 1
+    return ArchiveOpening(
+      lease: ArchiveLease(application: application, epoch: epoch),
+      archive: uuid,
+      sequence: sequence,
+      contentSequence: head.contentSequence,
+      reachableBytes: reachableBytes,
+      nodes: head.readings,
+      contexts: head.contexts,
+      generations: head.generations,
+      lastGeneration: head.lastGeneration,
+      lastNode: head.lastNode,
+      lastContext: head.contexts.keys.max() ?? 0,
+      lastSession: head.lastSession,
+      sessions: head.sessions.values.sorted { $0.session < $1.session },
+      claims: head.claims.values.filter { head.nodes[$0.node] != nil }.sorted { $0.node < $1.node },
+      run: head.run
+    )
+  }
+
+  func summary(_ application: String) -> ArchiveSummary {
+    ArchiveSummary(
+      application: application,
+      state: .available,
+      objects: head.nodes.count,
+      generation: head.generations.last?.record.generation ?? 0,
+      bytes: 4096,
+      modified: head.modified,
+      run: head.run
+    )
+  }
+
+  /// Bytes of the head, of what early states hide, and of all kept generations, each row once.
+  var reachableBytes: Int {
+    var rows: [SequenceNumber: Int] = [:]
+    for reading in head.readings {
+      for state in [reading.state, reading.beforeClaim] {
+        if let state { rows[state.sequence] = state.bytes }
+      }
+    }
+    for generation in head.generations {
+      for reading in contents(at: generation.sequence).readings {
+        if let state = reading.state { rows[state.sequence] = state.bytes }
+      }
+    }
+    return rows.values.reduce(0, +)
+  }
+
+  /// What a log comes to.
+  struct Contents {
+    var nodes: [NodeID: NodeRecord] = [:]
+    var states: [NodeID: [StateSummary]] = [:]
+    var contexts: [ContextID: String] = [:]
+    var generations: [SealedGeneration] = []
+    var sessions: [SessionID: SessionRecord] = [:]
+    var claims: [NodeID: ClaimRecord] = [:]
+    var run: RunRecord?
+    var contentSequence: SequenceNumber = 0
+    var lastGeneration: Int64 = 0
+    var lastNode: NodeID = 0
+    var lastSession: SessionID = 0
+    var modified: Int64 = 0
+
+    /// Nodes in ascending order of id, with the states seen.
+    var readings: [NodeReading] {
+      nodes.values.sorted { $0.node < $1.node }.map { record in
+        let rows = states[record.node] ?? []
+        let settled = rows.last { !$0.isEarly }
+        return NodeReading(
+          node: record,
+          state: rows.last,
+          beforeClaim: settled?.sequence == rows.last?.sequence ? nil : settled
+        )
+      }
+    }
+
+    mutating func apply(_ change: ArchiveChange, at sequence: SequenceNumber) {
+      switch change {
+      case .node, .state, .removeState, .removeAll: contentSequence = sequence
+      default: break
+      }
+      switch change {
+      case .node(let record):
+        lastNode = max(lastNode, record.node)
+        if record.isRemoved { states[record.node] = nil }
+        nodes[record.node] = record.isRemoved && record.successor == nil ? nil : record
+      case .state(let record):
+        states[record.node, default: []].append(StateSummary(record, at: sequence))
+        modified = max(modified, record.written)
+      case .removeState(let node): states[node] = nil
+      case .removeAll:
+        nodes = [:]
+        states = [:]
+      case .settle(let settled):
+        for node in settled {
+          for index in states[node]?.indices ?? 0..<0 { states[node]?[index].isEarly = false }
+        }
+      case .context(let id, let text): contexts[id] = text
+      case .session(let record):
+        sessions[record.session] = record
+        lastSession = max(lastSession, record.session)
+      case .forgetSessions(let forgotten): for session in forgotten { sessions[session] = nil }
+      case .claim(let record): claims[record.node] = record
+      case .run(let record): run = record
+      case .seal, .pin, .dropGeneration: applyGeneration(change, at: sequence)
+      }
+    }
+
+    private mutating func applyGeneration(_ change: ArchiveChange, at sequence: SequenceNumber) {
+      switch change {
+      case .seal(let record):
+        lastGeneration = record.generation
+        generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
+      case .pin(let generation):
+        for index in generations.indices {
+          generations[index].isPinned = generations[index].record.generation == generation
+        }
+      case .dropGeneration(let generation): generations.removeAll { $0.record.generation == generation }
+      default: break
+      }
+    }
+  }
+}
+
+extension StateSummary {
+  init(_ record: StateRecord, at sequence: SequenceNumber) {
+    self.init(
+      sequence: sequence,
+      context: record.context,
+      session: record.session,
+      revision: record.revision,
+      isEarly: record.isEarly,
+      written: record.written,
+      bytes: record.bytes,
+      references: record.references
+    )
+  }
+}

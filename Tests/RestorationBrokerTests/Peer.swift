@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// One client of a `CoreDriver`: sends JSON text through the real framing, and collects what comes back.
+final class Peer {
+  let id: ClientID
+  let process: ClientProcess
+  var isConnected = true
+  private unowned let driver: CoreDriver
+  private var decoder = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
+  private var conversation = Conversation(limits: ConversationLimits())
+  private var input = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
+  private var answers: [Int: JSONSlice] = [:]
+  private var lastID = 0
+  /// Ids in the order in which their answers came.
+  private(set) var answered: [Int] = []
+  private(set) var notifications: [(method: String, parameters: JSONValue)] = []
+
+  init(id: ClientID, process: ClientProcess, driver: CoreDriver) {
+    self.id = id
+    self.process = process
+    self.driver = driver
+  }
+
+  // MARK: Sending
+
+  /// Sends a call and returns its id; the answer may come later.
+  @discardableResult
+  func start(_ method: String, _ parameters: String = "{}") -> Int {
+    lastID += 1
+    transmit(#"{"jsonrpc":"2.0","id":\#(lastID),"method":"\#(method)","params":\#(parameters)}"#)
+    return lastID
+  }
+
+  func notify(_ method: String, _ parameters: String) {
+    transmit(#"{"jsonrpc":"2.0","method":"\#(method)","params":\#(parameters)}"#)
+  }
+
+  private func transmit(_ text: String) {
+    precondition(isConnected, "the connection is gone")
+    Array(text.utf8).withUnsafeBytes { decoder.append($0) }
+    while let event = decoder.next() {
+      var output: [UInt8] = []
+      let deliveries = conversation.receive(event, into: &output)
+      collect(output)
+      for delivery in deliveries { handle(delivery) }
+    }
+  }
+
+  private func handle(_ delivery: Conversation.Delivery) {
+    switch delivery {
+    case .request(let call, let request):
+      let caller = Caller(client: id, call: call)
+      driver.deliver(IncomingMessage(caller: caller, method: request.method, parameters: request.parameters))
+    case .notification(let notification):
+      guard notification.fault == nil else { return }
+      let caller = Caller(client: id, call: nil)
+      driver.deliver(
+        IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
+      )
+    case .response, .closeAfterOutput:
+      break
+    }
+  }
+
+  // MARK: Receiving
+
+  func take(_ answer: Answer, for caller: Caller) {
+    guard let call = caller.call else { return }
+    var output: [UInt8] = []
+    switch answer {
+    case .result(let result):
+      var writer = JSONWriter()
+      result.write(to: &writer)
+      conversation.respond(to: call, with: .result(JSONText(validated: writer.bytes)), into: &output)
+    case .error(let error):
+      conversation.respond(to: call, with: .error(error), into: &output)
+    }
+    collect(output)
+  }
+
+  func notify(_ method: String, _ parameters: JSONText) {
+    var output: [UInt8] = []
+    conversation.notify(method: method, parameters: parameters, into: &output)
+    collect(output)
+  }
+
+  func park(_ caller: Caller) {
+    guard let call = caller.call else { return }
+    try? conversation.park(call)
+  }
+
+  func unpark(_ caller: Caller) {
+    if let call = caller.call { conversation.unpark(call) }
+  }
+
+  private func collect(_ output: [UInt8]) {
+    for line in output.split(separator: UInt8(ascii: "\n")) {
+      let scanned = try? JSONSlice.scan(Array(line), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
+      guard let slice = scanned else {
+        Issue.record("not JSON: \(String(decoding: line, as: UTF8.self))")
+        continue
+      }
+      if let method = slice["method"]?.string() {
+        notifications.append((method, (try? slice["params"]?.value()) ?? .null))
+      } else if let id = slice["id"]?.integer() {
+        if answers.updateValue(slice, forKey: Int(id)) != nil { Issue.record("call \(id) was answered twice") }
+        answered.append(Int(id))
+      }
+    }
+  }
+
+  /// Forgets the notifications so far and returns those of a method.
+  func takeNotifications(_ method: String) -> [JSONValue] {
+    defer { notifications = [] }
+    return notifications.filter { $0.method == method }.map(\.parameters)
+  }
+
+  /// Calls without an answer so far.
+  var unanswered: [Int] { (1...max(1, lastID)).filter { $0 <= lastID && answers[$0] == nil } }
+
+  func hasAnswer(_ id: Int) -> Bool { answers[id] != nil }
+
+  /// The answer's whole text.
+  func text(_ id: Int) throws -> String {
+    try #require(answers[id], "call \(id) has no answer").description
+  }
+
+  func result(of id: Int) throws -> JSONValue {
+    let answer = try #require(answers[id], "call \(id) has no answer")
+    let result = try #require(answer["result"], "call \(id) failed: \(answer)")
+    return try result.value()
+  }
+
+  /// The result, nil while there is none or where the call failed.
+  func resultIfAny(of id: Int) -> JSONValue? {
+    answers[id]?["result"].flatMap { try? $0.value() }
+  }
+
+  func failure(of id: Int) throws -> Failure {
+    let answer = try #require(answers[id], "call \(id) has no answer")
+    let error = try #require(answer["error"], "call \(id) did not fail: \(answer)")
+    let value = try error.value()
+    return Failure(
+      code: Int(value["code"]?.integer ?? 0),
+      kind: value["data"]?["kind"]?.string ?? "",
+      message: value["message"]?.string ?? "",
+      data: value["data"] ?? .null
+    )
+  }
+
+  struct Failure: Equatable {
+    let code: Int
+    let kind: String
+    let message: String
+    let data: JSONValue
+  }
+
+  // MARK: Calls that are answered at once
+
+  @discardableResult
+  func call(_ method: String, _ parameters: String = "{}") throws -> JSONValue {
+    try result(of: start(method, parameters))
+  }
+
+  func fail(_ method: String, _ parameters: String = "{}") throws -> Failure {
+    try failure(of: start(method, parameters))
+  }
+
+  /// - Parameter more: further members, such as `"delegate":true`.
+  @discardableResult
+  func initialize(_ application: String = "App", _ more: String = "") throws -> JSONValue {
+    try call("initialize", members(#""application":"\#(application)""#, more))
+  }
+
+  /// - Parameters:
+  ///   - parent: handle or path as JSON text.
+  ///   - more: further members.
+  /// - Returns: the handle.
+  @discardableResult
+  func register(_ identifier: String?, below parent: String? = nil, _ more: String = "") throws -> Int64 {
+    let result = try call("registerObjectForStateRestoration", registration(identifier, below: parent, more))
+    return try #require(result["object"]?.integer)
+  }
+
+  func registration(_ identifier: String?, below parent: String? = nil, _ more: String = "") -> String {
+    let name = identifier.map { JSONText(.string($0)).string } ?? "null"
+    return members(#""restorationIdentifier":\#(name)"#, parent.map { #""restorationParent":\#($0)"# } ?? "", more)
+  }
+
+  @discardableResult
+  func encode(_ object: String, _ state: String, _ more: String = "") throws -> JSONValue {
+    try call("encodeRestorableState", encoding(object, state, more))
+  }
+
+  func encoding(_ object: String, _ state: String, _ more: String = "") -> String {
+    members(#""object":\#(object),"state":\#(state)"#, more)
+  }
+
+  /// The whole answer.
+  func decode(_ object: String, _ more: String = "") throws -> JSONValue {
+    try call("decodeRestorableState", members(#""object":\#(object)"#, more))
+  }
+
+  /// The state, nil unless there is one.
+  func state(_ object: String) throws -> JSONValue? {
+    let state = try decode(object)["state"]
+    return state?.isNull == true ? nil : state
+  }
+
+  func goodbye(_ reason: String) throws {
+    try call("goodbye", #"{"reason":"\#(reason)"}"#)
+  }
+
+  /// Paths and more of all objects, as `describeApplication` lists them.
+  func objects(_ more: String = "") throws -> [JSONValue] {
+    try #require(try call("describeApplication", members(more))["objects"]?.array)
+  }
+
+  /// Joined paths of all objects that have one, sorted.
+  func paths(_ more: String = "") throws -> [String] {
+    try objects(more).compactMap { $0["path"]?.joined }.sorted()
+  }
+
+  private func members(_ members: String...) -> String {
+    "{" + members.filter { !$0.isEmpty }.joined(separator: ",") + "}"
+  }
+}
+
+extension JSONValue {
+  /// A path's components, joined by `/`; nil for null.
+  var joined: String? {
+    array?.compactMap(\.string).joined(separator: "/")
+  }
+}

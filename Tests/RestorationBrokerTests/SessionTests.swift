@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// Sessions by `initialize`, resumed ones, detached ones, and the application of a call.
+@Suite struct SessionTests {
+  let driver = CoreDriver()
+
+  // MARK: initialize
+
+  @Test func initializeTellsOfTheBroker() throws {
+    let peer = driver.connect(pid: 1)
+    let result = try peer.initialize("App", #""process":"main","protocolVersion":1"#)
+    #expect(result["protocolVersion"] == 1)
+    #expect(result["broker"] == ["name": "restorationd", "version": "1.0"])
+    #expect(result["application"] == "App")
+    #expect(result["session"]?.string?.utf8.count == 32)
+    #expect(result["limits"]?["frameBytesMax"] == 4_194_304)
+    let situation: JSONValue = [
+      "state": "none", "reason": "pristine", "generation": nil, "archive": "archive-1", "coder": nil,
+    ]
+    #expect(result["restoration"] == situation)
+  }
+
+  @Test func anUnknownProtocolVersionIsRefused() throws {
+    let failure = try driver.connect().fail("initialize", #"{"application":"App","protocolVersion":2}"#)
+    #expect(failure.code == -32016)
+    #expect(failure.data["supported"] == [1])
+  }
+
+  @Test func aConnectionHasOneSession() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    #expect(try peer.fail("initialize", #"{"application":"App"}"#).code == -32600)
+    let failure = try peer.fail("initialize", #"{"application":"Other"}"#)
+    #expect(failure.code == -32602)
+    #expect(failure.data["pointer"] == "/application")
+    try peer.goodbye("restart")
+    try peer.initialize("Other")
+    driver.inspect("Other")
+  }
+
+  @Test func anotherApplicationOnAnInitializedConnectionIsRefused() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    for (method, more) in [
+      ("decodeRestorableState", #","object":["A"]"#), ("registerObjectForStateRestoration", ""), ("readArchive", ""),
+    ] {
+      let failure = try peer.fail(method, #"{"application":"Other"\#(more)}"#)
+      #expect(failure.code == -32602)
+      #expect(failure.data["pointer"] == "/application")
+    }
+    try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
+  }
+
+  @Test func aCallWithoutApplicationNeedsInitialize() throws {
+    let peer = driver.connect()
+    for method in ["decodeRestorableState", "registerObjectForStateRestoration", "goodbye", "setChildren"] {
+      #expect(try peer.fail(method).code == -32001)
+    }
+    for method in ["goodbye", "completeStateRestoration"] {
+      let failure = try peer.fail(method, #"{"application":"App","reason":"closed"}"#)
+      #expect(failure.kind == "notInitialized" || failure.kind == "unknownApplication")
+    }
+    #expect(try peer.fail("encodeRestorableState", #"{"application":"-","object":["A"],"state":{}}"#).code == -32602)
+    #expect(try peer.call("ping") == [:])
+  }
+
+  @Test func readsOfAnUnknownApplicationSaySo() throws {
+    let peer = driver.connect()
+    for (method, more) in [
+      ("decodeRestorableState", #","object":["A"]"#), ("describeApplication", ""), ("listGenerations", ""),
+      ("readArchive", ""), ("discardApplicationState", ""),
+    ] {
+      #expect(try peer.fail(method, #"{"application":"App"\#(more)}"#).code == -32018)
+    }
+    #expect(try peer.call("listApplications") == ["applications": []])
+    #expect(driver.archives.isEmpty)
+    try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
+    #expect(try peer.paths(#""application":"App""#) == ["A"])
+  }
+
+  @Test func aReadThatFoundNothingDoesNotFailTheWriteBehindIt() throws {
+    let (reader, writer) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    driver.holdsOpenings = true
+    let read = reader.start("describeApplication", #"{"application":"App"}"#)
+    let write = writer.start("encodeRestorableState", writer.encoding(#"["A"]"#, "{}", #""application":"App""#))
+    driver.openHeld()
+    #expect(reader.hasAnswer(read))
+    #expect(try writer.result(of: write)["durability"] == "disk")
+  }
+
+  @Test func anUnknownMethodIsNotFound() throws {
+    #expect(try driver.connect().fail("saveApplicationState").code == -32601)
+  }
+
+  // MARK: Resuming
+
+  @Test func aSessionIsResumedByItsToken() throws {
+    let first = driver.connect(pid: 1)
+    let token = try #require(try first.initialize("App", #""process":"a""#)["session"]?.string)
+    let handle = try first.register("Main")
+    try first.encode("\(handle)", "{}", #""revision":4"#)
+    driver.disconnect(first)
+    let second = driver.connect(pid: 1)
+    let result = try second.initialize("App", #""process":"b","session":"\#(token)""#)
+    #expect(result["session"] == .string(token))
+    #expect(try second.encode("\(handle)", "{}", #""revision":4"#) == ["superseded": true])
+    #expect(try second.call("describeApplication")["sessions"]?.array?.map { $0["process"] } == ["b"])
+    driver.advance(milliseconds: 5_000)
+    driver.inspect()
+  }
+
+  @Test func resumingClosesTheOldConnection() throws {
+    let first = driver.connect(pid: 1)
+    let token = try #require(try first.initialize()["session"]?.string)
+    let handle = try first.register("Main")
+    let second = driver.connect(pid: 1)
+    try second.initialize("App", #""session":"\#(token)""#)
+    #expect(!first.isConnected)
+    try second.encode("\(handle)", "{}")
+    driver.advance(milliseconds: 5_000)
+    #expect(driver.application("App")?.sessions.count == 1)
+    driver.inspect()
+  }
+
+  @Test func anUnknownTokenOpensANewSession() throws {
+    let peer = driver.connect()
+    #expect(try peer.initialize("App", #""session":"nope""#)["session"] != "nope")
+    let other = driver.connect(pid: 2, uid: 2_000)
+    let token = try #require(try driver.connect(pid: 3).initialize()["session"]?.string)
+    #expect(try other.initialize("App", #""session":"\#(token)""#)["session"] != .string(token))
+    driver.inspect()
+  }
+
+  @Test func aSessionResumedAfterTheBrokerKeepsItsHandles() throws {
+    let first = driver.connect(pid: 1)
+    let token = try #require(try first.initialize()["session"]?.string)
+    let handle = try first.register("Main", below: nil, #""objectClass":"A""#)
+    let excluded = try first.register(nil, below: nil, #""kind":"view""#)
+    driver.restart()
+    let second = driver.connect(pid: 1)
+    try second.initialize("App", #""session":"\#(token)""#)
+    try second.encode("\(handle)", #"{"a":1}"#)
+    try second.encode("\(excluded)", #"{"b":1}"#)
+    #expect(try second.decode("\(handle)")["status"] == "available")
+    #expect(try second.register("Main") == handle)
+    #expect(try second.register("New") > handle)
+    driver.inspect()
+  }
+
+  // MARK: Order
+
+  @Test func messagesBehindAnOpeningKeepTheirOrder() throws {
+    driver.holdsOpenings = true
+    let peer = driver.connect(pid: 1)
+    let calls = [
+      peer.start("initialize", #"{"application":"App"}"#),
+      peer.start("registerObjectForStateRestoration", peer.registration("Main")),
+      peer.start("encodeRestorableState", peer.encoding(#"["Main"]"#, #"{"a":1}"#)),
+      peer.start("decodeRestorableState", #"{"object":["Main"]}"#),
+      peer.start("goodbye", #"{"reason":"restart"}"#),
+    ]
+    #expect(calls.allSatisfy { !peer.hasAnswer($0) })
+    let other = driver.connect(pid: 2)
+    #expect(try other.call("ping") == [:])
+    driver.openHeld()
+    #expect(try peer.result(of: calls[3])["state"] == ["a": 1])
+    #expect(try peer.result(of: calls[4]) == [:])
+  }
+
+  @Test func messagesBehindAProbeKeepTheirOrder() throws {
+    let old = driver.connect(pid: 1)
+    try old.initialize()
+    try old.register("Main")
+    driver.restart()
+    driver.killUnnoticed(old)
+    driver.holdsOpenings = true
+    let (first, second) = (driver.connect(pid: 2), driver.connect(pid: 3))
+    first.start("initialize", #"{"application":"App"}"#)
+    let register = first.start("registerObjectForStateRestoration", first.registration("Main"))
+    let encode = first.start("encodeRestorableState", first.encoding(#"["Main"]"#, #"{"a":1}"#))
+    second.start("initialize", #"{"application":"App"}"#)
+    let contested = second.start("registerObjectForStateRestoration", second.registration("Main"))
+    let refused = second.start("encodeRestorableState", second.encoding(#"["Main"]"#, "{}"))
+    driver.openHeld()
+    #expect(first.hasAnswer(register))
+    #expect(try first.result(of: encode)["durability"] == "disk")
+    #expect(try second.failure(of: contested).kind == "duplicatePath")
+    #expect(try second.failure(of: refused).kind == "notOwner")
+    driver.inspect()
+  }
+
+  @Test func aNotificationSentBeforeLeavingIsStored() throws {
+    driver.holdsOpenings = true
+    let script = driver.connect(pid: 1)
+    script.notify("encodeRestorableState", script.encoding(#"["A"]"#, #"{"a":1}"#, #""application":"App""#))
+    driver.disconnect(script)
+    driver.openHeld()
+    #expect(try driver.connect(pid: 2).decode(#"["A"]"#, #""application":"App""#)["state"] == ["a": 1])
+  }
+
+  @Test func aSessionBegunByWhoHasLeftIsLost() throws {
+    driver.holdsOpenings = true
+    let peer = driver.connect(pid: 1)
+    peer.start("initialize", #"{"application":"App"}"#)
+    peer.start("registerObjectForStateRestoration", peer.registration("Main"))
+    driver.disconnect(peer)
+    driver.kill(peer)
+    driver.openHeld()
+    driver.advance(milliseconds: 1_000)
+    #expect(try driver.connect(pid: 2).paths(#""application":"App""#) == ["Main"])
+    driver.inspect()
+  }
+
+  // MARK: Instances
+
+  @Test func anInstanceIsAnApplicationOfItsOwn() throws {
+    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    #expect(try first.initialize("App", #""instance":"a""#)["application"] == "App@a")
+    #expect(try second.initialize("App@b")["application"] == "App@b")
+    try first.register("Main")
+    try second.register("Main")
+    #expect(try second.objects().count == 1)
+  }
+
+  @Test func autoTakesTheMostRecentVacantInstance() throws {
+    for (name, pid) in [("App@x", 1), ("App@y", 2), ("App@z", 3)] as [(String, Int64)] {
+      let peer = driver.connect(pid: pid)
+      try peer.initialize(name)
+      driver.advance(milliseconds: 1_000)
+      try peer.encode(#"["A"]"#, "{}")
+      try peer.goodbye(name == "App@z" ? "userQuit" : "restart")
+    }
+    func automatic(_ pid: Int64) throws -> String? {
+      try driver.connect(pid: pid).initialize("App", #""instance":"auto""#)["application"]?.string
+    }
+    #expect(try automatic(4) == "App@y")
+    #expect(try automatic(5) == "App@x")
+    #expect(try automatic(6) == "App@1")
+    #expect(try automatic(7) == "App@2")
+  }
+
+  @Test func autoOfTwoAtOnceGivesTwoInstancesInOrder() throws {
+    driver.holdsListings = true
+    driver.holdsOpenings = true
+    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let one = first.start("initialize", #"{"application":"App","instance":"auto"}"#)
+    let register = first.start("registerObjectForStateRestoration", first.registration("Main"))
+    let two = second.start("initialize", #"{"application":"App","instance":"auto"}"#)
+    driver.listHeld()
+    driver.openHeld()
+    #expect(try first.result(of: one)["application"] == "App@1")
+    #expect(try first.result(of: register)["path"] == ["Main"])
+    #expect(try second.result(of: two)["application"] == "App@2")
+    #expect(driver.archives.keys.sorted() == ["App@1", "App@2"])
+  }
+}
+
+/// Detached sessions: named by a token, ended by idleness.
+@Suite struct DetachedSessionTests {
+  let driver = CoreDriver()
+  let app = #""application":"App""#
+
+  private func begin(_ peer: Peer, _ name: String = "Main") throws -> String {
+    let result = try peer.call("registerObjectForStateRestoration", peer.registration(name, below: nil, app))
+    return try #require(result["session"]?.string)
+  }
+
+  @Test func theFirstAnswerCarriesTheTokenAndLaterOnesDoNot() throws {
+    let peer = driver.connect(pid: 1)
+    let token = try begin(peer)
+    #expect(token.utf8.count == 32)
+    let second = try peer.call("registerObjectForStateRestoration", peer.registration("Other", below: nil, app))
+    #expect(second["session"] == nil)
+    try peer.encode(#"["Main"]"#, "{}", app)
+    #expect(driver.application("App")?.sessions.count == 1)
+    driver.inspect()
+  }
+
+  @Test func theTokenWorksOnAnotherConnectionAndOutlivesTheFirst() throws {
+    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let token = try begin(first)
+    try second.encode(#"["Main"]"#, #"{"a":1}"#, #"\#(app),"session":"\#(token)""#)
+    driver.disconnect(first)
+    driver.advance(milliseconds: 10_000)
+    try second.encode(#"["Main"]"#, #"{"a":2}"#, #"\#(app),"session":"\#(token)""#)
+    #expect(try second.fail("encodeRestorableState", second.encoding(#"["Main"]"#, "{}", app)).kind == "notOwner")
+    driver.inspect()
+  }
+
+  @Test func itEndsWithItsConnectionIfTheTokenWasNeverUsedElsewhere() throws {
+    let first = driver.connect(pid: 1)
+    let token = try begin(first)
+    try first.encode(#"["Main"]"#, #"{"a":1}"#, app)
+    driver.disconnect(first)
+    let second = driver.connect(pid: 2)
+    let failure = try second.fail("decodeRestorableState", #"{"object":["Main"],\#(app),"session":"\#(token)"}"#)
+    #expect(failure.code == -32602)
+    #expect(failure.data["pointer"] == "/session")
+    #expect(try second.decode(#"["Main"]"#, app)["state"] == ["a": 1])
+    #expect(driver.timerCount == 0)
+    driver.inspect()
+  }
+
+  @Test func itEndsAfterTenIdleMinutes() throws {
+    let peer = driver.connect(pid: 1)
+    let token = try begin(peer)
+    driver.advance(milliseconds: 599_000)
+    try peer.encode(#"["Main"]"#, #"{"a":1}"#, app)
+    driver.advance(milliseconds: 599_999)
+    #expect(driver.application("App")?.sessions.count == 1)
+    driver.advance(milliseconds: 1)
+    #expect(driver.application("App")?.sessions.isEmpty == true)
+    driver.inspect()
+    #expect(
+      try peer.fail("decodeRestorableState", #"{"object":["Main"],\#(app),"session":"\#(token)"}"#).code == -32602)
+    // Without its token the connection begins anew.
+    #expect(try peer.decode(#"["Main"]"#, app)["state"] == ["a": 1])
+    #expect(try begin(peer) != token)
+    driver.inspect()
+  }
+
+  @Test func itsEndIsNeverACrash() throws {
+    let peer = driver.connect(pid: 1)
+    _ = try begin(peer)
+    try peer.encode(#"["Main"]"#, "{}", app)
+    driver.crash(peer)
+    let next = driver.connect(pid: 2)
+    #expect(try next.initialize()["restoration"]?["reason"] == "launch")
+    #expect(try next.objects().first?["orphaned"] == true)
+  }
+
+  @Test func itEndsByGoodbye() throws {
+    let peer = driver.connect(pid: 1)
+    let token = try begin(peer)
+    try peer.call("goodbye", #"{\#(app),"reason":"closed"}"#)
+    #expect(driver.application("App")?.tree.count == 0)
+    #expect(try begin(peer) != token)
+    driver.inspect()
+  }
+
+  @Test func aTokenOfAnotherUserOrApplicationIsUnknown() throws {
+    let token = try begin(driver.connect(pid: 1))
+    let stranger = driver.connect(pid: 2, uid: 7)
+    #expect(try stranger.fail("describeApplication", #"{\#(app),"session":"\#(token)"}"#).code == -32602)
+    try driver.connect(pid: 3).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    let peer = driver.connect(pid: 4)
+    #expect(try peer.fail("describeApplication", #"{"application":"Other","session":"\#(token)"}"#).code == -32602)
+  }
+
+  @Test func itOutlivesTheBroker() throws {
+    let peer = driver.connect(pid: 1)
+    let token = try begin(peer)
+    driver.restart()
+    let again = driver.connect(pid: 1)
+    try again.encode(#"["Main"]"#, #"{"a":1}"#, #"\#(app),"session":"\#(token)""#)
+    driver.inspect()
+    driver.advance(milliseconds: 600_000)
+    #expect(driver.application("App")?.sessions.isEmpty == true)
+    driver.inspect()
+  }
+
+  @Test func aConnectionHasOneInEachApplication() throws {
+    let peer = driver.connect(pid: 1)
+    let first = try begin(peer)
+    let result = try peer.call(
+      "registerObjectForStateRestoration", peer.registration("Main", below: nil, #""application":"Other""#))
+    #expect(result["session"]?.string != first)
+    try peer.encode(#"["Main"]"#, "{}", app)
+    try peer.encode(#"["Main"]"#, "{}", #""application":"Other""#)
+  }
+}

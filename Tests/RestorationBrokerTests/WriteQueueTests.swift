@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// Group commit: one transaction at a time, and no answer before its change is durable (R15).
+@Suite struct WriteQueueTests {
+  private func openQueue(at sequence: SequenceNumber = 10) -> WriteQueue {
+    var queue = WriteQueue()
+    queue.opened(at: sequence)
+    return queue
+  }
+
+  private func waiting(_ sequence: SequenceNumber, client: ClientID) -> WriteQueue.Waiting {
+    WriteQueue.Waiting(after: sequence, caller: Caller(client: client, call: nil), answer: .result(EmptyResult()))
+  }
+
+  @Test func nothingIsCommittedBeforeTheArchiveIsOpen() {
+    var queue = WriteQueue()
+    queue.add(.removeState(1))
+    guard case .none = queue.next() else {
+      Issue.record("a transaction began on a closed archive")
+      return
+    }
+    queue.opened(at: 0)
+    guard case .commit(let changes, let expecting) = queue.next() else {
+      Issue.record("the change that waited was not committed")
+      return
+    }
+    #expect(changes == [.removeState(1)])
+    #expect(expecting == 0)
+  }
+
+  @Test func everythingWrittenDuringATransactionSharesTheNextOne() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    guard case .commit = queue.next() else {
+      Issue.record("no transaction")
+      return
+    }
+    for node in 2...50 {
+      queue.add(.removeState(NodeID(node)))
+    }
+    guard case .none = queue.next() else {
+      Issue.record("two transactions at a time")
+      return
+    }
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    guard case .commit(let changes, let expecting) = queue.next() else {
+      Issue.record("no second transaction")
+      return
+    }
+    #expect(changes.count == 49)
+    #expect(expecting == 11)
+  }
+
+  @Test func anAnswerLeavesWithItsOwnTransactionInOrder() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    queue.await(waiting(11, client: 1))
+    queue.await(waiting(11, client: 2))
+    _ = queue.next()
+    queue.add(.removeState(2))
+    queue.await(waiting(12, client: 3))
+    let first = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    #expect(first.first == 11)
+    #expect(first.changes == [.removeState(1)])
+    #expect(first.answers.map(\.caller.client) == [1, 2])
+    _ = queue.next()
+    let second = queue.committed(ArchiveReceipt(sequence: 12, reachableBytes: 0))
+    #expect(second.answers.map(\.caller.client) == [3])
+    #expect(queue.isIdle)
+  }
+
+  @Test func anAnswerThatWaitsForLessDoesNotTakeAnEarlierOneAlong() {
+    var queue = openQueue()
+    for node in 1...5 {
+      queue.add(.removeState(NodeID(node)))
+    }
+    queue.await(waiting(15, client: 1))
+    queue.await(waiting(12, client: 2))
+    let early = queue.committed(ArchiveReceipt(sequence: 12, reachableBytes: 0))
+    #expect(early.answers.isEmpty)
+    let late = queue.committed(ArchiveReceipt(sequence: 15, reachableBytes: 0))
+    #expect(late.answers.map(\.caller.client) == [1, 2])
+  }
+
+  @Test func aReadWaitsForTheChangeItMustSee() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    let caller = Caller(client: 1, call: nil)
+    let row = StateRequest.Row(node: 1, sequence: 11)
+    queue.await(StateRequest(caller: caller, purpose: .decode(node: 1), rows: [row]), after: 11)
+    #expect(queue.readyReads().isEmpty)
+    _ = queue.next()
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    #expect(queue.readyReads().map(\.rows) == [[row]])
+    #expect(queue.readyReads().isEmpty)
+  }
+
+  @Test func aFailedTransactionTakesEverybodyWhoWaitedWithIt() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    queue.await(waiting(11, client: 1))
+    _ = queue.next()
+    queue.add(.removeState(2))
+    queue.await(waiting(12, client: 2))
+    #expect(queue.failed().map(\.client) == [1, 2])
+    #expect(queue.isIdle)
+    guard case .none = queue.next() else {
+      Issue.record("a failed queue went on without its archive being opened again")
+      return
+    }
+  }
+}
