@@ -74,6 +74,7 @@ let package = Package(
     .target(
       name: "RestorationBroker",
       dependencies: [
+        "JSONRPC",
         "RestorationArchive",
         "RestorationTransport",
         "RestorationWire",
@@ -84,7 +85,12 @@ let package = Package(
     ),
     .testTarget(
       name: "RestorationBrokerTests",
-      dependencies: ["RestorationBroker", "TestSupport"],
+      dependencies: [
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationBroker",
+        "RestorationWire",
+      ],
       swiftSettings: settings
     ),
 
@@ -92,9 +98,9 @@ let package = Package(
     .target(
       name: "RestorationClient",
       dependencies: [
+        "JSONRPC",
         "RestorationTransport",
         "RestorationWire",
-        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -102,7 +108,15 @@ let package = Package(
     ),
     .testTarget(
       name: "RestorationClientTests",
-      dependencies: ["RestorationClient", "TestSupport"],
+      dependencies: [
+        "JSONRPC",
+        "RestorationClient",
+        "RestorationTransport",
+        "RestorationWire",
+        "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
       swiftSettings: settings
     ),
 

@@ -167,7 +167,8 @@ struct ArchiveIndex {
   }
 
   private mutating func removeState(of node: NodeID) -> Bool {
-    guard state(of: node, at: .head) != nil || state(of: node, at: .beforeClaim) != nil else { return false }
+    // Where the head shows none, an owner that decodes is shown none either: a removal is never early.
+    guard state(of: node, at: .head) != nil else { return false }
     let row = NodeLog.State.removal(at: tip.sequence)
     update(node) { $0.append(row, under: $1, &$2) }
     return true
@@ -183,7 +184,6 @@ struct ArchiveIndex {
   private mutating func cut() -> Bool {
     let showsAnything = logs.values.contains { log in
       log.description(at: .head, under: horizon) != nil || log.state(at: .head, under: horizon) != nil
-        || log.state(at: .beforeClaim, under: horizon) != nil
     }
     guard showsAnything else { return false }
     horizon.cuts.append(tip.sequence)

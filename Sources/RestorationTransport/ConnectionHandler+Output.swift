@@ -65,7 +65,9 @@ extension ConnectionHandler {
   private func countUnsolicited(_ count: Int) {
     unsolicitedInTick += count
     queueForEndOfTick()
-    if unsolicitedInTick + unsolicitedInChannel > limits.outQueueBytesMax {
+    guard unsolicitedInTick + unsolicitedInChannel > limits.outQueueBytesMax, let context else { return }
+    // A write counts whole until its last byte is taken; here the exact number decides.
+    if unsolicitedInTick + min(unsolicitedInChannel, channelBytes(context)) > limits.outQueueBytesMax {
       beginClosing(.outputOverflow, afterOutput: false)
     }
   }
@@ -73,11 +75,10 @@ extension ConnectionHandler {
 
 /// The way from `out` to the kernel, and the count of what is on it.
 extension ConnectionHandler {
-  /// A buffer larger than this is not kept for the next write.
-  private static let keptBytesMax = 16 << 10
+  /// Storage larger than this is not kept for the next tick.
+  private static let keptBytesMax = 32 << 10
 
-  /// From this many bytes in the channel on it tells when they have become few again; all of it is far below the
-  /// bytes that pause input, so smaller amounts need no exact count.
+  /// From which amount on the channel tells when it has become small again: far below what pauses input.
   static func waterMark(for limits: TransportLimits) -> ChannelOptions.Types.WriteBufferWaterMark {
     let high = max(limits.replyBytesPause / 8 * 3, 2)
     return .init(low: high / 2, high: high)
@@ -85,13 +86,18 @@ extension ConnectionHandler {
 
   /// Answers the peer has not taken, including those of batches that are not complete.
   private func replyBytes(_ context: ChannelHandlerContext) -> Int {
-    let written = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
-    return out.count - unsolicitedInTick + conversation.gatheredBytes + max(0, written - unsolicitedInChannel)
+    let waiting = max(0, channelBytes(context) - unsolicitedInChannel)
+    return out.count - unsolicitedInTick + conversation.gatheredBytes + waiting
+  }
+
+  private func channelBytes(_ context: ChannelHandlerContext) -> Int {
+    guard writesInChannel > 0 else { return 0 }
+    return (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
   /// Called after each message, so the exact count is asked for only when the answer can matter.
   func pauseInputIfOutputIsFull() {
-    guard channelIsFull || gathersAnswers || out.count > limits.replyBytesPause / 2, let context else { return }
+    guard writesInChannel > 0 || gathersAnswers || out.count > limits.replyBytesPause, let context else { return }
     if replyBytes(context) > limits.replyBytesPause { outputIsPaused = true }
     if gathersAnswers { gathersAnswers = conversation.gatheredBytes > 0 }
   }
@@ -102,38 +108,37 @@ extension ConnectionHandler {
     queueForEndOfTick()
   }
 
-  /// Hands everything collected to the kernel, as far as it takes it.
+  /// Hands everything collected to the kernel; what it does not take waits in the channel.
+  ///
+  /// The kernel is asked directly as long as nothing waits: the channel's own way costs more than the answer's text.
   func writeOutput(_ context: ChannelHandlerContext) {
     if case .closing(_, afterOutput: false) = phase { return }
     if !out.isEmpty {
-      let isSmall = out.count <= Self.keptBytesMax
-      if isSmall {
-        // The storage is free again unless the kernel did not take all of the last write.
-        buffer.clear()
-        buffer.writeBytes(out)
-      }
-      let data = isSmall ? buffer : ByteBuffer(bytes: out)
-      if out.capacity <= 2 * Self.keptBytesMax {
+      var taken = 0
+      if writesInChannel == 0, let socket { taken = out.withUnsafeBytes { SystemCalls.send(socket, $0) } }
+      if taken < out.count { writeThroughChannel(ByteBuffer(bytes: out[taken...]), context) }
+      unsolicitedInTick = 0
+      if out.capacity <= Self.keptBytesMax {
         out.removeAll(keepingCapacity: true)
       } else {
         out = []
       }
-      context.writeAndFlush(wrapOutboundOut(data), promise: promiseForUnsolicited(context))
-      channelIsFull = !context.channel.isWritable
       pauseInputIfOutputIsFull()
     }
     resumeInputIfOutputHasRoom(context)
   }
 
-  /// Where a write holds bytes nobody asked for, its completion takes them off the count.
-  private func promiseForUnsolicited(_ context: ChannelHandlerContext) -> EventLoopPromise<Void>? {
-    guard unsolicitedInTick > 0 else { return nil }
-    let count = unsolicitedInTick
-    unsolicitedInTick = 0
-    unsolicitedInChannel += count
+  private func writeThroughChannel(_ rest: ByteBuffer, _ context: ChannelHandlerContext) {
+    let unsolicited = min(unsolicitedInTick, rest.readableBytes)
+    writesInChannel += 1
+    unsolicitedInChannel += unsolicited
     let promise = context.eventLoop.makePromise(of: Void.self)
-    promise.futureResult.assumeIsolated().whenComplete { [self] _ in unsolicitedInChannel -= count }
-    return promise
+    promise.futureResult.assumeIsolated().whenComplete { [self] _ in
+      writesInChannel -= 1
+      unsolicitedInChannel -= unsolicited
+      queueForEndOfTick()
+    }
+    context.writeAndFlush(wrapOutboundOut(rest), promise: promise)
   }
 
   var usage: ConnectionUsage {

@@ -56,16 +56,17 @@ final class ConnectionHandler: ChannelInboundHandler {
   var out: [UInt8] = []
   /// How many bytes of `out` nobody asked for: notifications and calls.
   var unsolicitedInTick = 0
-  /// The same of what was written and the kernel has not taken yet.
+  /// The same of what waits in the channel.
   var unsolicitedInChannel = 0
-  /// Reused for every write the kernel takes at once.
-  var buffer = ByteBuffer()
+  /// Writes that the kernel did not take at once and that wait in the channel.
+  var writesInChannel = 0
   var outputIsPaused = false
-  /// The channel holds so much that its exact amount matters.
-  var channelIsFull = false
   /// The conversation may hold answers of incomplete batches.
   var gathersAnswers = false
   private var isQueued = false
+
+  /// The channel's socket, as long as it is open.
+  var socket: Int32?
 
   init(settings: ConnectionSettings, flushQueue: FlushQueue, delegate: any ConnectionDelegate) {
     self.limits = settings.limits
@@ -118,9 +119,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    guard context.channel.isWritable else { return }
-    channelIsFull = false
-    queueForEndOfTick()
+    if context.channel.isWritable { queueForEndOfTick() }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -141,7 +140,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     lingerTimer?.cancel()
     lingerTimer = nil
     out = []
-    buffer = ByteBuffer()
+    socket = nil
     let (connection, delegate) = (connection, delegate)
     self.connection = nil
     self.delegate = nil

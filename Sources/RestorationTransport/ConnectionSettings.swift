@@ -29,6 +29,9 @@ package struct ConnectionSettings: Sendable {
     let handler = ConnectionHandler(settings: self, flushQueue: flushQueue, delegate: delegate)
     let connection = Connection(peer: peer, eventLoop: channel.eventLoop, handler: handler)
     handler.connection = connection
+    handler.socket = try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+      $0
+    }
     try channel.pipeline.syncOperations.addHandler(handler)
     return connection
   }

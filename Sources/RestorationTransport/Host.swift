@@ -16,6 +16,13 @@ package enum Host {
     SystemCalls.environment(name)
   }
 
+  /// Lets this process have at least `count` descriptors, as far as the hard limit goes, and says how many it may have
+  /// now; 0 where the system does not tell. Call once, early.
+  @discardableResult
+  package static func raiseDescriptorLimit(to count: Int) -> Int {
+    (try? SystemCalls.raiseDescriptorLimit(to: count)) ?? 0
+  }
+
   /// `PRETTY_NAME` of os-release; nil where the system has none.
   package static var systemVersion: String? {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {

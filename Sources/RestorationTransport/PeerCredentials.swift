@@ -17,7 +17,9 @@ package struct PeerCredentials: Sendable {
     do throws(SystemCallError) {
       process = ProcessHandle(pid: pid, descriptor: try SystemCalls.peerProcess(of: socket))
     } catch {
-      // Any other error means that the process has been waited for already.
+      // A lack of descriptors or memory fails the connection: its process's end could never be noticed.
+      if error.isExhaustion { throw error }
+      // Apart from an old kernel, the process has ended and has been waited for already.
       process = error.number == SystemCallError.noProtocolOption ? openRechecked(pid: pid, socket: socket) : nil
     }
     return PeerCredentials(pid: pid, uid: uid, gid: gid, process: process)
@@ -27,7 +29,7 @@ package struct PeerCredentials: Sendable {
   ///
   /// The peer's end being open after the pidfd was taken means that the number had not become free before, unless
   /// another process has inherited that end; a process that started in between is told apart by its start time.
-  static func openRechecked(pid: Int32, socket: Int32) -> ProcessHandle? {
+  package static func openRechecked(pid: Int32, socket: Int32) -> ProcessHandle? {
     let before = ProcessIdentity.current(of: pid)
     guard let before, let handle = ProcessHandle.open(pid: pid) else { return nil }
     guard handle.identity == before, !SystemCalls.isHungUp(socket) else { return nil }

@@ -16,6 +16,11 @@ struct SystemCallError: Error, Hashable, Sendable {
     return String(cString: text)
   }
 
+  /// Whether the system had no descriptor or memory left.
+  var isExhaustion: Bool {
+    [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(number)
+  }
+
   static let notFound = ENOENT
   static let exists = EEXIST
   static let notPermitted = EPERM
@@ -49,6 +54,7 @@ enum SystemCalls {
 
   /// This process.
   static var processID: Int32 { getpid() }
+
 
   /// Opens a name without following it and without any right on what it names; for `status` and `changeMode`.
   static func openName(_ path: String) throws(SystemCallError) -> Descriptor {
@@ -191,6 +197,13 @@ enum SystemCalls {
     }
   }
 
+  /// Sends as much as the kernel takes now; 0 also where it takes nothing any more. Never raises SIGPIPE.
+  static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+    let count = try? checked("send") { Glibc.send(descriptor, bytes.baseAddress, bytes.count, flags) }
+    return count ?? 0
+  }
+
   /// Lets a bound socket take connections, `backlog` of them waiting at most.
   static func listen(_ descriptor: Int32, backlog: Int32) throws(SystemCallError) {
     _ = try checked("listen") { Glibc.listen(descriptor, backlog) }
@@ -284,6 +297,19 @@ enum SystemCalls {
   /// A variable of the environment; nil where it is not set.
   static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }
+  }
+
+  /// Lets this process have at least `count` descriptors, as far as the hard limit goes; how many it may have now.
+  static func raiseDescriptorLimit(to count: Int) throws(SystemCallError) -> Int {
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    _ = try checked("getrlimit") { getrlimit(resource, &limit) }
+    let wanted = min(max(limit.rlim_cur, rlim_t(max(0, count))), limit.rlim_max)
+    if wanted > limit.rlim_cur {
+      limit.rlim_cur = wanted
+      _ = try checked("setrlimit") { setrlimit(resource, &limit) }
+    }
+    return Int(clamping: wanted)
   }
 
   // MARK: Waiting

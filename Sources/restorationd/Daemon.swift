@@ -72,18 +72,16 @@ struct Daemon: ParsableCommand {
     let eventLoop = group.next()
     let broker: Broker
     do {
-      broker = try eventLoop.makeFutureWithTask {
-        try await Broker.start(configuration, on: eventLoop, logger: logger) { reason in
-          logger.critical("ending, because \(reason)")
-          Glibc.exit(1)
-        }
-      }.wait()
+      broker = try Broker.startAndWait(configuration, on: eventLoop, logger: logger) { reason in
+        logger.critical("ending, because \(reason)")
+        Glibc.exit(1)
+      }
     } catch {
       logger.critical("\(error)")
       throw ExitCode(1)
     }
     endings.wait()
     logger.info("ending")
-    try eventLoop.makeFutureWithTask { await broker.stop() }.wait()
+    try broker.stopAndWait()
   }
 }

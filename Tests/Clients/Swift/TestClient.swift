@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationClient
+
+/// A client of the broker that does what its standard input says, through the library: restoration-test-client SOCKET
+///
+/// One command a line, a JSON object with a member `do`; each is answered with one line. The commands are some of those
+/// of `Tests/Clients/client.py`.
+@main
+struct TestClient {
+  static func main() async throws {
+    guard CommandLine.arguments.count == 2 else { return print("usage: restoration-test-client SOCKET") }
+    var client = Commands(socket: CommandLine.arguments[1])
+    try await client.connect()
+    while let line = readLine() {
+      let command = try JSONCodec.parse(Array(line.utf8))
+      print(text(try await client.answer(to: command)))
+      // Standard output is a socket: without a line feed at the end of a block nothing would leave.
+      Output.flush()
+    }
+  }
+
+  static func text(_ value: JSONValue) -> String {
+    String(decoding: JSONCodec.format(value, style: .compact, sortKeys: false), as: UTF8.self)
+  }
+}
+
+/// The commands.
+struct Commands {
+  private let socket: String
+  private var connection: BrokerConnection?
+  private var pending: [Int64: Task<JSONValue, any Error>] = [:]
+  private var lastID: Int64 = 0
+
+  init(socket: String) {
+    self.socket = socket
+  }
+
+  mutating func connect() async throws {
+    connection = try await BrokerConnection.connect(to: socket)
+  }
+
+  mutating func answer(to command: JSONValue) async throws -> JSONValue {
+    guard let connection else { return ["fault": "not connected"] }
+    let method = command["method"]?.string ?? ""
+    let parameters = command["params"].map(TestClient.text)
+    switch command["do"]?.string {
+    case "call":
+      return try await Self.call(connection, method, parameters)
+    case "request":
+      lastID += 1
+      pending[lastID] = Task { try await Self.call(connection, method, parameters) }
+      return ["id": .integer(lastID)]
+    case "answer":
+      let task = command["id"]?.integer.flatMap { pending.removeValue(forKey: $0) }
+      return try await task?.value ?? ["fault": "nothing was requested"]
+    case "notification":
+      for await notification in connection.notifications { return Self.value(of: notification) }
+      return ["lost": "no notification"]
+    case "connect":
+      try await connect()
+      return [:]
+    case "disconnect":
+      await connection.close()
+      return [:]
+    default:
+      return ["fault": "no such command"]
+    }
+  }
+
+  private static func call(
+    _ connection: BrokerConnection,
+    _ method: String,
+    _ parameters: String?
+  ) async throws -> JSONValue {
+    do {
+      return ["result": try JSONCodec.parse(Array(try await connection.call(method, parameters).utf8))]
+    } catch let error as RestorationError {
+      let data = try error.dataText.map { try JSONCodec.parse(Array($0.utf8)) }
+      return [
+        "error": [
+          "code": .integer(Int64(error.code.rawValue)), "message": .string(error.message), "data": data ?? .null,
+        ]
+      ]
+    } catch let error as BrokerConnectionError {
+      return ["lost": .string(error.message)]
+    }
+  }
+
+  private static func value(of notification: BrokerNotification) -> JSONValue {
+    func path(_ components: [String]?) -> JSONValue {
+      components.map { .array($0.map { .string($0) }) } ?? .null
+    }
+    switch notification {
+    case .pathChanged(let object, let components):
+      return ["method": "pathChanged", "params": ["object": .integer(object), "path": path(components)]]
+    case .registrationReplaced(let object, let components, let owner):
+      let by: JSONValue = ["process": owner.process.map { .string($0) } ?? .null, "pid": .integer(owner.pid)]
+      let parameters: JSONValue = ["object": .integer(object), "path": path(components), "by": by]
+      return ["method": "registrationReplaced", "params": parameters]
+    case .missed(let count):
+      return ["method": "missed", "params": ["count": .integer(Int64(count))]]
+    }
+  }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Flags go over the environment, over the user's file, over defaults; what cannot be used is named.
+@Suite struct ConfigurationTests {
+  /// Runs a broker that has to end at once with status 1 or 64; its messages.
+  private static func failing(
+    _ arguments: [String],
+    _ environment: [String: String?] = [:],
+    in directory: ScratchDirectory
+  ) throws -> String {
+    var variables: [String: String?] = [
+      "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil, "XDG_CONFIG_HOME": directory.path,
+      "XDG_RUNTIME_DIR": directory.path, "XDG_STATE_HOME": directory.path, "RESTORATIOND_LOG_LEVEL": nil,
+    ]
+    variables.merge(environment) { $1 }
+    let result = try ChildProcess.run([Products.broker] + arguments, environment: variables)
+    #expect(result.end == .exit(1) || result.end == .exit(64), "\(result.end)")
+    #expect(result.output.isEmpty)
+    #expect(!result.errors.isEmpty)
+    return result.errors
+  }
+
+  @Test func aFlagGoesOverTheEnvironmentOverTheFile() async throws {
+    try await withScratch { directory in
+      for name in ["f", "e", "c", "restorationd"] { _ = try directory.makeDirectory(name) }
+      let file: JSONValue = [
+        "socket": .string(directory.file("c/b.sock")), "archives": .string(directory.file("c/archives")),
+        "limits": ["batchMax": 9],
+      ]
+      try directory.write(file.text, to: "restorationd/config.json")
+      let environment: [String: String?] = [
+        "XDG_CONFIG_HOME": directory.path, "RESTORATIOND_LOG_LEVEL": nil, "XDG_RUNTIME_DIR": nil,
+        "RESTORATIOND_SOCKET": directory.file("e/b.sock"), "RESTORATIOND_ARCHIVES": directory.file("e/archives"),
+      ]
+      func socket(_ arguments: [String], _ changes: [String: String?], _ expected: String) throws {
+        let variables = environment.merging(changes) { $1 }
+        let errors = directory.file("log")
+        let process = try ChildProcess([Products.broker] + arguments, environment: variables, errors: errors)
+        try Wait.until("the broker accepts on \(expected)") {
+          guard process.isRunning else { throw TestFailure("the broker ended: \(try Files.text(errors))") }
+          return (try? WireClient(directory.file(expected)).call("limits")["batchMax"]) == 9
+        }
+        try process.kill()
+      }
+      try socket(["--socket", directory.file("f/b.sock"), "--archives", directory.file("f/archives")], [:], "f/b.sock")
+      #expect(Files.exists(directory.file("f/archives/epoch")))
+      try socket([], [:], "e/b.sock")
+      #expect(Files.exists(directory.file("e/archives/epoch")))
+      try socket([], ["RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil], "c/b.sock")
+      #expect(Files.exists(directory.file("c/archives/epoch")))
+    }
+  }
+
+  @Test func withoutAnythingItListensInTheRuntimeDirectory() async throws {
+    try await withScratch { directory in
+      let environment: [String: String?] = [
+        "XDG_CONFIG_HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
+        "XDG_STATE_HOME": directory.file("state"), "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil,
+      ]
+      let process = try ChildProcess([Products.broker], environment: environment, errors: directory.file("log"))
+      try Wait.until("the broker accepts") {
+        process.isRunning && (try? WireClient(directory.file("restorationd/broker.sock")).call("ping")) != nil
+      }
+      #expect(Files.mode(directory.file("restorationd")) == 0o700)
+      try process.kill()
+    }
+  }
+
+  /// File contents and what the message has to mention.
+  static let files: [(text: String, words: [String])] = [
+    ("{", ["config.json"]),
+    ("[]", ["config.json", "object"]),
+    (#"{"sockt":"/x"}"#, ["sockt"]),
+    (#"{"socket":5}"#, ["socket"]),
+    (#"{"limits":{"batchMx":5}}"#, ["batchMx"]),
+    (#"{"limits":{"batchMax":0}}"#, ["batchMax"]),
+    (#"{"limits":{"batchMax":"5"}}"#, ["batchMax"]),
+    (#"{"limits":{"batchMax":1.5}}"#, ["batchMax"]),
+    (#"{"limits":{"stateDepthMax":56,"depthMax":60}}"#, ["stateDepthMax", "depthMax"]),
+    (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
+    (#"{"logLevel":"loud"}"#, ["loud"]),
+  ]
+
+  @Test(arguments: files)
+  func aConfigurationThatCannotBeUsedIsNamed(_ file: (text: String, words: [String])) async throws {
+    try await withScratch { directory in
+      let path = try directory.write(file.text, to: "config.json")
+      let message = try Self.failing(["--config", path], in: directory)
+      for word in file.words { #expect(message.contains(word), "\(message)") }
+    }
+  }
+
+  @Test func aMissingFileThatWasNamedIsAnError() async throws {
+    try await withScratch { directory in
+      let message = try Self.failing(["--config", directory.file("none.json")], in: directory)
+      #expect(message.contains("none.json"))
+    }
+  }
+
+  @Test func aSocketPathThatIsTooLongSaysHowLongItMayBe() async throws {
+    try await withScratch { directory in
+      let name = directory.file(String(repeating: "s", count: 108 - directory.path.utf8.count - 1))
+      #expect(name.utf8.count == 108)
+      let message = try Self.failing(["--socket", name], in: directory)
+      #expect(message.contains("107") && message.contains("108"), "\(message)")
+    }
+  }
+
+  @Test func noRuntimeDirectorySaysWhatToSet() async throws {
+    try await withScratch { directory in
+      let message = try Self.failing([], ["XDG_RUNTIME_DIR": nil], in: directory)
+      #expect(message.contains("XDG_RUNTIME_DIR") && message.contains("--socket"), "\(message)")
+    }
+  }
+
+  @Test func anUnsafeDirectoryIsRefused() async throws {
+    try await withScratch { directory in
+      _ = try directory.makeDirectory("open")
+      _ = try ChildProcess.run(["chmod", "777", directory.file("open")])
+      let socket = try Self.failing(["--socket", directory.file("open/b.sock")], in: directory)
+      #expect(socket.contains("open"), "\(socket)")
+      _ = try ChildProcess.run(["ln", "-s", directory.path, directory.file("link")])
+      let archives = try Self.failing(
+        ["--socket", directory.file("b.sock"), "--archives", directory.file("link")],
+        in: directory
+      )
+      #expect(archives.contains("symbolic link"), "\(archives)")
+    }
+  }
+
+  @Test func aFileAtTheSocketsPathIsNotReplaced() async throws {
+    try await withScratch { directory in
+      try directory.write("precious", to: "b.sock")
+      let message = try Self.failing(["--socket", directory.file("b.sock")], in: directory)
+      #expect(message.contains("b.sock"), "\(message)")
+      #expect(try Files.text(directory.file("b.sock")) == "precious")
+    }
+  }
+
+  @Test func helpAndVersionGoToStandardOutput() async throws {
+    try await withScratch { _ in
+      let help = try ChildProcess.run([Products.broker, "--help"])
+      #expect(help.end == .exit(0))
+      for flag in ["--socket", "--archives", "--config", "--developer-mode", "--log-level"] {
+        #expect(help.output.contains(flag))
+      }
+      #expect(try ChildProcess.run([Products.broker, "--version"]).output.contains("."))
+    }
+  }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// `restorationctl`: what it prints and how it ends.
+@Suite struct ControlTests {
+  private static func run(_ broker: BrokerFixture, _ arguments: [String], input: String = "") throws -> (
+    end: ChildProcess.End, output: String, errors: String
+  ) {
+    try ChildProcess.run(
+      [Products.control, "--socket", broker.socket] + arguments,
+      input: input,
+      environment: broker.environment
+    )
+  }
+
+  @Test func statusNamesTheBrokerItsSocketAndItsProcess() async throws {
+    try await withBroker { broker in
+      try broker.session("org.example.Notes").call(
+        "registerObjectForStateRestoration",
+        ["restorationIdentifier": "Main"]
+      )
+      let result = try Self.run(broker, ["status"])
+      #expect(result.end == .exit(0), "\(result.errors)")
+      #expect(result.output.contains(broker.socket))
+      #expect(result.output.contains("\(try broker.pid)"))
+      #expect(result.errors.isEmpty)
+      #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
+    }
+  }
+
+  @Test func listShowsApplications() async throws {
+    try await withBroker { broker in
+      let empty = try Self.run(broker, ["list"])
+      #expect(empty.end == .exit(0))
+      #expect(empty.output.contains("0 applications"))
+      let client = try broker.session("org.example.Notes")
+      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+      let result = try Self.run(broker, ["list"])
+      #expect(result.end == .exit(0))
+      #expect(result.output.contains("org.example.Notes"))
+      #expect(result.output.contains("available"))
+      #expect(result.output.contains("1 application."))
+    }
+  }
+
+  @Test func callPrintsTheResultOnOneLineInAPipe() async throws {
+    try await withBroker { broker in
+      let state = #"{"application":"a","object":["A"],"state":{"x":0.1,"y":18446744073709551615,"z":1e400}}"#
+      let encoded = try Self.run(broker, ["call", "encodeRestorableState", state])
+      #expect(encoded.end == .exit(0), "\(encoded.errors)")
+      #expect(encoded.output.contains(#""durability":"disk""#))
+      let decoded = try Self.run(
+        broker,
+        ["call", "decodeRestorableState", "-"],
+        input: #"{"application":"a","object":["A"]}"#
+      )
+      #expect(decoded.end == .exit(0))
+      #expect(decoded.output.contains(#"{"x":0.1,"y":18446744073709551615,"z":1e400}"#))
+      #expect(decoded.output.split(separator: "\n", omittingEmptySubsequences: false).count == 2)
+    }
+  }
+
+  @Test func anErrorOfTheBrokerIsAMessageAndStatus1() async throws {
+    try await withBroker { broker in
+      let result = try Self.run(broker, ["call", "noSuchMethod"])
+      #expect(result.end == .exit(1))
+      #expect(result.output.isEmpty)
+      #expect(!result.errors.isEmpty)
+    }
+  }
+
+  @Test(arguments: [["call", "ping", "{"], ["call", "ping", "7"], ["call"], ["dance"]])
+  func aWrongCommandLineIsStatus64(_ arguments: [String]) async throws {
+    try await withBroker { broker in
+      let result = try Self.run(broker, arguments)
+      #expect(result.end == .exit(64))
+      #expect(result.output.isEmpty)
+      #expect(!result.errors.isEmpty)
+    }
+  }
+
+  @Test(arguments: ["status", "list", "call"])
+  func withoutABrokerItSaysWhichSocketAndWhatToStart(_ command: String) async throws {
+    try await withScratch { directory in
+      let socket = directory.file("b.sock")
+      let result = try ChildProcess.run(
+        [Products.control, "--socket", socket, command] + (command == "call" ? ["ping"] : [])
+      )
+      #expect(result.end == .exit(3))
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains(socket))
+      #expect(result.errors.contains("restorationd"))
+    }
+  }
+
+  @Test func theSocketMayComeFromTheEnvironment() async throws {
+    try await withBroker { broker in
+      let result = try ChildProcess.run(
+        [Products.control, "call", "ping"],
+        environment: ["RESTORATIOND_SOCKET": broker.socket]
+      )
+      #expect(result.end == .exit(0))
+      #expect(result.output == "{}\n")
+    }
+  }
+}

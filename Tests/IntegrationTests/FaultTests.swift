@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The disk refuses: an error is never taken for success, and nothing acknowledged is lost (R15).
+@Suite(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
+struct FaultTests {
+  /// Begins a broker whose `call` fails, with states in it that were acknowledged before.
+  private static func begin(_ broker: BrokerFixture, _ wrapper: [String]) throws -> Workload {
+    var workload = Workload()
+    workload.run(broker.socket, count: 50)
+    #expect(workload.isComplete)
+    _ = try broker.terminate()
+    broker.options.wrapper = wrapper
+    try broker.start()
+    return workload
+  }
+
+  /// A failed sync cannot be repeated: the broker says that it does not know, and ends so that it is started anew.
+  @Test(arguments: ["fdatasync", "pwrite64"])
+  func anInputOutputErrorEndsTheBrokerAndLosesNothingAcknowledged(_ call: String) async throws {
+    try await withBroker { broker in
+      var workload = try Self.begin(
+        broker,
+        Strace.failing(call, with: "EIO", from: call == "fdatasync" ? 10 : 60, onlyOnce: true)
+      )
+      workload.run(broker.socket, count: 500)
+      #expect(!workload.isComplete)
+      let end = try broker.waitForEnd()
+      #expect(end != .exit(0))
+      broker.options.wrapper = []
+      try broker.start()
+      try workload.check(broker.socket)
+    }
+  }
+
+  /// A full disk is no reason to end: what is there can be read, and writing goes on when there is room.
+  @Test func aFullDiskRefusesWritesAndServesReads() async throws {
+    try await withBroker { broker in
+      let workload = try Self.begin(broker, Strace.failing("pwrite64", with: "ENOSPC", from: 40, onlyOnce: false))
+      let client = try broker.connect()
+      var refusal: CallError?
+      for number in 1...500 where refusal == nil {
+        let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
+        do {
+          try client.call("encodeRestorableState", parameters)
+        } catch let error as CallError {
+          refusal = error
+        }
+      }
+      #expect(refusal?.code == -32012, "\(String(describing: refusal))")
+      #expect(refusal?.data["indeterminate"] == false)
+      #expect(broker.isRunning)
+      try workload.check(broker.socket)
+      try broker.kill()
+      broker.options.wrapper = []
+      try broker.start()
+      try workload.check(broker.socket)
+      let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": 0]]
+      #expect(try broker.connect().call("encodeRestorableState", parameters)["durability"] == "disk")
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// What goes over the socket, byte by byte (`Protocol/README.md`, Framing and JSON-RPC).
+@Suite struct WireTests {
+  @Test(arguments: WireCase.all)
+  func aConnectionGetsExactlyTheseAnswers(_ wire: WireCase) async throws {
+    try await withBroker { broker in
+      let client = try broker.connect()
+      try client.send(bytes: wire.input)
+      client.halfClose()
+      try MessagePattern.check(wire.answers, against: try client.receiveToEnd())
+    }
+  }
+
+  @Test func inputSplitAtEveryByteGetsTheSameAnswers() async throws {
+    let input = Array(
+      #"""
+      {"jsonrpc":"2.0","id":"é\"}","method":"encodeRestorableState","params":{"application":"a","object":["A"],
+      "state":{"":[1.50,{"x":"\u0000"}]}}} [] {"jsonrpc":"2.0","id":1,"method":"ping"}
+      """#.utf8
+    )
+    let answers: [MessagePattern] = [
+      .result(#""é\"}""#, #"{"durability":"disk"}"#), .error("null", -32600, "invalidRequest"), .result("1"),
+    ]
+    try await withBroker { broker in
+      for split in 1..<input.count {
+        let client = try broker.connect()
+        try client.send(bytes: Array(input[..<split]))
+        // The broker takes what came: the second half finds it in the middle of a frame.
+        try broker.connect().call("ping")
+        try client.send(bytes: Array(input[split...]))
+        client.halfClose()
+        try MessagePattern.check(answers, against: try client.receiveToEnd())
+      }
+    }
+  }
+
+  @Test func inputByteByByteGetsTheSameAnswers() async throws {
+    try await withBroker { broker in
+      let client = try broker.connect()
+      for byte in Array(#"{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}"#.utf8) {
+        try client.send(bytes: [byte])
+      }
+      #expect(try client.receive() == #"{"jsonrpc":"2.0","id":1,"result":{}}"#)
+      #expect(try client.receive() == #"{"jsonrpc":"2.0","id":2,"result":{}}"#)
+    }
+  }
+
+  /// R15; the state is the text that was sent, whatever its numbers are.
+  @Test(arguments: [
+    "0.1", "1e300", "-0.0", "9223372036854775807", "18446744073709551615", "1e400", "-0", "1E-7", "1.10",
+    "123456789012345678901234567890", "0.10000000000000001", "5e-324", #""\u0000""#, #""\ud83d\ude00""#, #""\/""#,
+    "\"Grüße, 世界 👩‍👩‍👧 e\u{301}\"", #"{"":{"":{"":[[],{},""]}}}"#, #"{"a":1,"a":2}"#, "[null,true,false]",
+    #"{"$literal":{"$restorable":5}}"#,
+  ])
+  func aValueComesBackAsItWasSent(_ value: String) async throws {
+    try await withBroker { broker in
+      let client = try broker.connect()
+      let state = #"{"v":\#(value),"":"empty key"}"#
+      let address = #""application":"a","object":["A"]"#
+      try client.send(
+        #"{"jsonrpc":"2.0","id":1,"method":"encodeRestorableState","params":{\#(address),"state":\#(state)}}"#
+      )
+      try MessagePattern.result("1", #"{"durability":"disk"}"#).check(try client.receive())
+      for round in 1...2 {
+        let reader = try broker.connect()
+        try reader.send(#"{"jsonrpc":"2.0","id":1,"method":"decodeRestorableState","params":{\#(address)}}"#)
+        let line = try reader.receive()
+        #expect(line.utf8Contains(#""state":\#(state)"#), "round \(round): \(line)")
+        // The second time it comes from the disk.
+        if round == 1 { try broker.crashAndRestart() }
+      }
+    }
+  }
+
+  /// R15: also what was sent last before the end of input is on disk when the connection closes.
+  @Test func everythingIsAnsweredAfterHalfClose() async throws {
+    try await withBroker { broker in
+      let client = try broker.connect()
+      for number in 1...500 {
+        try client.request(
+          "encodeRestorableState",
+          ["application": "a", "object": .path("O\(number)"), "state": ["n": .integer(Int64(number))]]
+        )
+      }
+      client.halfClose()
+      let lines = try client.receiveToEnd()
+      #expect(lines.count == 500)
+      #expect(lines.allSatisfy { $0.utf8Contains(#""durability":"disk""#) })
+    }
+  }
+
+  @Test func aClientThatClosesAtOnceHarmsNobody() async throws {
+    try await withBroker { broker in
+      for _ in 1...200 {
+        let client = try broker.connect()
+        for _ in 1...20 { try client.request("ping") }
+      }
+      try broker.connect().call("ping")
+    }
+  }
+
+  @Test func nothingIsSentBeforeAClientAsks() async throws {
+    try await withBroker { broker in
+      let quiet = try broker.connect()
+      let busy = try broker.session("a", process: "one")
+      try busy.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      quiet.halfClose()
+      #expect(try quiet.receiveToEnd().isEmpty)
+    }
+  }
+
+  @Test func aSecondRequestWithAnIdInFlightIsRefusedAndTheFirstIsNot() async throws {
+    try await withBroker { broker in
+      let client = try broker.session("a")
+      let register = """
+        {"jsonrpc":"2.0","id":"x","method":"registerObjectForStateRestoration","params":{"restorationIdentifier":"C",\
+        "restorationParent":["P"],"awaitParentMilliseconds":60000}}
+
+        """
+      try client.send(register)
+      try client.send(#"{"jsonrpc":"2.0","id":"\u0078","method":"ping"}"#)
+      try MessagePattern.like(#"{"id":{"$any":1},"error":{"code":-32600}}"#).check(try client.receive())
+      try broker.session("a").call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
+      try MessagePattern.result(#""x""#, #"{"path":["P","C"]}"#).check(try client.receive())
+      try client.send(#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#)
+      try MessagePattern.result(#""x""#).check(try client.receive())
+    }
+  }
+
+  @Test func aFrameThatIsNeverFinishedEndsItsConnection() async throws {
+    try await withBroker(BrokerOptions(limits: ["partialFrameMilliseconds": 1_000])) { broker in
+      let idle = try broker.connect()
+      let slow = try broker.connect()
+      try slow.send(#"{"jsonrpc""#)
+      _ = try slow.receiveToEnd()
+      try idle.call("ping")
+    }
+  }
+}
+
+extension String {
+  /// Whether the bytes of `part` are in this text; characters may combine with those around them.
+  func utf8Contains(_ part: String) -> Bool {
+    let (text, part) = (Array(utf8), Array(part.utf8))
+    guard part.count <= text.count else { return false }
+    return (0...(text.count - part.count)).contains { text[$0..<($0 + part.count)].elementsEqual(part) }
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import Testing
+
+/// Random histories, in which each engine has to say the same as `NaiveArchive`.
+@Suite struct ArchiveModelTests {
+  @Test(arguments: ArchiveEngine.allCases, Array(1...5) as [UInt64])
+  func anyHistoryReadsAsTheNaiveArchiveSays(engine: ArchiveEngine, seed: UInt64) async throws {
+    // Small limits, so that commits delete too and every batch ends in the middle of something.
+    let upkeep = ArchiveUpkeep(
+      deadBytesMax: 6000,
+      deadPerReachable: 1,
+      batchRowsMax: 5,
+      batchBytesMax: 3000,
+      logBytesMax: 60_000,
+      freeBytesMax: 8192,
+      ballastBytes: 0
+    )
+    var history = try await History(engine: engine, seed: seed, upkeep: upkeep)
+    for step in 1...300 {
+      try await history.write()
+      if step % 5 == 0 { try await history.tidy() }
+      if step % 10 == 0 { try await history.check() }
+      if step % 30 == 0 { try await history.restart() }
+    }
+    try await history.finish()
+  }
+}
+
+private struct History {
+  var fixture: ArchiveFixture
+  var author: ArchiveAuthor
+  var changes: RandomChanges
+  var model = NaiveArchive()
+  /// Points at which cursors read.
+  var held: [SequenceNumber] = []
+
+  init(engine: ArchiveEngine, seed: UInt64, upkeep: ArchiveUpkeep) async throws {
+    fixture = try ArchiveFixture(engine, upkeep: upkeep)
+    author = try await fixture.author()
+    changes = RandomChanges(seed: seed)
+  }
+
+  mutating func write() async throws {
+    var transaction = changes.transaction(on: model)
+    if changes.chance(5) {
+      transaction.append(.seal(0))
+      let kind = await failure { [author, transaction, held] () async throws(ArchiveError) in
+        var author = author
+        try await author.apply(transaction, holding: held)
+      }
+      #expect(kind == .definite)
+      return
+    }
+    try await author.apply(transaction, holding: held)
+    model.apply(transaction)
+    #expect(author.sequence == model.sequence)
+    #expect(author.reachableBytes == model.reachableBytes)
+    if changes.chance(10) { held.append(model.sequence) }
+    if held.count > 3 || changes.chance(5) { held = Array(held.dropFirst()) }
+  }
+
+  mutating func tidy() async throws {
+    for _ in 0..<changes.number(1...6) { _ = try await author.store.maintain(author.lease, holding: held) }
+  }
+
+  mutating func restart() async throws {
+    held = []
+    try await fixture.restart(author)
+    author = try await fixture.author()
+    compare(author.opening, with: model.reopen())
+    try await check()
+  }
+
+  func compare(_ opening: ArchiveOpening, with expected: ArchiveOpening) {
+    #expect(opening.sequence == expected.sequence)
+    #expect(opening.contentSequence == expected.contentSequence)
+    #expect(opening.reachableBytes == expected.reachableBytes)
+    #expect(opening.nodes == expected.nodes)
+    #expect(opening.contexts == expected.contexts)
+    #expect(opening.generations == expected.generations)
+    #expect(opening.lastGeneration == expected.lastGeneration)
+    #expect(opening.lastNode == expected.lastNode)
+    #expect(opening.lastContext == expected.lastContext)
+    #expect(opening.lastSession == expected.lastSession)
+    #expect(opening.sessions == expected.sessions)
+    #expect(opening.claims == expected.claims)
+    #expect(opening.run == expected.run)
+  }
+
+  func check() async throws {
+    let points = [.head, .beforeClaim] + (model.generations.map(\.sequence) + held).map { ArchivePoint.sequence($0) }
+    let nodes = Array(0...model.lastNode + 1)
+    for point in points {
+      let contents = model.contents(at: point)
+      let readings = try await author.store.read(nodes, at: point, lease: author.lease)
+      let expected = nodes.map { node in
+        contents.states[node].map { StateReading.state($0.record, sequence: $0.sequence) }
+      }
+      #expect(readings == expected, "\(point)")
+      var scanned: [NodeReading] = []
+      while true {
+        let last = scanned.last?.node.node
+        let page = try await author.store.scan(after: last, limit: 7, at: point, lease: author.lease)
+        if page.isEmpty { break }
+        scanned += page
+      }
+      #expect(scanned == model.readings(at: point), "\(point)")
+    }
+  }
+
+  /// Without cursors, upkeep comes to an end and leaves only what can be reached.
+  mutating func finish() async throws {
+    held = []
+    try await author.maintain()
+    #expect(try await author.maintain() == 1)
+    try await check()
+    try await restart()
+    try await author.apply(.removeAll, .pin(generation: nil))
+    try await author.apply(model.generations.map { .dropGeneration($0.record.generation) })
+    #expect(author.reachableBytes == 0)
+    try await author.maintain()
+    #expect(try await author.scan().isEmpty)
+  }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSQLite
+internal import Synchronization
+
+/// The system's files as SQLite sees them, failing on demand below one directory.
+///
+/// Stands between SQLite and the operating system for the whole process; files of directories nobody has named pass.
+struct FaultingDisk: Sendable {
+  /// Calls that can fail.
+  enum Operation: Hashable, Sendable { case write, sync, truncate }
+
+  struct Fault: Sendable {
+    /// The result code SQLite gets.
+    var code: Int32
+    /// The `errno` it finds.
+    var systemError: Int32 = 5
+    var operations: Set<Operation>
+    /// How many calls pass first.
+    var after = 0
+    /// Whether all later calls fail too.
+    var isLasting = true
+  }
+
+  private let directory: String
+
+  init(_ directory: String) {
+    self.directory = directory
+    _ = Self.installed
+  }
+
+  /// Makes calls fail from now on.
+  func fail(_ fault: Fault) { Self.state.withLock { $0.faults[directory] = fault } }
+
+  /// Lets all calls pass; returns whether any has failed since `fail`.
+  @discardableResult
+  func heal() -> Bool {
+    Self.state.withLock { state in
+      state.faults[directory] = nil
+      return state.fired.remove(directory) != nil
+    }
+  }
+
+  // MARK: The layer
+
+  private struct State {
+    var faults: [String: Fault] = [:]
+    var fired: Set<String> = []
+    /// Paths of open files by address, and the system's own functions by the address of their table's stand-in.
+    var paths: [UInt: String] = [:]
+    var tables: [UInt: UInt] = [:]
+    /// What failed calls leave behind, by address.
+    var systemErrors: [UInt: Int32] = [:]
+  }
+
+  private static let state = Mutex(State())
+  private typealias File = UnsafeMutablePointer<sqlite3_file>
+
+  /// The result code a call gets instead of being made; nil where it passes.
+  private static func fault(_ operation: Operation, _ file: File?) -> Int32? {
+    state.withLock { state in
+      guard let path = state.paths[UInt(bitPattern: file)] else { return nil }
+      for (directory, fault) in state.faults where path.hasPrefix(directory) && fault.operations.contains(operation) {
+        if fault.after > 0 {
+          state.faults[directory]?.after -= 1
+          return nil
+        }
+        if !fault.isLasting { state.faults[directory] = nil }
+        state.fired.insert(directory)
+        state.systemErrors[UInt(bitPattern: file)] = fault.systemError
+        return fault.code
+      }
+      return nil
+    }
+  }
+
+  /// The system's functions for a file.
+  private static func system(_ file: File?) -> sqlite3_io_methods? {
+    guard let table = file?.pointee.pMethods else { return nil }
+    let original = state.withLock { $0.tables[UInt(bitPattern: table)] }
+    return original.flatMap { UnsafePointer<sqlite3_io_methods>(bitPattern: $0)?.pointee }
+  }
+
+  /// Puts the stand-in's functions into a file that has just been opened.
+  private static func wrap(_ file: File, path: String) {
+    guard let original = file.pointee.pMethods else { return }
+    let table = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    table.initialize(to: original.pointee)
+    table.pointee.xWrite = { file, bytes, count, offset in
+      FaultingDisk.fault(.write, file)
+        ?? FaultingDisk.system(file)?.xWrite?(file, bytes, count, offset) ?? SQLITE_IOERR
+    }
+    table.pointee.xSync = { file, flags in
+      FaultingDisk.fault(.sync, file) ?? FaultingDisk.system(file)?.xSync?(file, flags) ?? SQLITE_IOERR
+    }
+    table.pointee.xTruncate = { file, size in
+      FaultingDisk.fault(.truncate, file) ?? FaultingDisk.system(file)?.xTruncate?(file, size) ?? SQLITE_IOERR
+    }
+    table.pointee.xFileControl = { file, operation, argument in
+      if operation == SQLITE_FCNTL_LAST_ERRNO, let argument {
+        let error = FaultingDisk.state.withLock { $0.systemErrors[UInt(bitPattern: file)] }
+        argument.assumingMemoryBound(to: Int32.self).pointee = error ?? 0
+        return SQLITE_OK
+      }
+      return FaultingDisk.system(file)?.xFileControl?(file, operation, argument) ?? SQLITE_NOTFOUND
+    }
+    state.withLock { state in
+      state.tables[UInt(bitPattern: table)] = UInt(bitPattern: original)
+      state.paths[UInt(bitPattern: file)] = path
+    }
+    file.pointee.pMethods = UnsafePointer(table)
+  }
+
+  /// Registers the layer once, as the one every connection uses.
+  private static let installed: Bool = {
+    guard let system = sqlite3_vfs_find(nil) else { return false }
+    let layer = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+    layer.initialize(to: system.pointee)
+    layer.pointee.pNext = nil
+    layer.pointee.zName = UnsafePointer(makeName())
+    layer.pointee.xOpen = { _, name, file, flags, outFlags in
+      guard let system = sqlite3_vfs_find("unix"), let file else { return SQLITE_ERROR }
+      let code = system.pointee.xOpen(system, name, file, flags, outFlags)
+      if code == SQLITE_OK, let name { FaultingDisk.wrap(file, path: String(cString: name)) }
+      return code
+    }
+    return sqlite3_vfs_register(layer, 1) == SQLITE_OK
+  }()
+
+  /// A C string that is never freed.
+  private static func makeName() -> UnsafeMutablePointer<CChar> {
+    let name: StaticString = "faulting"
+    let copy = UnsafeMutablePointer<CChar>.allocate(capacity: name.utf8CodeUnitCount + 1)
+    for index in 0...name.utf8CodeUnitCount { copy[index] = CChar(name.utf8Start[index]) }
+    return copy
+  }
+}

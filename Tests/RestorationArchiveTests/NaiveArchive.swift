@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+
+/// An archive that keeps every change and answers by going through all of them again: slow, and too simple to be wrong.
+struct NaiveArchive {
+  /// What there is at one point.
+  struct Contents {
+    var nodes: [NodeID: NodeRecord] = [:]
+    var states: [NodeID: (sequence: SequenceNumber, record: StateRecord)] = [:]
+  }
+
+  private var log: [(sequence: SequenceNumber, change: ArchiveChange)] = []
+  private(set) var sequence: SequenceNumber = 0
+  private var settled: Set<SequenceNumber> = []
+  private(set) var generations: [SealedGeneration] = []
+  private(set) var sessions: [SessionID: SessionRecord] = [:]
+  private(set) var claims: [NodeID: ClaimRecord] = [:]
+  private(set) var run: RunRecord?
+  /// What may be named by a state.
+  private(set) var contexts: [ContextID: String] = [:]
+  private(set) var lastGeneration: Int64 = 0
+  private(set) var lastNode: NodeID = 0
+  private(set) var lastContext: ContextID = 0
+  private(set) var lastSession: SessionID = 0
+  private(set) var contentSequence: SequenceNumber = 0
+
+  mutating func apply(_ changes: [ArchiveChange]) {
+    for change in changes {
+      sequence += 1
+      log.append((sequence, change))
+      switch change {
+      case .node(let record): noteContent(node: record.node)
+      case .state(let record):
+        noteContent(node: record.node)
+        lastSession = max(lastSession, record.session)
+      case .removeState, .removeAll: contentSequence = sequence
+      case .settle(let nodes):
+        for case (let sequence, .state(let record)) in log where nodes.contains(record.node) {
+          settled.insert(sequence)
+        }
+      case .context(let context, let text):
+        contexts[context] = text
+        lastContext = max(lastContext, context)
+      case .seal(let record):
+        generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
+        lastGeneration = record.generation
+      case .pin(let generation):
+        for index in generations.indices {
+          generations[index].isPinned = generations[index].record.generation == generation
+        }
+      case .dropGeneration(let generation): generations.removeAll { $0.record.generation == generation }
+      case .session(let record):
+        sessions[record.session] = record
+        lastSession = max(lastSession, record.session)
+      case .forgetSessions(let gone): for session in gone { sessions[session] = nil }
+      case .claim(let record):
+        claims[record.node] = record
+        lastNode = max(lastNode, record.node)
+        lastSession = max(lastSession, record.session)
+      case .run(let record): run = record
+      }
+    }
+  }
+
+  private mutating func noteContent(node: NodeID) {
+    contentSequence = sequence
+    lastNode = max(lastNode, node)
+  }
+
+  // MARK: Reading
+
+  func contents(at point: ArchivePoint) -> Contents {
+    var contents = Contents()
+    for (sequence, change) in log {
+      if case .sequence(let last) = point, sequence > last { break }
+      switch change {
+      case .node(let record):
+        if record.isRemoved { contents.states[record.node] = nil }
+        contents.nodes[record.node] = record.isRemoved && record.successor == nil ? nil : record
+      case .state(var record):
+        record.isEarly = record.isEarly && !settled.contains(sequence)
+        if point == .beforeClaim && record.isEarly { continue }
+        contents.states[record.node] = (sequence, record)
+      case .removeState(let node): contents.states[node] = nil
+      case .removeAll: contents = Contents()
+      default: break
+      }
+    }
+    return contents
+  }
+
+  func readings(at point: ArchivePoint) -> [NodeReading] {
+    let contents = contents(at: point)
+    let settled = point == .head ? self.contents(at: .beforeClaim).states : [:]
+    return contents.nodes.values.sorted { $0.node < $1.node }.map { node in
+      let state = contents.states[node.node]
+      var reading = NodeReading(node: node, state: state.map { Self.summary($0.record, $0.sequence) })
+      if let before = settled[node.node], before.sequence != state?.sequence {
+        reading.beforeClaim = Self.summary(before.record, before.sequence)
+      }
+      return reading
+    }
+  }
+
+  private static func summary(_ record: StateRecord, _ sequence: SequenceNumber) -> StateSummary {
+    StateSummary(
+      sequence: sequence,
+      context: record.context,
+      session: record.session,
+      revision: record.revision,
+      isEarly: record.isEarly,
+      written: record.written,
+      bytes: record.bytes,
+      references: record.references
+    )
+  }
+
+  /// Everything kept contents show.
+  private var kept: [Contents] {
+    [contents(at: .head), contents(at: .beforeClaim)] + generations.map { contents(at: .sequence($0.sequence)) }
+  }
+
+  private var reachable: [SequenceNumber: StateRecord] {
+    var rows: [SequenceNumber: StateRecord] = [:]
+    for contents in kept {
+      for (sequence, record) in contents.states.values { rows[sequence] = record }
+    }
+    return rows
+  }
+
+  var reachableBytes: Int { reachable.values.reduce(0) { $0 + $1.bytes } }
+
+  /// What the archive shows when it is opened again; contexts nobody uses are forgotten then.
+  mutating func reopen() -> ArchiveOpening {
+    let used = Set(reachable.values.map(\.context))
+    contexts = contexts.filter { used.contains($0.key) }
+    let shown = kept.reduce(into: Set<NodeID>()) { $0.formUnion($1.nodes.keys) }
+    return ArchiveOpening(
+      lease: ArchiveLease(application: "", epoch: 0),
+      archive: "",
+      sequence: sequence,
+      contentSequence: contentSequence,
+      reachableBytes: reachableBytes,
+      nodes: readings(at: .head),
+      contexts: contexts,
+      generations: generations,
+      lastGeneration: lastGeneration,
+      lastNode: lastNode,
+      lastContext: lastContext,
+      lastSession: lastSession,
+      sessions: sessions.values.sorted { $0.session < $1.session },
+      claims: claims.values.filter { shown.contains($0.node) }.sorted { $0.node < $1.node },
+      run: run
+    )
+  }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationTransport
+internal import Testing
+
+/// What happens when a peer sends more than it takes.
+@Suite struct BackPressureTests {
+  private func echo(_ id: Int, bytes: Int) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"echo","params":["\#(String(repeating: "x", count: bytes))"]}"#
+  }
+
+  private func wait(_ id: Int) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"wait"}"#
+  }
+
+  /// Sends as much as is taken until the other end reads no more; how much that was.
+  private func sendUntilPaused(
+    _ peer: RawPeer,
+    _ text: String,
+    _ connection: Connection,
+    _ fixture: ListenerFixture
+  ) async throws -> Int {
+    let bytes = Array(text.utf8)
+    var sent = 0
+    while sent < bytes.count {
+      let count = peer.sendWithoutWaiting(Array(bytes[sent..<min(bytes.count, sent + 65_536)]))
+      sent += count
+      let isPaused = try await fixture.onLoop { connection.usage.isPaused }
+      if count == 0, isPaused { break }
+    }
+    return sent
+  }
+
+  @Test func aPeerThatDoesNotReadItsRepliesIsNotReadAndOthersGoOn() async throws {
+    let count = 10_000
+    try await ListenerFixture.run { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      let requests = (1...count).map { echo($0, bytes: 1_000) + "\n" }.joined()
+      let sent = try await sendUntilPaused(peer, requests, connection, fixture)
+
+      let usage = try await fixture.onLoop { connection.usage }
+      #expect(sent < requests.utf8.count && fixture.delegate.received < count)
+      #expect(usage.replyBytes > 1 << 20 && usage.replyBytes < (1 << 20) + 2_000)
+      // At most what one read brings.
+      #expect(usage.inputBytes <= 1 << 18)
+      let other = try fixture.connect()
+      try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)
+      #expect(try other.readLine() == #"{"jsonrpc":"2.0","id":1,"result":["hello",5]}"# + "\n")
+
+      async let rest: Void = RawPeer.inBackground { try peer.send(Array(requests.utf8.dropFirst(sent))) }
+      let answers = try await RawPeer.inBackground { try peer.readLines(count) }
+      try await rest
+      #expect(answers.count == count)
+      for (index, answer) in answers.enumerated() where !answer.hasPrefix(#"{"jsonrpc":"2.0","id":\#(index + 1),"#) {
+        Issue.record("answer \(index + 1) is \(answer.prefix(60))")
+      }
+      let left = try await fixture.onLoop { connection.usage }
+      #expect(left.inputBytes + left.heldBackBytes + left.replyBytes + left.unsolicitedBytes == 0)
+    }
+  }
+
+  @Test func aPeersOwnSocketBufferIsAllItCanFillAfterAHalfClose() async throws {
+    try await ListenerFixture.run(limits: { $0.replyBytesPause = 4_096 }) { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      let requests = (1...4_000).map { echo($0, bytes: 1_000) }.joined()
+      _ = try await sendUntilPaused(peer, requests, connection, fixture)
+      peer.endOutput()
+      _ = try await fixture.onLoop {}
+      let usage = try await fixture.onLoop { connection.usage }
+      #expect(usage.inputBytes < 1 << 20)
+      let answers = try peer.readToEnd().split(separator: "\n")
+      // The last request may have been cut by the half-close.
+      #expect(answers.filter { !$0.contains("-32700") }.count == fixture.delegate.received)
+      #expect(await fixture.delegate.events.closed() == .peerClosed)
+    }
+  }
+
+  @Test func requestsBeyondThoseInFlightWaitAndAnswersToOurCallsDoNot() async throws {
+    try await ListenerFixture.run { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      try peer.send((1...200).map(wait).joined())
+      var calls: [Conversation.Call] = []
+      for _ in 1...128 { calls.append(try #require(await fixture.delegate.events.request()).0) }
+
+      let callID = try #require(try await fixture.onLoop { connection.call(method: "ask", parameters: nil) })
+      _ = try peer.readLine()
+      try peer.send(#"{"jsonrpc":"2.0","id":\#(callID),"result":7}"#)
+      guard case .response(callID, .result)? = await fixture.delegate.events.received() else {
+        Issue.record("the answer was held back")
+        return
+      }
+      #expect(fixture.delegate.received == 129)
+      #expect(try await fixture.onLoop { connection.usage.heldBackBytes } > 0)
+
+      let first = calls[0]
+      try await fixture.onLoop { connection.respond(to: first, with: .result(.null)) }
+      calls.append(try #require(await fixture.delegate.events.request()).0)
+      #expect(fixture.delegate.received == 130)
+
+      let second = calls[1]
+      try await fixture.onLoop { try connection.park(second) }
+      let (last, request) = try #require(await fixture.delegate.events.request())
+      #expect(request.id.description == "130")
+      calls.append(last)
+      #expect(fixture.delegate.received == 131)
+    }
+  }
+
+  @Test func manyRequestsBeyondThoseInFlightStayWithThePeer() async throws {
+    try await ListenerFixture.run { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      let filler = String(repeating: "x", count: 1_000)
+      let requests = (1...5_000).map { #"{"jsonrpc":"2.0","id":\#($0),"method":"wait","params":["\#(filler)"]}"# }
+        .joined()
+      let sent = try await sendUntilPaused(peer, requests, connection, fixture)
+      #expect(sent < requests.utf8.count)
+      let usage = try await fixture.onLoop { connection.usage }
+      #expect(usage.heldBackBytes > 256 << 10 && usage.heldBackBytes + usage.inputBytes < 1 << 20)
+      #expect(fixture.delegate.received == 128)
+    }
+  }
+
+  @Test func aFloodOfNotificationsToAPeerThatDoesNotReadCutsIt() async throws {
+    try await ListenerFixture.run { fixture in
+      let stopped = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      let text = JSONText(.string(String(repeating: "x", count: 10_000)))
+      var rounds = 0
+      while try await fixture.onLoop({ connection.isOpen }) {
+        rounds += 1
+        try await fixture.onLoop {
+          for _ in 1...20 { connection.notify(method: "event", parameters: text) }
+          let unsolicited = connection.usage.unsolicitedBytes
+          if connection.isOpen, unsolicited > 8 << 20 { Issue.record("\(unsolicited) bytes are queued") }
+        }
+      }
+      #expect(await fixture.delegate.events.closed() == .outputOverflow)
+      #expect(rounds * 20 * 10_000 > 8 << 20)
+      let other = try fixture.connect()
+      try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)
+      #expect(try other.readLine() != nil)
+      _ = try stopped.readToEnd()
+    }
+  }
+
+  @Test func theOutQueueLimitIsHitExactlyAtItsBorder() async throws {
+    let frame = #"{"jsonrpc":"2.0","method":"event"}"#.utf8.count + 1
+    try await ListenerFixture.run(limits: { $0.outQueueBytesMax = 10 * frame }) { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      try await fixture.onLoop {
+        for _ in 1...10 { connection.notify(method: "event", parameters: nil) }
+        #expect(connection.isOpen)
+      }
+      // What the kernel has taken does not count any more.
+      #expect(try peer.readLines(10).count == 10)
+      try await fixture.onLoop {
+        for _ in 1...11 { connection.notify(method: "event", parameters: nil) }
+        #expect(!connection.isOpen)
+      }
+      #expect(await fixture.delegate.events.closed() == .outputOverflow)
+    }
+  }
+
+  @Test func repliesAreNeverCutHoweverManyThereAre() async throws {
+    let answer = JSONText(.string(String(repeating: "x", count: 200_000)))
+    try await ListenerFixture.run(limits: { $0.outQueueBytesMax = 1_000 }, answer: { _ in .result(answer) }) {
+      fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      // As a batch they are all asked for before the first of them is sent.
+      try peer.send("[" + (1...100).map(wait).joined(separator: ",") + "]")
+      while fixture.delegate.received < 100 { _ = try await fixture.onLoop {} }
+      try await fixture.onLoop {
+        connection.notify(method: "event", parameters: nil)
+        #expect(connection.isOpen)
+        #expect(connection.usage.replyBytes > 10 << 20)
+      }
+      #expect(try peer.readLine().map(\.utf8.count) ?? 0 > 100 * 200_000)
+      #expect(try peer.readLine()?.contains("event") == true)
+    }
+  }
+
+  @Test func notificationsThatAreNotReadDoNotKeepRequestsFromBeingRead() async throws {
+    try await ListenerFixture.run { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      let text = JSONText(.string(String(repeating: "x", count: 4 << 20)))
+      try await fixture.onLoop { connection.notify(method: "event", parameters: text) }
+      try peer.send(wait(1))
+      #expect(await fixture.delegate.events.request() != nil)
+    }
+  }
+
+  @Test func aReceiverMayPauseThePeer() async throws {
+    try await ListenerFixture.run { fixture in
+      let peer = try fixture.connect()
+      let connection = try #require(await fixture.delegate.events.opened())
+      try await fixture.onLoop { connection.setInputPaused(true) }
+      let requests = (1...2_000).map { echo($0, bytes: 1_000) }.joined()
+      #expect(try await sendUntilPaused(peer, requests, connection, fixture) < requests.utf8.count)
+      #expect(fixture.delegate.received == 0)
+      try await fixture.onLoop { connection.setInputPaused(false) }
+      #expect(try peer.readLine()?.hasPrefix(#"{"jsonrpc":"2.0","id":1,"#) == true)
+    }
+  }
+}

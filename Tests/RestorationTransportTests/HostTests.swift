@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import RestorationTransport
+internal import Testing
+
+/// The counter file, and the other small questions to the host.
+@Suite struct HostTests {
+  private let scratch: SocketDirectory
+
+  init() throws {
+    scratch = try SocketDirectory()
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    let file = try #require(fopen(path, "w"))
+    fputs(text, file)
+    fclose(file)
+  }
+
+  @Test func itCountsFromOneAndGoesOnAfterARestart() throws {
+    let path = scratch.file("epoch")
+    #expect(try CounterFile(path: path).increment() == 1)
+    #expect(try CounterFile(path: path).increment() == 2)
+    #expect(try Host.readFile(path) == "00000000000000000002\n")
+    #expect(status(of: path)?.mode == 0o600)
+  }
+
+  @Test func aNumberWrittenByHandIsTaken() throws {
+    let path = scratch.file("epoch")
+    try write("41", to: path)
+    #expect(try CounterFile(path: path).increment() == 42)
+    #expect(try Host.readFile(path) == "00000000000000000042\n")
+  }
+
+  @Test(arguments: ["x", "-1\n", "9223372036854775807\n", "1 2\n", "\n"])
+  func aFileThatHoldsNoNumberIsNotStartedOver(_ text: String) throws {
+    let path = scratch.file("epoch")
+    try write(text, to: path)
+    let error = #expect(throws: TransportError.self) { try CounterFile(path: path).increment() }
+    #expect(error?.code == .damaged)
+    #expect(try Host.readFile(path) == text)
+  }
+
+  @Test func aFileThatIsMissingHasNoText() throws {
+    #expect(try Host.readFile(scratch.file("nothing")) == nil)
+    #expect(throws: TransportError.self) { try Host.readFile(scratch.path) }
+    try write("0123456789", to: scratch.file("long"))
+    #expect(try Host.readFile(scratch.file("long"), bytesMax: 4) == "0123")
+  }
+
+  @Test func theDescriptorLimitIsRaisedAndNeverLowered() async {
+    await #expect(processExitsWith: .success) {
+      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+      var limit = rlimit(rlim_cur: 256, rlim_max: 600)
+      setrlimit(resource, &limit)
+      #expect(Host.raiseDescriptorLimit(to: 100) == 256)
+      #expect(Host.raiseDescriptorLimit(to: 512) == 512)
+      #expect(Host.raiseDescriptorLimit(to: 4_096) == 600)
+      getrlimit(resource, &limit)
+      #expect(limit.rlim_cur == 600)
+    }
+  }
+
+  @Test func theClocksRun() {
+    #expect(Host.wallMilliseconds > 1_600_000_000_000)
+    #expect(Host.monotonicMilliseconds > 0)
+    #expect(Host.processID == Int64(getpid()))
+    #expect(Host.environment("PATH") != nil && Host.environment("SURELY_NOT_SET") == nil)
+  }
+}

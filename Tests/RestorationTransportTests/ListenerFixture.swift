@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationTransport
+
+/// A listener on a socket of its own for the time of one test.
+struct ListenerFixture: Sendable {
+  let listener: UnixListener
+  let delegate: TestDelegate
+  let path: SocketPath
+  private let directory: SocketDirectory
+
+  static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
+
+  static func settings(_ change: (inout TransportLimits) -> Void = { _ in }) -> ConnectionSettings {
+    var settings = ConnectionSettings(vocabulary: vocabulary)
+    change(&settings.limits)
+    return settings
+  }
+
+  /// Runs `body` with a listener that answers by `ExampleMethods`, then stops it.
+  static func run(
+    limits: (inout TransportLimits) -> Void = { _ in },
+    allowedUser: UInt32? = nil,
+    answer: @escaping TestDelegate.Answer = ExampleMethods.answer,
+    _ body: (ListenerFixture) async throws -> Void
+  ) async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    do {
+      let directory = try SocketDirectory()
+      let path = try SocketPath(directory.file("b.sock"))
+      let delegate = TestDelegate(answer: answer)
+      let listener = try await UnixListener.start(
+        ListeningSocket(binding: path, backlog: 1_024),
+        on: group.any(),
+        settings: settings(limits),
+        allowedUser: allowedUser,
+        delegate: delegate
+      )
+      try await body(ListenerFixture(listener: listener, delegate: delegate, path: path, directory: directory))
+      await listener.stop()
+    } catch {
+      try await group.shutdownGracefully()
+      throw error
+    }
+    try await group.shutdownGracefully()
+  }
+
+  func connect() throws -> RawPeer {
+    try RawPeer(connectingTo: path.path)
+  }
+
+  /// Runs `body` on the listener's event loop.
+  func onLoop<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await listener.eventLoop.submit(body).get()
+  }
+
+  var statistics: AcceptStatistics {
+    get async throws { try await onLoop { listener.statistics } }
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// A child process that lives until it is killed, or its pipe closes with this process.
+final class WaitingChild: Sendable {
+  let pid: Int32
+  private let input: Int32
+
+  init() throws {
+    var pipeEnds: [Int32] = [-1, -1]
+    guard pipe(&pipeEnds) == 0 else { throw RawPeer.Failure(call: "pipe", number: errno) }
+    for end in pipeEnds { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    input = pipeEnds[1]
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, pipeEnds[0], 0)
+    // A name with the characters that make reading /proc/PID/stat hard is left to the parser's own test.
+    var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("cat"), nil]
+    defer { free(arguments[0]) }
+    var pid: Int32 = 0
+    let result = posix_spawn(&pid, "/bin/cat", &actions, nil, &arguments, nil)
+    close(pipeEnds[0])
+    guard result == 0 else { throw RawPeer.Failure(call: "posix_spawn", number: result) }
+    self.pid = pid
+  }
+
+  deinit {
+    end()
+    reap()
+    close(input)
+  }
+
+  /// Kills it; it stays a zombie until `reap`.
+  func end() {
+    kill(pid, SIGKILL)
+  }
+
+  /// Waits for its end and frees its number. More than once is harmless.
+  func reap() {
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+  }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+internal import Testing
+
+/// One call in both forms, and the members it is written with.
+struct RightCall: CustomTestStringConvertible {
+  let method: any RestorationMethod.Type
+  let named: String
+  let positional: String
+  let written: String
+
+  init(_ method: any RestorationMethod.Type, _ named: String, _ positional: String, written: String? = nil) {
+    self.method = method
+    self.named = named
+    self.positional = positional
+    self.written = written ?? named
+  }
+
+  var testDescription: String { "\(method.method) \(named)" }
+}
+
+@Suite struct CallTests {
+  @Test(arguments: sessions + objects + archives)
+  func aCallByPositionIsTheCallByName(_ call: RightCall) throws {
+    #expect(written(try call.method.init(parameters(call.named))) == call.written)
+    #expect(written(try call.method.init(parameters(call.positional))) == call.written)
+  }
+
+  @Test(arguments: sessions + objects + archives)
+  func unknownMembersAndPositionsAreIgnored(_ call: RightCall) throws {
+    let named = call.named == "{}" ? #"{"x-color":[1]}"# : call.named.dropLast() + #","x-color":[1]}"#
+    #expect(written(try call.method.init(parameters(named))) == call.written)
+  }
+
+  @Test func everyMethodIsListedOnce() {
+    let names = RestorationMethods.all.map { $0.method }
+    #expect(Set(names).count == names.count)
+    #expect(names.count == 18)
+    for type in RestorationMethods.all {
+      #expect(Set(type.parameterNames).count == type.parameterNames.count)
+    }
+  }
+
+  @Test func callsWithoutParametersTakeAnyForm() throws {
+    for method in [Ping.self, ReportLimits.self, ListApplications.self] as [any RestorationMethod.Type] {
+      for text in ["", "{}", "[]", "[1,2]", #"{"a":1}"#] {
+        #expect(try pointerOfError(method, text) == nil)
+      }
+    }
+  }
+
+  @Test func nullIsAnAbsentMember() throws {
+    let call = try RegisterObjectForStateRestoration(
+      parameters(#"{"restorationIdentifier":null,"kind":null,"objectClass":null,"position":null,"keep":null}"#)
+    )
+    #expect(call.restorationIdentifier == nil)
+    #expect(call.kind == .object)
+    #expect(call.classes.isEmpty)
+    #expect(call.position == nil)
+    #expect(!call.keepsForever)
+  }
+
+  @Test func aStateIsTakenAsItsTextWithWhatTheScanFound() throws {
+    let call = try EncodeRestorableState(
+      parameters(#"{"object":["a"],"state":{ "n" : 1e400, "r":{"$restorable":["b"]}, "UIStateRestorationX":1 }}"#)
+    )
+    #expect(call.object == .path(["a"]))
+    #expect(call.state.text.string == #"{"n":1e400,"r":{"$restorable":["b"]},"UIStateRestorationX":1}"#)
+    #expect(call.state.references.count == 1)
+    #expect(call.state.reservedKey == "UIStateRestorationX")
+    #expect(call.state.depth == 3)
+  }
+
+  @Test func applicationAndSessionAreTakenByNameOnly() throws {
+    #expect(
+      try CallScope(parameters(#"{"application":"a","session":"t"}"#))
+        == CallScope(application: "a", session: "t")
+    )
+    #expect(try CallScope(parameters(#"["a","t"]"#)) == CallScope())
+    #expect(try CallScope(parameters("")) == CallScope())
+    #expect(throws: ErrorObject.self) { try CallScope(parameters(#"{"application":1}"#)) }
+  }
+
+  static let sessions: [RightCall] = [
+    RightCall(Initialize.self, #"{"application":"a","protocolVersion":1}"#, #"["a"]"#),
+    RightCall(
+      Initialize.self,
+      #"{"application":"a","session":"t","instance":"auto","process":"editor","bundleVersion":"1.2","#
+        + #""userInterfaceIdiom":1,"storyboard":{"unit":"a.service"},"delegate":true,"serves":["pathChanged"],"#
+        + #""messageBytesMax":65536,"aliases":{"classes":{"A":"B"},"identifiers":{}},"protocolVersion":2}"#,
+      #"["a","t","auto","editor","1.2",1,{"unit":"a.service"},true,["pathChanged"],65536,{"classes":{"A":"B"}},2]"#
+    ),
+    RightCall(CompleteStateRestoration.self, "{}", "[]"),
+    RightCall(Goodbye.self, #"{"reason":"userQuit"}"#, #"["userQuit"]"#),
+    RightCall(Ping.self, "{}", "[]"),
+    RightCall(ReportLimits.self, "{}", "[]"),
+    RightCall(ReportStatistics.self, "{}", "[]"),
+  ]
+
+  static let objects: [RightCall] = [
+    RightCall(
+      RegisterObjectForStateRestoration.self,
+      #"{"restorationIdentifier":"Main"}"#,
+      #"["Main"]"#,
+      written: #"{"restorationIdentifier":"Main","kind":"object"}"#
+    ),
+    RightCall(
+      RegisterObjectForStateRestoration.self,
+      #"{"restorationIdentifier":"Main","restorationParent":["A"],"kind":"viewController","objectClass":["B","C"],"#
+        + #""restorationClass":"D","position":3,"storyboard":{"unit":"a.service"},"awaitParentMilliseconds":5,"#
+        + #""takeOver":true,"confidential":true,"keep":"forever"}"#,
+      #"["Main",["A"],"viewController",["B","C"],"D",3,{"unit":"a.service"},5,true,true,"forever"]"#
+    ),
+    RightCall(
+      RegisterObjectForStateRestoration.self,
+      #"{"restorationIdentifier":null,"restorationParent":7,"kind":"view","objectClass":["B"]}"#,
+      #"[null,7,"view","B"]"#,
+      written: #"{"restorationIdentifier":null,"restorationParent":7,"kind":"view","objectClass":"B"}"#
+    ),
+    RightCall(UnregisterObject.self, #"{"object":7,"keepState":true}"#, "[7,true]"),
+    RightCall(UnregisterObject.self, #"{"object":["a","b"]}"#, #"[["a","b"]]"#),
+    RightCall(SetRestorationParent.self, #"{"object":7,"restorationParent":null}"#, "[7,null]"),
+    RightCall(
+      SetRestorationParent.self,
+      #"{"object":7,"restorationParent":["a"],"takeOver":true}"#,
+      #"[7,["a"],true]"#
+    ),
+    RightCall(
+      SetRestorationIdentifier.self,
+      #"{"object":7,"restorationIdentifier":"b","position":0,"takeOver":true}"#,
+      #"[7,"b",0,true]"#
+    ),
+    RightCall(SetRestorationIdentifier.self, #"{"object":7,"restorationIdentifier":null}"#, "[7,null]"),
+    RightCall(SetChildren.self, #"{"object":7,"children":[8,["a"]]}"#, #"[7,[8,["a"]]]"#),
+    RightCall(SetChildren.self, #"{"object":7,"children":[]}"#, "[7,[]]"),
+    RightCall(
+      EncodeRestorableState.self,
+      #"{"object":7,"state":{"x":0.1},"elements":[{"role":"topVisible","indexPath":[0,2],"identifier":"m","#
+        + #""resolved":false}],"revision":9}"#,
+      #"[7,{"x":0.1},[{"role":"topVisible","indexPath":[0,2],"identifier":"m","resolved":false}],9]"#
+    ),
+    RightCall(DecodeRestorableState.self, #"{"object":["a"]}"#, #"[["a"]]"#),
+  ]
+
+  static let archives: [RightCall] = [
+    RightCall(
+      DiscardApplicationState.self,
+      #"{"reason":"r","generations":true,"force":true}"#,
+      #"["r",true,true]"#
+    ),
+    RightCall(DiscardApplicationState.self, "{}", "[]"),
+    RightCall(ReadArchive.self, #"{"generation":3,"cursor":"c","reveal":true}"#, #"[3,"c",true]"#),
+    RightCall(ListApplications.self, "{}", "[]"),
+    RightCall(DescribeApplication.self, #"{"cursor":"c"}"#, #"["c"]"#),
+    RightCall(ListGenerations.self, "{}", "[]"),
+  ]
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+internal import Testing
+
+/// A result's text, and texts that are none of its kind.
+struct ResultText: CustomTestStringConvertible {
+  let type: any RestorationResult.Type
+  let text: String
+  let wrong: [String]
+
+  init(_ type: any RestorationResult.Type, _ text: String, wrong: [String] = []) {
+    self.type = type
+    self.text = text
+    self.wrong = wrong + ["[]", "7", "null"]
+  }
+
+  var testDescription: String { "\(type) \(text)" }
+}
+
+@Suite struct ResultTests {
+  @Test(arguments: sessions + objects + archives)
+  func aResultIsReadAsItWasWritten(_ result: ResultText) throws {
+    let value = try #require(try result.type.init(slice(result.text)))
+    #expect(written { value.write(to: &$0) } == result.text)
+  }
+
+  @Test(arguments: sessions + objects + archives)
+  func membersThatLaterBrokersAddAreIgnored(_ result: ResultText) throws {
+    let text = result.text == "{}" ? #"{"later":[{}]}"# : result.text.dropLast() + #","later":[{}]}"#
+    let value = try #require(try result.type.init(slice(text)))
+    #expect(written { value.write(to: &$0) } == result.text)
+  }
+
+  @Test(arguments: sessions + objects + archives)
+  func aResultOfAnotherShapeIsNil(_ result: ResultText) throws {
+    for text in result.wrong {
+      #expect(try result.type.init(slice(text)) == nil, "\(text)")
+    }
+  }
+
+  static let limits = written { Limits().write(to: &$0) }
+
+  static let sessions: [ResultText] = [
+    ResultText(
+      Initialize.Reply.self,
+      #"{"protocolVersion":1,"broker":{"name":"restorationd","version":"1.0"},"application":"a@b","session":"t","#
+        + #""restoration":{"state":"available","reason":"recover","generation":3,"archive":"u","coder":{"k":1},"#
+        + #""damaged":"d"},"limits":"# + limits + "}",
+      wrong: [
+        "{}",
+        #"{"protocolVersion":1,"broker":{"name":"r","version":"1"},"application":"-","session":"t","#
+          + #""restoration":{"state":"none","reason":"pristine"},"limits":"# + limits + "}",
+      ]
+    ),
+    ResultText(
+      Initialize.Reply.self,
+      #"{"protocolVersion":1,"broker":{"name":"restorationd","version":"1.0"},"application":"a","session":"t","#
+        + #""restoration":{"state":"none","reason":"pristine","generation":null,"archive":null,"coder":null},"#
+        + #""limits":"# + limits + "}"
+    ),
+    ResultText(CompleteStateRestoration.Reply.self, #"{"pending":0}"#, wrong: ["{}", #"{"pending":true}"#]),
+    ResultText(EmptyResult.self, "{}"),
+    ResultText(Limits.self, limits, wrong: ["{}", #"{"frameBytesMax":1}"#]),
+    ResultText(
+      ReportStatistics.Reply.self,
+      #"{"broker":{"name":"restorationd","version":"1.0"},"pid":7,"uptimeMilliseconds":12,"#
+        + #""counters":{"commits":3,"encodes":9},"gauges":{"connections":1}}"#,
+      wrong: [
+        #"{"broker":{"name":"r","version":"1"},"pid":7,"uptimeMilliseconds":1,"counters":{"a":"b"},"gauges":{}}"#
+      ]
+    ),
+  ]
+
+  static let objects: [ResultText] = [
+    ResultText(
+      RegisterObjectForStateRestoration.Reply.self,
+      #"{"object":4294967297,"path":["Main","Editor#2"],"included":true,"#
+        + #""restoration":{"state":"none","classMatches":true}}"#,
+      wrong: [
+        "{}", #"{"object":1,"path":["a"],"included":true}"#,
+        #"{"object":1,"path":[],"included":true,"restoration":{"state":"none","classMatches":true}}"#,
+        #"{"object":1,"path":["a"],"included":true,"restoration":{"state":"some","classMatches":true}}"#,
+      ]
+    ),
+    ResultText(
+      RegisterObjectForStateRestoration.Reply.self,
+      #"{"object":1,"path":null,"included":false,"restoration":{"state":"quarantined","classMatches":false}}"#
+    ),
+    ResultText(SetRestorationParent.Reply.self, #"{"path":["a"]}"#, wrong: [#"{"path":"a"}"#]),
+    ResultText(SetRestorationParent.Reply.self, #"{"path":null}"#),
+    ResultText(SetRestorationIdentifier.Reply.self, #"{"path":["a"],"included":false}"#, wrong: [#"{"path":["a"]}"#]),
+    ResultText(SetChildren.Reply.self, #"{"paths":[["a","b#0"],null]}"#, wrong: ["{}", #"{"paths":[1]}"#]),
+    ResultText(EncodeRestorableState.Reply.self, #"{"sequence":9,"durability":"disk"}"#, wrong: ["{}"]),
+    ResultText(EncodeRestorableState.Reply.self, #"{"superseded":true}"#),
+    ResultText(EncodeRestorableState.Reply.self, #"{"discarded":true}"#),
+    ResultText(
+      DecodeRestorableState.Reply.self,
+      #"{"status":"available","state":{"n":1e400,"s":"\u0000é"},"coder":{"k":1},"elements":[{"role":"selected"}]}"#,
+      wrong: ["{}", #"{"status":"gone"}"#]
+    ),
+    ResultText(
+      DecodeRestorableState.Reply.self,
+      #"{"status":"classMismatch","state":null,"coder":{"k":1},"elements":[]}"#
+    ),
+  ]
+
+  static let archives: [ResultText] = [
+    ResultText(
+      ReadArchive.Reply.self,
+      #"{"generation":null,"objects":[{"object":null,"path":["a"],"kind":"view","objectClass":["B","C"],"#
+        + #""process":"p","orphaned":true,"status":"available","state":{"x":-0.0},"coder":{},"elements":[],"#
+        + #""bytes":8,"modified":"2026-01-02T03:04:05.006Z","confidential":false,"redacted":false}],"cursor":"c"}"#,
+      wrong: ["{}", #"{"generation":1,"objects":[{}]}"#]
+    ),
+    ResultText(
+      ReadArchive.Reply.self,
+      #"{"generation":2,"objects":[{"object":7,"path":["a"],"kind":"object","objectClass":"B","process":null,"#
+        + #""orphaned":false,"status":"none","state":null,"coder":null,"bytes":0,"modified":null,"#
+        + #""confidential":true,"redacted":true}]}"#
+    ),
+    ResultText(
+      ListApplications.Reply.self,
+      #"{"applications":[{"application":"a@b","sessions":1,"objects":2,"generation":null,"bytes":3,"#
+        + #""state":"available"}]}"#,
+      wrong: ["{}", #"{"applications":[{"application":"a"}]}"#]
+    ),
+    ResultText(
+      DescribeApplication.Reply.self,
+      #"{"application":"a","archive":"u","generation":1,"sequence":5,"sessions":[{"process":null,"pid":7,"#
+        + #""delegate":true,"serves":["progress"]}],"objects":[{"object":7,"path":null,"kind":"view","#
+        + #""objectClass":null,"process":null,"pid":7,"included":false,"orphaned":false,"bytes":0,"#
+        + #""modified":null}],"cursor":"c"}"#,
+      wrong: ["{}"]
+    ),
+    ResultText(
+      ListGenerations.Reply.self,
+      #"{"generations":[{"generation":1,"kind":"startup","committed":"1970-01-01T00:00:00.000Z","objects":2,"#
+        + #""bytes":3,"pinned":true}]}"#,
+      wrong: [
+        #"{"generations":[{"generation":1,"kind":"startup","committed":"now","objects":2,"bytes":3,"pinned":true}]}"#
+      ]
+    ),
+  ]
+}
+
+@Suite struct NotificationTests {
+  @Test(arguments: [#"{"object":7,"path":["a","b#1"]}"#, #"{"object":7,"path":null}"#])
+  func pathChangedIsReadAsItWasWritten(_ text: String) throws {
+    #expect(try PathChanged(slice(text))?.parameters.string == text)
+    #expect(PathChanged.method == .pathChanged)
+  }
+
+  @Test(arguments: [
+    #"{"object":7,"path":["a"],"by":{"process":"editor","pid":42}}"#,
+    #"{"object":7,"path":["a"],"by":{"process":null,"pid":42}}"#,
+  ])
+  func registrationReplacedIsReadAsItWasWritten(_ text: String) throws {
+    #expect(try RegistrationReplaced(slice(text))?.parameters.string == text)
+    #expect(RegistrationReplaced.method == .registrationReplaced)
+  }
+
+  @Test(arguments: ["{}", "[]", #"{"object":"7","path":["a"]}"#, #"{"object":7,"path":["a"],"by":{"pid":"x"}}"#])
+  func aNotificationOfAnotherShapeIsNil(_ text: String) throws {
+    #expect(try RegistrationReplaced(slice(text)) == nil)
+  }
+}

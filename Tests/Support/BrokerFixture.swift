@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+package import JSONRPC
+
+/// How a test wants its broker.
+package struct BrokerOptions: Sendable {
+  /// More arguments on the command line.
+  package var arguments: [String] = []
+  package var environment: [String: String?] = [:]
+  /// Members of `limits` in the configuration file.
+  package var limits: JSONObject = [:]
+  /// A command that starts the broker, such as strace with its flags; the broker's command line follows it.
+  package var wrapper: [String] = []
+  /// The test measures time or memory: no other broker test runs meanwhile.
+  package var isAlone = false
+
+  package init(
+    arguments: [String] = [],
+    environment: [String: String?] = [:],
+    limits: JSONObject = [:],
+    wrapper: [String] = [],
+    isAlone: Bool = false
+  ) {
+    self.arguments = arguments
+    self.environment = environment
+    self.limits = limits
+    self.wrapper = wrapper
+    self.isAlone = isAlone
+  }
+}
+
+/// Runs a test against a broker of its own: the real program in a private directory, gone when the test is over.
+///
+/// The body blocks while it waits; it has a thread of its own. When it fails, the broker's log goes into the failure.
+package func withBroker<Result: Sendable>(
+  _ options: BrokerOptions = BrokerOptions(),
+  _ body: @Sendable (BrokerFixture) throws -> Result
+) async throws -> Result {
+  try await withScratch(alone: options.isAlone) { directory in
+    let broker = BrokerFixture(options, in: directory)
+    let result: Result
+    do {
+      try broker.start()
+      result = try body(broker)
+    } catch {
+      let log = broker.log.suffix(4_000)
+      throw log.isEmpty ? error : TestFailure("\(error)\n--- the broker's log ---\n\(log)")
+    }
+    try broker.finish()
+    return result
+  }
+}
+
+/// Runs a test that blocks in a thread of its own, with a directory that is removed afterwards.
+package func withScratch<Result: Sendable>(
+  alone: Bool = false,
+  _ body: @Sendable (ScratchDirectory) throws -> Result
+) async throws -> Result {
+  let held = await Turnstile.shared.enter(alone: alone)
+  let result: Swift.Result<Result, any Error>
+  do {
+    result = .success(
+      try await withTaskExecutorPreference(BlockingExecutor()) { () async throws -> Result in
+        let directory = try ScratchDirectory()
+        defer { directory.remove() }
+        return try body(directory)
+      }
+    )
+  } catch {
+    result = .failure(error)
+  }
+  await Turnstile.shared.leave(held)
+  return try result.get()
+}
+
+/// A broker under test and the verbs a test has for it. Everything is undone in reverse order when the test is over.
+package final class BrokerFixture {
+  package let directory: ScratchDirectory
+  package var options: BrokerOptions
+  private var process: ChildProcess?
+  private var clients: [ProcessClient] = []
+
+  package init(_ options: BrokerOptions, in directory: ScratchDirectory) {
+    self.options = options
+    self.directory = directory
+  }
+
+  package var socket: String { directory.file("run/broker.sock") }
+  package var archives: String { directory.file("archives") }
+  /// What all brokers of this test wrote to their standard error.
+  package var log: String { (try? Files.text(directory.file("log"))) ?? "" }
+
+  /// The broker's process.
+  package var pid: Int32 {
+    get throws {
+      guard let process else { throw TestFailure("the broker is not running") }
+      guard !options.wrapper.isEmpty else { return process.pid }
+      let children = try Files.text("/proc/\(process.pid)/task/\(process.pid)/children")
+      guard let child = children.split(separator: " ").first.flatMap({ Int32($0) }) else {
+        throw TestFailure("\(process.name) has no child")
+      }
+      return child
+    }
+  }
+
+  package var status: ProcessStatus { get throws { ProcessStatus(try pid) } }
+
+  package var command: [String] {
+    [Products.broker, "--socket", socket, "--archives", archives, "--config", directory.file("config.json")]
+      + options.arguments
+  }
+
+  /// Variables that would make a broker look outside of the test's directory are taken away.
+  package var environment: [String: String?] {
+    var environment: [String: String?] = [
+      "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil, "RESTORATIOND_LOG_LEVEL": nil,
+      "XDG_RUNTIME_DIR": directory.path, "XDG_STATE_HOME": directory.path, "XDG_CONFIG_HOME": directory.path,
+      "SWIFT_BACKTRACE": "enable=no",
+    ]
+    environment.merge(options.environment) { $1 }
+    return environment
+  }
+
+  /// Starts the broker and waits until it accepts connections; the milliseconds that took.
+  @discardableResult
+  package func start(_ deadline: Deadline = Deadline()) throws -> Int64 {
+    if !Files.exists(directory.file("config.json")) {
+      try directory.write(JSONValue.object(["limits": .object(options.limits)]).text, to: "config.json")
+    }
+    if !Files.exists(directory.file("run")) { _ = try directory.makeDirectory("run") }
+    let arrivals = try DirectoryWatch(directory.file("run"))
+    let begin = Deadline.now
+    let process = try ChildProcess(
+      options.wrapper + command,
+      environment: environment,
+      output: .file(directory.file("output")),
+      errors: directory.file("log")
+    )
+    self.process = process
+    while (try? WireClient(socket)) == nil {
+      guard process.isRunning else {
+        throw TestFailure("the broker ended at its start: \(try process.waitForEnd())")
+      }
+      guard !deadline.isOver else { throw TestFailure("the broker does not accept connections") }
+      // A socket is bound a moment before it listens: after its arrival there is nothing to wait for but that moment.
+      if !arrivals.hasSeen("broker.sock", deadline) { sched_yield() }
+    }
+    return Deadline.now - begin
+  }
+
+  package func connect() throws -> WireClient { try WireClient(socket) }
+
+  /// A connection with a session of an application.
+  package func session(
+    _ application: String = "org.example.Test",
+    process: String? = nil,
+    _ more: JSONObject = [:]
+  ) throws -> WireClient {
+    let client = try connect()
+    var parameters: JSONObject = ["application": .string(application)]
+    if let process { parameters["process"] = .string(process) }
+    for (name, value) in more.members { parameters[name] = value }
+    try client.call("initialize", .object(parameters))
+    return client
+  }
+
+  /// Starts a client process that ends with the test.
+  package func client(_ kind: ProcessClient.Kind) throws -> ProcessClient {
+    let client = try ProcessClient(kind, socket: socket, errors: directory.file("log"))
+    clients.append(client)
+    return client
+  }
+
+  // MARK: Ends and beginnings
+
+  /// Ends the broker at once, as a crash would.
+  package func kill() throws {
+    guard let process else { return }
+    if !options.wrapper.isEmpty, let child = try? pid, let end = try? FileDescriptor.process(child) {
+      Glibc.kill(child, SIGKILL)
+      // The wrapper may be gone before what it wraps, which would still answer.
+      guard end.waitUntilReadable(Deadline()) else { throw TestFailure("the broker goes on running") }
+    }
+    try process.kill()
+    self.process = nil
+  }
+
+  /// Asks the broker to end and waits until it has.
+  package func terminate() throws -> ChildProcess.End {
+    guard let process else { throw TestFailure("the broker is not running") }
+    Glibc.kill(try pid, SIGTERM)
+    let end = try process.waitForEnd()
+    self.process = nil
+    return end
+  }
+
+  /// Waits until the broker has ended by itself.
+  package func waitForEnd(_ deadline: Deadline = Deadline()) throws -> ChildProcess.End {
+    guard let process else { throw TestFailure("the broker is not running") }
+    let end = try process.waitForEnd(deadline)
+    self.process = nil
+    return end
+  }
+
+  package var isRunning: Bool { process?.isRunning ?? false }
+
+  /// Kills the broker and starts it again; the milliseconds until it accepted.
+  @discardableResult
+  package func crashAndRestart() throws -> Int64 {
+    try kill()
+    return try start()
+  }
+
+  /// Ends what still runs, the last started first, and looks for the traces of a crash.
+  func finish() throws {
+    for client in clients.reversed() { client.end() }
+    if let process {
+      guard process.isRunning else { throw TestFailure("the broker ended: \(try process.waitForEnd())\n\(log)") }
+      try kill()
+    }
+    let marks = ["Fatal error", "Program crashed", "Precondition failed", "Assertion failed", "runtime error"]
+    for line in log.split(separator: "\n") where marks.contains(where: { line.contains($0) }) {
+      throw TestFailure("the broker's log has: \(line)")
+    }
+    let output = (try? Files.text(directory.file("output"))) ?? ""
+    guard output.isEmpty else { throw TestFailure("the broker printed: \(output)") }
+  }
+}
+
+/// Tells when a file is created in a directory.
+final class DirectoryWatch {
+  private let descriptor: FileDescriptor
+  private var seen: Set<String> = []
+
+  init(_ path: String) throws {
+    let number = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+    guard number >= 0 else { throw TestFailure("inotify_init1: \(SystemError.current)") }
+    descriptor = FileDescriptor(owning: number)
+    guard inotify_add_watch(number, path, UInt32(IN_CREATE)) >= 0 else {
+      throw TestFailure("inotify_add_watch \(path): \(SystemError.current)")
+    }
+  }
+
+  /// False when the file was created before this call; true after waiting for anything to be created (or a moment, in
+  /// which the process that should create it may have ended).
+  func hasSeen(_ name: String, _ deadline: Deadline) -> Bool {
+    if seen.contains(name) { return false }
+    guard descriptor.waitUntilReadable(Deadline(.milliseconds(100))) else { return true }
+    let bytes = (try? descriptor.read(deadline)) ?? []
+    var offset = 0
+    while offset + 16 <= bytes.count {
+      let length = bytes[(offset + 12)..<(offset + 16)].reversed().reduce(0) { $0 << 8 | Int($1) }
+      let field = bytes[(offset + 16)..<min(bytes.count, offset + 16 + length)]
+      seen.insert(String(decoding: field.prefix { $0 != 0 }, as: UTF8.self))
+      offset += 16 + length
+    }
+    return true
+  }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Takes lines from a descriptor, each with a deadline.
+package final class LineReader {
+  private let descriptor: FileDescriptor
+  private var buffer: [UInt8] = []
+  private var searched = 0
+  private(set) package var hasEnded = false
+
+  package init(_ descriptor: FileDescriptor) {
+    self.descriptor = descriptor
+  }
+
+  /// The next line without its line feed; nil at the end. A last line without a line feed fails.
+  package func next(_ deadline: Deadline = Deadline()) throws -> String? {
+    while true {
+      if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+        let line = String(decoding: buffer[..<end], as: UTF8.self)
+        buffer.removeSubrange(...end)
+        searched = 0
+        return line
+      }
+      searched = buffer.count
+      if hasEnded {
+        guard buffer.isEmpty else { throw TestFailure("the last line is unfinished: \(pending)") }
+        return nil
+      }
+      try fill(deadline)
+    }
+  }
+
+  /// Everything up to the end of input.
+  package func rest(_ deadline: Deadline = Deadline()) throws -> String {
+    while !hasEnded { try fill(deadline) }
+    defer { buffer = [] }
+    return pending
+  }
+
+  /// What was received and not taken yet.
+  package var pending: String { String(decoding: buffer, as: UTF8.self) }
+
+  private func fill(_ deadline: Deadline) throws {
+    let bytes = try descriptor.read(deadline)
+    if bytes.isEmpty { hasEnded = true }
+    buffer += bytes
+  }
+}

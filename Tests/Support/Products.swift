@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// Where the programs under test are: beside the test bundle, where SwiftPM builds them, unless a variable of the
+/// environment names another one. So another implementation, or a release build, can be tested by the same tests.
+package enum Products {
+  package static var broker: String { path("restorationd", "RESTORATIOND_BINARY") }
+  package static var control: String { path("restorationctl", "RESTORATIONCTL_BINARY") }
+  package static var swiftClient: String { path("restoration-test-client", "RESTORATION_TEST_CLIENT_BINARY") }
+
+  /// Figures hold for optimised builds; `Tests/run.sh` tests one.
+  package static var isOptimised: Bool {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+    guard realpath(broker, &buffer) != nil else { return false }
+    let path = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return path.split(separator: "/").contains("release")
+  }
+
+  /// The repository's top directory.
+  package static let repository: String = {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+    guard realpath(#filePath, &buffer) != nil else { return "." }
+    let path = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return path.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
+  }()
+
+  package static var pythonClient: String { "\(repository)/Tests/Clients/client.py" }
+
+  /// Where SwiftPM put the test bundle and the programs that were built with it.
+  package static let directory: String = {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+    let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+    let path = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+  }()
+
+  private static func path(_ name: String, _ variable: String) -> String {
+    Environment.variable(variable) ?? "\(directory)/\(name)"
+  }
+}
+
+/// Variables of the environment that steer tests.
+package enum Environment {
+  package static func variable(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// The batteries run in their long form.
+  package static var isLong: Bool { variable("RESTORATIOND_LONG") == "1" }
+
+  /// What cannot be tested here is a failure, not a skip.
+  package static var isCI: Bool { variable("CI") != nil }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// Waits for what no event announces, such as something the broker notices by itself.
+package enum Wait {
+  /// Asks until the answer is yes. Each question is a call that the broker answers: it is given time to get on.
+  package static func until(
+    _ what: String,
+    _ deadline: Deadline = Deadline(),
+    _ isTrue: () throws -> Bool
+  ) throws {
+    while try !isTrue() {
+      guard !deadline.isOver else { throw TestFailure("waited in vain until \(what)") }
+      sched_yield()
+    }
+  }
+}
+
+extension Wait {
+  /// Lets the rest of the system run for a while: for the moment of a kill, which is to be a random one, and for tests
+  /// of what a broker does not do. Nothing else may wait for time.
+  package static func moment(_ duration: Duration) {
+    poll(nil, 0, Int32(clamping: duration.milliseconds))
+  }
+}

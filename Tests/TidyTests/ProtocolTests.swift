@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+internal import TestSupport
+internal import Testing
+
+/// `Protocol/` and the code cannot change apart.
+@Suite struct ProtocolTests {
+  @Test func everyMethodHasAPageAndEveryPageAMethod() throws {
+    let pages = Set(Files.list("\(Products.repository)/Protocol/methods").map { String($0.dropLast(".md".count)) })
+    let methods = Set(RestorationMethods.all.map { $0.method })
+    #expect(pages == methods)
+    let index = try SourceFile("Protocol/README.md").text
+    for method in methods {
+      #expect(index.contains("(methods/\(method).md)"), "\(method) is not in Protocol/README.md")
+    }
+  }
+
+  @Test func everyPageListsTheParametersInTheirOrder() throws {
+    for method in RestorationMethods.all {
+      let page = try SourceFile("Protocol/methods/\(method.method).md")
+      let names = page.lines.compactMap { line -> String? in
+        let cells = line.split(separator: "|").map { $0.filter { $0 != " " && $0 != "`" } }
+        guard line.hasPrefix("| "), cells.count >= 3, Int(cells[0]) != nil else { return nil }
+        return cells[1]
+      }
+      #expect(names == method.parameterNames.map { "\($0)" }, "\(page)")
+    }
+  }
+
+  @Test func everyErrorIsDocumented() throws {
+    let page = try SourceFile("Protocol/errors.md").text
+    for code in ErrorCode.allCases {
+      #expect(page.contains("| \u{2212}\(-code.rawValue) | `\(code.kind)` |"), "\(code)")
+    }
+    for code in [32700, 32600, 32601, 32602, 32603] {
+      #expect(page.contains("| \u{2212}\(code) | `"), "\(code)")
+    }
+  }
+
+  @Test func everyLimitIsDocumentedAndEveryDocumentedLimitThere() throws {
+    let rows = try SourceFile("Protocol/limits.md").lines.filter { line in
+      line.hasPrefix("| `") && line.split(separator: "|").count >= 5
+    }
+    let names = rows.compactMap { $0.split(separator: "`").dropFirst().first.map(String.init) }
+    #expect(Set(names) == Set(Limit.all.map { "\($0.name)" }))
+  }
+
+  @Test func everyVectorIsReadable() throws {
+    #expect(GoldenVector.all.count >= 60)
+    for vector in GoldenVector.all {
+      let (name, rules, steps) = try vector.contents()
+      #expect(name == vector.name)
+      #expect(steps > 0, "\(vector)")
+      for rule in rules {
+        #expect((1...35).contains(Int(rule.dropFirst()) ?? 0) && rule.hasPrefix("R"), "\(vector): \(rule)")
+      }
+    }
+  }
+
+  @Test func linksLeadSomewhere() throws {
+    let pages = try SourceFile.all("Protocol", ".md") + SourceFile.all("Sources", ".md") + [SourceFile("README.md")]
+    for page in pages {
+      let folder = page.path.split(separator: "/").dropLast().joined(separator: "/")
+      for match in page.text.matches(of: /\]\(([^)\s]+)\)/) {
+        let link = String(match.1)
+        if link.hasPrefix("http://") || link.hasPrefix("https://") { continue }
+        let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        let target = parts[0].isEmpty ? page.path : (folder.isEmpty ? "" : folder + "/") + parts[0]
+        #expect(Files.exists("\(Products.repository)/\(target)"), "\(page): \(link)")
+        if parts.count == 2, target.hasSuffix(".md"), let file = try? SourceFile(target) {
+          let headings = file.lines.filter { $0.hasPrefix("#") }.map(Self.anchor)
+          #expect(headings.contains(String(parts[1])), "\(page): \(link)")
+        }
+      }
+    }
+  }
+
+  /// What a heading is called in a link.
+  private static func anchor(_ heading: String) -> String {
+    let text = heading.drop { $0 == "#" || $0 == " " }.lowercased()
+    return String(text.compactMap { $0 == " " ? "-" : $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" ? $0 : nil })
+  }
+}

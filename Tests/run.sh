@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs all tests: Tests/run.sh [--long] [arguments of swift test]
+#
+#   --long   the batteries in their long form: every kill point, 200 rounds (RESTORATIOND_LONG=1)
+#
+# Installs the Debian packages that are missing (as root or through sudo) and builds everything. Figures of memory and
+# time are those of an optimised broker, so the programs under test are built with -c release.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+arguments=()
+for argument in "$@"; do
+  case "$argument" in
+    --long) export RESTORATIOND_LONG=1 ;;
+    -h | --help) sed -n '4,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) arguments+=("$argument") ;;
+  esac
+done
+
+step() { printf '\n== %s\n' "$*"; }
+
+Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 sqlite3 socat
+
+step "Building the programs (release)"
+for product in restorationd restorationctl; do
+  swift build -c release --product "$product"
+done
+RESTORATIOND_BINARY="$(swift build -c release --show-bin-path)/restorationd"
+RESTORATIONCTL_BINARY="$(swift build -c release --show-bin-path)/restorationctl"
+export RESTORATIOND_BINARY RESTORATIONCTL_BINARY
+
+step "Building the tests"
+swift build --build-tests
+
+step "Testing"
+exec swift test --skip-build "${arguments[@]}"
