@@ -2,7 +2,7 @@
 
 /// CRC-32 as zlib's `crc32` computes it, so that anybody can check a row (`Protocol/archive-format.md`).
 ///
-/// Eight bytes a step, by eight tables ("slicing-by-8").
+/// Sixteen bytes a step, by sixteen tables ("slicing-by-16").
 package struct Checksum: Sendable {
   private var register: UInt32 = .max
 
@@ -14,27 +14,39 @@ package struct Checksum: Sendable {
   /// Takes in the next bytes.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     var register = self.register
-    Self.tables.withUnsafeBufferPointer { table in
+    Self.tables.withUnsafeBufferPointer { tables in
       var offset = 0
-      while offset + 8 <= bytes.count {
-        let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) ^ UInt64(register)
-        register =
-          table[7 * 256 + Int(word & 0xff)]
-          ^ table[6 * 256 + Int(word >> 8 & 0xff)]
-          ^ table[5 * 256 + Int(word >> 16 & 0xff)]
-          ^ table[4 * 256 + Int(word >> 24 & 0xff)]
-          ^ table[3 * 256 + Int(word >> 32 & 0xff)]
-          ^ table[2 * 256 + Int(word >> 40 & 0xff)]
-          ^ table[1 * 256 + Int(word >> 48 & 0xff)]
-          ^ table[Int(word >> 56)]
-        offset += 8
+      while offset + 16 <= bytes.count {
+        let first = Self.word(of: bytes, at: offset) ^ UInt64(register)
+        let second = Self.word(of: bytes, at: offset + 8)
+        register = Self.effect(of: first, tables, from: 8) ^ Self.effect(of: second, tables, from: 0)
+        offset += 16
       }
       while offset < bytes.count {
-        register = table[Int((register ^ UInt32(bytes[offset])) & 0xff)] ^ register >> 8
+        register = tables[Int((register ^ UInt32(bytes[offset])) & 0xff)] ^ register >> 8
         offset += 1
       }
     }
     self.register = register
+  }
+
+  private static func word(of bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
+    UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+  }
+
+  /// The effect of eight bytes that are followed by `zeros` zero bytes.
+  private static func effect(of word: UInt64, _ tables: UnsafeBufferPointer<UInt32>, from zeros: Int) -> UInt32 {
+    let low =
+      tables[(zeros + 7) << 8 | Int(word & 0xff)]
+      ^ tables[(zeros + 6) << 8 | Int(word >> 8 & 0xff)]
+      ^ tables[(zeros + 5) << 8 | Int(word >> 16 & 0xff)]
+      ^ tables[(zeros + 4) << 8 | Int(word >> 24 & 0xff)]
+    let high =
+      tables[(zeros + 3) << 8 | Int(word >> 32 & 0xff)]
+      ^ tables[(zeros + 2) << 8 | Int(word >> 40 & 0xff)]
+      ^ tables[(zeros + 1) << 8 | Int(word >> 48 & 0xff)]
+      ^ tables[zeros << 8 | Int(word >> 56)]
+    return low ^ high
   }
 
   /// Takes in a text; nothing where there is none.
@@ -45,13 +57,13 @@ package struct Checksum: Sendable {
 
   /// `tables[k * 256 + b]` is the effect of byte `b` followed by `k` zero bytes.
   private static let tables: [UInt32] = {
-    var tables = [UInt32](repeating: 0, count: 8 * 256)
+    var tables = [UInt32](repeating: 0, count: 16 * 256)
     for byte in 0..<256 {
       var register = UInt32(byte)
       for _ in 0..<8 { register = register & 1 == 1 ? register >> 1 ^ 0xedb8_8320 : register >> 1 }
       tables[byte] = register
     }
-    for byte in 256..<8 * 256 {
+    for byte in 256..<16 * 256 {
       let former = tables[byte - 256]
       tables[byte] = former >> 8 ^ tables[Int(former & 0xff)]
     }

@@ -192,12 +192,13 @@ final class OpenArchive<Rows: ArchiveRows> {
     return true
   }
 
-  /// Deletes with a commit when idle time did not suffice: twice what the commit adds, or more.
+  /// Deletes with a commit when idle time did not suffice: somewhat more than the commit adds, so that what is dead
+  /// becomes less however long the load lasts.
   private func purgeIfOverdue(for changes: [ArchiveChange], holding: [SequenceNumber]) throws(ArchiveError) {
     let limit = max(upkeep.deadBytesMax, upkeep.deadPerReachable * index.totals.reachableBytes)
     guard index.totals.deadBytes > limit else { return }
     let added = changes.reduce(0) { $0 + $1.stateBytes + NodeLog.State.overhead }
-    var purge = ArchivePurge(rowsMax: 2 * changes.count + 1, bytesMax: 2 * added)
+    var purge = ArchivePurge(rowsMax: .max, bytesMax: added + added / 4)
     index.purge(&purge, holding: holding)
     if !purge.isEmpty { try rows.delete(purge) }
   }

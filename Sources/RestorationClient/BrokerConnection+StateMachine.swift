@@ -109,7 +109,7 @@ extension BrokerConnection {
       }
     }
 
-    /// A call was sent under this id. Nil where it could not be: then the end of the connection, which follows, says why.
+    /// A call was sent under this id. Nil where it could not be: the end of the connection, which follows, says why.
     package mutating func sent(_ ticket: Ticket, as callID: Int?) -> [Action] {
       guard let callID else { return [] }
       guard let bytes = sending.removeValue(forKey: ticket) else { return [.forget(callID: callID)] }

@@ -343,8 +343,8 @@ internal import Testing
     let opening = author.opening
     #expect(opening.nodes.map(\.node).last == Sample.node)
     #expect(opening.contexts == [2: #"{"class":"Editor"}"#])
-    #expect(opening.sessions == [Sample.session, ended])
-    #expect(opening.claims == [claim])
+    #expect(opening.sessions == [Sample.session, Sample.ended])
+    #expect(opening.claims == [Sample.claim])
     #expect(opening.generations == [SealedGeneration(record: Sample.generation, sequence: 10, isPinned: false)])
     #expect(opening.run == Sample.run)
     #expect(opening.contentSequence == 4)
@@ -356,7 +356,7 @@ internal import Testing
     #expect(reading == .state(Sample.state, sequence: 4))
     try await author.apply(.forgetSessions([8, 99]))
     try await fixture.restart(author)
-    #expect(try await fixture.author().opening.sessions == [session])
+    #expect(try await fixture.author().opening.sessions == [Sample.session])
   }
 
   @Test(arguments: ArchiveEngine.allCases)

@@ -320,6 +320,17 @@ internal import Testing
     #expect(try runSQL(counts, in: path) == ["1|1|1|0|0|1|0|none"])
   }
 
+  @Test func anArchiveThatIsNeverIdleStaysSmall() async throws {
+    let fixture = try ArchiveFixture(.sqlite, upkeep: ArchiveUpkeep(deadBytesMax: 100_000, ballastBytes: 0))
+    var author = try await fixture.author(Self.application)
+    for _ in 0..<1000 { try await author.apply(.state(1, "{}")) }
+    for _ in 0..<60 { try await author.apply(.state(2, String(repeating: "x", count: 20_000))) }
+    for _ in 0..<100 { try await author.apply(.state(3, String(repeating: "x", count: 300))) }
+    await author.store.close(author.lease)
+    let sums = try runSQL("SELECT sum(bytes) < 160000, count(*) < 400 FROM state", in: fixture.directory.file(Self.main))
+    #expect(sums == ["1|1"])
+  }
+
   @Test func upkeepGivesSpaceBack() async throws {
     let fixture = try ArchiveFixture(.sqlite, upkeep: ArchiveUpkeep(freeBytesMax: 65_536, ballastBytes: 0))
     var author = try await fixture.author(Self.application)

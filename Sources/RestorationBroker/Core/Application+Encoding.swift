@@ -66,7 +66,8 @@ extension Application {
         details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
       )
     }
-    let bytes = request.state.text.bytes.count
+    let bytes =
+      request.state.text.bytes.count
       + (request.elements.isEmpty ? 0 : elementsText(request.elements).utf8.count)
     guard bytes <= limits.stateBytesMax else {
       throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
@@ -216,7 +217,7 @@ extension Application {
       if reference.target.isNull {
         // A reference to nothing stays one; what stands beside it is dropped as for every other.
         stored.append(contentsOf: text[copied..<(text.startIndex + reference.objectRange.lowerBound)])
-        stored.append(contentsOf: "{\"$restorable\":null}".utf8)
+        stored.append(contentsOf: "{\"$restorable\":null,\"object\":null}".utf8)
         copied = text.startIndex + reference.objectRange.upperBound
         continue
       }

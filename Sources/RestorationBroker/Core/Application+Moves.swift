@@ -80,11 +80,12 @@ extension Application {
   /// Moves one node; the answer is the node at its new place, which may be the one that was vacant there (R6).
   private func move(_ relocation: Relocation, by session: Session?, takeOver: Bool) throws(ErrorObject) -> Node {
     let node = relocation.node
-    let isSameComponent = switch (node.record.component, relocation.component) {
-    case (let old?, let new?): old.utf8.elementsEqual(new.utf8)
-    case (nil, nil): true
-    default: false
-    }
+    let isSameComponent =
+      switch (node.record.component, relocation.component) {
+      case (let old?, let new?): old.utf8.elementsEqual(new.utf8)
+      case (nil, nil): true
+      default: false
+      }
     guard node.parent !== relocation.parent || !isSameComponent else { return node }
     let handle = node.claim?.handle
     try relocateAndTell([relocation], by: session, takeOver: takeOver)

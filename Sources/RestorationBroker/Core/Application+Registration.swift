@@ -38,7 +38,8 @@ extension Application {
     }
     let component = try self.component(of: request)
     let kind = NodeKind(request.kind)
-    let existing = component.flatMap { tree.node($0, below: parent, kind: kind) }
+    let existing =
+      component.flatMap { tree.node($0, below: parent, kind: kind) }
       ?? formerNode(of: request, below: parent, kind: kind, session)
     if let existing, let owner = owner(of: existing), owner !== session {
       let contested = try contest(existing, owner, by: session, takeOver: request.takeOver)
@@ -118,7 +119,8 @@ extension Application {
     by session: Session,
     takeOver: Bool
   ) throws(ErrorObject) -> [SessionID] {
-    let isOwnPredecessor = owner.client == nil && !owner.facts.isDetached
+    let isOwnPredecessor =
+      owner.client == nil && !owner.facts.isDetached
       && owner.facts.process != nil && owner.facts.process == session.facts.process
     if owner.hasExited || isOwnPredecessor {
       yield(node)

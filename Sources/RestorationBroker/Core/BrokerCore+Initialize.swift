@@ -76,10 +76,12 @@ extension BrokerCore {
     _ application: Application
   ) throws(ErrorObject) -> Session {
     let resumed = request.session.flatMap { application.session(token: $0) }
-    if request.delegate, let other = application.sessions.values.first(where: { session in
-      session.facts.isDelegate && session !== resumed && !session.isDiscarded && !session.hasExited
-        && !(session.client == nil && session.facts.process == client.process)
-    }) {
+    if request.delegate,
+      let other = application.sessions.values.first(where: { session in
+        session.facts.isDelegate && session !== resumed && !session.isDiscarded && !session.hasExited
+          && !(session.client == nil && session.facts.process == client.process)
+      })
+    {
       throw .restoration(
         .alreadyServed,
         "\(Application.describe(other)) is the delegate",

@@ -56,7 +56,9 @@ package final class Broker: Sendable {
     let descriptors = 2 * limits.connectionsMax + 512
     let allowed = Host.raiseDescriptorLimit(to: descriptors)
     if allowed < descriptors {
-      logger.warning("\(allowed) descriptors are allowed, \(descriptors) may be needed; raise the hard limit of open files")
+      logger.warning(
+        "\(allowed) descriptors are allowed, \(descriptors) may be needed; raise the hard limit of open files"
+      )
     }
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
     // A second broker must not get at the same archives, whatever socket it is to listen on.

@@ -55,7 +55,9 @@ package struct BrokerConfiguration: Sendable {
     var settings = JSONObject()
     for path in Self.files(flags, variable) {
       guard let text = try readFile(path) else {
-        if path == flags.file { throw Fault(description: "there is no file \(path); name an existing one with --config") }
+        if path == flags.file {
+          throw Fault(description: "there is no file \(path); name an existing one with --config")
+        }
         continue
       }
       try Self.merge(text, of: path, into: &settings)
@@ -87,7 +89,9 @@ package struct BrokerConfiguration: Sendable {
   private static func defaultArchives(_ variable: (String) -> String?) throws -> String {
     if let home = variable("XDG_STATE_HOME"), home.hasPrefix("/") { return "\(home)/restorationd" }
     guard let home = variable("HOME") else {
-      throw Fault(description: "neither XDG_STATE_HOME nor HOME is set; say with --archives DIR where archives are to be kept")
+      throw Fault(
+        description: "neither XDG_STATE_HOME nor HOME is set; say with --archives DIR where archives are to be kept"
+      )
     }
     return "\(home)/.local/state/restorationd"
   }

@@ -11,7 +11,7 @@ extension BrokerService {
   /// Upkeep of an archive begins after so long without a write.
   private static let quietMilliseconds: Int64 = 1_000
   /// Upkeep waits for readers to pause as well, but not longer than so many times that long.
-  private static let deferralsMax = 60
+  private static let deferralsMax = 2
   /// Between two pieces of upkeep the thread is left to others for so many times as long as the piece took.
   private static let restFactor: Int64 = 4
   /// A page's view of the archive is kept for so long after it was last used.

@@ -220,7 +220,10 @@ extension BrokerService: ConnectionDelegate {
       let id = connection.id.value
       service.connections[id] = nil
       if reason == .outputOverflow {
-        service.logger.warning("a client did not read its notifications and was cut", metadata: ["pid": "\(connection.peer.pid)"])
+        service.logger.warning(
+          "a client did not read its notifications and was cut",
+          metadata: ["pid": "\(connection.peer.pid)"]
+        )
       }
       service.handle { $0.disconnected(id, at: $1) }
     }
