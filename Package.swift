@@ -175,6 +175,7 @@ let package = Package(
         "JSONRPC",
         "RestorationWire",
         "TestSupport",
+        "restoration-sample",
         "restoration-test-client",
         "restorationctl",
         "restorationd",

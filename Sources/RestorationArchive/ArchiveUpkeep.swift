@@ -21,7 +21,7 @@ package struct ArchiveUpkeep: Sendable {
     deadPerReachable: Int = 2,
     batchRowsMax: Int = 256,
     batchBytesMax: Int = 1 << 20,
-    logBytesMax: Int = 4 << 20,
+    logBytesMax: Int = 32 << 20,
     freeBytesMax: Int = 1 << 20,
     ballastBytes: Int = 1 << 20
   ) {

@@ -22,4 +22,7 @@ package enum RestorationMethods {
     ReportStatistics.self,
     Ping.self,
   ]
+
+  /// Their names.
+  package static let names = Set(all.map { $0.method })
 }

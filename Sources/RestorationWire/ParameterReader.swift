@@ -6,6 +6,9 @@ package import JSONRPC
 ///
 /// `application` and `session` are taken by name only.
 package struct ParameterReader {
+  /// Bytes of UTF-8 a name other than an identifier has at most.
+  package static let nameBytesMax = 1_024
+
   private let parameters: Parameters
   private let names: [String]
 
@@ -134,7 +137,11 @@ package struct ParameterReader {
   package func classes(_ name: String) throws(ErrorObject) -> [String] {
     guard let slice = present(name) else { return [] }
     guard let classes = ClassList.read(slice) else {
-      throw wrong(name, "a class name or an array of class names, own class first")
+      throw wrong(
+        name,
+        "a class name or an array of at most \(ClassList.countMax) class names, own class first, "
+          + "each of at most \(ClassList.nameBytesMax) bytes"
+      )
     }
     return classes
   }
@@ -142,7 +149,9 @@ package struct ParameterReader {
   /// The member as a text that is not empty; nil where it is absent or null.
   package func optionalName(_ name: String) throws(ErrorObject) -> String? {
     guard let text = try optionalString(name) else { return nil }
-    guard !text.isEmpty else { throw wrong(name, "a string that is not empty") }
+    guard (1...Self.nameBytesMax).contains(text.utf8.count) else {
+      throw wrong(name, "a string of 1 to \(Self.nameBytesMax) bytes")
+    }
     return text
   }
 }

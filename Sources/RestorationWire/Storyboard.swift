@@ -6,6 +6,9 @@ package import JSONRPC
 package struct Storyboard: Hashable, Sendable, JSONWritable {
   package var unit: String
 
+  /// Bytes of UTF-8 a unit's name has at most, as systemd has it.
+  package static let nameBytesMax = 255
+
   package init(unit: String) {
     self.unit = unit
   }
@@ -14,7 +17,7 @@ package struct Storyboard: Hashable, Sendable, JSONWritable {
   package static func unit(from reader: ParameterReader) throws(ErrorObject) -> String? {
     guard let slice = reader.present("storyboard") else { return nil }
     guard slice.kind == .object else { throw reader.wrong("storyboard", "an object with a unit") }
-    guard let unit = slice["unit"]?.string(), !unit.isEmpty else {
+    guard let unit = slice["unit"]?.string(), (1...nameBytesMax).contains(unit.utf8.count) else {
       throw reader.wrong("storyboard/unit", "the name of a systemd unit")
     }
     return unit

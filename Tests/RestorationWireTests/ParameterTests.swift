@@ -20,6 +20,10 @@ struct WrongCall: CustomTestStringConvertible {
 }
 
 @Suite struct ParameterTests {
+  private static func named(_ member: String, _ bytes: Int) -> String {
+    "{\"\(member)\":\"\(String(repeating: "n", count: bytes))\"}"
+  }
+
   @Test(arguments: initialize + register + move + state + archive)
   func aWrongMemberIsPointedTo(_ call: WrongCall) throws {
     #expect(try pointerOfError(call.method, call.text) == call.pointer)
@@ -75,6 +79,8 @@ struct WrongCall: CustomTestStringConvertible {
     WrongCall(RegisterObjectForStateRestoration.self, #"{"objectClass":[]}"#, "/objectClass"),
     WrongCall(RegisterObjectForStateRestoration.self, #"{"objectClass":""}"#, "/objectClass"),
     WrongCall(RegisterObjectForStateRestoration.self, #"{"objectClass":["A",""]}"#, "/objectClass"),
+    WrongCall(RegisterObjectForStateRestoration.self, named("objectClass", 256), "/objectClass"),
+    WrongCall(RegisterObjectForStateRestoration.self, named("restorationClass", 1_025), "/restorationClass"),
     WrongCall(RegisterObjectForStateRestoration.self, #"{"restorationClass":""}"#, "/restorationClass"),
     WrongCall(RegisterObjectForStateRestoration.self, #"{"position":-1}"#, "/position"),
     WrongCall(RegisterObjectForStateRestoration.self, #"{"position":9007199254740992}"#, "/position"),

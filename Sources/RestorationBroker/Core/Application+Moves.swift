@@ -72,6 +72,7 @@ extension Application {
       }
     }
     try relocateAndTell(relocations, by: session, takeOver: false)
+    admitWaiting()
     // Not by the references given: paths among them name other objects by now.
     let paths = children.map { child in tree.node(child.id).flatMap { tree.path(of: $0) } }
     respond(caller, SetChildren.Reply(paths: paths))

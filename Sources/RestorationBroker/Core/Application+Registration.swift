@@ -46,6 +46,8 @@ extension Application {
       guard contested.isEmpty else { return contested }
     }
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
+    // Only now, when nothing can fail any more, does the loser lose it.
+    if let owner = owner(of: node), owner !== session { replace(node, owner, by: session) }
     claim(node, by: session, classes: request.classes)
     var reply = reply(for: node, session)
     if session.isUnannounced {
@@ -125,7 +127,7 @@ extension Application {
     if owner.hasExited || isOwnPredecessor {
       yield(node)
     } else if takeOver {
-      replace(node, owner, by: session)
+      return []
     } else if owner.facts.isDetached || owner.facts.process == nil || verified.contains(owner.id) {
       throw Application.duplicatePath(tree.path(of: node), owner, session)
     } else {

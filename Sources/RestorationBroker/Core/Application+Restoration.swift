@@ -12,7 +12,8 @@ extension Application {
   /// A state was handed to its owner: what happens next tells whether it was good (R31).
   func openWindow(of node: Node, for session: Session) {
     guard !session.facts.isDetached else { return }
-    if sessions.values.allSatisfy({ $0.windows.isEmpty }) {
+    if !hasWindowTimer {
+      hasWindowTimer = true
       context.emit(.setTimer(.windows(id), milliseconds: Application.windowMilliseconds))
     }
     session.windows[node.id] = context.now.monotonic + Application.windowMilliseconds
@@ -26,6 +27,7 @@ extension Application {
   }
 
   func windowTimerFired() {
+    hasWindowTimer = false
     var earliest: Int64?
     for session in sessions.values {
       for (node, deadline) in session.windows {
@@ -38,6 +40,7 @@ extension Application {
       }
     }
     if let earliest {
+      hasWindowTimer = true
       context.emit(.setTimer(.windows(id), milliseconds: max(1, earliest - context.now.monotonic)))
     }
     checkCompletion()
@@ -57,9 +60,12 @@ extension Application {
 
   /// The application's restoration completes once a run, when nobody's window is open any more (R19).
   func checkCompletion() {
-    guard hasOpenedWindow, !runFacts.hasCompletedRestoration, brokenWindows.isEmpty,
-      sessions.values.allSatisfy({ $0.windows.isEmpty }), runFacts.isOpen
-    else { return }
+    guard sessions.values.allSatisfy({ $0.windows.isEmpty }) else { return }
+    if hasWindowTimer {
+      hasWindowTimer = false
+      context.emit(.cancelTimer(.windows(id)))
+    }
+    guard hasOpenedWindow, !runFacts.hasCompletedRestoration, brokenWindows.isEmpty, runFacts.isOpen else { return }
     runFacts.hasCompletedRestoration = true
     run.restorations += 1
     retireOrphans()

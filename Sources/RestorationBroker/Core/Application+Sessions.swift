@@ -7,6 +7,7 @@ internal import RestorationWire
 extension Application {
   /// A new session; begins a run if none is under way.
   func beginSession(_ facts: SessionFacts, client: ClientID?) -> Session {
+    endAbandonedSessions(of: facts.process)
     if sessions.values.allSatisfy(\.isDiscarded) { beginRun() }
     lastSession += 1
     let (high, low) = context.settings.random()
@@ -16,6 +17,17 @@ extension Application {
     sessions[session.id] = session
     write(.session(record(of: session)))
     return session
+  }
+
+  /// A process that connects anew without its token leaves its former session behind; one that owns nothing ends.
+  private func endAbandonedSessions(of process: ClientProcess?) {
+    guard let process else { return }
+    for session in sessions.values.sorted(by: { $0.id < $1.id })
+    where session.client == nil && !session.facts.isDetached && session.facts.process == process
+      && session.objects.isEmpty && !session.isDiscarded
+    {
+      end(session, .expired)
+    }
   }
 
   func record(of session: Session) -> SessionRecord {
@@ -164,7 +176,8 @@ extension Application {
   /// The connection of a session has broken (R30).
   func lost(_ session: Session) {
     session.client = nil
-    if session.hasExited {
+    // A process that was gone before it could be told apart ends with its connection.
+    if session.hasExited || session.facts.process == nil {
       end(session, .crashed)
     } else {
       context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
@@ -172,7 +185,7 @@ extension Application {
   }
 
   func detachedTimerFired(_ number: SessionID) {
-    guard let session = sessions[number] else { return }
+    guard let session = sessions[number], session.facts.isDetached else { return }
     let idle = context.now.monotonic - session.lastUsed
     if idle >= Application.detachedMilliseconds {
       end(session, .expired)

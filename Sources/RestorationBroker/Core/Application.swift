@@ -43,6 +43,8 @@ package final class Application {
   /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
   var brokenWindows: Set<NodeID> = []
   var hasOpenedWindow = false
+  /// The timer of the earliest window is set.
+  var hasWindowTimer = false
   /// Registrations waiting for their parent, in arrival order (R3).
   var waiting: [WaitingRegistration] = []
   var waitingCounter = 0

@@ -14,7 +14,10 @@ extension BrokerCore {
       counters.errors += 1
       client.chosenInstance = nil
       if message.caller.call == nil {
-        context.emit(.log(.warning, "\(message.method) as a notification failed: \(error.message)", application: nil))
+        // Names of methods that exist are ours; anything else is a client's text and does not get into the log.
+        let method = RestorationMethods.names.contains(message.method) ? message.method : "an unknown method"
+        let kind = error.data?["kind"]?.string ?? "error \(error.code)"
+        context.emit(.log(.warning, "\(method) as a notification failed: \(kind)", application: nil))
       } else {
         context.emit(.respond(message.caller, .error(error)))
       }
@@ -111,9 +114,12 @@ extension BrokerCore {
       application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))
     default:
       let request = try Goodbye(parameters)
-      application.end(try Self.require(session), SessionEnding(request.reason))
-      client.bound = nil
-      client.detached[application.id] = nil
+      let ending = try Self.require(session)
+      application.end(ending, SessionEnding(request.reason))
+      if let bound = client.bound, bound.application == application.id, bound.session == ending.id {
+        client.bound = nil
+      }
+      if client.detached[application.id] == ending.token { client.detached[application.id] = nil }
       application.respond(caller, EmptyResult())
       closeIfUseless(application)
     }

@@ -5,6 +5,9 @@ package import RestorationArchive
 internal import RestorationWire
 
 extension BrokerCore {
+  /// Bytes that all `initialize` says of a session may take, as it is kept in the archive.
+  private static let factsBytesMax = 64 << 10
+
   mutating func initialize(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     let request = try Initialize(message.parameters)
     guard ProtocolVersion.supported.contains(request.protocolVersion) else {
@@ -99,12 +102,26 @@ extension BrokerCore {
     facts.serves = Set(request.serves)
     facts.messageBytesMax = request.messageBytesMax.map { Int64($0) }
     facts.aliases = request.aliases
+    guard facts.text.utf8.count <= Self.factsBytesMax else {
+      throw .invalidParameter(
+        "/aliases",
+        "what initialize says takes more than \(Self.factsBytesMax) bytes",
+        hint: "It is kept for as long as the session lives; give fewer aliases."
+      )
+    }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
       return application.beginSession(facts, client: client.id)
     }
     if let before = resumed.client, before != client.id {
       clients[before]?.bound = nil
       context.emit(.disconnect(before))
+    }
+    if resumed.facts.isDetached {
+      // From now on it is bound to this connection, and ends with none of those that used its token.
+      context.emit(.cancelTimer(.detached(application.id, resumed.id)))
+      for other in clients.values where other.detached[application.id] == resumed.token {
+        other.detached[application.id] = nil
+      }
     }
     facts.isDiscarded = resumed.isDiscarded
     resumed.client = client.id

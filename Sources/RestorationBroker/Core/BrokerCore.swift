@@ -15,8 +15,6 @@ package struct BrokerCore {
   var applicationIDs: [ApplicationName: ApplicationID] = [:]
   private var applicationCounter = 0
   package internal(set) var counters = Counters()
-  /// The broker ends: nothing new is begun.
-  var isShuttingDown = false
 
   package init(limits: Limits, settings: CoreSettings) {
     self.context = CoreContext(limits: limits, settings: settings)
@@ -43,6 +41,10 @@ package struct BrokerCore {
     guard let client = clients[message.caller.client] else { return }
     if client.isWaiting {
       client.queue.append(message)
+      if client.queue.count >= Client.queuePause, !client.isHeld {
+        client.isHeld = true
+        context.emit(.setWaiting(client.id, true))
+      }
       return
     }
     process(message, client)
@@ -171,6 +173,10 @@ package struct BrokerCore {
   mutating func drain(_ client: Client) {
     while !client.isWaiting, !client.queue.isEmpty {
       process(client.queue.removeFirst(), client)
+    }
+    if client.isHeld, !client.isWaiting {
+      client.isHeld = false
+      context.emit(.setWaiting(client.id, false))
     }
     if client.hasLeft, !client.isWaiting, clients[client.id] === client { leave(client) }
   }
@@ -381,6 +387,9 @@ final class Client {
   var hasLeft = false
   /// Messages that wait behind the one that waits.
   var queue: [IncomingMessage] = []
+  /// It is not read, because so many of its messages wait.
+  var isHeld = false
+  static let queuePause = 64
   /// The instance found for its `initialize` with `instance: "auto"`.
   var chosenInstance: ApplicationName?
   /// The last `application` member it sent, so that the next equal one need not be looked up by name.

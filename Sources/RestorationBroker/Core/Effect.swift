@@ -61,6 +61,8 @@ package enum Effect: Sendable {
   case cancelTimer(TimerName)
   /// Keep a copy of the archive as the last good one (R32).
   case backUp(ApplicationID)
+  /// Do not read the client while much of what it sent waits, or read it again.
+  case setWaiting(ClientID, Bool)
   /// End the connection after what was written to it.
   case disconnect(ClientID)
   case log(LogLevel, String, application: ApplicationName?)

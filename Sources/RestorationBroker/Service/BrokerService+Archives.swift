@@ -9,9 +9,9 @@ internal import RestorationWire
 /// The traffic with the archive store.
 extension BrokerService {
   /// Upkeep of an archive begins after so long without a write.
-  private static let quietMilliseconds: Int64 = 1_000
+  private static let quietMilliseconds: Int64 = 500
   /// Upkeep waits for readers to pause as well, but not longer than so many times that long.
-  private static let deferralsMax = 2
+  private static let deferralsMax = 1
   /// Between two pieces of upkeep the thread is left to others for so many times as long as the piece took.
   private static let restFactor: Int64 = 4
   /// A page's view of the archive is kept for so long after it was last used.
@@ -23,6 +23,7 @@ extension BrokerService {
     let former = archives.values.first { $0.name == name && $0.id != id }
     let archive = OpenArchive(id: id, name: name)
     archive.whenIdle = archives[id]?.whenIdle ?? []
+    archive.missing = archives[id]?.missing ?? []
     let before = archives.updateValue(archive, forKey: id)
     cache.removeAll(of: id)
     Task {
@@ -33,6 +34,7 @@ extension BrokerService {
         let opening = try await store.open(name.description, creating: creating)
         archive.lease = opening.lease
         archive.queue.opened(at: opening.sequence)
+        if !archive.missing.isEmpty { scheduleFlush(id) }
         let ended = Self.endedSessions(opening.sessions)
         handle { $0.opened(id, .success(opening), ended: ended, at: $1) }
       } catch {
@@ -48,8 +50,8 @@ extension BrokerService {
     var ended: Set<SessionID> = []
     for record in records where record.ending == nil {
       let facts = SessionFacts(text: record.facts)
-      guard !facts.isDetached, let process = facts.process else { continue }
-      if ProcessHandle.open(process.identity) == nil { ended.insert(record.session) }
+      guard !facts.isDetached else { continue }
+      if facts.process.map({ ProcessHandle.open($0.identity) == nil }) ?? true { ended.insert(record.session) }
     }
     return ended
   }
@@ -125,6 +127,7 @@ extension BrokerService {
       scan(id, request)
     }
     handle { $0.committed(id, receipt, at: $1) }
+    resumeWriters()
     commitNext(id)
     becomeIdle(archive)
     scheduleUpkeep(id, archive)
@@ -142,10 +145,13 @@ extension BrokerService {
     if isFatal {
       // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
       isStopping = true
-      whenFatal?(error.message)
+      // The answers above leave at the end of this tick; the process ends after that.
+      let (end, message) = (whenFatal, error.message)
+      eventLoop.execute { end?(message) }
       return
     }
     handle { $0.commitFailed(id, at: $1) }
+    resumeWriters()
     becomeIdle(archive)
   }
 

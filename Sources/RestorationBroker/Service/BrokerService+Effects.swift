@@ -35,6 +35,8 @@ extension BrokerService {
       send(.result(statistics), to: caller)
     case .notify(let id, let client, let method, let parameters):
       notices.append((id, WriteQueue.Notice(client: client, method: method, parameters: parameters)))
+    case .setWaiting(let client, let isWaiting):
+      setWaiting(client, isWaiting)
     case .disconnect(let client):
       connections[client]?.close(afterOutput: true)
     case .log(let level, let text, let application):
@@ -91,7 +93,7 @@ extension BrokerService {
   func send(_ answer: Answer, to caller: Caller) {
     guard let call = caller.call else {
       if case .error(let error) = answer {
-        logger.warning("a notification failed: \(error.message)")
+        logger.warning("a notification failed: \(error.data?["kind"]?.string ?? "error \(error.code)")")
       }
       return
     }

@@ -36,6 +36,9 @@ package actor BrokerService {
   /// Notifications of the event being carried out.
   var notices: [(ApplicationID, WriteQueue.Notice)] = []
   private var isCarryingOut = false
+  /// Clients that are not read: for writing faster than the disk, or because an archive opens.
+  var pausedWriters: Set<ClientID> = []
+  var waitingClients: Set<ClientID> = []
   var isStopping = false
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
@@ -113,6 +116,36 @@ package actor BrokerService {
       commitNext(application)
       readMissing(application)
     }
+  }
+
+  // MARK: Back-pressure
+
+  /// Notifications are not counted as calls in flight, so bytes that wait for the disk are: beyond this many their
+  /// writer is not read, until half of them are durable.
+  private static let pendingBytesPause = 8 << 20
+
+  private func pauseIfWritingTooFast(_ client: ClientID) {
+    guard dirty.contains(where: { archives[$0].map { $0.queue.pendingBytes > Self.pendingBytesPause } ?? false }),
+      pausedWriters.insert(client).inserted
+    else { return }
+    connections[client]?.setInputPaused(true)
+  }
+
+  /// Called when something has become durable, or never will.
+  func resumeWriters() {
+    guard !pausedWriters.isEmpty, !isStopping,
+      archives.values.allSatisfy({ $0.queue.pendingBytes <= Self.pendingBytesPause / 2 })
+    else { return }
+    for client in pausedWriters where !waitingClients.contains(client) {
+      connections[client]?.setInputPaused(false)
+    }
+    pausedWriters = []
+  }
+
+  /// A client has sent much behind a call that waits for an archive to open, or that call goes on.
+  func setWaiting(_ client: ClientID, _ isWaiting: Bool) {
+    if isWaiting { waitingClients.insert(client) } else { waitingClients.remove(client) }
+    connections[client]?.setInputPaused(isWaiting || pausedWriters.contains(client) || isStopping)
   }
 
   // MARK: Ending
@@ -201,7 +234,7 @@ extension BrokerService: ConnectionDelegate {
         message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
       case .notification(let notification):
         if let fault = notification.fault {
-          service.logger.warning("\(notification.method) as a notification failed: \(fault.message)")
+          service.logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
           return
         }
         let caller = Caller(client: client, call: nil)
@@ -210,6 +243,7 @@ extension BrokerService: ConnectionDelegate {
         return
       }
       service.handle { $0.received(message, at: $1) }
+      service.pauseIfWritingTooFast(client)
     }
   }
 
@@ -219,6 +253,8 @@ extension BrokerService: ConnectionDelegate {
     assumeIsolated { service in
       let id = connection.id.value
       service.connections[id] = nil
+      service.pausedWriters.remove(id)
+      service.waitingClients.remove(id)
       if reason == .outputOverflow {
         service.logger.warning(
           "a client did not read its notifications and was cut",

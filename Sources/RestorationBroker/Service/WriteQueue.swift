@@ -54,6 +54,9 @@ package struct WriteQueue {
   package private(set) var durable: SequenceNumber = 0
   private var changes: [ArchiveChange] = []
   private var committing: [ArchiveChange] = []
+  private var committingBytes = 0
+  /// Bytes of states that are not durable yet: what pauses those who write faster than the disk takes it.
+  package private(set) var pendingBytes = 0
   private var answers: [Waiting] = []
   private var notices: [(notice: Notice, after: SequenceNumber)] = []
   private var reads: [(request: StateRequest, after: SequenceNumber)] = []
@@ -73,6 +76,7 @@ package struct WriteQueue {
 
   package mutating func add(_ change: ArchiveChange) {
     changes.append(change)
+    if case .state(let record) = change { pendingBytes += record.bytes }
   }
 
   package mutating func await(_ answer: Waiting) {
@@ -93,6 +97,7 @@ package struct WriteQueue {
     guard phase == .idle, !changes.isEmpty else { return .none }
     phase = .committing
     swap(&changes, &committing)
+    committingBytes = pendingBytes
     return .commit(committing, expecting: durable)
   }
 
@@ -107,6 +112,8 @@ package struct WriteQueue {
     phase = .idle
     let done = committing
     committing = []
+    pendingBytes -= committingBytes
+    committingBytes = 0
     var ready: [Waiting] = []
     if let last = answers.last, last.after <= durable {
       swap(&ready, &answers)
@@ -151,6 +158,8 @@ package struct WriteQueue {
     phase = .closed
     changes = []
     committing = []
+    pendingBytes = 0
+    committingBytes = 0
     answers = []
     notices = []
     reads = []

@@ -74,7 +74,7 @@ package struct Initialize: RestorationMethod {
       throw reader.wrong("instance", "an instance name, for an application named without one")
     }
     self.process = try Self.process(from: reader)
-    self.bundleVersion = try reader.optionalString("bundleVersion")
+    self.bundleVersion = try reader.optionalName("bundleVersion")
     self.userInterfaceIdiom =
       try reader.optionalInteger("userInterfaceIdiom", in: Int64.min...Int64.max) ?? ReservedKeys.unspecifiedIdiom
     self.storyboard = try Storyboard.unit(from: reader)
