@@ -25,10 +25,10 @@ Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 sqlite
 
 step "Building the programs (release)"
 for product in restorationd restorationctl; do
-  swift build -c release --product "$product"
+  swift build -c release --static-swift-stdlib --product "$product"
 done
-RESTORATIOND_BINARY="$(swift build -c release --show-bin-path)/restorationd"
-RESTORATIONCTL_BINARY="$(swift build -c release --show-bin-path)/restorationctl"
+RESTORATIOND_BINARY="$(swift build -c release --static-swift-stdlib --show-bin-path)/restorationd"
+RESTORATIONCTL_BINARY="$(swift build -c release --static-swift-stdlib --show-bin-path)/restorationctl"
 export RESTORATIOND_BINARY RESTORATIONCTL_BINARY
 
 step "Building the tests"

@@ -11,8 +11,8 @@ Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config python3
 
 printf '== Building the programs (release)\n'
 for product in restorationd restorationctl restoration-sample; do
-  swift build -c release --product "$product"
+  swift build -c release --static-swift-stdlib --product "$product"
 done
 
 printf '\n'
-exec python3 systemd/demonstration.py "$(swift build -c release --show-bin-path)"
+exec python3 systemd/demonstration.py "$(swift build -c release --static-swift-stdlib --show-bin-path)"

@@ -192,14 +192,15 @@ package struct Limit: Sendable {
       \.allArchivesBytesMax,
       .bytes,
       64 << 10...1 << 50,
-      "All archives together."
+      "All archives together, when another one is made."
     ),
     Limit(
       "openArchivesMax",
       \.openArchivesMax,
       .count,
       1...4_096,
-      "Archives open at a time. Not an error: the least recently used one is closed and opened again when needed."
+      "Archives open at a time. The least recently used one without sessions is closed and opened again when needed; "
+        + "only when all have live sessions is one more refused."
     ),
   ]
 }
