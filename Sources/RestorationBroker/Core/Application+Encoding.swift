@@ -170,9 +170,11 @@ extension Application {
   }
 
   private func store(_ record: StateRecord, at node: Node) {
-    reachableBytes += record.bytes - freed(byWritingTo: node, early: record.isEarly)
+    let grown = record.bytes - freed(byWritingTo: node, early: record.isEarly)
     headBytes += record.bytes - (node.state?.bytes ?? 0)
     let sequence = write(.state(record))
+    reachableBytes += grown
+    growth.append((sequence, grown))
     if record.isEarly {
       if let old = node.state, !old.isEarly { node.beforeClaim = old }
     } else {
@@ -189,6 +191,12 @@ extension Application {
       bytes: record.bytes,
       references: record.references
     )
+  }
+
+  /// The archive has counted what it holds up to a change; what was written since comes on top.
+  func settleReachableBytes(_ receipt: ArchiveReceipt) {
+    growth.removeAll { $0.sequence <= receipt.sequence }
+    reachableBytes = receipt.reachableBytes + growth.reduce(0) { $0 + $1.bytes }
   }
 
   private func elementsText(_ elements: [Element]) -> String {

@@ -51,6 +51,7 @@ extension Application {
     coders = [:]
     nodesByHandle = [:]
     headBytes = 0
+    growth = []
     readsUnderWay = 0
     earlyDue = nil
   }

@@ -40,6 +40,8 @@ package final class Application {
   var damage: String?
   /// Bytes of all rows that can still be read, as far as known (the archive limit counts them).
   var reachableBytes = 0
+  /// By how much each state grew them that the archive has not counted yet.
+  var growth: [(sequence: SequenceNumber, bytes: Int)] = []
   /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
   var brokenWindows: Set<NodeID> = []
   var hasOpenedWindow = false

@@ -185,7 +185,7 @@ package struct BrokerCore {
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
-    if application.sequence == receipt.sequence { application.reachableBytes = receipt.reachableBytes }
+    application.settleReachableBytes(receipt)
   }
 
   /// A transaction failed and nothing of it was stored: the application is loaded anew from what is durable.

@@ -14,6 +14,8 @@ extension BrokerService {
   private static let deferralsMax = 1
   /// Between two pieces of upkeep the thread is left to others for so many times as long as the piece took.
   private static let restFactor: Int64 = 4
+  /// An archive whose transactions fail one after the other is opened again only after so long.
+  private static let reopenMilliseconds: Int64 = 1_000
   /// A page's view of the archive is kept for so long after it was last used.
   private static let cursorMilliseconds: Int64 = 60_000
 
@@ -24,9 +26,12 @@ extension BrokerService {
     let archive = OpenArchive(id: id, name: name)
     archive.whenIdle = archives[id]?.whenIdle ?? []
     archive.missing = archives[id]?.missing ?? []
+    archive.failed = archives[id]?.failed
+    let waits = archives[id]?.reopensLate ?? false
     let before = archives.updateValue(archive, forKey: id)
     cache.removeAll(of: id)
     Task {
+      if waits { try? await eventLoop.scheduleTask(in: .milliseconds(Self.reopenMilliseconds)) {}.futureResult.get() }
       if let former { await idle(former) }
       await closings[name]?.value
       if let lease = before?.lease { await store.close(lease) }
@@ -150,6 +155,9 @@ extension BrokerService {
       eventLoop.execute { end?(message) }
       return
     }
+    let now = clock.now.monotonic
+    archive.reopensLate = archive.failed.map { now - $0 < 5 * Self.reopenMilliseconds } ?? false
+    archive.failed = now
     handle { $0.commitFailed(id, at: $1) }
     resumeWriters()
     becomeIdle(archive)

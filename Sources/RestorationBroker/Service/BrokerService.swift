@@ -188,6 +188,9 @@ final class OpenArchive {
   var isClosing = false
   var lease: ArchiveLease?
   var hasFailed = false
+  /// When a transaction failed last, in monotonic milliseconds, and whether that was soon after another failure.
+  var failed: Int64?
+  var reopensLate = false
   var queue = WriteQueue()
   /// Reads that the cache had no answer to; one call of the store brings all of them.
   var missing: [StateRequest] = []

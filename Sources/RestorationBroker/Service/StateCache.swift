@@ -60,6 +60,8 @@ package struct StateCache {
     for key in entries.keys.filter({ $0.application == application }) {
       remove(key)
     }
+    order = order[hand...].filter { $0.application != application }
+    hand = 0
   }
 
   private mutating func remove(_ key: Key) {
