@@ -202,23 +202,10 @@ extension Conversation {
   package mutating func respond(to call: Call, into out: inout [UInt8], writing: (inout JSONWriter) -> Void) {
     guard let ended = pending.remove(call) else { return }
     if let batch = ended.batch {
-      batches.add(to: batch, into: &out) { Self.write(to: ended.id, into: &$0, writing) }
+      batches.add(to: batch, into: &out) { Self.write(#","result":"#, to: ended.id, into: &$0, writing) }
     } else {
-      Self.write(to: ended.id, into: &out, writing)
+      Self.write(#","result":"#, to: ended.id, into: &out, writing)
       out.append(UInt8(ascii: "\n"))
-    }
-  }
-
-  private static func write(to id: RequestID, into out: inout [UInt8], _ writing: (inout JSONWriter) -> Void) {
-    JSONWriter.append(to: &out) { writer in
-      writer.beginObject()
-      writer.key("jsonrpc")
-      writer.string("2.0")
-      writer.key("id")
-      id.write(to: &writer)
-      writer.key("result")
-      writing(&writer)
-      writer.endObject()
     }
   }
 
@@ -268,17 +255,24 @@ extension Conversation {
 
   /// Writes one answer without a line feed.
   private static func write(_ outcome: Outcome, to id: RequestID, into out: inout [UInt8]) {
+    switch outcome {
+    case .result(let result): write(#","result":"#, to: id, into: &out) { $0.text(result) }
+    case .error(let error): write(#","error":"#, to: id, into: &out) { error.write(to: &$0) }
+    }
+  }
+
+  /// Writes one answer without a line feed: `member` is what stands before the value that `writing` writes.
+  private static func write(
+    _ member: StaticString,
+    to id: RequestID,
+    into out: inout [UInt8],
+    _ writing: (inout JSONWriter) -> Void
+  ) {
     JSONWriter.append(to: &out) { writer in
       writer.verbatim(#"{"jsonrpc":"2.0","id":"#)
       id.write(to: &writer)
-      switch outcome {
-      case .result(let result):
-        writer.verbatim(#","result":"#)
-        writer.text(result)
-      case .error(let error):
-        writer.verbatim(#","error":"#)
-        error.write(to: &writer)
-      }
+      writer.verbatim(member)
+      writing(&writer)
       writer.endObject()
     }
   }

@@ -8,6 +8,15 @@ package protocol JSONWritable {
   func writeJSON(to writer: inout JSONWriter)
 }
 
+extension JSONWritable {
+  /// The value as compact JSON text.
+  package var text: JSONText {
+    var writer = JSONWriter()
+    writeJSON(to: &writer)
+    return JSONText(validated: writer.bytes)
+  }
+}
+
 extension JSONWriter {
   /// Writes a member; nil is written as null.
   package mutating func member(_ name: StaticString, _ value: some JSONWritable) {

@@ -51,13 +51,6 @@ package struct ReservedKeys: Hashable, Sendable, JSONWritable {
     }
   }
 
-  /// The coder as JSON text.
-  package var text: JSONText {
-    var writer = JSONWriter()
-    writeJSON(to: &writer)
-    return JSONText(validated: writer.bytes)
-  }
-
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("UIApplicationStateRestorationBundleVersionKey", ifPresent: bundleVersion)

@@ -257,7 +257,6 @@ extension Application {
   func splice(_ record: StateRecord) -> JSONText {
     guard let table = record.references else { return JSONText(validated: record.text) }
     let numbers = StateSummary.numbers(inTable: table)
-    var writer = JSONWriter()
     var out: [UInt8] = []
     let text = record.text
     var copied = text.startIndex
@@ -267,9 +266,7 @@ extension Application {
       // The table is of our own making and covered by the row's checksum; a bad one would trap below.
       guard copied <= begin, begin <= end, end <= text.endIndex else { break }
       out.append(contentsOf: text[copied..<begin])
-      writer = JSONWriter()
-      writeReference(to: tree.node(numbers[index + 2]), &writer)
-      out.append(contentsOf: writer.bytes)
+      JSONWriter.append(to: &out) { writeReference(to: tree.node(numbers[index + 2]), &$0) }
       copied = end
     }
     out.append(contentsOf: text[copied...])

@@ -134,15 +134,6 @@ package struct SessionFacts: Sendable, Hashable {
   }
 }
 
-extension JSONWritable {
-  /// The value as compact JSON text.
-  package var text: JSONText {
-    var writer = JSONWriter()
-    writeJSON(to: &writer)
-    return JSONText(validated: writer.bytes)
-  }
-}
-
 /// How a session ended, as far as the next one must know (R20, R30).
 package enum SessionEnding: String, Sendable {
   case closed, userQuit, restart, logout
