@@ -22,6 +22,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
   ],
@@ -63,7 +64,14 @@ let package = Package(
     ),
 
     // RestorationArchive
-    .target(name: "RestorationArchive", dependencies: ["CSQLite"], swiftSettings: settings),
+    .target(
+      name: "RestorationArchive",
+      dependencies: [
+        "CSQLite",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
+      swiftSettings: settings
+    ),
     .testTarget(
       name: "RestorationArchiveTests",
       dependencies: ["RestorationArchive", "CSQLite", "TestSupport"],

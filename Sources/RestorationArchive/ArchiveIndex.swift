@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// What an open archive holds, without any text: every row of every node and what of it a reader can reach.
 ///
 /// Pure: engines ask it what to write, and rebuild it from storage when a transaction failed.
@@ -261,24 +263,19 @@ struct ArchiveIndex {
       waiting = []
       self.held = held
     }
-    var doomed: [NodeID: [DeadRow]] = [:]
     while purge.hasRoom, let row = totals.dead.popFirst() {
-      guard let log = logs[row.node], let cost = log.cost(of: row) else { continue }
-      if log.isShown(row, at: held, under: horizon) {
+      guard let index = logs.index(forKey: row.node) else { continue }
+      guard !logs.values[index].isShown(row, at: held, under: horizon) else {
         waiting.append(row)
-      } else {
-        purge.count(cost)
-        doomed[row.node, default: []].append(row)
+        continue
       }
-    }
-    for (node, rows) in doomed {
-      logs[node]?.remove(rows, noting: &purge)
-      guard logs[node]?.isEmpty == true else { continue }
-      logs[node] = nil
+      logs.values[index].remove(row, noting: &purge)
+      guard logs.values[index].isEmpty else { continue }
+      logs.remove(at: index)
       order = nil
     }
     totals.deadBytes -= purge.deadBytes
-    if !doomed.isEmpty { cutsAreChecked = false }
+    if !purge.isEmpty { cutsAreChecked = false }
     if purge.isEmpty { purge.cuts = superfluousCuts() }
   }
 

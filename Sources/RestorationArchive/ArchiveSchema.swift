@@ -75,7 +75,7 @@ enum ArchiveStatement: Int, CaseIterable {
   case begin, commit, rollBack
   case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration
   case writeTip, writeSession, writeClaim, writeRun
-  case deleteState, deleteEarly, deleteNode, deleteEmptied, deleteContext, deleteGeneration, deleteSession, deleteClaim
+  case deleteStates, deleteEarly, deleteNode, deleteEmptied, deleteContext, deleteGeneration, deleteSession, deleteClaim
   case readState, readNode
 
   var sql: String {
@@ -97,7 +97,7 @@ enum ArchiveStatement: Int, CaseIterable {
     case .writeSession: "REPLACE INTO session VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
     case .writeClaim: "REPLACE INTO claim VALUES (?1, ?2, ?3, ?4, ?5)"
     case .writeRun: "REPLACE INTO run VALUES (1, ?1, ?2, ?3)"
-    case .deleteState: "DELETE FROM state WHERE sequence = ?1"
+    case .deleteStates: "DELETE FROM state WHERE sequence BETWEEN ?1 AND ?2"
     case .deleteEarly: "DELETE FROM early WHERE sequence = ?1"
     case .deleteNode: "DELETE FROM node WHERE sequence = ?1"
     case .deleteEmptied: "DELETE FROM emptied WHERE sequence = ?1"

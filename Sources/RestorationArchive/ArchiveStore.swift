@@ -20,14 +20,14 @@ package protocol ArchiveStore: Sendable {
   /// A damaged file is moved aside, never deleted, and the last good backup takes its place (R32); the opening says so.
   func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
 
-  /// Makes all changes durable in one transaction.
+  /// Makes all changes of the batch durable in one transaction, those included that are added to it before it begins.
   ///
   /// - Parameter expecting: the last sequence the caller knows; another value on disk fails as `fenced`.
   /// - Parameter changeID: names this transaction; the last one applied again returns its answer and writes nothing.
   /// - Parameter holding: sequences that open cursors still read at; a commit deletes dead rows itself when upkeep does
   ///   not keep pace.
   func apply(
-    _ changes: [ArchiveChange],
+    _ batch: ArchiveBatch,
     lease: ArchiveLease,
     expecting: SequenceNumber,
     changeID: ChangeID,
@@ -71,13 +71,20 @@ extension ArchiveStore {
     try await open(application, creating: true)
   }
 
-  /// Makes all changes durable in one transaction while no cursor is open.
+  /// Makes all changes durable in one transaction.
   package func apply(
     _ changes: [ArchiveChange],
     lease: ArchiveLease,
     expecting: SequenceNumber,
-    changeID: ChangeID
+    changeID: ChangeID,
+    holding: [SequenceNumber] = []
   ) async throws(ArchiveError) -> ArchiveReceipt {
-    try await apply(changes, lease: lease, expecting: expecting, changeID: changeID, holding: [])
+    try await apply(
+      ArchiveBatch(changes),
+      lease: lease,
+      expecting: expecting,
+      changeID: changeID,
+      holding: holding
+    )
   }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// What an archive's rows add up to.
 struct ArchiveTotals {
   /// Bytes of the states that kept contents show.
   var reachableBytes = 0
   /// What the rows in `dead` cost, in bytes.
   var deadBytes = 0
-  /// Rows that can go, those that died first in front: they lie side by side in the file, so that deleting them in this
-  /// order frees whole pages.
+  /// Rows that can go.
   var dead = DeadQueue()
 }
 
@@ -20,30 +21,28 @@ struct DeadRow: Hashable {
   let log: Log
 }
 
-/// Dead rows in order of death.
+/// Dead rows, roughly from the oldest to the newest: rows of neighbouring sequence lie side by side in the file, so
+/// that deleting them together frees whole pages instead of touching many.
 struct DeadQueue {
-  private var rows: [DeadRow] = []
-  private var first = 0
+  /// Rows die in another order than they were written in; so many of those that died first are sorted at a time.
+  private static let sortedAtOnce = 4096
+
+  private var rows: Deque<DeadRow> = []
+  /// Those to go next, the last one first.
+  private var next: [DeadRow] = []
 
   mutating func append(_ row: DeadRow) { rows.append(row) }
 
   /// Puts rows back in front.
-  mutating func prepend(_ earlier: [DeadRow]) {
-    guard !earlier.isEmpty else { return }
-    rows = earlier + rows[first...]
-    first = 0
-  }
+  mutating func prepend(_ earlier: [DeadRow]) { next.append(contentsOf: earlier.reversed()) }
 
   mutating func popFirst() -> DeadRow? {
-    guard first < rows.count else { return nil }
-    defer {
-      first += 1
-      if first == rows.count || first > 4096 && first * 2 > rows.count {
-        rows.removeFirst(first)
-        first = 0
-      }
+    if next.isEmpty {
+      next.append(contentsOf: rows.prefix(Self.sortedAtOnce))
+      rows.removeFirst(next.count)
+      next.sort { $0.sequence > $1.sequence }
     }
-    return rows[first]
+    return next.popLast()
   }
 
   /// Loading finds rows node by node.
@@ -76,8 +75,10 @@ struct ArchivePurge {
   /// A batch takes at least one row, however large.
   var hasRoom: Bool { rows < rowsMax && bytes < bytesMax }
 
-  mutating func count(_ cost: Int) {
+  /// Counts a row that goes.
+  mutating func note(_ row: some LogRow) {
     rows += 1
-    bytes += cost
+    bytes += row.cost
+    if row.isDead { deadBytes += row.cost }
   }
 }

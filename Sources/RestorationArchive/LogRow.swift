@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// A row of the state log or of the node log, without its texts.
 protocol LogRow {
   var sequence: SequenceNumber { get }
@@ -19,7 +21,7 @@ extension LogRow {
 }
 
 /// The rows of one log of one node, in ascending order of sequence.
-extension Array where Element: LogRow {
+extension Deque where Element: LogRow {
   /// Index of the newest row at or before `sequence`; -1 where there is none.
   func indexOfNewest(upTo sequence: SequenceNumber) -> Int {
     var low = 0
@@ -56,20 +58,27 @@ extension Array where Element: LogRow {
     return points.contains { self[index].sequence <= $0 && $0 < end }
   }
 
-  /// Takes out dead rows that are listed, and leading tombstones, which have lost what they hid; returns what is gone.
-  mutating func remove(_ listed: [SequenceNumber]) -> [Element] {
-    let listed = Set(listed)
-    var gone: [Element] = []
-    var kept: [Element] = []
-    kept.reserveCapacity(count)
-    for row in self {
-      if row.isDead && listed.contains(row.sequence) || row.isTombstone && kept.isEmpty {
-        gone.append(row)
+  /// Takes out a dead row, and leading tombstones, which have lost what they hid.
+  ///
+  /// Mostly it is the oldest one: taking it costs no more than its distance from the nearer end.
+  mutating func remove(_ sequence: SequenceNumber, noting note: (Element) -> Void) {
+    guard let index = index(of: sequence), self[index].isDead else { return }
+    note(remove(at: index))
+    while let tombstone = first, tombstone.isTombstone { note(removeFirst()) }
+  }
+}
+
+extension [SequenceNumber] {
+  /// The same numbers in ascending order, each run of consecutive ones as a range.
+  var runs: [ClosedRange<SequenceNumber>] {
+    var runs: [ClosedRange<SequenceNumber>] = []
+    for number in sorted() {
+      if let last = runs.last, last.upperBound + 1 == number {
+        runs[runs.count - 1] = last.lowerBound...number
       } else {
-        kept.append(row)
+        runs.append(number...number)
       }
     }
-    if !gone.isEmpty { self = kept }
-    return gone
+    return runs
   }
 }

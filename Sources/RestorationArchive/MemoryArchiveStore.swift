@@ -52,13 +52,14 @@ package actor MemoryArchiveStore: ArchiveStore {
   }
 
   package func apply(
-    _ changes: [ArchiveChange],
+    _ batch: ArchiveBatch,
     lease: ArchiveLease,
     expecting: SequenceNumber,
     changeID: ChangeID,
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt {
-    try archive(lease).apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+    let changes = batch.take()
+    return try archive(lease).apply(changes, expecting: expecting, changeID: changeID, holding: holding)
   }
 
   package func read(

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// The rows of one node, without their texts, and which of them a reader can reach.
 ///
 /// Invariants:
@@ -35,8 +37,8 @@ struct NodeLog {
   }
 
   let node: NodeID
-  private(set) var states: [State] = []
-  private(set) var descriptions: [Description] = []
+  private(set) var states: Deque<State> = []
+  private(set) var descriptions: Deque<Description> = []
   /// Index of the newest state row that is not early; -1 where there is none.
   private var settled = -1
 
@@ -139,14 +141,6 @@ struct NodeLog {
 
   // MARK: Upkeep
 
-  /// What a dead row costs; nil if it has gone with another one.
-  func cost(of row: DeadRow) -> Int? {
-    switch row.log {
-    case .states: states.index(of: row.sequence).map { states[$0].cost }
-    case .descriptions: descriptions.index(of: row.sequence).map { descriptions[$0].cost }
-    }
-  }
-
   /// Whether a reader at one of `points` sees a row.
   func isShown(_ row: DeadRow, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
     guard !points.isEmpty else { return false }
@@ -158,21 +152,24 @@ struct NodeLog {
     }
   }
 
-  /// Takes out dead rows of this node, and tombstones that have lost what they hid.
-  mutating func remove(_ rows: [DeadRow], noting purge: inout ArchivePurge) {
-    let goneStates = states.remove(rows.filter { $0.log == .states }.map(\.sequence))
-    let goneDescriptions = descriptions.remove(rows.filter { $0.log == .descriptions }.map(\.sequence))
-    settled = states.lastIndex { !$0.isEarly } ?? -1
-    for row in goneStates {
-      purge.states.append(row.sequence)
-      if row.isEarly { purge.early.append(row.sequence) }
-      if row.isDead { purge.deadBytes += row.cost }
+  /// Takes out a dead row of this node, and tombstones that have lost what they hid.
+  mutating func remove(_ row: DeadRow, noting purge: inout ArchivePurge) {
+    switch row.log {
+    case .states:
+      states.remove(row.sequence) { gone in
+        purge.note(gone)
+        purge.states.append(gone.sequence)
+        if gone.isEarly { purge.early.append(gone.sequence) }
+      }
+      settled = states.lastIndex { !$0.isEarly } ?? -1
+    case .descriptions:
+      guard !descriptions.isEmpty else { return }
+      descriptions.remove(row.sequence) { gone in
+        purge.note(gone)
+        purge.descriptions.append(gone.sequence)
+      }
+      if descriptions.isEmpty { purge.unshown.append(node) }
     }
-    for row in goneDescriptions {
-      purge.descriptions.append(row.sequence)
-      if row.isDead { purge.deadBytes += row.cost }
-    }
-    if descriptions.isEmpty, !goneDescriptions.isEmpty { purge.unshown.append(node) }
   }
 
   // MARK: Reachability

@@ -212,7 +212,12 @@ struct SQLiteArchive: ArchiveRows {
 
   func delete(_ purge: ArchivePurge) throws(ArchiveError) {
     try writing("delete") { () throws(SQLiteFailure) in
-      for row in purge.states.sorted() { try run(.deleteState, with: row) }
+      for run in purge.states.runs {
+        let statement = try connection.statement(.deleteStates)
+        statement.bind(1, run.lowerBound)
+        statement.bind(2, run.upperBound)
+        try statement.run()
+      }
       for row in purge.early { try run(.deleteEarly, with: row) }
       for row in purge.descriptions { try run(.deleteNode, with: row) }
       for row in purge.cuts { try run(.deleteEmptied, with: row) }

@@ -87,12 +87,13 @@ package actor SQLiteArchiveStore: ArchiveStore {
   // MARK: Writing
 
   package func apply(
-    _ changes: [ArchiveChange],
+    _ batch: ArchiveBatch,
     lease: ArchiveLease,
     expecting: SequenceNumber,
     changeID: ChangeID,
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt {
+    let changes = batch.take()
     let archive = try archive(lease)
     let receipt = try withBallast(if: changes.allSatisfy(\.isSmall)) { () throws(ArchiveError) in
       try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)

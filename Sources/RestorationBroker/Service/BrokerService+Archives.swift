@@ -90,7 +90,7 @@ extension BrokerService {
 
   func commitNext(_ id: ApplicationID) {
     guard let archive = archives[id], let lease = archive.lease else { return }
-    guard case .commit(let changes, let expecting) = archive.queue.next() else { return }
+    guard case .commit(let batch, let expecting) = archive.queue.next() else { return }
     archive.upkeep?.cancel()
     archive.upkeep = nil
     transactions += 1
@@ -99,7 +99,7 @@ extension BrokerService {
     Task {
       do throws(ArchiveError) {
         let receipt = try await store.apply(
-          changes,
+          batch,
           lease: lease,
           expecting: expecting,
           changeID: ChangeID(high: high, low: low),
@@ -107,7 +107,8 @@ extension BrokerService {
         )
         finishCommit(id, archive, receipt)
       } catch {
-        failCommit(id, archive, error)
+        // After a failure the batches handed over behind it fail too; that has been dealt with.
+        if !archive.hasFailed { failCommit(id, archive, error) }
       }
     }
   }
@@ -133,7 +134,6 @@ extension BrokerService {
     }
     handle { $0.committed(id, receipt, at: $1) }
     resumeWriters()
-    commitNext(id)
     becomeIdle(archive)
     scheduleUpkeep(id, archive)
   }

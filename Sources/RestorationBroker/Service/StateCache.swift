@@ -13,10 +13,20 @@ package struct StateCache {
     let node: NodeID
   }
 
-  private struct Entry {
+  /// An object, so that a new record takes the place of the former one with a single look-up.
+  private final class Entry {
+    let key: Key
     var record: StateRecord
     var sequence: SequenceNumber
-    var wasUsed: Bool
+    var wasUsed = false
+
+    init(_ key: Key, _ record: StateRecord, _ sequence: SequenceNumber) {
+      self.key = key
+      self.record = record
+      self.sequence = sequence
+    }
+
+    var bytes: Int { record.bytes + StateCache.overhead }
   }
 
   /// Bytes an entry takes besides its text.
@@ -25,7 +35,7 @@ package struct StateCache {
   package let bytesMax: Int
   package private(set) var bytes = 0
   private var entries: [Key: Entry] = [:]
-  private var order: [Key] = []
+  private var order: [Entry] = []
   private var hand = 0
 
   package init(bytesMax: Int) {
@@ -33,26 +43,30 @@ package struct StateCache {
   }
 
   /// The record of `node` if it is the row with this sequence.
-  package mutating func record(_ application: ApplicationID, _ node: NodeID, sequence: SequenceNumber) -> StateRecord? {
-    let key = Key(application: application, node: node)
-    guard let index = entries.index(forKey: key), entries.values[index].sequence == sequence else { return nil }
-    entries.values[index].wasUsed = true
-    return entries.values[index].record
+  package func record(_ application: ApplicationID, _ node: NodeID, sequence: SequenceNumber) -> StateRecord? {
+    guard let entry = entries[Key(application: application, node: node)], entry.sequence == sequence else { return nil }
+    entry.wasUsed = true
+    return entry.record
   }
 
   package mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
-    let size = record.bytes + Self.overhead
-    guard size <= bytesMax / 8 else { return remove(Key(application: application, node: record.node)) }
     let key = Key(application: application, node: record.node)
+    guard record.bytes + Self.overhead <= bytesMax / 8 else { return remove(key) }
     // The text may be a slice of a much larger frame, which must not stay alive for it.
     var record = record
     record.text = Array(record.text)[...]
-    if let old = entries.updateValue(Entry(record: record, sequence: sequence, wasUsed: false), forKey: key) {
-      bytes -= old.record.bytes + Self.overhead
+    if let entry = entries[key] {
+      bytes -= entry.bytes
+      entry.record = record
+      entry.sequence = sequence
+      entry.wasUsed = false
+      bytes += entry.bytes
     } else {
-      order.append(key)
+      let entry = Entry(key, record, sequence)
+      entries[key] = entry
+      order.append(entry)
+      bytes += entry.bytes
     }
-    bytes += size
     evict()
   }
 
@@ -60,24 +74,24 @@ package struct StateCache {
     for key in entries.keys.filter({ $0.application == application }) {
       remove(key)
     }
-    order = order[hand...].filter { $0.application != application }
+    order = order[hand...].filter { $0.key.application != application }
     hand = 0
   }
 
   private mutating func remove(_ key: Key) {
-    if let old = entries.removeValue(forKey: key) { bytes -= old.record.bytes + Self.overhead }
+    if let entry = entries.removeValue(forKey: key) { bytes -= entry.bytes }
   }
 
   private mutating func evict() {
     while bytes > bytesMax, hand < order.count {
-      let key = order[hand]
+      let entry = order[hand]
       hand += 1
-      guard let index = entries.index(forKey: key) else { continue }
-      if entries.values[index].wasUsed {
-        entries.values[index].wasUsed = false
-        order.append(key)
+      guard entries[entry.key] === entry else { continue }
+      if entry.wasUsed {
+        entry.wasUsed = false
+        order.append(entry)
       } else {
-        remove(key)
+        remove(entry.key)
       }
     }
     if hand > 1_024, hand > order.count / 2 {

@@ -7,7 +7,8 @@ internal import RestorationWire
 /// Group commit of one application: what waits for the next transaction, and who waits for it.
 ///
 /// Invariants:
-/// 1. At most one transaction is under way; everything written meanwhile shares the next one.
+/// 1. Whatever is written while a transaction is under way shares the next one, which is handed over at once, so that
+///    the archive's thread goes on without waiting for this one.
 /// 2. An answer that promises durability leaves only when its change is durable (R15).
 /// 3. `answers` is in ascending order of what it waits for; one that waits for less leaves with the one before it.
 /// 4. The archive gives changes the numbers `durable + 1, durable + 2 …` in the order they were added.
@@ -37,24 +38,27 @@ package struct WriteQueue {
     }
   }
 
-  package enum Phase: Equatable {
-    /// The archive is not open.
-    case closed
-    case idle
-    case committing
-  }
-
   /// What is to be done next.
   package enum Action {
     case none
-    case commit([ArchiveChange], expecting: SequenceNumber)
+    case commit(ArchiveBatch, expecting: SequenceNumber)
   }
 
-  package private(set) var phase = Phase.closed
+  /// A batch the archive has been given.
+  private struct HandedOver {
+    let batch: ArchiveBatch
+    var count: Int
+    var bytes: Int
+  }
+
+  private var isOpen = false
   package private(set) var durable: SequenceNumber = 0
+  /// Added since the last hand-over.
   private var changes: [ArchiveChange] = []
-  private var committing: [ArchiveChange] = []
-  private var committingBytes = 0
+  private var changesBytes = 0
+  /// In the order in which they are carried out; at most the last one can still take more.
+  private var handedOver: [HandedOver] = []
+  private var handedOverCount = 0
   /// Bytes of states that are not durable yet: what pauses those who write faster than the disk takes it.
   package private(set) var pendingBytes = 0
   private var answers: [Waiting] = []
@@ -62,21 +66,23 @@ package struct WriteQueue {
   private var reads: [(request: StateRequest, after: SequenceNumber)] = []
   private var scans: [ScanRequest] = []
 
-  package var isIdle: Bool { phase != .committing && changes.isEmpty }
+  package var isIdle: Bool { handedOver.isEmpty && changes.isEmpty }
 
   package init() {}
 
   /// The number of the last change added.
-  package var tail: SequenceNumber { durable + Int64(committing.count + changes.count) }
+  package var tail: SequenceNumber { durable + Int64(handedOverCount + changes.count) }
 
   package mutating func opened(at sequence: SequenceNumber) {
-    phase = .idle
+    isOpen = true
     durable = sequence
   }
 
   package mutating func add(_ change: ArchiveChange) {
     changes.append(change)
-    if case .state(let record) = change { pendingBytes += record.bytes }
+    guard case .state(let record) = change else { return }
+    pendingBytes += record.bytes
+    changesBytes += record.bytes
   }
 
   package mutating func await(_ answer: Waiting) {
@@ -92,13 +98,22 @@ package struct WriteQueue {
     scans.append(request)
   }
 
-  /// Begins the next transaction if one is due.
+  /// Hands over what was added, with the batch the archive has not begun yet if there is one.
   package mutating func next() -> Action {
-    guard phase == .idle, !changes.isEmpty else { return .none }
-    phase = .committing
-    swap(&changes, &committing)
-    committingBytes = pendingBytes
-    return .commit(committing, expecting: durable)
+    guard isOpen, !changes.isEmpty else { return .none }
+    let expecting = durable + Int64(handedOverCount)
+    let (count, bytes) = (changes.count, changesBytes)
+    handedOverCount += count
+    changesBytes = 0
+    defer { changes.removeAll(keepingCapacity: true) }
+    if let last = handedOver.last, last.batch.add(changes) {
+      handedOver[handedOver.count - 1].count += count
+      handedOver[handedOver.count - 1].bytes += bytes
+      return .none
+    }
+    let batch = ArchiveBatch(changes)
+    handedOver.append(HandedOver(batch: batch, count: count, bytes: bytes))
+    return .commit(batch, expecting: expecting)
   }
 
   /// The transaction is durable; what waited for it may go.
@@ -109,11 +124,9 @@ package struct WriteQueue {
   ) -> (changes: [ArchiveChange], first: SequenceNumber, answers: [Waiting]) {
     let first = durable + 1
     durable = receipt.sequence
-    phase = .idle
-    let done = committing
-    committing = []
-    pendingBytes -= committingBytes
-    committingBytes = 0
+    let done = handedOver.removeFirst()
+    handedOverCount -= done.count
+    pendingBytes -= done.bytes
     var ready: [Waiting] = []
     if let last = answers.last, last.after <= durable {
       swap(&ready, &answers)
@@ -122,7 +135,7 @@ package struct WriteQueue {
       ready = Array(answers[..<end])
       answers.removeFirst(end)
     }
-    return (done, first, ready)
+    return (done.batch.take(), first, ready)
   }
 
   /// The notification leaves when everything added so far is durable.
@@ -155,11 +168,12 @@ package struct WriteQueue {
   /// The transaction failed: nothing that was not durable before will be.
   package mutating func failed() -> [Caller] {
     let callers = answers.map(\.caller) + reads.map(\.request.caller) + scans.map(\.caller)
-    phase = .closed
+    isOpen = false
     changes = []
-    committing = []
+    changesBytes = 0
+    handedOver = []
+    handedOverCount = 0
     pendingBytes = 0
-    committingBytes = 0
     answers = []
     notices = []
     reads = []
