@@ -12,6 +12,7 @@ struct Control: AsyncParsableCommand {
       Examples:
         restorationctl status
         restorationctl list
+        restorationctl monitor org.example.Notes
         restorationctl --socket /tmp/r/broker.sock call limits
         restorationctl call describeApplication '{"application":"org.example.Notes"}'
 
@@ -26,7 +27,7 @@ struct Control: AsyncParsableCommand {
         69  a broker is there and the connection to it failed
       """,
     version: "0.1.0",
-    subcommands: [StatusCommand.self, ListCommand.self, CallCommand.self]
+    subcommands: [StatusCommand.self, ListCommand.self, MonitorCommand.self, CallCommand.self]
   )
 
   @OptionGroup var connection: ConnectionOptions
