@@ -18,6 +18,18 @@ package struct Announcement: Sendable {
   package let event: any RestorationEvent
   package let condition: Condition
   package let recipients: [Subscriber]
+
+  package init(
+    application: ApplicationName,
+    event: any RestorationEvent,
+    condition: Condition,
+    recipients: [Subscriber]
+  ) {
+    self.application = application
+    self.event = event
+    self.condition = condition
+    self.recipients = recipients
+  }
 }
 
 extension CoreContext {
