@@ -33,6 +33,8 @@ struct EventLine {
   private static func details(of event: BrokerEvent) -> String {
     let path = event.path?.joined(separator: "/") ?? event.object.map { "object \($0)" } ?? ""
     let session = session(of: event)
+    // The number was told when the session began; here it would only make the line long.
+    let writer = event.process ?? session
     let parts: [String]
     switch event.name {
     case .sessionBegan:
@@ -43,15 +45,15 @@ struct EventLine {
     case .sessionEnded:
       parts = [session, event.ending?.rawValue ?? "", count(event.objects, "object")]
     case .objectRegistered:
-      parts = [path, event.objectKind == .object ? "" : event.objectKind?.rawValue ?? "", session]
+      parts = [path, event.objectKind == .object ? "" : event.objectKind?.rawValue ?? "", writer]
     case .objectUnregistered:
-      parts = [path, event.cause?.rawValue ?? "", event.stateKept == true ? "state kept" : "", session]
+      parts = [path, event.cause?.rawValue ?? "", event.stateKept == true ? "state kept" : "", writer]
     case .pathChanged:
       parts = ["\(event.formerPath?.joined(separator: "/") ?? "(no path)") -> \(path)"]
     case .stateEncoded:
-      parts = [path, bytes(event.bytes), event.sequence.map { "#\($0)" } ?? "", session]
+      parts = [path, bytes(event.bytes), event.sequence.map { "#\($0)" } ?? "", writer]
     case .encodeFailed:
-      parts = [path, failure(event.failure), session]
+      parts = [path, failure(event.failure), writer]
     case .generationSealed:
       parts = [
         event.generation.map { "#\($0)" } ?? "", event.generationKind ?? "", count(event.objects, "object"),

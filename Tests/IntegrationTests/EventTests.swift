@@ -56,6 +56,27 @@ internal import Testing
     }
   }
 
+  @Test func theEventsOfAnArchiveThatClosesComeBeforeItsClose() async throws {
+    try await withBroker(BrokerOptions(limits: ["openArchivesMax": 1])) { broker in
+      let monitor = try broker.connect()
+      try Self.subscribe(monitor)
+      let writer = try broker.connect()
+      try (1...40).forEach { try Self.notify(writer, of: $0 % 2 == 1 ? "a" : "b", $0) }
+      try (1...38).forEach { number in
+        let events = try Self.events(monitor, to: "archiveClosed")
+        // The next one may open while this one is still writing.
+        let own = events.filter { $0["application"] == (number % 2 == 1 ? "a" : "b") }.compactMap { $0["name"]?.string }
+        #expect(own.suffix(2) == ["stateEncoded", "archiveClosed"])
+      }
+    }
+  }
+
+  private static func notify(_ writer: WireClient, of application: String, _ number: Int) throws {
+    let state: JSONValue = ["n": .integer(Int64(number))]
+    let parameters: JSONValue = ["application": .string(application), "object": .path("A"), "state": state]
+    try writer.notify("encodeRestorableState", parameters)
+  }
+
   @Test func aSubscriptionEndsWithItsConnection() async throws {
     try await withBroker { broker in
       let observer = try broker.connect()

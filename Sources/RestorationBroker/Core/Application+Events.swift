@@ -70,21 +70,23 @@ extension Application {
 
   /// A state was stored; where nobody waits for an answer, subscribers are told also if it is not (R15).
   func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller) {
-    let identity = Application.identity(of: session)
-    let path = tree.path(of: node)
     announce {
       StateEncoded(
         object: node.claim?.handle,
-        path: path,
+        path: tree.path(of: node),
         bytes: bytes,
         sequence: node.state?.sequence ?? sequence,
-        session: identity
+        session: Application.identity(of: session)
       )
     }
     guard caller.call == nil else { return }
     announce(.notStored) {
-      let error = Application.storeFailed("", indeterminate: false)
-      return EncodeFailed(object: node.claim?.handle, path: path, session: identity, error: EncodeFailed.Failure(error))
+      EncodeFailed(
+        object: node.claim?.handle,
+        path: tree.path(of: node),
+        session: Application.identity(of: session),
+        error: EncodeFailed.Failure(Application.storeFailed("", indeterminate: false))
+      )
     }
   }
 
