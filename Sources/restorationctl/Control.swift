@@ -39,7 +39,8 @@ struct Control: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      StatusCommand.self, ListCommand.self, TreeCommand.self, CallCommand.self,
+      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, HistoryCommand.self,
+      DiscardCommand.self, CallCommand.self,
     ]
   )
 
