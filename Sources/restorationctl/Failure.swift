@@ -54,8 +54,9 @@ struct Failure: Error {
 
   /// An object that is not there, in the broker's words.
   static func unknownObject(_ path: [String], _ message: String, hint: String) -> Failure {
-    var failure = Failure(ExitStatus.notThere, kind: RestorationError.Code.unknownObject.description, message, hint: hint)
-    failure.code = RestorationError.Code.unknownObject.rawValue
+    let code = RestorationError.Code.unknownObject
+    var failure = Failure(ExitStatus.notThere, kind: code.description, message, hint: hint)
+    failure.code = code.rawValue
     failure.path = path
     return failure
   }
