@@ -65,8 +65,8 @@ enum TimeLimit {
       Failure(
         ExitStatus.tryAgain,
         kind: "timedOut",
-        "the broker on \(state.socket) did not answer within \(limit) s",
-        hint: "It is stopped or has much to do: look at its process, or give it more time with --timeout."
+        "the broker on \(state.socket) is not done after \(limit) s",
+        hint: "It is stopped or has much to do: look at its process, or give it more time by --timeout."
       ).report()
       _exit(ExitStatus.tryAgain.rawValue)
     }

@@ -144,6 +144,40 @@ internal import Testing
     }
   }
 
+  /// Objects may move between two pages: what is left of them then is shown all the same, and once.
+  @Test func aTreeThatDoesNotFitTogetherIsShown() async throws {
+    func object(_ node: Int, _ parent: String, _ name: String) -> String {
+      #"{"node":\#(node),"parent":\#(parent),"object":null,"path":["\#(name)"],"kind":"object","objectClass":null,"#
+        + #""process":null,"pid":null,"included":true,"orphaned":false,"bytes":0,"modified":null,"revision":null,"#
+        + #""confidential":false}"#
+    }
+    let objects = [
+      object(1, "2", "A"), object(2, "3", "B"), object(3, "1", "C"), object(4, "99", "Lost"), object(5, "5", "Self"),
+      object(6, "2", "D"),
+    ].joined(separator: ",")
+    let answer =
+      #"{"jsonrpc":"2.0","id":1,"result":{"application":"a","archive":null,"generation":null,"sequence":1,"#
+      + #""sessions":[],"objects":[\#(objects)]}}"#
+    try await withBroker { broker in
+      let path = broker.directory.file("odd.sock")
+      let server = """
+        import socket, sys
+        s = socket.socket(socket.AF_UNIX); s.bind("\(path)"); s.listen(); print("ready", flush=True)
+        for _ in range(2):
+          c, _ = s.accept(); c.recv(1 << 16); c.sendall(sys.argv[1].encode() + b"\\n"); c.recv(1); c.close()
+        """
+      let process = try ChildProcess(["python3", "-c", server, answer])
+      #expect(try process.output?.next() == "ready")
+      let result = try ControlTool.run(broker, ["tree", "a", "--no-legend", "--socket", path])
+      #expect(result.end == .exit(0), "\(result.errors)")
+      let names = result.output.split(separator: "\n").dropFirst().map { String($0.prefix { $0 != "-" }).trimmed }
+      #expect(names == ["├─Lost", "├─A", "│ └─C", "│   └─B", "│     └─D", "└─Self"])
+      let nested = try ControlTool.run(broker, ["tree", "a", "-j", "--socket", path]).json
+      #expect(nested["objects"]?.array?.map { $0["component"] } == ["Lost", "A", "Self"])
+      try process.waitForEnd()
+    }
+  }
+
   @Test func anEmptyApplicationIsATree() async throws {
     try await withBroker { broker in
       let client = try broker.session("a")
@@ -196,4 +230,8 @@ internal import Testing
     #expect(paged.end == .exit(0))
     #expect(paged.output.split(separator: "\n").count == 1)
   }
+}
+
+extension String {
+  fileprivate var trimmed: String { String(reversed().drop { $0 == " " }.reversed()) }
 }
