@@ -80,7 +80,7 @@ struct Failure: Error {
     error.add("hint", hint)
     error.add("path", path)
     var document = JSONMembers()
-    document.add("error", json: error.text)
+    document.add("error", text: error.text)
     return document.text
   }
 }

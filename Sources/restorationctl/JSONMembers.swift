@@ -6,27 +6,27 @@ struct JSONMembers {
 
   /// Adds a string; nil as null.
   mutating func add(_ name: String, _ value: String?) {
-    add(name, json: value.map(Self.quoted) ?? "null")
+    add(name, text: value.map(Self.quoted) ?? "null")
   }
 
   /// Adds an integer; nil as null.
   mutating func add(_ name: String, _ value: Int64?) {
-    add(name, json: value.map { String($0) } ?? "null")
+    add(name, text: value.map { String($0) } ?? "null")
   }
 
   /// Adds a truth value.
   mutating func add(_ name: String, _ value: Bool) {
-    add(name, json: value ? "true" : "false")
+    add(name, text: value ? "true" : "false")
   }
 
   /// Adds an array of strings; nil as null.
   mutating func add(_ name: String, _ value: [String]?) {
-    add(name, json: value.map { Self.array($0.map(Self.quoted)) } ?? "null")
+    add(name, text: value.map { Self.array($0.map(Self.quoted)) } ?? "null")
   }
 
   /// Adds a value that is JSON text already.
-  mutating func add(_ name: String, json: String) {
-    members.append("\(Self.quoted(name)):\(json)")
+  mutating func add(_ name: String, text: String) {
+    members.append("\(Self.quoted(name)):\(text)")
   }
 
   /// The object in compact form.
@@ -40,7 +40,8 @@ struct JSONMembers {
     "[\(values.joined(separator: ","))]"
   }
 
-  private static func quoted(_ text: String) -> String {
+  /// A string as JSON text.
+  static func quoted(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

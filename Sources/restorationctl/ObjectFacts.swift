@@ -154,23 +154,23 @@ extension ObjectFacts {
     members.add("pid", pid)
     members.add("vacant", object == nil)
     members.add("orphaned", orphaned)
-    members.add("included", json: included.map { $0 ? "true" : "false" } ?? "null")
+    members.add("included", text: included.map { $0 ? "true" : "false" } ?? "null")
     members.add("confidential", confidential)
     members.add("redacted", redacted)
     members.add("status", status)
     members.add("bytes", Int64(bytes))
     members.add("modified", modified?.description)
     members.add("revision", revision)
-    members.add("coder", json: origin?.jsonText ?? "null")
-    members.add("elements", json: JSONMembers.array(elements.map(Self.json)))
-    members.add("state", json: state?.jsonText ?? "null")
+    members.add("coder", text: origin?.jsonText ?? "null")
+    members.add("elements", text: JSONMembers.array(elements.map(Self.json)))
+    members.add("state", text: state?.jsonText ?? "null")
     return members.text
   }
 
   private static func json(_ element: RestorableElement) -> String {
     var members = JSONMembers()
     members.add("role", element.role.rawValue)
-    members.add("indexPath", json: JSONMembers.array(element.indexPath.map { String($0) }))
+    members.add("indexPath", text: JSONMembers.array(element.indexPath.map { String($0) }))
     if let identifier = element.identifier { members.add("identifier", identifier) }
     return members.text
   }

@@ -13,7 +13,7 @@ struct TreeJSON {
     head.add("archive", application.archive)
     head.add("generation", application.generation)
     head.add("sequence", application.sequence)
-    head.add("sessions", json: JSONMembers.array(application.sessions.map(Self.session)))
+    head.add("sessions", text: JSONMembers.array(application.sessions.map(Self.session)))
     var text = "{\(head.inner),\"objects\":["
     var depth = 0
     ObjectTree(application.objects).walk { visit in

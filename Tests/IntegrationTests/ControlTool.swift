@@ -42,12 +42,14 @@ enum ControlTool {
     _ broker: BrokerFixture,
     _ arguments: [String],
     input: String = "",
-    environment: [String: String?] = [:]
+    environment: [String: String?] = [:],
+    _ deadline: Deadline = Deadline()
   ) throws -> Result {
     let (end, output, errors) = try ChildProcess.run(
       [Products.control] + arguments,
       input: input,
-      environment: Self.environment(broker, environment)
+      environment: Self.environment(broker, environment),
+      deadline
     )
     return Result(end: end, output: output, errors: errors)
   }
