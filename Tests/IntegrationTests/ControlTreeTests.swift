@@ -178,6 +178,26 @@ internal import Testing
     }
   }
 
+  @Test func wideAndCombiningCharactersStandInTheirColumns() async throws {
+    try await withBroker { broker in
+      let client = try broker.connect()
+      for name in ["日本語", "Cafe\u{301}"] {
+        let parameters: JSONValue = ["application": "a", "object": .path(name), "state": [:]]
+        try client.call("encodeRestorableState", parameters)
+      }
+      let result = try ControlTool.run(broker, ["tree", "a", "--no-legend"])
+      #expect(
+        result.output.replacing(/[0-9]+ s/, with: "<age>") == """
+          a
+          ├─日本語  -  -  -  <age>  2 B  v
+          └─Cafe\u{301}    -  -  -  <age>  2 B  v
+
+          """,
+        "\(result.output)"
+      )
+    }
+  }
+
   @Test func anEmptyApplicationIsATree() async throws {
     try await withBroker { broker in
       let client = try broker.session("a")
