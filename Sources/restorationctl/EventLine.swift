@@ -8,26 +8,53 @@ struct EventLine {
   private let showsApplication: Bool
   /// Grows with what was seen: what comes later is not known.
   private var applicationWidth = 16
+  /// What there is to say keeps so many columns, however narrow the terminal is.
+  private static let detailsMin = 24
 
   /// - Parameters:
   ///   - names: those that will come; nil for all.
   ///   - showsApplication: whether there may be several.
   init(names: Set<BrokerEvent.Name>?, showsApplication: Bool) {
     let names = names.map { Array($0) + [.eventsLost] } ?? BrokerEvent.Name.known
-    nameWidth = names.map(\.rawValue.count).max() ?? 0
+    nameWidth = names.map(\.rawValue.columns).max() ?? 0
     self.showsApplication = showsApplication
   }
 
-  /// The line without a line feed; the time is now.
+  /// What stands above the lines.
+  var header: String {
+    line("TIME    ", "EVENT", "APPLICATION", "DETAILS").map { Colour.bold.paint($0) }.joined(separator: "  ")
+  }
+
+  /// The line of an event that has just come, without a line feed.
   mutating func text(of event: BrokerEvent) -> String {
-    var columns = [LocalTime.now, event.name.rawValue.padded(to: nameWidth)]
-    if showsApplication {
-      let application = event.application ?? ""
-      applicationWidth = max(applicationWidth, application.count)
-      columns.append(application.padded(to: applicationWidth))
+    let application = (event.application ?? "").printable
+    if showsApplication { applicationWidth = max(applicationWidth, application.columns) }
+    var columns = line(Clock.timeOfDay, event.name.rawValue.printable, application, Self.details(of: event).printable)
+    let used = columns.dropLast().reduce(0) { $0 + $1.columns + 2 }
+    if let width = Output.width, let details = columns.popLast() {
+      columns.append(details.shortened(to: max(Self.detailsMin, width - used)))
     }
-    columns.append(Self.details(of: event))
-    return columns.joined(separator: "  ").withoutControlCharacters.trimmingSpacesAtEnd
+    if columns.last?.isEmpty == true {
+      columns.removeLast()
+      columns.append((columns.popLast() ?? "").withoutSpacesAtEnd)
+    }
+    if let colour = Self.colour(of: event) { columns[1] = colour.paint(columns[1]) }
+    columns[0] = Colour.faint.paint(columns[0])
+    return columns.joined(separator: "  ")
+  }
+
+  private func line(_ time: String, _ name: String, _ application: String, _ details: String) -> [String] {
+    let columns = [time, name.padded(to: nameWidth)]
+    return columns + (showsApplication ? [application.padded(to: applicationWidth)] : []) + [details]
+  }
+
+  private static func colour(of event: BrokerEvent) -> Colour? {
+    switch event.name {
+    case .encodeFailed, .archiveDamaged, .archiveUnreadable: .red
+    case .eventsLost: .yellow
+    case .sessionEnded where event.ending == .crashed: .yellow
+    default: nil
+    }
   }
 
   private static func details(of event: BrokerEvent) -> String {
@@ -43,7 +70,7 @@ struct EventLine {
         event.isDetached == true ? "detached" : "",
       ]
     case .sessionEnded:
-      parts = [session, event.ending?.rawValue ?? "", count(event.objects, "object")]
+      parts = [session, event.ending?.rawValue ?? "", objects(event.objects)]
     case .objectRegistered:
       parts = [path, event.objectKind == .object ? "" : event.objectKind?.rawValue ?? "", writer]
     case .objectUnregistered:
@@ -56,11 +83,11 @@ struct EventLine {
       parts = [path, failure(event.failure), writer]
     case .generationSealed:
       parts = [
-        event.generation.map { "#\($0)" } ?? "", event.generationKind ?? "", count(event.objects, "object"),
+        event.generation.map { "#\($0)" } ?? "", event.generationKind ?? "", objects(event.objects),
         bytes(event.bytes),
       ]
     case .archiveOpened, .archiveImported:
-      parts = [count(event.objects, "object"), bytes(event.bytes), event.generation.map { "generation \($0)" } ?? ""]
+      parts = [objects(event.objects), bytes(event.bytes), event.generation.map { "generation \($0)" } ?? ""]
     case .archiveDamaged, .archiveUnreadable:
       parts = [event.message ?? ""]
     case .applicationDiscarded:
@@ -69,7 +96,7 @@ struct EventLine {
         event.reason ?? "",
       ]
     case .eventsLost:
-      parts = [count(event.lost.map { Int($0) }, "event") + " lost: more came than were read"]
+      parts = ["\(Quantity.count(Int(clamping: event.lost ?? 0), "event")) lost: more came than were read"]
     case .archiveClosed:
       parts = []
     default:
@@ -93,32 +120,17 @@ struct EventLine {
     count.map { Quantity.bytes($0) } ?? ""
   }
 
-  private static func count(_ count: Int?, _ name: String) -> String {
-    count.map { "\($0) \(name)\($0 == 1 ? "" : "s")" } ?? ""
+  private static func objects(_ count: Int?) -> String {
+    count.map { Quantity.count($0, "object") } ?? ""
   }
 }
 
 extension String {
   fileprivate func padded(to width: Int) -> String {
-    self + String(repeating: " ", count: max(0, width - count))
+    self + String(repeating: " ", count: max(0, width - columns))
   }
 
-  /// Names come from applications, and none is to steer the terminal of who looks at them.
-  fileprivate var withoutControlCharacters: String {
-    let steering: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
-    guard unicodeScalars.contains(where: { steering.contains($0.properties.generalCategory) }) else { return self }
-    var text = ""
-    for scalar in unicodeScalars {
-      if steering.contains(scalar.properties.generalCategory) {
-        text += "\\u{\(String(scalar.value, radix: 16))}"
-      } else {
-        text.unicodeScalars.append(scalar)
-      }
-    }
-    return text
-  }
-
-  fileprivate var trimmingSpacesAtEnd: String {
+  fileprivate var withoutSpacesAtEnd: String {
     String(self[..<(lastIndex { $0 != " " }.map { index(after: $0) } ?? startIndex)])
   }
 }

@@ -8,8 +8,6 @@ internal import Glibc
 enum Interruption {
   /// SIGINT and SIGTERM end the tool with status 0; when nobody reads its output any more it ends without a word.
   static func endsTheTool() {
-    // A pipe without a reader is an error of writing, and ends the tool there.
-    signal(SIGPIPE, SIG_IGN)
     for number in [SIGINT, SIGTERM] {
       signal(number) { _ in _exit(0) }
     }

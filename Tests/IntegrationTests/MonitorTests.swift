@@ -14,8 +14,8 @@ internal import Testing
     among count: Int64 = 1
   ) throws -> ChildProcess {
     let process = try ChildProcess(
-      [Products.control, "--socket", broker.socket, "monitor"] + arguments,
-      environment: broker.environment,
+      [Products.control, "monitor"] + arguments,
+      environment: ControlTool.environment(broker),
       errors: broker.directory.file("monitor")
     )
     let observer = try broker.connect()
@@ -45,25 +45,26 @@ internal import Testing
   @Test func aLineOfTextIsOneEvent() async throws {
     try await withBroker { broker in
       let monitor = try Self.monitor(broker, [])
+      #expect(try Self.line(monitor) == "TIME      EVENT                 APPLICATION       DETAILS")
       try Self.edit(broker, "org.example.Notes")
       let lines = try (1...7).map { _ in try Self.line(monitor) }
       for line in lines {
-        #expect(line.wholeMatch(of: /[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}  .+/) != nil, "\(line)")
-        // A session's number may take it a little further.
-        #expect(line.count <= (line.contains("(") ? 90 : 80), "\(line)")
+        #expect(line.wholeMatch(of: /[0-2]\d:[0-5]\d:[0-6]\d  .+/) != nil, "\(line)")
+        #expect(line.count <= 80, "\(line)")
         #expect(!line.contains("secret"))
       }
       let pid = "editor (\(getpid()))"
+      let end = "\(pid), closed, 1 object"
       func row(_ name: String, _ details: String) -> String {
         let column = name + String(repeating: " ", count: 20 - name.count)
         return "  \(column)  org.example.Notes  \(details)"
       }
       #expect(
-        lines.map { String($0.dropFirst(12)) } == [
+        lines.map { String($0.dropFirst(8)) } == [
           row("archiveOpened", "0 objects, 0 B"), row("sessionBegan", "\(pid), pristine"),
           row("objectRegistered", "Main, editor"), row("stateEncoded", "Main, 17 B, #6, editor"),
           row("encodeFailed", "Main, reservedKey, editor"), row("pathChanged", "Main -> Window"),
-          row("sessionEnded", "\(pid), closed, 1 object"),
+          row("sessionEnded", end.count <= 29 ? end : "\(end.prefix(14))…\(end.suffix(14))"),
         ]
       )
       monitor.send(signal: SIGTERM)
@@ -74,8 +75,8 @@ internal import Testing
 
   @Test func theApplicationAndNamesOfEventsChooseWhatIsShown() async throws {
     try await withBroker { broker in
-      let one = try Self.monitor(broker, ["org.example.Notes"])
-      let few = try Self.monitor(broker, ["--event", "sessionEnded", "--event", "encodeFailed"], among: 2)
+      let one = try Self.monitor(broker, ["org.example.Notes", "--no-legend", "--full"])
+      let few = try Self.monitor(broker, ["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"], among: 2)
       for application in ["other", "org.example.Notes"] { try Self.edit(broker, application) }
       let first = try Self.line(one)
       #expect(first.contains("archiveOpened") && !first.contains("org.example.Notes"))
@@ -120,7 +121,7 @@ internal import Testing
 
   @Test func namesDoNotSteerTheTerminal() async throws {
     try await withBroker { broker in
-      let monitor = try Self.monitor(broker, ["a", "--event", "applicationDiscarded"])
+      let monitor = try Self.monitor(broker, ["a", "--no-legend", "--event", "applicationDiscarded"])
       let client = try broker.session("a")
       try client.call("discardApplicationState", ["reason": "\u{1b}[2Jgone\nsessionEnded"])
       #expect(try Self.line(monitor).hasSuffix(#"discarded, \u{1b}[2Jgone\u{a}sessionEnded"#))
@@ -131,12 +132,11 @@ internal import Testing
 
   @Test func anUnknownEventIsTheBrokersErrorAndNamesThoseThatThereAre() async throws {
     try await withBroker { broker in
-      let result = try ChildProcess.run(
-        [Products.control, "--socket", broker.socket, "monitor", "--event", "stateEncoded", "--event", "nope"]
-      )
+      let result = try ControlTool.run(broker, ["monitor", "-j", "--event", "stateEncoded", "--event", "nope"])
       #expect(result.end == .exit(1))
       #expect(result.errors.contains("nope"))
       #expect(result.errors.contains("generationSealed"))
+      #expect(try result.error["kind"] == "invalidParams")
     }
   }
 
@@ -153,7 +153,7 @@ internal import Testing
   @Test(arguments: [true, false])
   func whenTheBrokerEndsItSaysSoAndEndsToo(_ isKilled: Bool) async throws {
     try await withBroker { broker in
-      let monitor = try Self.monitor(broker, [])
+      let monitor = try Self.monitor(broker, ["--no-legend"])
       try Self.edit(broker, "a")
       while !(try Self.line(monitor).contains("sessionEnded")) {}
       if isKilled { try broker.kill() } else { _ = try broker.terminate() }
@@ -165,7 +165,7 @@ internal import Testing
 
   @Test func itEndsWithoutAWordWhenNobodyReadsItsOutput() async throws {
     try await withBroker { broker in
-      let command = "\(Products.control) --socket \(broker.socket) monitor | head -n 1"
+      let command = "\(Products.control) --socket \(broker.socket) monitor --no-legend | head -n 1"
       let shell = try ChildProcess(["sh", "-c", command], errors: broker.directory.file("monitor"))
       let observer = try broker.connect()
       func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }
@@ -188,13 +188,30 @@ internal import Testing
     }
   }
 
-  @Test func helpBeginsWithWhatItDoesAndExamples() async throws {
-    try await withScratch { _ in
-      let result = try ChildProcess.run([Products.control, "help", "monitor"])
-      #expect(result.end == .exit(0))
-      #expect(result.output.contains("Examples:"))
-      #expect(result.output.contains("eventsLost"))
-      #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 110 })
+  @Test func theTimeItIsGivenEndsIt() async throws {
+    try await withBroker { broker in
+      let result = try ControlTool.run(broker, ["monitor", "--timeout=0.5", "--no-legend"])
+      #expect(result.end == .exit(75))
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains("of --timeout are over"))
+    }
+  }
+
+  @Test func onATerminalWhatIsBadStandsOut() async throws {
+    try await withBroker { broker in
+      let terminal = try PseudoTerminal(columns: 80)
+      let process = try ChildProcess(
+        [Products.control, "monitor"],
+        environment: ControlTool.environment(broker),
+        output: .terminal(terminal)
+      )
+      var screen = try terminal.shown(until: "DETAILS")
+      try Self.edit(broker, "a")
+      screen += try terminal.shown(until: "reservedKey")
+      #expect(screen.contains("\u{1b}[31mencodeFailed"))
+      #expect(screen.contains("  stateEncoded"))
+      process.send(signal: SIGINT)
+      #expect(try process.waitForEnd() == .exit(0))
     }
   }
 }

@@ -8,19 +8,21 @@ struct MonitorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "monitor",
     abstract: "Show what happens at the broker, as it happens.",
+    usage: "restorationctl monitor [<option> ...] [<application>]",
     discussion: """
       Examples:
         restorationctl monitor
         restorationctl monitor org.example.Notes
         restorationctl monitor --event stateEncoded --event encodeFailed
-        restorationctl monitor --json=short | jq -c 'select(.name == "sessionEnded")'
+        restorationctl monitor -j | jq -c 'select(.name == "sessionEnded")'
 
       One line is one event; times are those of this tool. The application need
-      not be there yet. In JSON a line is the parameters of the notification
-      event, as Protocol/notifications.md has it. States are never shown.
+      not be there yet. In JSON it is the parameters of the notification event,
+      one after the other, as Protocol/notifications.md has them. States are
+      never shown.
 
-      It ends when it is interrupted, with status 0, and when the broker ends,
-      with status 69.
+      It ends when it is interrupted, with status 0, when the broker ends, with
+      status 69, and when nobody reads its output any more.
 
       Events:
         \(BrokerEvent.Name.known.map(\.rawValue).inLines(of: 70).joined(separator: "\n  "))
@@ -29,6 +31,7 @@ struct MonitorCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
 
   @Argument(help: "The application, with its instance where it has one; all of them without it.")
   var application: String?
@@ -44,8 +47,11 @@ struct MonitorCommand: AsyncParsableCommand {
     Interruption.endsTheTool()
     try await connection.run { broker in
       let names = events.isEmpty ? nil : Set(events.map { BrokerEvent.Name(rawValue: $0) })
+      let subscription = try await broker.subscribe(to: names, application: application)
+      TimeLimit.isForWatching()
       var line = EventLine(names: names, showsApplication: application == nil)
-      for try await event in try await broker.subscribe(to: names, application: application) {
+      if output.layout == nil, !legend.hidesLegend { try Output.print(line.header + "\n") }
+      for try await event in subscription {
         if let layout = output.layout {
           try layout.print(event.jsonText)
         } else {
