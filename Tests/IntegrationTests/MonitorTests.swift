@@ -190,7 +190,7 @@ internal import Testing
 
   @Test func theTimeItIsGivenEndsIt() async throws {
     try await withBroker { broker in
-      let result = try ControlTool.run(broker, ["monitor", "--timeout=0.5", "--no-legend"])
+      let result = try ControlTool.run(broker, ["monitor", "--timeout=2", "--no-legend"])
       #expect(result.end == .exit(75))
       #expect(result.output.isEmpty)
       #expect(result.errors.contains("of --timeout are over"))
