@@ -59,7 +59,7 @@ public final class BrokerConnection: Sendable {
     try resolve(nil).path
   }
 
-  private static func resolve(_ path: String?) throws -> SocketPath {
+  static func resolve(_ path: String?) throws -> SocketPath {
     do throws(TransportError) {
       return try SocketPath.resolve(flag: path, environment: Host.environment)
     } catch {
@@ -89,16 +89,7 @@ public final class BrokerConnection: Sendable {
   ///
   /// For what has no method here. `session` knows nothing of sessions opened this way.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
-    var parameters: JSONText?
-    if let parametersText {
-      let slice = try JSONInput.scan(parametersText, subject: "the text of the parameters")
-      guard slice.kind == .object || slice.kind == .array else {
-        throw RestorationError(
-          .invalidParameter("", "the parameters are neither an object nor an array", hint: "Give one of the two.")
-        )
-      }
-      parameters = slice.compactText
-    }
+    let parameters = try JSONInput.parameters(parametersText)
     return try await answer(to: method, parameters).compactText.string
   }
 }
@@ -141,7 +132,7 @@ extension BrokerConnection {
     }
   }
 
-  private static func parameters<Method: RestorationMethod>(of call: Method, application: String?) -> JSONText {
+  static func parameters<Method: RestorationMethod>(of call: Method, application: String? = nil) -> JSONText {
     var writer = JSONWriter()
     writer.object { writer in
       call.writeMembers(to: &writer)

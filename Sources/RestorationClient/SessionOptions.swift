@@ -58,6 +58,13 @@ public struct SessionOptions: Hashable, Sendable {
     self.identifierAliases = identifierAliases
   }
 
+  /// What a session asks for: it follows its objects, whatever the application wants to be told of.
+  var forSession: SessionOptions {
+    var options = self
+    options.notifications = [.pathChanged, .registrationReplaced]
+    return options
+  }
+
   /// Throws a `RestorationError` where the application's name cannot be sent.
   func wire(resuming session: String?) throws -> Initialize {
     guard let name = ApplicationName(application) else {
