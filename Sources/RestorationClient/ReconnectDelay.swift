@@ -5,7 +5,7 @@ package struct ReconnectDelay: Equatable {
   /// The first wait, in milliseconds like all of these.
   package static let shortest: Int64 = 5
   /// While calls wait for the broker.
-  package static let longestWithWork: Int64 = 200
+  package static let longestWithWork: Int64 = 100
   /// While nothing waits, and only the ownership of objects is to be taken up again.
   package static let longestIdle: Int64 = 1_000
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The library's session outlives the broker: two processes encode all the time, and the broker is killed again and
+/// again. Nothing acknowledged is lost, nothing is stored twice, every call is answered, and work goes on within a
+/// second (R15). `RESTORATIOND_LONG=1` kills 100 times.
+@Suite struct SessionSurvivalTests {
+  private static let application = "org.example.Survivor"
+  private static let processes = 2
+  private static let objects = 6
+
+  /// What an archive holds: number and revision of the newest state of each object, by parent and name.
+  private typealias Archive = [String: (number: Int64, revision: Int64)]
+
+  /// Reads a copy of the archive of a broker that is not running; opening it would change it.
+  private static func archive(_ broker: BrokerFixture) throws -> Archive {
+    let copy = broker.directory.file("copy.sqlite")
+    for suffix in ["", "-wal"] {
+      let file = "\(broker.archives)/\(application).sqlite\(suffix)"
+      _ = try ChildProcess.run(["rm", "-f", copy + suffix, copy + "-shm"])
+      if Files.exists(file) { _ = try ChildProcess.run(["cp", file, copy + suffix]) }
+    }
+    let double = "SELECT count(*) FROM (SELECT 1 FROM state WHERE revision > 0 GROUP BY node, session, revision "
+      + "HAVING count(*) > 1)"
+    let heads = "WITH now AS (SELECT node, parent, component, max(sequence) FROM node GROUP BY node) "
+      + "SELECT p.component, c.component, json_extract(text, '$.n'), revision, json_extract(text, '$.sum'), "
+      + "length(json_extract(text, '$.pad')), max(s.sequence) FROM state s JOIN now c USING (node) "
+      + "JOIN now p ON p.node = c.parent GROUP BY s.node"
+    let result = try ChildProcess.run(["sqlite3", copy, "\(double); \(heads)"])
+    guard result.end == .exit(0) else { throw TestFailure("sqlite3: \(result.errors)") }
+    var lines = result.output.split(separator: "\n")
+    guard !lines.isEmpty, lines.removeFirst() == "0" else { throw TestFailure("a revision is stored twice") }
+    var archive: Archive = [:]
+    for line in lines {
+      let columns = line.split(separator: "|")
+      guard columns.count == 7, let number = Int64(columns[2]), let revision = Int64(columns[3]),
+        let sum = Int64(columns[4]), let pad = Int64(columns[5])
+      else { throw TestFailure("not a state of the work: \(line)") }
+      guard sum == number * 31 + pad else { throw TestFailure("half a state: \(line)") }
+      archive["\(columns[0])/\(columns[1])"] = (number, revision)
+    }
+    return archive
+  }
+
+  /// Holds what a process knows against the archive; gives what is stored and was not acknowledged.
+  private static func check(_ archive: Archive, _ parent: String, _ report: JSONValue) throws -> [String: Int64] {
+    guard report["faults"] == [] else { throw TestFailure("\(parent): \(report["faults"]?.text ?? report.text)") }
+    var unanswered: [String: Int64] = [:]
+    for (name, record) in report["objects"]?.object?.members ?? [] {
+      guard let sent = record["sent"]?.integer, let acknowledged = record["acknowledged"]?.integer else { continue }
+      guard let (number, revision) = archive["\(parent)/\(name)"] else {
+        guard acknowledged == 0 else { throw TestFailure("\(parent)/\(name): \(acknowledged) is lost") }
+        continue
+      }
+      guard (acknowledged...sent).contains(number) else {
+        throw TestFailure("\(parent)/\(name): \(number) is stored, \(acknowledged) acknowledged, \(sent) sent")
+      }
+      guard name.hasPrefix("One") else { continue }
+      guard number == revision else { throw TestFailure("\(parent)/\(name): \(number) has revision \(revision)") }
+      if number > acknowledged { unanswered[name] = number }
+    }
+    return unanswered
+  }
+
+  /// A resent state is answered as superseded where it had been stored, and only there.
+  private static func check(_ unanswered: [String: Int64], _ parent: String, _ report: JSONValue) throws {
+    guard report["faults"] == [] else { throw TestFailure("\(parent): \(report["faults"]?.text ?? report.text)") }
+    var superseded: [String: Int64] = [:]
+    for entry in report["superseded"]?.array ?? [] {
+      if let name = entry["object"]?.string, let number = entry["n"]?.integer { superseded[name] = number }
+    }
+    guard superseded == unanswered else {
+      throw TestFailure("\(parent): stored without an answer \(unanswered), answered as superseded \(superseded)")
+    }
+  }
+
+  @Test func aSessionOutlivesTheBrokerAgainAndAgain() async throws {
+    let rounds = Environment.isLong ? 100 : 20
+    try await withBroker(BrokerOptions(isAlone: true)) { broker in
+      var generator = SystemRandomNumberGenerator()
+      let clients = try (0..<Self.processes).map { _ in try broker.client(.swift) }
+      for (index, client) in clients.enumerated() {
+        let answer = try client.command([
+          "do": "work", "application": .string(Self.application), "process": .string("p\(index)"),
+          "parent": .string("P\(index)"), "objects": .integer(Int64(Self.objects)),
+        ])
+        #expect(answer["working"] == true)
+      }
+      var slowest: Int64 = 0
+      var slowestStart: Int64 = 0
+      var resent = 0
+      for round in 1...rounds {
+        for client in clients {
+          let more = Int64.random(in: 1...120, using: &generator)
+          _ = try client.command(["do": "acknowledged", "more": .integer(more)])
+        }
+        try broker.kill()
+        let archive = try Self.archive(broker)
+        let unanswered = try clients.enumerated().map { index, client in
+          try Self.check(archive, "P\(index)", try client.command(["do": "report"]))
+        }
+        resent += unanswered.reduce(0) { $0 + $1.count }
+        slowestStart = max(slowestStart, try broker.start())
+        let accepting = Deadline.now
+        for (index, client) in clients.enumerated() {
+          let recovery = try client.command(["do": "recovered", "count": .integer(Int64(round))])
+          let acknowledged = try #require(recovery["acknowledged"]?.integer, "round \(round): \(recovery.text)")
+          #expect(recovery["recoveries"] == .integer(Int64(round)))
+          slowest = max(slowest, acknowledged - accepting)
+          #expect(acknowledged - accepting <= 1_000, "round \(round), process \(index)")
+          // Every object goes on, and has got the answers it was owed.
+          let report = try client.command(["do": "acknowledged", "more": .integer(Int64(Self.objects) * 4)])
+          try Self.check(unanswered[index], "P\(index)", report)
+        }
+      }
+      var total: Int64 = 0
+      for client in clients {
+        total += try client.command(["do": "stop"])["total"]?.integer ?? 0
+      }
+      let reader = try broker.session(Self.application)
+      for (index, client) in clients.enumerated() {
+        let report = try client.command(["do": "report"])
+        #expect(report["faults"] == [])
+        for (name, record) in report["objects"]?.object?.members ?? [] {
+          let state = try reader.call("decodeRestorableState", ["object": .path("P\(index)", name)])["state"]
+          let number = try #require(state?["n"]?.integer)
+          let range = try #require(record["acknowledged"]?.integer)...(try #require(record["sent"]?.integer))
+          #expect(range.contains(number))
+        }
+        #expect(try client.command(["do": "end"])["confirmed"] == true)
+      }
+      try broker.kill()
+      _ = try Self.archive(broker)
+      try broker.start()
+      print(
+        "\(rounds) kills, \(total) acknowledged encodes, \(resent) of them stored before the kill and answered after it, "
+          + "first one at most \(slowest) ms after the broker accepted (it took \(slowestStart) ms to)"
+      )
+    }
+  }
+}
