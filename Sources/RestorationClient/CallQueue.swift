@@ -74,13 +74,13 @@ package struct CallQueue {
 
   /// The first that waits.
   package mutating func first() -> Ticket? {
-    while head < order.count {
-      if entries[order[head]]?.place == .waiting { return order[head] }
-      head += 1
+    while head < order.count, entries[order[head]]?.place != .waiting { head += 1 }
+    // Moved at most once each: what goes is at least as much as what stays.
+    if head * 2 >= order.count {
+      order.removeFirst(head)
+      head = 0
     }
-    order = []
-    head = 0
-    return nil
+    return head < order.count ? order[head] : nil
   }
 
   package func hasRoom(for bytes: Int) -> Bool {

@@ -6,7 +6,7 @@ extension RestorationSession {
   /// Stores the state of an object, whole; returns when it is on disk (R15).
   ///
   /// States of one object are numbered in the order of these calls. After a lost connection the state is sent again
-  /// under its number; `superseded` then means that it was stored before, or a newer one was. In both cases it is saved.
+  /// under its number; `superseded` then means that it was stored before, or a newer one was: what was to be saved is.
   ///
   /// - Parameters:
   ///   - state: references in it should be paths; handles may mean nothing any more after the broker has lost the

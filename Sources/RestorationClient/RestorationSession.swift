@@ -26,8 +26,8 @@ internal import Synchronization
 ///
 /// **Calls** may be made from any task and any number at a time. While there is no connection they wait, for ever or as
 /// long as `brokerTimeout` says. Those that the broker had not answered are sent again in the order they were made, and
-/// take longer and nothing else; a state carries its revision, so that it is stored once, and an older one never after a
-/// newer (R15). Only calls that must not be sent twice (`discardApplicationState`, `call`, `setChildren` by paths) fail
+/// take longer and nothing else; a state carries its revision, so that it is stored once, and no older one after it
+/// (R15). Only calls that must not be sent twice (`discardApplicationState`, `call`, `setChildren` by paths) fail
 /// with `outcomeUnknown` when the connection ends between the two. At most 4 MiB are with the broker at a time; every
 /// further call waits, and holds nothing but what its caller holds.
 ///
@@ -92,7 +92,7 @@ public final class RestorationSession: Sendable {
   public var states: AsyncStream<SessionState> { driver.events.states() }
 
   /// What the session is told; ends when the session does. Each notification is given once, whoever asks for it: take
-  /// them in one place. Those that are not taken wait, up to 1,024 of them; after that `missed` says how many were lost.
+  /// them in one place. Those that are not taken wait, up to 1,024; after that `missed` says how many were lost.
   public var notifications: AsyncStream<SessionNotification> {
     AsyncStream { [events = driver.events] in await events.nextNotification() }
   }

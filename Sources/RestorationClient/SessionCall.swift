@@ -34,6 +34,9 @@ struct SessionCall: Sendable {
   /// What each call takes of the window at least, so that the number of calls is bounded too.
   private static let overhead = 512
 
+  /// Whether the session learns something from the answer.
+  var hasEffect: Bool { if case .none = effect { false } else { true } }
+
   var queued: CallQueue.Call {
     CallQueue.Call(isIdempotent: isIdempotent, objects: objects.map(\.id), bytes: bytes + Self.overhead)
   }

@@ -34,6 +34,8 @@ extension SessionDriver: BrokerLinkObserver {
     case .initialize: initialized(answer)
     case .register(let id): registeredAgain(id, answer)
     case .call(let ticket): completed(ticket, answer)
+    case .abandonedCall(let call):
+      if case .result(let result) = answer { _ = follow(call.effect, result) }
     case .replay: break
     }
   }
@@ -64,7 +66,10 @@ extension SessionDriver: BrokerLinkObserver {
   private func registeredAgain(_ id: ObjectPlan.ObjectID, _ answer: Response.Outcome) {
     switch answer {
     case .result(let slice):
-      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else { return }
+      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else { 
+        link?.abandon()
+        return
+      }
       objects.registered(id, as: RegisteredObject(reply))
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):

@@ -33,6 +33,8 @@ actor SessionDriver {
     case initialize
     case register(ObjectPlan.ObjectID)
     case call(Ticket)
+    /// A call whose task was cancelled.
+    case abandonedCall(SessionCall)
     case replay
   }
 
@@ -77,7 +79,7 @@ actor SessionDriver {
     limits = info.limits.wire
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
-      timeout: timeout?.wholeMilliseconds,
+      timeout: timeout.map(Self.milliseconds),
       at: Host.monotonicMilliseconds
     )
   }
@@ -112,6 +114,11 @@ actor SessionDriver {
     self.link = link
     // It may have ended meanwhile.
     if !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
+  }
+
+  /// No longer than can be counted with.
+  private static func milliseconds(_ duration: Duration) -> Int64 {
+    min(duration.wholeMilliseconds, 1 << 40)
   }
 
   // MARK: Calls
@@ -167,7 +174,7 @@ actor SessionDriver {
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
     let ticket = machine.makeTicket()
     endTicket = ticket
-    endTimer = eventLoop.scheduleTask(in: .milliseconds(timeout.wholeMilliseconds)) { self.abandon() }
+    endTimer = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
     goodbye = BrokerConnection.parameters(of: Goodbye(reason: reason.wire))
     act(machine.end(ticket, bytes: 0, at: Host.monotonicMilliseconds))
   }
@@ -204,10 +211,7 @@ actor SessionDriver {
     case .replay:
       if hasCompletedRestoration { ask(.replay, CompleteStateRestoration.method, parameters: nil) }
     case .send(let ticket): send(ticket)
-    case .forget(let ticket):
-      guard let linkTicket = linkTickets.removeValue(forKey: ticket) else { return }
-      questions[linkTicket] = nil
-      link?.assumeIsolated { $0.giveUp(linkTicket) }
+    case .forget(let ticket): forget(ticket)
     case .complete(let ticket): complete(ticket)
     case .cancel(let ticket): fail(ticket, CancellationError())
     case .fail(let ticket, let failure): fail(ticket, error(of: failure, ticket))
@@ -246,7 +250,7 @@ actor SessionDriver {
 
   private func initialize() {
     let token = info.withLock { $0.session }
-    guard let call = try? options.forSession.wire(resuming: token) else { return }
+    guard let call = try? options.forSession.wire(resuming: token) else { return act(machine.postponed()) }
     ask(.initialize, Initialize.method, parameters: BrokerConnection.parameters(of: call))
   }
 
@@ -266,6 +270,17 @@ actor SessionDriver {
     } catch {
       fail(ticket, error)
       act(machine.unsendable(ticket))
+    }
+  }
+
+  /// Nobody waits for the answer; what it changes is followed all the same.
+  private func forget(_ ticket: Ticket) {
+    guard let linkTicket = linkTickets.removeValue(forKey: ticket) else { return }
+    if let call = waiters[ticket]?.call, call.hasEffect {
+      questions[linkTicket] = .abandonedCall(call)
+    } else {
+      questions[linkTicket] = nil
+      link?.assumeIsolated { $0.giveUp(linkTicket) }
     }
   }
 

@@ -30,14 +30,14 @@ final class SessionEvents: Sendable {
   func become(_ state: SessionState) {
     let (watchers, waiters) = contents.withLock { contents in
       contents.state = state
-      guard contents.hasEnded else { return (Array(contents.watchers.values), [CheckedContinuation<SessionNotification?, Never>]()) }
-      defer { contents.waiters = [] }
-      return (Array(contents.watchers.values), contents.waiters.map(\.continuation))
+      let waiters = contents.hasEnded ? contents.waiters : []
+      if contents.hasEnded { contents.waiters = [] }
+      return (Array(contents.watchers.values), waiters)
     }
     for watcher in watchers { watcher.yield(state) }
     guard case .ended = state else { return }
     for watcher in watchers { watcher.finish() }
-    for waiter in waiters { waiter.resume(returning: nil) }
+    for waiter in waiters { waiter.continuation.resume(returning: nil) }
   }
 
   /// The present state and those that follow, to the end.

@@ -116,7 +116,9 @@ actor SessionWork {
     do {
       let decoded = try await session.decode(object)
       let found = try decoded.state.map { try JSONCodec.parse(Array($0.jsonText.utf8)) }
-      if found != Self.state(number) { faults.append("\(name) \(number): not there, but \(found.map(TestClient.text) ?? "nothing")") }
+      if found != Self.state(number) {
+        faults.append("\(name) \(number): not there, but \(found.map(TestClient.text) ?? "nothing")")
+      }
     } catch is CancellationError {
       // Stopped.
     } catch {
@@ -157,11 +159,16 @@ actor SessionWork {
     await wait { $0.total >= goal }
   }
 
-  /// How the n-th loss was got over, once it was.
-  func recovered(_ count: Int) async -> JSONValue {
-    await wait { $0.recoveries.count >= count && $0.recoveries[count - 1].acknowledged != nil }
-    guard faults.isEmpty else { return report() }
-    let recovery = recoveries[count - 1]
+  /// Returns when every object has gone on since.
+  func acknowledgedAll() async {
+    let before = records.mapValues(\.acknowledged)
+    await wait { work in before.allSatisfy { name, number in (work.records[name]?.acknowledged ?? 0) > number } }
+  }
+
+  /// How the last loss was got over, once an encode was acknowledged after that time.
+  func recovered(after time: Int64) async -> JSONValue {
+    await wait { ($0.recoveries.last?.acknowledged ?? 0) >= time }
+    guard faults.isEmpty, let recovery = recoveries.last else { return report() }
     return [
       "lost": .integer(recovery.lost), "connected": .integer(recovery.connected ?? 0),
       "acknowledged": .integer(recovery.acknowledged ?? 0), "recoveries": .integer(Int64(recoveries.count)),

@@ -90,8 +90,11 @@ struct Commands {
     case "acknowledged":
       await work.acknowledged(more: command["more"]?.integer ?? 1)
       return await work.report()
+    case "acknowledgedAll":
+      await work.acknowledgedAll()
+      return await work.report()
     case "recovered":
-      return await work.recovered(Int(command["count"]?.integer ?? 1))
+      return await work.recovered(after: command["after"]?.integer ?? 0)
     case "report":
       return await work.report()
     case "stop":
