@@ -59,6 +59,7 @@ extension SessionDriver: BrokerLinkObserver {
       let resumed = SessionInfo(reply, resuming: info.withLock { $0.session })
       info.withLock { $0 = resumed }
       limits = reply.limits
+      if !resumed.wasResumed { objects.forgetHandles() }
       act(machine.initialized(isResumed: resumed.wasResumed, at: Host.monotonicMilliseconds))
     }
   }

@@ -77,6 +77,11 @@ struct SessionObjects {
     if let parent { children[parent, default: []].insert(id) }
   }
 
+  /// The broker has forgotten everything, perhaps also which handles it has given out.
+  mutating func forgetHandles() {
+    idsByHandle = [:]
+  }
+
   mutating func nextRevision(of id: ObjectID) -> Int64 {
     let revision = (records[id]?.revision ?? 0) + 1
     records[id]?.revision = revision

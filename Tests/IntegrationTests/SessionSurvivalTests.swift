@@ -117,18 +117,60 @@ internal import Testing
     }
   }
 
+  private static func begin(_ client: ProcessClient, _ index: Int, in parent: String? = nil) throws {
+    var command: JSONObject = [
+      "do": "work", "application": .string(application), "process": .string("p\(index)"),
+      "parent": .string("P\(index)"), "objects": .integer(Int64(objects)),
+    ]
+    if let parent { command["in"] = .string(parent) }
+    let answer = try client.command(command)
+    guard answer["working"] == true else { throw TestFailure("it does not work: \(answer.text)") }
+  }
+
+  /// The broker comes back without its archives: it knows no token. Each process registers its objects again, also
+  /// below an object of the other one, and goes on.
+  @Test func aSessionIsBuiltUpAgainWhereTheBrokerHasLostEverything() async throws {
+    try await withBroker { broker in
+      let clients = try (0..<2).map { _ in try broker.client(.swift) }
+      try Self.begin(clients[0], 0)
+      try Self.begin(clients[1], 1, in: "P0")
+      for _ in 1...3 {
+        for client in clients { _ = try client.command(["do": "acknowledged", "more": 20]) }
+        try broker.kill()
+        Files.removeContents(of: broker.archives)
+        let before = Deadline.now
+        try broker.start()
+        for client in clients {
+          _ = try client.command(["do": "recovered", "after": .integer(before)])
+          let report = try client.command(["do": "acknowledgedAll"])
+          #expect(report["faults"] == [])
+        }
+        let reader = try broker.session(Self.application)
+        for (path, client) in zip([["P0"], ["P0", "P1"]], clients) {
+          let before = try client.command(["do": "report"])["objects"]
+          for (name, record) in before?.object?.members ?? [] {
+            let parameters: JSONValue = ["object": .array((path + [name]).map { .string($0) })]
+            let number = try #require(try reader.call("decodeRestorableState", parameters)["state"]?["n"]?.integer)
+            #expect(number >= record["acknowledged"]?.integer ?? 0)
+          }
+        }
+        let owners = try reader.call("describeApplication")["objects"]?.array?.compactMap { $0["pid"]?.integer } ?? []
+        #expect(owners.count == 2 * (Self.objects + 1))
+        #expect(Set(owners) == Set(clients.map { Int64($0.pid) }))
+      }
+      for client in clients {
+        #expect(try client.command(["do": "stop"])["faults"] == [])
+        #expect(try client.command(["do": "end"])["confirmed"] == true)
+      }
+    }
+  }
+
   @Test func aSessionOutlivesTheBrokerAgainAndAgain() async throws {
     let kills = Environment.isLong ? 100 : 20
     try await withBroker(BrokerOptions(isAlone: true)) { broker in
       var generator = SystemRandomNumberGenerator()
       let clients = try (0..<Self.processes).map { _ in try broker.client(.swift) }
-      for (index, client) in clients.enumerated() {
-        let answer = try client.command([
-          "do": "work", "application": .string(Self.application), "process": .string("p\(index)"),
-          "parent": .string("P\(index)"), "objects": .integer(Int64(Self.objects)),
-        ])
-        #expect(answer["working"] == true)
-      }
+      for (index, client) in clients.enumerated() { try Self.begin(client, index) }
       var figures = Figures()
       while figures.kills < kills {
         let more = Int64.random(in: 1...200, using: &generator)

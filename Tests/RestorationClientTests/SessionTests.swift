@@ -174,6 +174,37 @@ internal import Testing
     }
   }
 
+  /// A broker that has lost everything may give out the same handles again.
+  @Test func handlesThatWereGivenOutBeforeMeanWhatTheyMeanNow() async throws {
+    try await SessionScript.run { session, fake, script in
+      let one = try await session.register(ObjectRegistration("One"))
+      let two = try await session.register(ObjectRegistration("Two"))
+      script.change { state in
+        state.token = "other"
+        state.lastHandle = 100
+        state.silent = ["registerObjectForStateRestoration"]
+      }
+      try await fake.events.opened().onLoop { $0.close(afterOutput: false) }
+      let again = [try await fake.events.request(), try await fake.events.request()]
+      async let third = session.register(ObjectRegistration("Three"))
+      let new = try await fake.events.request()
+      for (request, handle, name) in [(new, 102, "Three"), (again[1], 101, "Two"), (again[0], 103, "One")] {
+        let registered = #"{"object":\#(handle),"path":["\#(name)"],"included":true,"#
+        try await request.answer(registered + #""restoration":{"state":"none","classMatches":true}}"#)
+      }
+      let three = try await third
+      #expect(Set([one, two, three]).count == 3)
+      for object in [one, two, three] {
+        async let decoded = session.decode(object)
+        let request = try await fake.events.request()
+        #expect(request.request.parametersText == #"{"object":\#(object.handle)}"#)
+        try await request.answer(#"{"status":"none","state":null,"coder":null,"elements":[]}"#)
+        _ = try await decoded
+      }
+      #expect([one.handle, two.handle, three.handle] == [103, 101, 102])
+    }
+  }
+
   @Test func whatHasAnotherOwnerMeanwhileIsReportedAndLeftToIt() async throws {
     try await SessionScript.run { session, fake, script in
       let main = try await session.register(ObjectRegistration("Main"))

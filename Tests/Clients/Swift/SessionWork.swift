@@ -12,7 +12,9 @@ actor SessionWork {
   private struct Record {
     var sent: Int64 = 0
     var acknowledged: Int64 = 0
+    /// Of the last state that was stored, and the archive that it counts in.
     var sequence: Int64 = 0
+    var archive: String?
   }
 
   /// Milliseconds of the clock that all processes share.
@@ -47,8 +49,11 @@ actor SessionWork {
 
   // MARK: Work
 
-  func begin(below parent: String, objects count: Int) async throws {
-    let root = try await session.register(ObjectRegistration(parent))
+  /// - Parameter path: of the object that the parent is below; another process may have it.
+  func begin(below parent: String, in path: [String]?, objects count: Int) async throws {
+    let root = try await session.register(
+      ObjectRegistration(parent, restorationParent: path.map { .path($0) }, awaitParent: .seconds(10))
+    )
     for index in 0..<count {
       let name = index % 2 == 0 ? "One\(index / 2)" : "Many\(index / 2)"
       objects[name] = try await session.register(ObjectRegistration(name, classes: ["Work"]), below: root)
@@ -127,10 +132,12 @@ actor SessionWork {
   }
 
   private func stored(_ sequence: Int64, _ name: String) {
-    if name.hasPrefix("One"), let before = records[name]?.sequence, sequence <= before {
-      faults.append("\(name): sequence \(sequence) after \(before)")
+    let archive = session.info.restoration.archive
+    if name.hasPrefix("One"), let before = records[name], before.archive == archive, sequence <= before.sequence {
+      faults.append("\(name): sequence \(sequence) after \(before.sequence)")
     }
     records[name]?.sequence = sequence
+    records[name]?.archive = archive
   }
 
   private func acknowledged(_ number: Int64, _ name: String) {

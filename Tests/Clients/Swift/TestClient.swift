@@ -80,6 +80,7 @@ struct Commands {
       let work = SessionWork(try await RestorationSession.start(options, socket: socket))
       try await work.begin(
         below: command["parent"]?.string ?? "",
+        in: command["in"]?.string.map { [$0] },
         objects: Int(command["objects"]?.integer ?? 1)
       )
       self.work = work
