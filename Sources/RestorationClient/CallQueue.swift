@@ -40,12 +40,21 @@ package struct CallQueue {
     case sent
   }
 
+  /// Calls that wait for one object.
+  private struct Parked {
+    var tickets: [Ticket] = []
+    /// The objects that they name.
+    var names: Set<ObjectID> = []
+  }
+
   private let windowBytes: Int
   private var entries: [Ticket: Entry] = [:]
   /// In order from `head` on; tickets that do not wait any more are passed over.
   private var order: [Ticket] = []
   private var head = 0
-  private var parked: [ObjectID: [Ticket]] = [:]
+  private var parked: [ObjectID: Parked] = [:]
+  /// Objects that parked calls name, and all that those wait for: later calls that name them may not pass.
+  private var blockers: [ObjectID: Set<ObjectID>] = [:]
   package private(set) var sentBytes = 0
 
   /// - Parameter windowBytes: what may be with the broker, unless a single larger call is all there is.
@@ -68,7 +77,7 @@ package struct CallQueue {
   package mutating func remove(_ ticket: Ticket) -> Entry? {
     guard let entry = entries.removeValue(forKey: ticket) else { return nil }
     if entry.place == .sent { sentBytes -= entry.call.bytes }
-    if case .parked(let object) = entry.place { parked[object]?.removeAll { $0 == ticket } }
+    if case .parked(let object) = entry.place { parked[object]?.tickets.removeAll { $0 == ticket } }
     return entry
   }
 
@@ -96,15 +105,29 @@ package struct CallQueue {
 
   /// Lets a call wait for an object while others go on.
   package mutating func park(_ ticket: Ticket, for object: ObjectID) {
+    guard let call = entries[ticket]?.call else { return }
     entries[ticket]?.place = .parked(object)
-    parked[object, default: []].append(ticket)
+    parked[object, default: Parked()].tickets.append(ticket)
+    for name in call.objects {
+      parked[object]?.names.insert(name)
+      blockers[name, default: []].insert(object)
+    }
+  }
+
+  /// What the call has to wait for, because an earlier call that names one of its objects does.
+  package func blocker(of call: Call) -> ObjectID? {
+    blockers.isEmpty ? nil : call.objects.lazy.compactMap { blockers[$0]?.first }.first
   }
 
   /// Puts what waited for the object back to its place.
   package mutating func unpark(_ object: ObjectID) {
-    guard let tickets = parked.removeValue(forKey: object), !tickets.isEmpty else { return }
-    for ticket in tickets { entries[ticket]?.place = .waiting }
-    order = (order[head...] + tickets).filter { entries[$0]?.place == .waiting }.sorted()
+    guard let parked = parked.removeValue(forKey: object) else { return }
+    for name in parked.names {
+      blockers[name]?.remove(object)
+      if blockers[name]?.isEmpty == true { blockers[name] = nil }
+    }
+    for ticket in parked.tickets { entries[ticket]?.place = .waiting }
+    order = (order[head...] + parked.tickets).filter { entries[$0]?.place == .waiting }.sorted()
     head = 0
   }
 
@@ -117,6 +140,7 @@ package struct CallQueue {
     order = tickets
     head = 0
     parked = [:]
+    blockers = [:]
     sentBytes = 0
   }
 }

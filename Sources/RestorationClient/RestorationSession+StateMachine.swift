@@ -319,7 +319,7 @@ extension RestorationSession {
         if let object = call.objects.first(where: { !isWithUs($0) }) {
           _ = queue.remove(ticket)
           actions.append(.fail(ticket, .notRegistered(object)))
-        } else if let object = call.objects.first(where: { !isRegistered($0) }) {
+        } else if let object = queue.blocker(of: call) ?? call.objects.first(where: { !isRegistered($0) }) {
           queue.park(ticket, for: object)
         } else if queue.hasRoom(for: call.bytes) {
           queue.send(ticket)
