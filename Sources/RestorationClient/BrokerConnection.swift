@@ -14,8 +14,8 @@ internal import Synchronization
 /// - a `BrokerConnectionError` where there will be no answer, because the connection has ended,
 /// - a `CancellationError` where its task is cancelled. It may have taken effect all the same.
 ///
-/// A connection that has ended stays so: connect again and give the `session` token to `initialize(_:resuming:)`.
-/// It also ends with the last reference to this object.
+/// A connection that has ended stays so: connect again and give the `session` token to `initialize(_:resuming:)`, or
+/// use a `RestorationSession`, which does so by itself. It also ends with the last reference to this object.
 ///
 /// ```swift
 /// let broker = try await BrokerConnection.connect()
