@@ -103,6 +103,15 @@ package struct CallQueue {
     sentBytes += entry.call.bytes
   }
 
+  /// Puts a call that was sent back to its place.
+  package mutating func putBack(_ ticket: Ticket) {
+    guard let entry = entries[ticket], entry.place == .sent else { return }
+    sentBytes -= entry.call.bytes
+    entries[ticket]?.place = .waiting
+    order = (order[head...].filter { $0 != ticket } + [ticket]).sorted()
+    head = 0
+  }
+
   /// Lets a call wait for an object while others go on.
   package mutating func park(_ ticket: Ticket, for object: ObjectID) {
     guard let call = entries[ticket]?.call else { return }

@@ -36,7 +36,11 @@ extension RestorationSession {
     let call = SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
       UnregisterObject(object: wire[0], keepState: keepState)
     }
-    _ = try await answer(call)
+    do {
+      _ = try await answer(call)
+    } catch let error as RestorationError where error.code == .unknownObject || error.code == .replaced {
+      // It is not there any more, perhaps because of this call, which was then sent again.
+    }
   }
 
   /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).

@@ -98,6 +98,8 @@ extension RestorationSession {
     private var goodbye: Ticket?
     private var alarmTime: Int64?
     private var isReplaying = false
+    /// Whether all objects were registered again on this connection.
+    private var hasRegisteredAgain = false
 
     /// A machine that is connected and initialized. Times are milliseconds of any clock that never goes back.
     ///
@@ -158,6 +160,21 @@ extension RestorationSession {
         return [.complete(ticket)] + finish(.left(isConfirmed: true))
       }
       return [.complete(ticket)] + drain()
+    }
+
+    /// The broker has answered that it does not know an object that it has registered: its archive is an older one, so
+    /// all objects are registered again, which changes nothing for those it knows. Nil where that is no remedy.
+    package mutating func unknownObject(_ ticket: Ticket) -> [Action]? {
+      guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else { return nil }
+      guard !hasRegisteredAgain || plan.unsettled > 0 else { return nil }
+      var registrations: [Action] = []
+      if !hasRegisteredAgain {
+        hasRegisteredAgain = true
+        plan.forgetRegistrations()
+        registrations = plan.begin().map { .register($0) }
+      }
+      queue.putBack(ticket)
+      return registrations + drain()
     }
 
     /// The call turned out not to be fit for sending.
@@ -274,6 +291,7 @@ extension RestorationSession {
         plan.forgetRegistrations()
         isReplaying = true
       }
+      hasRegisteredAgain = !isResumed
       state = .open(since: now)
       return updateAlarm() + [.report(.connected)] + plan.begin().map { .register($0) } + replay() + drain()
     }

@@ -26,6 +26,8 @@ struct SessionCall: Sendable {
   var objects: [RestorableObject] = []
   /// The object whose revisions the call counts up (R15).
   var encodes: RestorableObject?
+  /// Whether it only reads or writes one object of this session.
+  var isOfOneObject = false
   /// The parameters' size, roughly.
   var bytes = 0
   var effect = Effect.none
@@ -65,10 +67,11 @@ extension SessionCall {
   ) {
     self.method = Method.method
     self.isIdempotent = isIdempotent
+    self.effect = effect
     self.objects = references.compactMap { if case .object(let object) = $0 { object } else { nil } }
     self.encodes = encodes
     self.bytes = bytes
-    self.effect = effect
+    if case .none = effect, references.count == 1, objects.count == 1 { isOfOneObject = true }
     parameters = { objects, revision in
       let wire = try references.map { reference in
         guard let wire = objects.wire(reference) else { throw RestorationSessionError.notRegistered(nil, nil) }

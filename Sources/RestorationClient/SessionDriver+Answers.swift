@@ -108,10 +108,29 @@ extension SessionDriver: BrokerLinkObserver {
       let error = RestorationError(answer: slice)
       isFinal = !Self.asksForAnotherConnection(error)
       if ticket == endTicket, isFinal { return act(machine.giveUp()) }
-      if error.code == .replaced, let object = waiters[ticket]?.call.encodes { forget(object, error) }
+      if let call = waiters[ticket]?.call, take(error, to: call, ticket) { return }
     }
     answers[ticket] = Completion(answer: answer, object: object)
     act(machine.answered(ticket, isFinal: isFinal))
+  }
+
+  /// Learns from an error; true where the call goes on.
+  private func take(_ error: RestorationError, to call: SessionCall, _ ticket: Ticket) -> Bool {
+    switch (error.code, call.effect) {
+    case (.unknownObject, .unregisters(let object)), (.replaced, .unregisters(let object)):
+      // It is gone, perhaps since the first time that this was said.
+      objects.remove(object.id, .notRegistered(object.path, nil))
+      act(machine.unregistered(object.id))
+    case (.unknownObject, .none) where call.isOfOneObject:
+      if let actions = machine.unknownObject(ticket) {
+        act(actions)
+        return true
+      }
+    case (.replaced, .none) where call.isOfOneObject:
+      for object in call.objects { forget(object, error) }
+    default: break
+    }
+    return false
   }
 
   /// Gives the object where the call registered one.

@@ -307,6 +307,30 @@ internal import Testing
     #expect(machine.settled(2, isRegistered: true) == [.replay, .send(1)])
   }
 
+  @Test mutating func anUnknownObjectHasAllRegisteredAgainOnce() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: 1)
+    _ = submit(1, [2])
+    _ = submit(2, [2])
+    #expect(machine.unknownObject(1) == [.register(1)])
+    #expect(machine.unknownObject(2) == [])
+    #expect(submit(3, [2]) == [])
+    #expect(machine.settled(1, isRegistered: true) == [.register(2)])
+    #expect(machine.settled(2, isRegistered: true) == [.send(1), .send(2), .send(3)])
+    #expect(machine.unknownObject(1) == nil)
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+    lose()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(2), .send(3)])
+    #expect(machine.unknownObject(2) == [.register(1)])
+    // A new session has been told everything already.
+    lose()
+    _ = machine.initialized(isResumed: false, at: 0)
+    _ = machine.settled(1, isRegistered: true)
+    _ = machine.settled(2, isRegistered: true)
+    #expect(machine.unknownObject(2) == nil)
+    #expect(machine.unknownObject(9) == nil)
+  }
+
   @Test mutating func anObjectTakenOverOrUnregisteredIsNotTheSessionsAnyMore() {
     machine.registered(1, below: nil)
     machine.registered(2, below: nil)

@@ -174,6 +174,48 @@ internal import Testing
     }
   }
 
+  @Test func anObjectIsUnregisteredWhereTheBrokerDoesNotKnowItAnyMore() async throws {
+    try await SessionScript.run { session, fake, _ in
+      let object = try await session.register(ObjectRegistration("A"))
+      let removal = Task { try await session.unregister(object) }
+      try await fake.events.request().cut()
+      try await fake.events.request().refuse(.restoration(.unknownObject, "gone", hint: ""))
+      try await removal.value
+      #expect(!object.isRegistered)
+    }
+  }
+
+  /// The archive may have been replaced by its backup, which knows the session and not all of its objects.
+  @Test func objectsThatTheBrokerHasForgottenAreRegisteredAgain() async throws {
+    try await SessionScript.run { session, fake, script in
+      let main = try await session.register(ObjectRegistration("Main"))
+      let child = try await session.register(ObjectRegistration("Child"), below: main)
+      let unknown = ErrorObject.restoration(.unknownObject, "the application has no such object", hint: "")
+      async let one = session.encode(try Self.text(1), for: child)
+      let first = try await fake.events.request()
+      async let two = session.encode(try Self.text(2), for: child)
+      let second = try await fake.events.request()
+      script.change { $0.silent = ["registerObjectForStateRestoration"] }
+      try await first.refuse(unknown)
+      let again = try await fake.events.request()
+      #expect(again.text.contains("Main"))
+      try await second.refuse(unknown)
+      script.change { $0.silent = [] }
+      let registered = #"{"object":101,"path":["Main"],"included":true,"restoration":{"state":"none","classMatches":true}}"#
+      try await again.answer(registered)
+      for number in 1...2 {
+        let request = try await fake.events.request()
+        #expect(request.request.parametersText == #"{"object":103,"state":{"n":\#(number)},"revision":\#(number)}"#)
+        try await request.answer(#"{"sequence":1,"durability":"disk"}"#)
+      }
+      _ = try await (one, two)
+      // That is done once a connection.
+      let third = Task { try await session.decode(main) }
+      try await fake.events.request().refuse(unknown)
+      #expect((await thrownError { try await third.value } as? RestorationError)?.code == .unknownObject)
+    }
+  }
+
   /// A broker that has lost everything may give out the same handles again.
   @Test func handlesThatWereGivenOutBeforeMeanWhatTheyMeanNow() async throws {
     try await SessionScript.run { session, fake, script in
