@@ -28,7 +28,7 @@ public final class BrokerConnection: Sendable {
   /// The path of the socket this is connected to.
   public let socketPath: String
 
-  private let link: BrokerLink
+  let link: BrokerLink
   private let known = Mutex(Known())
 
   /// What the broker has told on this connection.
@@ -108,6 +108,17 @@ extension BrokerConnection {
     let parameters = Self.parameters(of: call, application: application)
     try await check(parameters, of: Method.method)
     try await link.notify(Method.method, parameters)
+  }
+
+  /// Subscribes, and gives the subscription's number.
+  func subscribe(_ parameters: JSONText) async throws -> Int64 {
+    try await check(parameters, of: Subscribe.method)
+    switch try await link.subscribe(parameters) {
+    case .result(let result):
+      guard let reply = Subscribe.Reply(result) else { throw unexpectedAnswer(to: Subscribe.method) }
+      return reply.subscription
+    case .error(let error): throw RestorationError(answer: error)
+    }
   }
 
   func unexpectedAnswer(to method: String) -> BrokerConnectionError {

@@ -18,6 +18,8 @@ package enum RestorationMethods {
     ListApplications.self,
     DescribeApplication.self,
     ListGenerations.self,
+    Subscribe.self,
+    Unsubscribe.self,
     ReportLimits.self,
     ReportStatistics.self,
     Ping.self,

@@ -15,6 +15,7 @@ struct Control: AsyncParsableCommand {
         restorationctl list
         restorationctl tree org.example.Notes
         restorationctl show org.example.Notes Main/Editor
+        restorationctl monitor org.example.Notes
         restorationctl -j history org.example.Notes | jq .
         restorationctl --socket /tmp/r/broker.sock status
 
@@ -40,7 +41,7 @@ struct Control: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, HistoryCommand.self,
-      DiscardCommand.self, CallCommand.self,
+      MonitorCommand.self, DiscardCommand.self, CallCommand.self,
     ]
   )
 

@@ -11,6 +11,8 @@ enum TimeLimit {
   private struct State {
     var limit: Seconds?
     var socket = ""
+    /// The broker has answered, and the tool looks at what happens.
+    var watches = false
     /// Grows whenever the time is stopped or begins anew; a thread of an earlier count has nothing to say.
     var count = 0
   }
@@ -24,6 +26,11 @@ enum TimeLimit {
       state.socket = socket
     }
     start()
+  }
+
+  /// From now on nothing is waited for but the end of the time.
+  static func isForWatching() {
+    state.withLock { $0.watches = true }
   }
 
   /// Waits for a person without a limit; counts from zero afterwards.
@@ -62,12 +69,16 @@ enum TimeLimit {
     // Nobody gets the lock any more: what the others print after this would contradict it.
     state.withLock { state in
       guard state.count == count, let limit = state.limit else { return }
-      Failure(
-        ExitStatus.tryAgain,
-        kind: "timedOut",
-        "the broker on \(state.socket) is not done after \(limit) s",
-        hint: "It is stopped or has much to do: look at its process, or give it more time by --timeout."
-      ).report()
+      let failure =
+        state.watches
+        ? Failure(ExitStatus.tryAgain, kind: "timedOut", "the \(limit) s of --timeout are over")
+        : Failure(
+          ExitStatus.tryAgain,
+          kind: "timedOut",
+          "the broker on \(state.socket) is not done after \(limit) s",
+          hint: "It is stopped or has much to do: look at its process, or give it more time by --timeout."
+        )
+      failure.report()
       _exit(ExitStatus.tryAgain.rawValue)
     }
   }

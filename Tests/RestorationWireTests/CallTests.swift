@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 18)
+    #expect(names.count == 20)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -155,5 +155,8 @@ struct RightCall: CustomTestStringConvertible {
     RightCall(ListApplications.self, "{}", "[]"),
     RightCall(DescribeApplication.self, #"{"cursor":"c"}"#, #"["c"]"#),
     RightCall(ListGenerations.self, "{}", "[]"),
+    RightCall(Subscribe.self, "{}", "[]"),
+    RightCall(Subscribe.self, #"{"events":["stateEncoded","eventsLost"]}"#, #"[["stateEncoded","eventsLost"]]"#),
+    RightCall(Unsubscribe.self, #"{"subscription":3}"#, "[3]"),
   ]
 }

@@ -162,5 +162,13 @@ struct WrongCall: CustomTestStringConvertible {
     WrongCall(ReadArchive.self, #"{"cursor":""}"#, "/cursor"),
     WrongCall(ReadArchive.self, #"[1,"c",2]"#, "/2"),
     WrongCall(DescribeApplication.self, #"{"cursor":5}"#, "/cursor"),
+    WrongCall(Subscribe.self, #"{"events":{}}"#, "/events"),
+    WrongCall(Subscribe.self, #"{"events":[]}"#, "/events"),
+    WrongCall(Subscribe.self, #"{"events":["stateEncoded","stateencoded"]}"#, "/events/1"),
+    WrongCall(Subscribe.self, #"[["stateEncoded",1]]"#, "/0/1"),
+    WrongCall(Unsubscribe.self, "", "/subscription"),
+    WrongCall(Unsubscribe.self, #"{"subscription":null}"#, "/subscription"),
+    WrongCall(Unsubscribe.self, #"{"subscription":0}"#, "/subscription"),
+    WrongCall(Unsubscribe.self, #"["1"]"#, "/0"),
   ]
 }

@@ -142,6 +142,7 @@ struct ResultText: CustomTestStringConvertible {
         #"{"generations":[{"generation":1,"kind":"startup","committed":"now","objects":2,"bytes":3,"pinned":true}]}"#
       ]
     ),
+    ResultText(Subscribe.Reply.self, #"{"subscription":3}"#, wrong: ["{}", #"{"subscription":"3"}"#]),
   ]
 }
 

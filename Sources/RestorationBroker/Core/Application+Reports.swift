@@ -241,6 +241,7 @@ extension Application {
       generations = []
     }
     writeRun()
+    announceDiscard(.discarded, reason: request.reason, generations: request.generations)
     respond(caller, EmptyResult())
   }
 

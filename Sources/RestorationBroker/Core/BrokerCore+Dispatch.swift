@@ -18,6 +18,7 @@ extension BrokerCore {
         let method = RestorationMethods.names.contains(message.method) ? message.method : "an unknown method"
         let kind = error.data?["kind"]?.string ?? "error \(error.code)"
         context.emit(.log(.warning, "\(method) as a notification failed: \(kind)", application: nil))
+        announceFailure(of: message, client, error)
       } else {
         context.emit(.respond(message.caller, .error(error)))
       }
@@ -41,6 +42,10 @@ extension BrokerCore {
       context.emit(.list(.listApplications(message.caller)))
     case Initialize.method:
       try initialize(message, client)
+    case Subscribe.method:
+      try subscribe(message, client)
+    case Unsubscribe.method:
+      try unsubscribe(message, client)
     case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
@@ -152,11 +157,7 @@ extension BrokerCore {
     let scope = try CallScope(message.parameters)
     if let (application, session) = boundSession(client) {
       if let named = scope.application, named != application.name.description {
-        throw .invalidParameter(
-          "/application",
-          "this connection was initialized for \(application.name)",
-          hint: "Leave application out, or use another connection."
-        )
+        throw Self.otherApplication(than: application)
       }
       if let token = scope.session, token != session.token {
         return (application, try detached(token, client, application))
@@ -178,7 +179,15 @@ extension BrokerCore {
     return (application, try detached(scope.session, client, application))
   }
 
-  private func name(_ text: String, _ client: Client) throws(ErrorObject) -> ApplicationName {
+  static func otherApplication(than application: Application) -> ErrorObject {
+    .invalidParameter(
+      "/application",
+      "this connection was initialized for \(application.name)",
+      hint: "Leave application out, or use another connection."
+    )
+  }
+
+  func name(_ text: String, _ client: Client) throws(ErrorObject) -> ApplicationName {
     if let last = client.lastName, last.text == text { return last.name }
     guard let name = ApplicationName(text) else {
       throw .invalidParameter(
