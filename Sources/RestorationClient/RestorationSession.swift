@@ -20,9 +20,9 @@ internal import Synchronization
 ///
 /// **When the connection is lost** the session connects again by itself: at once, then after 5 ms and twice as long
 /// each time, up to 100 ms while calls wait and 1 s while none does. It takes its objects up again by its token. Where
-/// the broker does not know the token any more, the session registers all its objects anew, parents first and in their
-/// order; one that has another owner meanwhile is left to it and reported as `registrationLost`. `states` tells how
-/// things stand.
+/// the broker does not know the token any more, or not all of the objects, the session registers all of them anew,
+/// parents first and in their order; one that has another owner meanwhile is left to it and reported as
+/// `registrationLost`. `states` tells how things stand.
 ///
 /// **Calls** may be made from any task and any number at a time. While there is no connection they wait, for ever or as
 /// long as `brokerTimeout` says. Those that the broker had not answered are sent again in the order they were made, and
