@@ -24,11 +24,10 @@ extension BrokerService {
   func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool) {
     let former = archives.values.first { $0.name == name && $0.id != id }
     let archive = OpenArchive(id: id, name: name)
-    archive.whenIdle = archives[id]?.whenIdle ?? []
-    archive.missing = archives[id]?.missing ?? []
-    archive.failed = archives[id]?.failed
-    let waits = archives[id]?.reopensLate ?? false
     let before = archives.updateValue(archive, forKey: id)
+    if let before { archive.takeWaiting(from: before) }
+    archive.failed = before?.failed
+    let waits = before?.reopensLate ?? false
     cache.removeAll(of: id)
     Task {
       if waits { try? await eventLoop.scheduleTask(in: .milliseconds(Self.reopenMilliseconds)) {}.futureResult.get() }

@@ -239,6 +239,12 @@ final class OpenArchive {
     self.id = id
     self.name = name
   }
+
+  /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
+  func takeWaiting(from before: OpenArchive) {
+    swap(&whenIdle, &before.whenIdle)
+    swap(&missing, &before.missing)
+  }
 }
 
 extension BrokerService: ConnectionDelegate {
