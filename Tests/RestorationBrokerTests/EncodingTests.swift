@@ -182,6 +182,26 @@ internal import Testing
     #expect(try peer.result(of: decode)["state"] == ["a": 1])
   }
 
+  /// However many of them come while the disk is slow, they must not pile up.
+  @Test func nothingIsReadOrKeptForTheAnswerOfANotification() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    let main = try peer.register("Main", below: nil, #""objectClass":"Old""#)
+    try peer.encode("\(main)", #"{"a":1}"#)
+    for holds in [false, true] {
+      driver.holdsCommits = holds
+      peer.notify("encodeRestorableState", peer.encoding("\(main)", #"{"a":2}"#))
+      for object in ["\(main)", #"["Main"]"#] { peer.notify("decodeRestorableState", #"{"object":\#(object)}"#) }
+      for method in ["readArchive", "describeApplication", "listGenerations", "listApplications"] {
+        peer.notify(method, "{}")
+      }
+    }
+    driver.holdsCommits = false
+    #expect(driver.answersForNobody == 0)
+    driver.commit()
+    #expect(try peer.state("\(main)") == ["a": 2])
+  }
+
   @Test func r15ADecodeBetweenTwoEncodesSeesTheFirst() throws {
     driver.holdsCommits = true
     peer.notify("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":1}"#))

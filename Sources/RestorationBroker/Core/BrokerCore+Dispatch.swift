@@ -44,6 +44,7 @@ extension BrokerCore {
     case ReportStatistics.method:
       context.emit(.reportStatistics(message.caller))
     case ListApplications.method:
+      guard message.caller.call != nil else { return }
       context.emit(.list(.listApplications(message.caller)))
     case Initialize.method:
       try initialize(message, client)
@@ -72,6 +73,8 @@ extension BrokerCore {
     _ session: Session?
   ) throws(ErrorObject) {
     let (caller, parameters) = (message.caller, message.parameters)
+    // Reports are work that nobody would see.
+    guard caller.call != nil || message.method == DiscardApplicationState.method else { return }
     switch message.method {
     case DescribeApplication.method:
       try application.describe(DescribeApplication(parameters), for: caller)
