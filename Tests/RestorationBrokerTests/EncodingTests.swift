@@ -34,6 +34,17 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func anApplicationNameOfOtherBytesIsNotTheOneBefore() throws {
+    let peer = driver.connect()
+    try peer.encode(#"["A"]"#, "{}", #""application":"K""#)
+    // The sign for kelvin means the same letter to Unicode.
+    let call = peer.encoding(#"["A"]"#, "{}", "\"application\":\"\u{212A}\"")
+    #expect(try peer.fail("encodeRestorableState", call).code == -32602)
+    try peer.initialize("K")
+    #expect(try peer.fail("encodeRestorableState", call).code == -32602)
+    #expect(try peer.fail("subscribe", "{\"application\":\"\u{212A}\"}").code == -32602)
+  }
+
   @Test func r10KeysThatOnlyContainAReservedOneAreFine() throws {
     let state = #"{"xUIStateRestoration":1,"UIState":2,"uistaterestoration":3,"in":{"UIStateRestoration":4},"":5}"#
     try peer.encode(#"["A"]"#, state)

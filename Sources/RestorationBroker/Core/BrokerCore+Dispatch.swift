@@ -158,7 +158,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> (Application, Session?)? {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
-      if let named = scope.application, named != application.name.description {
+      if let named = scope.application, !application.name.isSpelled(named) {
         throw Self.otherApplication(than: application)
       }
       if let token = scope.session, token != session.token {
@@ -206,15 +206,15 @@ extension BrokerCore {
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
     // One that was named before and is still there needs neither look-up by name nor counting.
-    if let last = client.lastApplication, last.text == text, let application = applications[last.id],
-      case .open = application.phase
+    if let last = client.lastApplication, let application = applications[last.id],
+      application.name.isSpelled(text), case .open = application.phase
     {
       application.lastUsed = context.now.monotonic
       return application
     }
     guard let application = try application(named: Self.name(text), for: client, message) else { return nil }
     try count(client, application)
-    client.lastApplication = (text, application.id)
+    client.lastApplication = (application.name.description, application.id)
     return application
   }
 
