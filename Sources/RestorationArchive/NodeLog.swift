@@ -141,7 +141,7 @@ struct NodeLog {
 
   // MARK: Upkeep
 
-  /// Whether a reader at one of `points` sees a row.
+  /// Whether a reader at one of `points`, which ascend, sees a row.
   func isShown(_ row: DeadRow, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
     guard !points.isEmpty else { return false }
     switch row.log {

@@ -160,6 +160,21 @@ internal import Testing
     #expect(queue.readyReads().isEmpty)
   }
 
+  @Test func whatSomebodyWaitsToReadIsKnownUntilItIsRead() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    let caller = Caller(client: 1, call: nil)
+    let row = StateRequest.Row(node: 1, sequence: 11)
+    queue.await(StateRequest(caller: caller, purpose: .decode(node: 1), rows: [row]), after: 11)
+    take(queue.next())
+    queue.add(.removeState(2))
+    #expect(queue.awaitedSequences == [11])
+    take(queue.next())
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    _ = queue.readyReads()
+    #expect(queue.awaitedSequences.isEmpty)
+  }
+
   @Test func aFailedTransactionTakesEverybodyWhoWaitedWithIt() {
     var queue = openQueue()
     queue.add(.removeState(1))

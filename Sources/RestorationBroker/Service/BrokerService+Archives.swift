@@ -93,7 +93,7 @@ extension BrokerService {
     archive.upkeep?.cancel()
     archive.upkeep = nil
     transactions += 1
-    let held = archive.held.map(\.sequence)
+    let held = archive.held.map(\.sequence) + archive.queue.awaitedSequences
     let (high, low) = settings.random()
     Task {
       do throws(ArchiveError) {

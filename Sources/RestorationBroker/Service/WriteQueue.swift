@@ -161,9 +161,14 @@ package struct WriteQueue {
   }
 
   /// Notices that go all the same when the transaction has failed; to be asked before `failed`.
-  package mutating func noticesOfFailure() -> [Notice] {
-    defer { notices = [] }
-    return notices.map(\.notice).filter(\.followsFailure)
+  package func noticesOfFailure() -> [Notice] {
+    notices.map(\.notice).filter(\.followsFailure)
+  }
+
+  /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
+  package var awaitedSequences: [SequenceNumber] {
+    guard !reads.isEmpty || !scans.isEmpty else { return [] }
+    return reads.flatMap(\.request.rows).map(\.sequence) + scans.map(\.page.sequence)
   }
 
   /// Reads whose changes are durable now.
