@@ -33,7 +33,7 @@ extension SQLiteArchiveStore: ArchiveCopying {
       guard try folder.entry(name) == .absent else { throw SystemError("create", path, code: SystemError.exists) }
       try folder.createEmpty(draft)
     } catch {
-      throw error.isFull ? .archive(ArchiveError(.full, error.message)) : .target(error.message)
+      throw Self.failure(error, path)
     }
     do throws(ArchiveCopyError) {
       try fill(folder.pathname(draft), from: archive)
@@ -43,12 +43,18 @@ extension SQLiteArchiveStore: ArchiveCopying {
         try folder.sync()
         return try folder.entry(name).bytes
       } catch {
-        throw error.isFull ? .archive(ArchiveError(.full, error.message)) : .target(error.message)
+        throw Self.failure(error, path)
       }
     } catch {
       for leftover in [draft, draft + ArchiveFiles.logSuffix, draft + "-journal"] { try? folder.remove(leftover) }
       throw error
     }
+  }
+
+  /// Names the file that was asked for, not the draft.
+  private static func failure(_ error: SystemError, _ path: String) -> ArchiveCopyError {
+    let message = SystemError(error.operation, path, code: error.code).message
+    return error.isFull ? .archive(ArchiveError(.full, message)) : .target(message)
   }
 
   private func fill(_ path: String, from archive: OpenArchive<SQLiteArchive>) throws(ArchiveCopyError) {

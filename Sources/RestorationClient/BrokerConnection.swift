@@ -28,7 +28,7 @@ public final class BrokerConnection: Sendable {
   /// The path of the socket this is connected to.
   public let socketPath: String
 
-  private let link: BrokerLink
+  let link: BrokerLink
   private let known = Mutex(Known())
 
   /// What the broker has told on this connection.

@@ -36,6 +36,9 @@ actor BrokerLink {
   private var closeWaiters: [CheckedContinuation<Void, Never>] = []
   private var notifications = NotificationQueue(capacity: BrokerLink.notificationsMax)
   private var notificationWaiters: [NotificationWaiter] = []
+  /// Who is told how far calls have come, by their tokens.
+  var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
+  var lastProgress = 0
 
   /// A message and whoever waits for its end.
   private struct Waiter {
@@ -247,6 +250,7 @@ extension BrokerLink: ConnectionDelegate {
     case .response(let callID, let outcome):
       run(machine.answered(callID), answer: outcome)
     case .notification(let notification):
+      if tellProgress(notification) { break }
       if let known = BrokerNotification(notification) { take(known) }
     case .request(let call, let request):
       // A session lists what it serves, and this client serves no calls.

@@ -26,7 +26,10 @@ struct Control: AsyncParsableCommand {
         69  a broker is there and the connection to it failed
       """,
     version: "0.1.0",
-    subcommands: [StatusCommand.self, ListCommand.self, CallCommand.self]
+    subcommands: [
+      StatusCommand.self, ListCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
+      ImportCommand.self, CallCommand.self,
+    ]
   )
 
   @OptionGroup var connection: ConnectionOptions

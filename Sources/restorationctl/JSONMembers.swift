@@ -14,10 +14,16 @@ struct JSONMembers {
     members.append("\(Self.quoted(name)):\(value)")
   }
 
+  /// Adds a value that is JSON text.
+  mutating func add(_ name: String, text: String) {
+    members.append("\(Self.quoted(name)):\(text)")
+  }
+
   /// The object in compact form.
   var text: String { "{\(members.joined(separator: ","))}" }
 
-  private static func quoted(_ text: String) -> String {
+  /// A string as JSON text.
+  static func quoted(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

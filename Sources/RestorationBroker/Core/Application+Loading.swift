@@ -53,6 +53,8 @@ extension Application {
     headBytes = 0
     growth = []
     readsUnderWay = 0
+    operations = [:]
+    exports = [:]
     earlyDue = nil
   }
 

@@ -30,8 +30,11 @@ package struct NodeTree {
   /// The node with this id, or the one that took its place.
   package func node(_ id: NodeID) -> Node? {
     var id = id
-    while let successor = successors[id] {
+    // A damaged archive may name successors in a circle.
+    var left = successors.count
+    while left > 0, let successor = successors[id] {
       id = successor
+      left -= 1
     }
     return nodes[id]
   }
@@ -141,15 +144,42 @@ package struct NodeTree {
   }
 
   /// Links parents and paths of the nodes taken in by `load`.
-  mutating func indexAll() {
+  ///
+  /// - Returns: nodes that were their own ancestors and have become roots; only a damaged archive has any.
+  @discardableResult
+  mutating func indexAll() -> [NodeID] {
     for node in nodes.values {
       guard let parent = node.record.parent.flatMap({ self.node($0) }) else { continue }
       node.parent = parent
       parent.children.insert(node.id)
     }
+    let cut = cutCircles()
     for node in nodes.values {
       if let key = key(of: node) { index[key] = node.id }
     }
+    return cut
+  }
+
+  private func cutCircles() -> [NodeID] {
+    var sound: Set<NodeID> = []
+    var cut: [NodeID] = []
+    for node in nodes.values {
+      var way: [NodeID] = []
+      var seen: Set<NodeID> = []
+      var current: Node? = node
+      while let node = current, !sound.contains(node.id) {
+        guard seen.insert(node.id).inserted else {
+          node.parent?.children.remove(node.id)
+          node.parent = nil
+          cut.append(node.id)
+          break
+        }
+        way.append(node.id)
+        current = node.parent
+      }
+      sound.formUnion(way)
+    }
+    return cut
   }
 
   /// Adds a node under a path that is free.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl backup`
+struct BackupCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backup",
+    abstract: "Copy an application's archive.",
+    discussion: """
+      Examples:
+        restorationctl backup org.example.Notes
+        restorationctl backup org.example.Notes notes.sqlite
+
+      Without a file the copy is renewed that the broker falls back to when the
+      archive is damaged. The file must not be there yet; only its owner can read
+      it, and it is complete when it has its name.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+
+  @Argument(help: "The application, with its instance if it has one.")
+  var application: String
+
+  @Argument(help: "The file to copy to.")
+  var file: String?
+
+  func run() async throws {
+    let path = try file.map { file in
+      do throws(OutputFile.Failure) {
+        return try OutputFile.absolute(file)
+      } catch {
+        throw ValidationError(error.message)
+      }
+    }
+    try await connection.run { broker in
+      let progress = ProgressLine.handler("copying")
+      let copy = try await broker.backUpArchive(of: application, to: path, progress: progress)
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("to", text: copy.path.map { JSONMembers.quoted($0) } ?? "null")
+        members.add("bytes", Int64(copy.bytes))
+        members.add("milliseconds", Int64(copy.duration / .milliseconds(1)))
+        try layout.print(members.text)
+      } else {
+        let place = copy.path ?? "its backup copy"
+        try Output.print("\(application) copied to \(place), \(Quantity.bytes(copy.bytes)).\n")
+      }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl import`
+struct ImportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Put an exported document in the place of what an application has saved.",
+    discussion: """
+      Examples:
+        restorationctl import org.example.Notes notes.json
+        restorationctl export org.example.Notes --reveal | restorationctl import org.example.Copy
+        restorationctl import org.example.Notes notes.json --force
+
+      All of it is imported, or nothing where anything is wrong with it. The
+      application must not be running. State that it has is only replaced with
+      --force, and stays as its newest generation.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+
+  @Argument(help: "The application, with its instance if it has one.")
+  var application: String
+
+  @Argument(help: "The document; - or nothing reads it from standard input.")
+  var file: String?
+
+  @Flag(help: "Replace state that is there; import a document in which states are missing.")
+  var force = false
+
+  func run() async throws {
+    let document = try read()
+    try await connection.run { broker in
+      let progress = ProgressLine.handler("importing")
+      let imported = try await broker.importArchive(document, into: application, force: force, progress: progress)
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("objects", Int64(imported.objects))
+        members.add("states", Int64(imported.states))
+        members.add("bytes", Int64(imported.bytes))
+        if let generation = imported.formerGeneration { members.add("generation", generation) }
+        try layout.print(members.text)
+      } else {
+        let former = imported.formerGeneration.map { "; what was there is generation \($0)" } ?? ""
+        try Output.print(
+          "\(application) has now \(imported.objects) objects with \(imported.states) states, "
+            + "\(Quantity.bytes(imported.bytes))\(former).\n"
+        )
+      }
+    }
+  }
+
+  private func read() throws -> String {
+    guard let file, file != "-" else { return try Output.readInput() }
+    do throws(OutputFile.Failure) {
+      return try OutputFile.read(file)
+    } catch {
+      throw ValidationError(error.message)
+    }
+  }
+}
