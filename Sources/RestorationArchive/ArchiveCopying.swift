@@ -2,7 +2,8 @@
 
 /// A store that keeps files can copy an archive to one; apart from `ArchiveStore`, whose words hold no path.
 package protocol ArchiveCopying: Sendable {
-  /// Copies everything committed to a new file that only its owner can read, complete and synced before it has its name.
+  /// Copies everything committed to a new file that only its owner can read; it is complete and synced before it has
+  /// its name.
   ///
   /// - Parameter path: absolute; nothing may be there.
   /// - Returns: bytes of the copy.

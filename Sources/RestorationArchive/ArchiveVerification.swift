@@ -19,6 +19,13 @@ package struct VerificationPiece: Hashable, Sendable {
     /// Why it is unreadable; nil where it is not.
     package var fault: String?
     package var shown: Shown
+
+    package init(node: NodeID, reading: StateReading, fault: String?, shown: Shown) {
+      self.node = node
+      self.reading = reading
+      self.fault = fault
+      self.shown = shown
+    }
   }
 
   /// Something wrong that is not about one state.
@@ -27,6 +34,12 @@ package struct VerificationPiece: Hashable, Sendable {
     package var node: NodeID?
     package var message: String
     package var shown: Shown
+
+    package init(node: NodeID? = nil, message: String, shown: Shown) {
+      self.node = node
+      self.message = message
+      self.shown = shown
+    }
   }
 
   /// Which contents show a row.
@@ -49,6 +62,8 @@ package struct VerificationPiece: Hashable, Sendable {
   /// Nodes whose rows have been checked so far, and all there are.
   package var done = 0
   package var total = 0
+
+  package init() {}
 }
 
 extension OpenArchive {

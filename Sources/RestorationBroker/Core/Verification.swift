@@ -85,7 +85,8 @@ struct Verification {
   mutating func take(_ piece: VerificationPiece) {
     nodes = (piece.done, piece.total)
     for fault in piece.faults {
-      note(Finding(kind: fault.node == nil ? .file : .object, node: fault.node, shown: fault.shown, message: fault.message))
+      let kind: ArchiveProblem.Kind = fault.node == nil ? .file : .object
+      note(Finding(kind: kind, node: fault.node, shown: fault.shown, message: fault.message))
     }
     for row in piece.rows {
       states += 1
