@@ -250,6 +250,7 @@ internal import Testing
     let upload = try #require(first["upload"]?.string)
     #expect(first["objects"] == 1 && first["states"] == 1)
     #expect(driver.archives["App"] == nil)
+    #expect(try tool.fail("readArchive", #"{"application":"App"}"#).kind == "unknownApplication")
     try tool.call("importArchive", part(#"{"path":["A","I"],"kind":"view"}"#, more: #""more":true,"upload":"\#(upload)""#))
     let last = part(Document.object(#"["B"]"#, "{}"), more: #""upload":"\#(upload)","progressToken":1"#)
     let result = try tool.call("importArchive", last)

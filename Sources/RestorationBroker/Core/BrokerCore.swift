@@ -159,10 +159,10 @@ package struct BrokerCore {
   /// A client's call fails because its archive did not open; what it sent behind that call goes on.
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
     client.waitsFor = nil
-    dropUpload(of: client)
     counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
+    if message.method == ImportArchive.method { dropUpload(of: client) }
     context.emit(.respond(message.caller, .error(error)))
     resume(client)
   }
