@@ -96,8 +96,9 @@ struct ImportedDocument {
 
   /// No fewer values than there are in the text: each but the outermost follows one of these characters.
   private static func valuesMost(in text: ArraySlice<UInt8>) -> Int {
-    1 + text.reduce(0) { count, byte in
-      byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: ":") ? count + 1 : count
-    }
+    1
+      + text.reduce(0) { count, byte in
+        byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: ":") ? count + 1 : count
+      }
   }
 }

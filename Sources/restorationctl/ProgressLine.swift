@@ -10,13 +10,18 @@ enum ProgressLine {
     isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
   }
 
-  /// Tells how far the work called `name` has come; nil where nobody looks.
-  static func handler(_ name: String) -> ArchiveProgress.Handler? {
-    guard isShown else { return nil }
-    return { progress in
-      let isOver = progress.total.map { progress.done >= $0 } ?? false
-      let share = progress.total.map { $0 == 0 ? " 100 %" : " \(progress.done * 100 / $0) %" } ?? " \(progress.done)"
-      Output.write(isOver ? "\r\u{1B}[K" : "\r\u{1B}[K\(name)\(share)", to: .messages)
+  private static let blank = "\r\u{1B}[K"
+
+  /// Does work that tells how far it has come, if somebody looks; the line is gone afterwards.
+  static func during<Result>(
+    _ name: String,
+    _ body: (ArchiveProgress.Handler?) async throws -> Result
+  ) async throws -> Result {
+    guard isShown else { return try await body(nil) }
+    defer { Output.write(blank, to: .messages) }
+    return try await body { progress in
+      let share = progress.total.map { $0 == 0 ? "100 %" : "\(progress.done * 100 / $0) %" } ?? "\(progress.done)"
+      Output.write("\(blank)\(name) \(share)", to: .messages)
     }
   }
 }

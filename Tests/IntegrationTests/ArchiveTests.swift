@@ -73,7 +73,7 @@ internal import Testing
   // MARK: Kills
 
   /// A document of many objects with one value in all of them.
-  private static func document(_ value: Int, count: Int) -> String {
+  static func document(_ value: Int, count: Int) -> String {
     let filler = String(repeating: "y", count: 900)
     let objects = (0..<count).map { index in
       #"{"path":["O\#(index)"],"kind":"object","state":{"v":\#(value),"f":"\#(filler)"},"#
@@ -82,13 +82,13 @@ internal import Testing
     return #"{"format":"restorationd.archive","version":1,"objects":[\#(objects.joined(separator: ","))]}"#
   }
 
-  private static func importing(_ document: String) -> String {
+  static func importing(_ document: String) -> String {
     #"{"jsonrpc":"2.0","id":1,"method":"importArchive","params":{"application":"org.example.Big","force":true,"document":"#
       + document + "}}\n"
   }
 
   /// The value that all states have; fails where they have several, or where one is missing.
-  private static func value(_ broker: BrokerFixture, count: Int) throws -> Int64? {
+  static func value(_ broker: BrokerFixture, count: Int) throws -> Int64? {
     let client = try broker.connect()
     var values: Set<Int64> = []
     var objects = 0

@@ -32,13 +32,22 @@ internal import Testing
   func everyReachableStateIsHandedOverOnceWithWhatShowsIt(engine: ArchiveEngine) async throws {
     var author = try await ArchiveFixture(engine).author()
     try await author.apply(
-      .node(1, "a"), .node(2, "b"), .state(1, "1"), .state(1, "2"), .seal(1), .state(1, "3"), .state(2, "4"),
-      .seal(2), .state(2, "5", early: true), .node(3, "c")
+      .node(1, "a"),
+      .node(2, "b"),
+      .state(1, "1"),
+      .state(1, "2"),
+      .seal(1),
+      .state(1, "3"),
+      .state(2, "4"),
+      .seal(2),
+      .state(2, "5", early: true),
+      .node(3, "c")
     )
     let outcome = try await Self.verify(author)
     let texts = outcome.rows.map { row -> String in
       guard case .state(let record, _) = row.reading else { return "unreadable" }
-      return "\(row.node) \(String(decoding: record.text, as: UTF8.self)) \(row.shown.isCurrent) \(row.shown.generations)"
+      return
+        "\(row.node) \(String(decoding: record.text, as: UTF8.self)) \(row.shown.isCurrent) \(row.shown.generations)"
     }
     #expect(texts == ["1 2 false [1]", "1 3 true [2]", "2 4 true [2]", "2 5 true []"])
     #expect(outcome.faults.isEmpty)
@@ -90,12 +99,14 @@ internal import Testing
 
   private static let application = "org.example.Notes"
 
-  @Test(arguments: [
-    ("UPDATE state SET text = '{\"a\":2}' WHERE sequence = 3", 1, [3]),
-    ("UPDATE state SET checksum = checksum + 1 WHERE sequence = 4", 2, [4]),
-    ("UPDATE state SET elements = '[]' WHERE sequence = 5", 3, [5]),
-    ("UPDATE state SET written = 7 WHERE sequence IN (3, 5)", 1, [3, 5]),
-  ] as [(String, NodeID, [SequenceNumber])])
+  @Test(
+    arguments: [
+      ("UPDATE state SET text = '{\"a\":2}' WHERE sequence = 3", 1, [3]),
+      ("UPDATE state SET checksum = checksum + 1 WHERE sequence = 4", 2, [4]),
+      ("UPDATE state SET elements = '[]' WHERE sequence = 5", 3, [5]),
+      ("UPDATE state SET written = 7 WHERE sequence IN (3, 5)", 1, [3, 5]),
+    ] as [(String, NodeID, [SequenceNumber])]
+  )
   func aDamagedRowIsFound(_ sql: String, _ node: NodeID, _ sequences: [SequenceNumber]) async throws {
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
@@ -142,7 +153,9 @@ internal import Testing
     try file.close()
     let outcome = try await Self.verify(author)
     #expect(!outcome.faults.isEmpty || outcome.rows.contains { $0.fault != nil })
-    #expect(outcome.faults.contains { $0.node == nil && $0.message.contains("damaged") || $0.message.contains("cannot") })
+    #expect(
+      outcome.faults.contains { $0.node == nil && $0.message.contains("damaged") || $0.message.contains("cannot") }
+    )
   }
 
   // MARK: Copies

@@ -9,7 +9,9 @@ extension Peer {
   /// The whole document of an export, a line for each object.
   ///
   /// - Parameter between: done before each page but the first.
-  func export(_ application: String, _ more: String = #""reveal":true"#, between: () throws -> Void = {}) throws -> String {
+  func export(_ application: String, _ more: String = #""reveal":true"#, between: () throws -> Void = {}) throws
+    -> String
+  {
     var head = ""
     var objects: [String] = []
     var cursor: String?
@@ -20,7 +22,9 @@ extension Peer {
       let answer = try JSONSlice.scan(Array(try text(id).utf8), vocabulary: EncodedState.vocabulary)
       let result = try #require(answer["result"], "\(answer)")
       let part = try #require(result["part"])
-      let page = part.members?.filter { $0.name != "objects" }.map { "\"\($0.name)\":\($0.value)" }.joined(separator: ",")
+      let page = part.members?.filter { $0.name != "objects" }.map { "\"\($0.name)\":\($0.value)" }.joined(
+        separator: ","
+      )
       if !head.isEmpty { #expect(page == head) }
       head = page ?? ""
       objects += try #require(part["objects"]?.elements).map(\.description)

@@ -14,7 +14,10 @@ internal import Testing
   private func fill() throws -> Peer {
     let peer = driver.connect()
     try peer.initialize("App", #""process":"main","bundleVersion":"2","storyboard":{"unit":"app.service"}"#)
-    try peer.register("Main", #""kind":"viewController","objectClass":["W","B"],"restorationClass":"R","keep":"forever""#)
+    try peer.register(
+      "Main",
+      #""kind":"viewController","objectClass":["W","B"],"restorationClass":"R","keep":"forever""#
+    )
     let hidden = try peer.register(nil, below: #"["Main"]"#, #""kind":"viewController""#)
     try peer.register("Inner", below: "\(hidden)", #""kind":"view""#)
     try peer.register("Plain", below: "\(hidden)")
@@ -189,7 +192,10 @@ internal import Testing
     driver.crash(next)
     let tool = driver.connect(pid: 7)
     let document = try tool.export("App")
-    #expect(document.contains(#""state":{"blank":1},"#) && document.contains(#""early":true,"beforeClaim":{"state":{"good":1},"#))
+    #expect(
+      document.contains(#""state":{"blank":1},"#)
+        && document.contains(#""early":true,"beforeClaim":{"state":{"good":1},"#)
+    )
     try tool.importDocument(document, into: "Other")
     #expect(try tool.export("Other") == document)
     let owner = driver.connect(pid: 8)
@@ -234,13 +240,14 @@ internal import Testing
     for index in 0..<1_200 { try peer.register("w\(index)") }
     let document = try peer.export("App")
     try driver.connect(pid: 7).importDocument(document, into: "Other")
-    #expect(try peer.path(of: document) == 1_500)
+    #expect(try peer.objectCount(of: document) == 1_500)
   }
 }
 
 extension Peer {
   /// How many objects a document has.
-  fileprivate func path(of document: String) throws -> Int {
-    try #require(try JSONSlice.scan(Array(document.utf8), vocabulary: EncodedState.vocabulary)["objects"]?.elements).count
+  fileprivate func objectCount(of document: String) throws -> Int {
+    try #require(try JSONSlice.scan(Array(document.utf8), vocabulary: EncodedState.vocabulary)["objects"]?.elements)
+      .count
   }
 }

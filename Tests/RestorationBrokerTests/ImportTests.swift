@@ -39,43 +39,62 @@ internal import Testing
     Refusal("invalidIdentifier", "/document/objects/0/path/0", Document.of(Document.object(#"[""]"#, "{}"))),
     Refusal("unknownParent", "/document/objects/1/path", Document.of(good, Document.object(#"["a","b"]"#, "{}"))),
     Refusal(
-      "unknownParent", "/document/objects/0/path",
+      "unknownParent",
+      "/document/objects/0/path",
       Document.of(Document.object(#"["a","b"]"#, "{}"), Document.object(#"["a"]"#, "{}"))
     ),
     Refusal("invalidParams", "/document/objects/0/parent", Document.of(#"{"path":["a"],"kind":"view","parent":0}"#)),
-    Refusal("invalidParams", "/document/objects/1/parent", Document.of(good, #"{"path":null,"kind":"view","parent":2}"#)),
-    Refusal("duplicatePath", "/document/objects/1/path", Document.of(good, good)),
-    Refusal("invalidParams", "/document/objects/1/path", Document.of(good, #"{"path":["a"],"kind":"view","parent":0}"#)),
     Refusal(
-      "invalidParams", "/document/objects/2/path",
+      "invalidParams",
+      "/document/objects/1/parent",
+      Document.of(good, #"{"path":null,"kind":"view","parent":2}"#)
+    ),
+    Refusal("duplicatePath", "/document/objects/1/path", Document.of(good, good)),
+    Refusal(
+      "invalidParams",
+      "/document/objects/1/path",
+      Document.of(good, #"{"path":["a"],"kind":"view","parent":0}"#)
+    ),
+    Refusal(
+      "invalidParams",
+      "/document/objects/2/path",
       Document.of(
-        #"{"path":["a"],"kind":"viewController"}"#, #"{"path":null,"kind":"view","parent":0}"#,
+        #"{"path":["a"],"kind":"viewController"}"#,
+        #"{"path":null,"kind":"view","parent":0}"#,
         #"{"path":["a","b"],"kind":"view","parent":1}"#
       )
     ),
     Refusal(
-      "reservedKey", "/document/objects/0/state/UIStateRestorationX",
+      "reservedKey",
+      "/document/objects/0/state/UIStateRestorationX",
       Document.of(Document.object(#"["a"]"#, #"{"UIStateRestorationX":1}"#))
     ),
     Refusal(
-      "invalidReference", "/document/objects/1/state",
+      "invalidReference",
+      "/document/objects/1/state",
       Document.of(good, Document.object(#"["a"]"#, #"{"r":[{"$restorable":["b"]}]}"#))
     ),
     Refusal(
-      "invalidReference", "/document/objects/0/state", Document.of(Document.object(#"["a"]"#, #"{"r":{"$restorable":1}}"#))
+      "invalidReference",
+      "/document/objects/0/state",
+      Document.of(Document.object(#"["a"]"#, #"{"r":{"$restorable":1}}"#))
     ),
     Refusal(
-      "invalidReference", "/document/objects/0/beforeClaim/state",
+      "invalidReference",
+      "/document/objects/0/beforeClaim/state",
       Document.of(
         Document.object(
-          #"["a"]"#, "{}",
+          #"["a"]"#,
+          "{}",
           #""early":true,"beforeClaim":{"state":{"r":{"$restorable":["b"]}},\#(Document.writer)}"#
         )
       )
     ),
     Refusal("needsForce", nil, Document.of(#"{"path":["a"],"kind":"view","missing":"redacted"}"#)),
     Refusal(
-      "needsForce", nil, Document.of(head: #""format":"restorationd.archive","version":1,"redacted":true"#)
+      "needsForce",
+      nil,
+      Document.of(head: #""format":"restorationd.archive","version":1,"redacted":true"#)
     ),
   ]
 
@@ -123,7 +142,9 @@ internal import Testing
       (
         "objectsPerApplicationMax",
         Document.of(
-          Document.object(#"["a"]"#, "{}"), Document.object(#"["b"]"#, "{}"), Document.object(#"["c"]"#, "{}"),
+          Document.object(#"["a"]"#, "{}"),
+          Document.object(#"["b"]"#, "{}"),
+          Document.object(#"["c"]"#, "{}"),
           Document.object(#"["d"]"#, "{}")
         )
       ),
@@ -224,7 +245,10 @@ internal import Testing
   @Test func importedOrphansAreRetiredAfterNinetyDays() throws {
     let tool = driver.connect(pid: 7)
     let forever = Document.object(#"["C"]"#, "{}", #""keep":"forever""#)
-    try tool.importDocument(Document.of(Document.object(#"["A"]"#, "{}"), Document.object(#"["B"]"#, "{}"), forever), into: "App")
+    try tool.importDocument(
+      Document.of(Document.object(#"["A"]"#, "{}"), Document.object(#"["B"]"#, "{}"), forever),
+      into: "App"
+    )
     driver.advance(days: 91)
     let peer = driver.connect()
     try peer.initialize()
@@ -251,7 +275,10 @@ internal import Testing
     #expect(first["objects"] == 1 && first["states"] == 1)
     #expect(driver.archives["App"] == nil)
     #expect(try tool.fail("readArchive", #"{"application":"App"}"#).kind == "unknownApplication")
-    try tool.call("importArchive", part(#"{"path":["A","I"],"kind":"view"}"#, more: #""more":true,"upload":"\#(upload)""#))
+    try tool.call(
+      "importArchive",
+      part(#"{"path":["A","I"],"kind":"view"}"#, more: #""more":true,"upload":"\#(upload)""#)
+    )
     let last = part(Document.object(#"["B"]"#, "{}"), more: #""upload":"\#(upload)","progressToken":1"#)
     let result = try tool.call("importArchive", last)
     #expect(result["upload"] == nil && result["objects"] == 3 && result["states"] == 2)

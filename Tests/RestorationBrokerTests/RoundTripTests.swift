@@ -56,7 +56,11 @@ internal import Testing
     case .object(let object):
       let isReference = object["$restorable"] != nil
       return .object(
-        JSONObject(object.members.map { (name: $0.name, value: isReference && $0.name == "object" ? .null : withoutHandles($0.value)) })
+        JSONObject(
+          object.members.map {
+            (name: $0.name, value: isReference && $0.name == "object" ? .null : withoutHandles($0.value))
+          }
+        )
       )
     default: return value
     }
@@ -88,7 +92,8 @@ private struct RandomText {
   private var generator: SeededGenerator
 
   private static let scalars = [
-    "0", "-0", "-0.0", "0.1", "1e400", "1E-400", "1.50", "123456789012345678901234567890", "1e0", "true", "false", "null",
+    "0", "-0", "-0.0", "0.1", "1e400", "1E-400", "1.50", "123456789012345678901234567890", "1e0", "true", "false",
+    "null",
     #""""#, #""\u0000""#, #""\/\b\f""#, #""\ud83d\ude00😀""#, #""é e\u0301""#, #""$restorable""#, "[]", "{}", "[[],{}]",
     #"{"":{"":""}}"#, #"{"a":1,"a":2}"#, #"{"$literal":{"$restorable":["nowhere"]}}"#, #"{"$data":"AA=="}"#,
   ]

@@ -56,7 +56,8 @@ struct ArchiveUpload {
         throw error.below("/document/objects/\(objects.count)")
       }
       guard charge - before <= roomLeft else {
-        throw .limitExceeded("archiveBytesMax", max: limits.archiveBytesMax, value: charge)
+        let max = 2 * limits.archiveBytesMax
+        throw .limitExceeded("archiveBytesMax", max: max, value: max - roomLeft + charge - before)
       }
     }
   }

@@ -37,8 +37,9 @@ struct BackupCommand: AsyncParsableCommand {
       }
     }
     try await connection.run { broker in
-      let progress = ProgressLine.handler("copying")
-      let copy = try await broker.backUpArchive(of: application, to: path, progress: progress)
+      let copy = try await ProgressLine.during("copying") { progress in
+        try await broker.backUpArchive(of: application, to: path, progress: progress)
+      }
       if let layout = output.layout {
         var members = JSONMembers()
         members.add("to", text: copy.path.map { JSONMembers.quoted($0) } ?? "null")

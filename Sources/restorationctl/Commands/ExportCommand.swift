@@ -37,12 +37,9 @@ struct ExportCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await connection.run { broker in
-      var document = try await broker.exportArchive(
-        of: application,
-        generation: generation,
-        reveal: reveal,
-        progress: ProgressLine.handler("exporting")
-      )
+      var document = try await ProgressLine.during("exporting") { progress in
+        try await broker.exportArchive(of: application, generation: generation, reveal: reveal, progress: progress)
+      }
       // The broker says so in the first line.
       let isRedacted = document.prefix { $0 != "\n" }.contains("\"redacted\":true")
       if let layout = layout.layout { document = try layout.format(document) + "\n" }

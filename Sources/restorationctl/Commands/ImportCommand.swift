@@ -35,8 +35,9 @@ struct ImportCommand: AsyncParsableCommand {
   func run() async throws {
     let document = try read()
     try await connection.run { broker in
-      let progress = ProgressLine.handler("importing")
-      let imported = try await broker.importArchive(document, into: application, force: force, progress: progress)
+      let imported = try await ProgressLine.during("importing") { progress in
+        try await broker.importArchive(document, into: application, force: force, progress: progress)
+      }
       if let layout = output.layout {
         var members = JSONMembers()
         members.add("objects", Int64(imported.objects))

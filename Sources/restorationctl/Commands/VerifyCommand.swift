@@ -29,7 +29,9 @@ struct VerifyCommand: AsyncParsableCommand {
   func run() async throws {
     var isSound = true
     try await connection.run { broker in
-      let found = try await broker.verifyArchive(of: application, progress: ProgressLine.handler("verifying"))
+      let found = try await ProgressLine.during("verifying") { progress in
+        try await broker.verifyArchive(of: application, progress: progress)
+      }
       isSound = found.isSound
       if let layout = output.layout {
         try layout.print(json(of: found))
