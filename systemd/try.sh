@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shows what restorationd does: four processes in two languages push the state of several hundred objects, everything is
-# killed, everything comes back. Installs the Debian packages that are missing (as root or through sudo), builds the
-# programs, and changes nothing outside of the build directory and a directory in /tmp that it removes.
+# Shows what restorationd does: five processes in three languages are one editor of this repository's files. They push
+# state, are killed with the broker and alone, come back, and everything is compared. Installs the Debian packages that
+# are missing (as root or through sudo), builds the programs, and changes nothing outside of the build directory and a
+# temporary directory that it removes. The exit code is 0 when everything came back.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config python3
+Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config python3 perl
 
 printf '== Building the programs (release)\n'
 for product in restorationd restorationctl restoration-sample; do
@@ -15,4 +16,4 @@ for product in restorationd restorationctl restoration-sample; do
 done
 
 printf '\n'
-exec python3 systemd/demonstration.py "$(swift build -c release --static-swift-stdlib --show-bin-path)"
+exec python3 -B systemd/demonstration "$(swift build -c release --static-swift-stdlib --show-bin-path)"

@@ -25,6 +25,11 @@ public struct ApplicationDescription: Hashable, Sendable {
 
   /// One object.
   public struct Object: Hashable, Sendable {
+    /// Names the object within its archive, for ever: also while nobody claims it, and where it has no path.
+    public let node: Int64
+    /// `node` of its restoration parent; nil for a root. Where the path begins anew (R4), only this tells what the
+    /// object is below of. Objects of different pages may be of different moments: it may name none of them.
+    public let parent: Int64?
     /// Its handle; nil where nobody claims it.
     public let object: Int64?
     /// Nil where its own identifier is nil (R4).
@@ -45,8 +50,14 @@ public struct ApplicationDescription: Hashable, Sendable {
     public let bytes: Int
     /// When its state was written; nil where there is none.
     public let modified: SavedTime?
+    /// Highest revision its owner has written (R15); nil where it has given none.
+    public let revision: Int64?
+    /// Whether its state is shown only when asked for.
+    public let confidential: Bool
 
     init(_ wire: ObjectDescription) {
+      node = wire.node
+      parent = wire.parent
       object = wire.object
       path = wire.path?.components
       kind = ObjectKind(wire.kind)
@@ -57,6 +68,8 @@ public struct ApplicationDescription: Hashable, Sendable {
       orphaned = wire.orphaned
       bytes = wire.bytes
       modified = wire.modified.map(SavedTime.init)
+      revision = wire.revision
+      confidential = wire.confidential
     }
   }
 
@@ -70,7 +83,7 @@ public struct ApplicationDescription: Hashable, Sendable {
   public let sequence: Int64
   /// Live sessions.
   public let sessions: [Session]
-  /// All objects, live and archived.
+  /// All objects, live and archived, in the order in which they were first registered.
   public internal(set) var objects: [Object]
 
   init(_ wire: DescribeApplication.Reply) {

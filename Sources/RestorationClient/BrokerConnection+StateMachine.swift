@@ -89,6 +89,14 @@ extension BrokerConnection {
     /// Tickets that have not ended.
     package var pending: Int { waiting.count + sending.count + callIDs.count }
 
+    /// Why there are no answers any more; nil while the connection is open.
+    package var ending: Ending? {
+      switch state {
+      case .open: nil
+      case .ending(let ending), .ended(let ending): ending
+      }
+    }
+
     /// A name for the next message.
     package mutating func makeTicket() -> Ticket {
       lastTicket += 1

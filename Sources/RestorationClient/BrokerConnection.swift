@@ -119,6 +119,17 @@ extension BrokerConnection {
     try await link.notify(Method.method, parameters)
   }
 
+  /// Subscribes, and gives the subscription's number.
+  func subscribe(_ parameters: JSONText) async throws -> Int64 {
+    try await check(parameters, of: Subscribe.method)
+    switch try await link.subscribe(parameters) {
+    case .result(let result):
+      guard let reply = Subscribe.Reply(result) else { throw unexpectedAnswer(to: Subscribe.method) }
+      return reply.subscription
+    case .error(let error): throw RestorationError(answer: error)
+    }
+  }
+
   func unexpectedAnswer(to method: String) -> BrokerConnectionError {
     .unexpectedAnswer(to: method, path: socketPath)
   }

@@ -24,6 +24,9 @@ actor BrokerLink {
 
   private static let notificationsMax = 1_024
 
+  /// Events that one subscription keeps until they are taken.
+  private static let eventsMax = 1_024
+
   nonisolated let eventLoop: any EventLoop = BrokerLink.group.next()
   nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
@@ -39,6 +42,11 @@ actor BrokerLink {
   /// Who is told how far calls have come, by their tokens.
   var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
   var lastProgress = 0
+  /// Calls whose answer is the number of a subscription.
+  private var subscribing: Set<Ticket> = []
+  private var subscriptions: [Int64: Subscription] = [:]
+  /// Why the connection has ended.
+  private var ending: Ending?
 
   /// A message and whoever waits for its end.
   private struct Waiter {
@@ -56,6 +64,12 @@ actor BrokerLink {
   private struct NotificationWaiter {
     let ticket: Ticket
     let continuation: CheckedContinuation<BrokerNotification?, Never>
+  }
+
+  /// Events that have come, or else who waits for them.
+  private struct Subscription {
+    var queue: EventQueue
+    var waiters: [(ticket: Ticket, continuation: CheckedContinuation<BrokerEvent?, any Error>)] = []
   }
 
   private init(socketPath: String) {
@@ -154,6 +168,93 @@ actor BrokerLink {
     }
   }
 
+  // MARK: Events
+
+  /// Subscribes. From its answer on events are kept for `nextEvent`, until `endSubscription`.
+  func subscribe(_ parameters: JSONText) async throws -> Response.Outcome {
+    try Task.checkCancellation()
+    let ticket = machine.makeTicket()
+    subscribing.insert(ticket)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation {
+        submit(ticket, Waiter(method: Subscribe.method, parameters: parameters, continuation: .answer($0)))
+      }
+    } onCancel: {
+      eventLoop.execute {
+        self.assumeIsolated { $0.giveUpSubscribing(ticket) }
+      }
+    }
+  }
+
+  /// Once it is sent the answer has to be awaited all the same: it says which subscription is to end.
+  private func giveUpSubscribing(_ ticket: Ticket) {
+    guard subscribing.contains(ticket), let waiter = waiters[ticket] else { return }
+    if waiter.parameters != nil {
+      subscribing.remove(ticket)
+      run(machine.cancelled(ticket))
+    } else {
+      fail(ticket, CancellationError())
+    }
+  }
+
+  private func subscribed(_ answer: Response.Outcome, isAwaited: Bool) {
+    guard case .result(let result) = answer, let number = Subscribe.Reply(result)?.subscription else { return }
+    subscriptions[number] = Subscription(queue: EventQueue(subscription: number, capacity: Self.eventsMax))
+    if !isAwaited { endSubscription(number) }
+  }
+
+  /// The next event; nil when the subscription has ended, or the task was cancelled. Throws when the broker has ended.
+  func nextEvent(of number: Int64) async throws -> BrokerEvent? {
+    if let event = subscriptions[number]?.queue.next() { return event }
+    guard subscriptions[number] != nil, !Task.isCancelled else { return nil }
+    if let ending {
+      if ending == .closed { return nil }
+      throw BrokerConnectionError(ending, path: socketPath)
+    }
+    let ticket = machine.makeTicket()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { subscriptions[number]?.waiters.append((ticket, $0)) }
+    } onCancel: {
+      eventLoop.execute {
+        self.assumeIsolated { $0.endEventWait(ticket, of: number) }
+      }
+    }
+  }
+
+  private func endEventWait(_ ticket: Ticket, of number: Int64) {
+    guard let index = subscriptions[number]?.waiters.firstIndex(where: { $0.ticket == ticket }) else { return }
+    subscriptions[number]?.waiters.remove(at: index).continuation.resume(returning: nil)
+  }
+
+  private func take(_ event: BrokerEvent, of number: Int64) {
+    guard let subscription = subscriptions[number] else { return }
+    if subscription.waiters.isEmpty {
+      subscriptions[number]?.queue.append(event)
+    } else {
+      subscriptions[number]?.waiters.removeFirst().continuation.resume(returning: event)
+    }
+  }
+
+  /// Ends a subscription, as often as it is called.
+  nonisolated func endSubscription(_ number: Int64) {
+    eventLoop.execute {
+      self.assumeIsolated { $0.forgetSubscription(number) }
+    }
+  }
+
+  private func forgetSubscription(_ number: Int64) {
+    guard let subscription = subscriptions.removeValue(forKey: number) else { return }
+    for waiter in subscription.waiters {
+      waiter.continuation.resume(returning: nil)
+    }
+    guard ending == nil else { return }
+    var writer = JSONWriter()
+    writer.object { Unsubscribe(subscription: number).writeMembers(to: &$0) }
+    let parameters = JSONText(validated: writer.bytes)
+    // Nobody waits for it: the events that are on their way are dropped in any case.
+    Task { try? await notify(Unsubscribe.method, parameters) }
+  }
+
   // MARK: The end
 
   /// Closes the connection once everything sent is with the kernel, and waits for its end.
@@ -210,11 +311,13 @@ actor BrokerLink {
   }
 
   private func complete(_ ticket: Ticket, _ answer: Response.Outcome) {
+    if subscribing.remove(ticket) != nil { subscribed(answer, isAwaited: waiters[ticket] != nil) }
     guard case .answer(let continuation)? = waiters.removeValue(forKey: ticket)?.continuation else { return }
     continuation.resume(returning: answer)
   }
 
   private func fail(_ ticket: Ticket, _ error: any Error) {
+    if !(error is CancellationError) { subscribing.remove(ticket) }
     switch waiters.removeValue(forKey: ticket)?.continuation {
     case .answer(let continuation): continuation.resume(throwing: error)
     case .sent(let continuation): continuation.resume(throwing: error)
@@ -249,6 +352,11 @@ extension BrokerLink: ConnectionDelegate {
     switch delivery {
     case .response(let callID, let outcome):
       run(machine.answered(callID), answer: outcome)
+    case .notification(let notification) where notification.method == EventNotification.method:
+      guard notification.fault == nil, case .named(let parameters) = notification.parameters,
+        let number = parameters["subscription"]?.integer(), let event = BrokerEvent(parameters)
+      else { break }
+      take(event, of: number)
     case .notification(let notification):
       if tellProgress(notification) { break }
       if let known = BrokerNotification(notification) { take(known) }
@@ -265,13 +373,26 @@ extension BrokerLink: ConnectionDelegate {
 
   private func ended(_ reason: CloseReason) {
     connection = nil
-    let ending: Ending =
+    let cause: Ending =
       switch reason {
       case .closed: .closed
       case .protocolFault: .protocolFault
       case .peerClosed, .partialFrame, .outputOverflow: .lost
       }
-    run(machine.closed(ending))
+    run(machine.closed(cause))
+    // What we began ourselves keeps its reason.
+    let ending = machine.ending ?? cause
+    self.ending = ending
+    for number in subscriptions.keys {
+      for waiter in subscriptions[number]?.waiters ?? [] {
+        if ending == .closed {
+          waiter.continuation.resume(returning: nil)
+        } else {
+          waiter.continuation.resume(throwing: BrokerConnectionError(ending, path: socketPath))
+        }
+      }
+      subscriptions[number]?.waiters = []
+    }
     for waiter in notificationWaiters {
       waiter.continuation.resume(returning: nil)
     }

@@ -49,6 +49,13 @@ package final class Connection: Sendable {
     handler.value.notify(method: method, parameters: parameters)
   }
 
+  /// Sends a notification that may be left out when the peer does not read: false where it was refused, because more
+  /// than `TransportLimits.offeredBytesMax` of such would wait. `ConnectionDelegate.hasRoomForOffers` then tells when
+  /// to go on. One is always taken when none waits, and when nothing can reach the peer any more.
+  package func offer(method: String, parameters: JSONText?) -> Bool {
+    handler.value.offer(method: method, parameters: parameters)
+  }
+
   /// Calls the peer and gives the call's id; its answer is delivered, or the call is reported abandoned or void with
   /// the connection. Nil when no answer can come any more. Counts against `TransportLimits.outQueueBytesMax`.
   package func call(method: String, parameters: JSONText?) -> Int? {
@@ -100,6 +107,8 @@ package struct ConnectionUsage: Hashable, Sendable {
   package var replyBytes = 0
   /// Notifications and calls in bytes that the peer has not taken yet.
   package var unsolicitedBytes = 0
+  /// Offered notifications in bytes that the peer has not taken yet.
+  package var offeredBytes = 0
   /// Whether nothing more is read from the peer for now.
   package var isPaused = false
 }

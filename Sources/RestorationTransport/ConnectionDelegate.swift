@@ -16,8 +16,15 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// The peer has ended its input: these calls of ours will never be answered. Its own requests still are.
   func callsAbandoned(_ callIDs: [Int], by connection: Connection)
 
+  /// The peer has taken so much that notifications may be offered again; called once after one or more were refused.
+  func hasRoomForOffers(_ connection: Connection)
+
   /// Last call for a connection; whatever it still owed or was owed is void.
   func connectionClosed(_ connection: Connection, reason: CloseReason)
+}
+
+extension ConnectionDelegate {
+  package func hasRoomForOffers(_ connection: Connection) {}
 }
 
 /// Why a connection has ended.

@@ -32,6 +32,24 @@ extension ConnectionHandler {
     countUnsolicited(out.count - before)
   }
 
+  func offer(method: String, parameters: JSONText?) -> Bool {
+    guard isOpen else { return true }
+    let before = out.count
+    conversation.notify(method: method, parameters: parameters, into: &out)
+    let count = out.count - before
+    if offeredInTick + offeredInChannel + count > limits.offeredBytesMax, let context {
+      let waiting = offeredBytes(context)
+      if waiting > 0, waiting + count > limits.offeredBytesMax {
+        out.removeLast(count)
+        awaitsRoomForOffers = true
+        return false
+      }
+    }
+    offeredInTick += count
+    queueForEndOfTick()
+    return true
+  }
+
   func call(method: String, parameters: JSONText?) -> Int? {
     guard isOpen, !inputHasEnded else { return nil }
     let before = out.count
@@ -86,8 +104,20 @@ extension ConnectionHandler {
 
   /// Answers the peer has not taken, including those of batches that are not complete.
   private func replyBytes(_ context: ChannelHandlerContext) -> Int {
-    let waiting = max(0, channelBytes(context) - unsolicitedInChannel)
-    return out.count - unsolicitedInTick + conversation.gatheredBytes + waiting
+    let waiting = max(0, channelBytes(context) - unsolicitedInChannel - offeredInChannel)
+    return out.count - unsolicitedInTick - offeredInTick + conversation.gatheredBytes + waiting
+  }
+
+  /// Offered notifications the peer has not taken. A write counts whole until its last byte is taken; here the exact
+  /// number decides.
+  private func offeredBytes(_ context: ChannelHandlerContext) -> Int {
+    offeredInTick + min(offeredInChannel, channelBytes(context))
+  }
+
+  func tellOfRoomForOffers(_ context: ChannelHandlerContext) {
+    guard isOpen, let connection, offeredBytes(context) <= limits.offeredBytesMax / 2 else { return }
+    awaitsRoomForOffers = false
+    delegate?.hasRoomForOffers(connection)
   }
 
   private func channelBytes(_ context: ChannelHandlerContext) -> Int {
@@ -118,6 +148,7 @@ extension ConnectionHandler {
       if writesInChannel == 0, let socket { taken = out.withUnsafeBytes { SystemCalls.send(socket, $0) } }
       if taken < out.count { writeThroughChannel(ByteBuffer(bytes: out[taken...]), context) }
       unsolicitedInTick = 0
+      offeredInTick = 0
       if out.capacity <= Self.keptBytesMax {
         out.removeAll(keepingCapacity: true)
       } else {
@@ -130,12 +161,15 @@ extension ConnectionHandler {
 
   private func writeThroughChannel(_ rest: ByteBuffer, _ context: ChannelHandlerContext) {
     let unsolicited = min(unsolicitedInTick, rest.readableBytes)
+    let offered = min(offeredInTick, rest.readableBytes - unsolicited)
     writesInChannel += 1
     unsolicitedInChannel += unsolicited
+    offeredInChannel += offered
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenComplete { [self] _ in
       writesInChannel -= 1
       unsolicitedInChannel -= unsolicited
+      offeredInChannel -= offered
       queueForEndOfTick()
     }
     context.writeAndFlush(wrapOutboundOut(rest), promise: promise)
@@ -147,6 +181,7 @@ extension ConnectionHandler {
       heldBackBytes: conversation.heldBackBytes,
       replyBytes: context.map(replyBytes) ?? 0,
       unsolicitedBytes: unsolicitedInTick + unsolicitedInChannel,
+      offeredBytes: context.map(offeredBytes) ?? 0,
       isPaused: !wantsInput
     )
   }

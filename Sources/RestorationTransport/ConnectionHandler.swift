@@ -29,7 +29,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   let limits: TransportLimits
   let flushQueue: FlushQueue
-  private var delegate: (any ConnectionDelegate)?
+  private(set) var delegate: (any ConnectionDelegate)?
   /// Set before the channel is active; given up when it closes, because the connection holds this handler.
   var connection: Connection?
   private(set) var context: ChannelHandlerContext?
@@ -58,6 +58,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   var unsolicitedInTick = 0
   /// The same of what waits in the channel.
   var unsolicitedInChannel = 0
+  /// The same of notifications that were offered, which are counted by themselves.
+  var offeredInTick = 0
+  var offeredInChannel = 0
+  /// An offer was refused, and the delegate is to be told when there is room.
+  var awaitsRoomForOffers = false
   /// Writes that the kernel did not take at once and that wait in the channel.
   var writesInChannel = 0
   var outputIsPaused = false
@@ -260,6 +265,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       watchFrame(context)
     }
     writeOutput(context)
+    if awaitsRoomForOffers { tellOfRoomForOffers(context) }
     if isOpen, conversationInputHasEnded, conversation.isDrained {
       beginClosing(.peerClosed, afterOutput: true)
     }

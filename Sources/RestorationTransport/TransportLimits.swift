@@ -20,6 +20,10 @@ package struct TransportLimits: Sendable, Equatable {
   /// Notifications and calls of ours in bytes that the peer has not taken yet; one more byte cuts the connection.
   package var outQueueBytesMax = 8 << 20
 
+  /// Offered notifications in bytes that the peer has not taken yet; further ones are refused until half of them are
+  /// taken. They count neither as replies nor against `outQueueBytesMax`.
+  package var offeredBytesMax = 1 << 20
+
   /// Requests in bytes that were read while too many were under way, beyond which nothing more is read.
   package var heldBackBytesPause = 256 << 10
 

@@ -133,6 +133,20 @@ package struct Limit: Sendable {
       "Notifications and calls of the broker that a client has not read yet. Beyond it the connection is cut."
     ),
     Limit(
+      "eventBytesMax",
+      \.eventBytesMax,
+      .bytes,
+      4_096...1 << 30,
+      "Events that a client has not read yet. Beyond it they are not sent but counted, and `eventsLost` tells how many."
+    ),
+    Limit(
+      "subscriptionsMax",
+      \.subscriptionsMax,
+      .count,
+      0...1_024,
+      "Subscriptions of one connection."
+    ),
+    Limit(
       "partialFrameMilliseconds",
       \.partialFrameMilliseconds,
       .milliseconds,

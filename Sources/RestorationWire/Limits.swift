@@ -23,6 +23,8 @@ package struct Limits: Hashable, Sendable {
   package var inFlightMax = 128
   /// Requests of one connection that wait for something besides the archive; not counted as in flight.
   package var parkedMax = 1_024
+  /// Subscriptions of one connection.
+  package var subscriptionsMax = 64
   /// Connections in all.
   package var connectionsMax = 1_024
   /// Connections of one application.
@@ -47,6 +49,8 @@ package struct Limits: Hashable, Sendable {
   package var replyBytesPause = 1 << 20
   /// Bytes of unread notifications and calls to one client at which its connection is cut.
   package var outQueueBytesMax = 8 << 20
+  /// Bytes of unread events of one connection beyond which events are counted instead.
+  package var eventBytesMax = 1 << 20
   /// Milliseconds a frame may take from its first byte to its last.
   package var partialFrameMilliseconds = 30_000
   /// File descriptors a client may send.

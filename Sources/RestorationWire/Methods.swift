@@ -22,6 +22,8 @@ package enum RestorationMethods {
     BackupArchive.self,
     ExportArchive.self,
     ImportArchive.self,
+    Subscribe.self,
+    Unsubscribe.self,
     ReportLimits.self,
     ReportStatistics.self,
     Ping.self,

@@ -4,6 +4,10 @@ package import JSONRPC
 
 /// One object in `describeApplication`, without its state.
 package struct ObjectDescription: Hashable, Sendable, JSONWritable {
+  /// Names the node within its archive, for ever; later ones have higher numbers.
+  package var node: Int64
+  /// The node of the restoration parent, also where the path begins anew below it (R4); nil for a root.
+  package var parent: Int64?
   /// Nil where nobody claims the object now.
   package var object: ObjectHandle?
   /// Nil where the object's own identifier is null (R4).
@@ -22,8 +26,14 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
   package var bytes: Int
   /// When the state was written; nil where there is none.
   package var modified: Timestamp?
+  /// Highest revision of the present owner (R15); nil where it has given none.
+  package var revision: Int64?
+  /// Whether the state is redacted where people look.
+  package var confidential: Bool
 
   package init(
+    node: Int64,
+    parent: Int64?,
     object: ObjectHandle?,
     path: IdentifierPath?,
     kind: ObjectKind,
@@ -33,8 +43,12 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
     included: Bool,
     orphaned: Bool,
     bytes: Int,
-    modified: Timestamp?
+    modified: Timestamp?,
+    revision: Int64? = nil,
+    confidential: Bool = false
   ) {
+    self.node = node
+    self.parent = parent
     self.object = object
     self.path = path
     self.kind = kind
@@ -45,12 +59,16 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
     self.orphaned = orphaned
     self.bytes = bytes
     self.modified = modified
+    self.revision = revision
+    self.confidential = confidential
   }
 
   /// Reads an item of a result; nil where it has another form.
   package init?(_ slice: JSONSlice) {
     do throws(WrongShape) {
       let reader = try ResultReader(slice)
+      self.node = try reader.integer("node")
+      self.parent = try reader.optionalInteger("parent")
       self.object = try reader.optionalInteger("object")
       self.path = try reader.optionalPath("path")
       self.kind = try reader.word("kind", as: ObjectKind.self)
@@ -61,6 +79,8 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
       self.orphaned = try reader.bool("orphaned")
       self.bytes = try reader.count("bytes")
       self.modified = try reader.optional("modified") { $0.string().flatMap { Timestamp($0) } }
+      self.revision = try reader.optionalInteger("revision")
+      self.confidential = try reader.bool("confidential")
     } catch {
       return nil
     }
@@ -68,6 +88,8 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
 
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
+      writer.member("node", node)
+      writer.member("parent", parent)
       writer.member("object", object)
       writer.member("path", path)
       writer.member("kind", kind)
@@ -79,6 +101,8 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
       writer.member("orphaned", orphaned)
       writer.member("bytes", bytes)
       writer.member("modified", modified)
+      writer.member("revision", revision)
+      writer.member("confidential", confidential)
     }
   }
 }

@@ -1,46 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationClient
+/// A source file, as it is named on standard input: `PATH<tab>WINDOW<tab>DOCUMENT`.
+struct SourceText: Sendable {
+  let path: String
+  /// Identifiers of the window that shows the file, and of its document.
+  let window: String
+  let name: String
+  let lines: [String]
 
-/// What a process of the sample is for.
-enum Role: String {
-  case windows
-  case documents
-
-  var className: String { self == .windows ? "SourceWindow" : "SourceDocument" }
-
-  func objects(of files: [SourceText]) -> [EditedObject] {
-    switch self {
-    case .documents:
-      files.map { EditedObject(identifier: $0.name, parent: $0.folder, file: $0) }
-    case .windows:
-      Set(files.map(\.folder)).sorted().map { EditedObject(identifier: $0, parent: nil, file: nil) }
-    }
+  init(_ line: String) throws {
+    let fields = line.split(separator: "\t").map(String.init)
+    guard fields.count == 3 else { throw UnknownCommand(command: fields) }
+    (path, window, name) = (fields[0], fields[1], fields[2])
+    lines = try TextFile.lines(of: path)
   }
 }
 
 /// A window or a document, with states as they change while somebody types.
-struct EditedObject {
+struct EditedObject: Sendable {
+  /// Names the object in the journal, wherever it moves.
+  let key: String
   let identifier: String
-  /// Identifier of the window, which another process has.
+  /// Identifier of the window, which another process has; nil for a window.
   let parent: String?
-  let file: SourceText?
-  var reference: ObjectReference = 0
+  /// What a window shows in front, or what a document is of.
+  private let file: SourceText
 
-  init(identifier: String, parent: String?, file: SourceText?) {
-    self.identifier = identifier
-    self.parent = parent
+  var isWindow: Bool { parent == nil }
+
+  init(document file: SourceText) {
+    key = file.path
+    identifier = file.name
+    parent = file.window
     self.file = file
   }
 
-  var path: String { parent.map { "\($0)/\(identifier)" } ?? identifier }
+  private init(windowWith file: SourceText) {
+    key = file.window
+    identifier = file.window
+    parent = nil
+    self.file = file
+  }
 
-  /// Where the cursor is next, what is selected, how far the text is scrolled; or where the window is.
+  /// A window for each folder, with its first file in front.
+  static func windows(of files: [SourceText]) -> [EditedObject] {
+    var seen: Set<String> = []
+    return files.filter { seen.insert($0.window).inserted }.map(EditedObject.init(windowWith:))
+  }
+
   func nextState() -> String {
-    guard let file else {
-      let frame = (0..<4).map { _ in String(Int.random(in: 0...2_000)) }.joined(separator: ",")
-      return #"{"title":\#(quoted(identifier)),"frame":[\#(frame)],"zoomed":\#(Bool.random())}"#
-    }
+    isWindow ? windowState() : documentState()
+  }
+
+  /// Where the window is and what it shows: a reference to an object of another process.
+  private func windowState() -> String {
+    let frame = (0..<4).map { _ in String(Int.random(in: 0...2_000)) }.joined(separator: ",")
+    let front = quoted([file.window, file.name])
+    return #"{"frame":[\#(frame)],"zoomed":\#(Bool.random()),"front":{"$restorable":\#(front)}}"#
+  }
+
+  /// Where the cursor is, what is selected, how far the text is scrolled.
+  private func documentState() -> String {
     let line = file.lines.indices.randomElement() ?? 0
     let text = file.lines.isEmpty ? "" : file.lines[line]
     let column = Int.random(in: 0...text.count)
@@ -51,8 +71,13 @@ struct EditedObject {
   }
 }
 
+/// A path as JSON.
+func quoted(_ path: [String]?) -> String {
+  path.map { "[\($0.map(quoted).joined(separator: ","))]" } ?? "null"
+}
+
 /// Text as a JSON string.
-private func quoted(_ text: String) -> String {
+func quoted(_ text: String) -> String {
   var quoted = "\""
   for scalar in text.unicodeScalars {
     switch scalar {

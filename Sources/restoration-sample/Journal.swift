@@ -2,26 +2,11 @@
 
 internal import Glibc
 
-/// A source file.
-struct SourceText {
-  /// The file's folder, as an identifier: those hold no slash.
-  let folder: String
-  let name: String
-  let lines: [String]
-
-  init(_ path: String) throws {
-    let components = path.split(separator: "/").map(String.init)
-    folder = components.dropLast().joined(separator: " ")
-    name = components.last ?? path
-    lines = try TextFile.lines(of: path)
-  }
-}
-
-/// What was sent and what was acknowledged, kept outside of the broker so that both can be compared after a crash.
+/// What was sent, what was acknowledged and what came back, kept outside of the broker so that they can be compared.
 ///
-/// One line each: `sent`, the object's path and the state, or `done` and the path, with tabs between them. Lines leave
-/// the process at once: what is written survives its end.
-final class Journal {
+/// One line each, a word, an object's key and a state, with tabs between them. Lines leave the process at once: what is
+/// written survives its end.
+final class Journal: Sendable {
   private let descriptor: Int32
 
   init(appendingTo path: String) throws {
@@ -33,31 +18,9 @@ final class Journal {
     close(descriptor)
   }
 
-  func willSend(_ state: String, of path: String) {
-    append("sent\t\(path)\t\(state)\n")
-  }
-
-  func acknowledged(_ path: String) {
-    append("done\t\(path)\n")
-  }
-
-  private func append(_ line: String) {
-    let bytes = Array(line.utf8)
+  func note(_ fields: String...) {
+    let bytes = Array((fields.joined(separator: "\t") + "\n").utf8)
     _ = write(descriptor, bytes, bytes.count)
-  }
-
-  /// For each path the state that was acknowledged last, and those that were sent after it.
-  static func read(_ path: String) throws -> [String: [String]] {
-    var states: [String: [String]] = [:]
-    for line in try TextFile.lines(of: path) {
-      let parts = line.split(separator: "\t", maxSplits: 2).map(String.init)
-      if parts.count == 3, parts[0] == "sent" {
-        states[parts[1], default: []].append(parts[2])
-      } else if parts.count == 2, parts[0] == "done" {
-        states[parts[1]] = states[parts[1]].map { Array($0.suffix(1)) }
-      }
-    }
-    return states
   }
 }
 
@@ -77,18 +40,5 @@ enum TextFile {
     while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { bytes += buffer[..<count] }
     return bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
-  }
-}
-
-enum Output {
-  /// A line on standard output, at once.
-  static func say(_ line: String) {
-    print(line)
-    fflush(nil)
-  }
-
-  static func complain(_ message: String) {
-    let bytes = Array("restoration-sample: \(message)\n".utf8)
-    _ = write(STDERR_FILENO, bytes, bytes.count)
   }
 }

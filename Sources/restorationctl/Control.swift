@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import Glibc
 
 /// The control tool: asks a running broker and shows its answers.
 @main
@@ -8,29 +9,62 @@ struct Control: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restorationctl",
     abstract: "Look at and steer the broker that keeps the state of applications.",
+    usage: "restorationctl [<option> ...] <command>",
     discussion: """
       Examples:
-        restorationctl status
         restorationctl list
-        restorationctl --socket /tmp/r/broker.sock call limits
-        restorationctl call describeApplication '{"application":"org.example.Notes"}'
+        restorationctl tree org.example.Notes
+        restorationctl show org.example.Notes Main/Editor
+        restorationctl monitor org.example.Notes
+        restorationctl -j history org.example.Notes | jq .
+        restorationctl --socket /tmp/r/broker.sock status
 
       The socket is --socket, else $RESTORATIOND_SOCKET, else
-      $XDG_RUNTIME_DIR/restorationd/broker.sock.
+      $XDG_RUNTIME_DIR/restorationd/broker.sock. All options may stand before
+      or after the command.
 
-      Data goes to standard output, messages to standard error. Exit status:
+      Data goes to standard output, messages to standard error. With -j or
+      --json an error is also printed as {"error":{...}} on standard output.
+      Colours are for terminals only; NO_COLOR and TERM=dumb take them away.
+      Long output goes to $RESTORATIOND_PAGER, $PAGER or less.
+
+      Exit status:
          0  done
-         1  the broker answered with an error
+         1  the broker answered with an error, or you said no
          3  no broker is running
+         4  there is no such application, object or generation
         64  the command line is wrong
         69  a broker is there and the connection to it failed
+        74  the output could not be written
+        75  not done, try again: --timeout is over, or the broker is busy
       """,
     version: "0.1.0",
     subcommands: [
-      StatusCommand.self, ListCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
-      ImportCommand.self, CallCommand.self,
+      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, HistoryCommand.self,
+      MonitorCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self, ImportCommand.self,
+      DiscardCommand.self, CallCommand.self,
     ]
   )
 
   @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  static func main() async {
+    // A pipe that nobody reads is an error of writing, like a full disk.
+    signal(SIGPIPE, SIG_IGN)
+    do {
+      var command = try await asyncParseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+    } catch let failure as Failure {
+      failure.report()
+      exit(withError: failure.status)
+    } catch {
+      exit(withError: UnknownCommand.error(error, CommandLine.arguments) ?? error)
+    }
+  }
 }

@@ -1,26 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text of a flat JSON object, member by member.
+/// Text of a JSON object, member by member.
 struct JSONMembers {
   private var members: [String] = []
 
-  /// Adds a string.
-  mutating func add(_ name: String, _ value: String) {
-    members.append("\(Self.quoted(name)):\(Self.quoted(value))")
+  /// Adds a string; nil as null.
+  mutating func add(_ name: String, _ value: String?) {
+    add(name, text: value.map(Self.quoted) ?? "null")
   }
 
-  /// Adds an integer.
-  mutating func add(_ name: String, _ value: Int64) {
-    members.append("\(Self.quoted(name)):\(value)")
+  /// Adds an integer; nil as null.
+  mutating func add(_ name: String, _ value: Int64?) {
+    add(name, text: value.map { String($0) } ?? "null")
   }
 
-  /// Adds a value that is JSON text.
+  /// Adds a truth value.
+  mutating func add(_ name: String, _ value: Bool) {
+    add(name, text: value ? "true" : "false")
+  }
+
+  /// Adds an array of strings; nil as null.
+  mutating func add(_ name: String, _ value: [String]?) {
+    add(name, text: value.map { Self.array($0.map(Self.quoted)) } ?? "null")
+  }
+
+  /// Adds a value that is JSON text already.
   mutating func add(_ name: String, text: String) {
     members.append("\(Self.quoted(name)):\(text)")
   }
 
   /// The object in compact form.
-  var text: String { "{\(members.joined(separator: ","))}" }
+  var text: String { "{\(inner)}" }
+
+  /// The members without the brackets around them.
+  var inner: String { members.joined(separator: ",") }
+
+  /// An array of values that are JSON text already.
+  static func array(_ values: [String]) -> String {
+    "[\(values.joined(separator: ","))]"
+  }
 
   /// A string as JSON text.
   static func quoted(_ text: String) -> String {

@@ -2,6 +2,8 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import RestorationClient
+internal import Synchronization
 
 /// The two places where text goes.
 enum Output {
@@ -12,8 +14,34 @@ enum Output {
     case messages
   }
 
+  /// What the command line says of all output.
+  struct Settings: Sendable {
+    /// Nil where people are to read it.
+    var layout: JSONLayout?
+    var isFull = false
+    var allowsPager = true
+  }
+
+  private struct State {
+    var settings = Settings()
+    var isAtLineBegin = true
+  }
+
+  private static let state = Mutex(State())
+
+  static var settings: Settings {
+    get { state.withLock { $0.settings } }
+    set { state.withLock { $0.settings = newValue } }
+  }
+
+  /// Whether the data printed so far ends with a line, or there is none.
+  static var isAtLineBegin: Bool { state.withLock { $0.isAtLineBegin } }
+
+  /// Columns that a line of a table may have; nil for any number.
+  static var width: Int? { settings.isFull ? nil : Terminal.columns }
+
   /// Whether a person is likely to read the data.
-  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+  static var isTerminal: Bool { Terminal.isOutput }
 
   /// Writes data. Ends the tool where it cannot be written: a pipe that nobody reads, a full disk.
   static func print(_ text: String) throws {
@@ -24,6 +52,12 @@ enum Output {
     throw ExitStatus.outputFailed
   }
 
+  /// Writes data that may be long: on a terminal by way of a pager.
+  static func show(_ text: String) throws {
+    if settings.allowsPager, let pager = Pager.usual, TimeLimit.suspended({ pager.show(text) }) { return }
+    try print(text)
+  }
+
   /// Says what went wrong.
   static func complain(_ message: String) {
     write("restorationctl: \(message)\n", to: .messages)
@@ -32,12 +66,23 @@ enum Output {
   /// Writes all of the text; gives the number of the error where that fails, else 0.
   @discardableResult
   static func write(_ text: String, to place: Place) -> Int32 {
-    let descriptor = place == .data ? STDOUT_FILENO : STDERR_FILENO
+    if place == .data, let last = text.utf8.last {
+      state.withLock { $0.isAtLineBegin = last == UInt8(ascii: "\n") }
+    }
+    return write(text, descriptor: place == .data ? STDOUT_FILENO : STDERR_FILENO)
+  }
+
+  /// The same for any descriptor.
+  static func write(_ text: String, descriptor: Int32) -> Int32 {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count >= 0 {
         rest = rest.dropFirst(count)
+      } else if errno == EAGAIN {
+        // Somebody who shares the terminal or pipe has set it so.
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        poll(&entry, 1, -1)
       } else if errno != EINTR {
         return errno
       }

@@ -5,19 +5,19 @@ internal import Glibc
 /// A file that is there whole or not at all, and that only its owner can read.
 struct OutputFile {
   /// What could not be done with which file.
-  struct Failure: Error {
+  struct Fault: Error {
     let message: String
   }
 
   let path: String
 
   /// Writes the file in place of one that may be there.
-  func write(_ text: String) throws(Failure) {
+  func write(_ text: String) throws(Fault) {
     // In the same directory, so that giving it its name is one step.
     let draft = "\(path).\(getpid()).part"
     let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure() }
-    do throws(Failure) {
+    do throws(Fault) {
       try fill(descriptor, Array(text.utf8))
       guard fsync(descriptor) == 0 else { throw failure() }
       guard rename(draft, path) == 0 else { throw failure() }
@@ -29,7 +29,7 @@ struct OutputFile {
     }
   }
 
-  private func fill(_ descriptor: Int32, _ bytes: [UInt8]) throws(Failure) {
+  private func fill(_ descriptor: Int32, _ bytes: [UInt8]) throws(Fault) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -41,22 +41,22 @@ struct OutputFile {
     }
   }
 
-  private func failure() -> Failure {
-    Failure(message: "\(path) cannot be written: \(String(cString: strerror(errno)))")
+  private func failure() -> Fault {
+    Fault(message: "\(path) cannot be written: \(String(cString: strerror(errno)))")
   }
 
   /// A path as seen from the root directory.
-  static func absolute(_ path: String) throws(Failure) -> String {
+  static func absolute(_ path: String) throws(Fault) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else {
-      throw Failure(message: "the current directory is not known: \(String(cString: strerror(errno)))")
+      throw Fault(message: "the current directory is not known: \(String(cString: strerror(errno)))")
     }
     defer { free(directory) }
     return "\(String(cString: directory))/\(path)"
   }
 
   /// All of a file's text.
-  static func read(_ path: String) throws(Failure) -> String {
+  static func read(_ path: String) throws(Fault) -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw unreadable(path) }
     defer { close(descriptor) }
@@ -73,12 +73,12 @@ struct OutputFile {
       }
     }
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw Failure(message: "\(path) is not UTF-8")
+      throw Fault(message: "\(path) is not UTF-8")
     }
     return text
   }
 
-  private static func unreadable(_ path: String) -> Failure {
-    Failure(message: "\(path) cannot be read: \(String(cString: strerror(errno)))")
+  private static func unreadable(_ path: String) -> Fault {
+    Fault(message: "\(path) cannot be read: \(String(cString: strerror(errno)))")
   }
 }

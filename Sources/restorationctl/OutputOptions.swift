@@ -3,7 +3,7 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// How the data of a command is shown.
+/// How the data of a command is shown. May stand before or after the command.
 struct OutputOptions: ParsableArguments {
   enum JSONForm: String, CaseIterable, ExpressibleByArgument {
     case short, pretty, off
@@ -14,6 +14,12 @@ struct OutputOptions: ParsableArguments {
 
   @Flag(name: .short, help: "Show JSON: pretty on a terminal, short in a pipe.")
   var j = false
+
+  @Flag(name: .long, help: "Do not shorten columns to the width of the terminal.")
+  var full = false
+
+  @Flag(name: .customLong("no-pager"), help: "Do not show long output in a pager.")
+  var hidesPager = false
 
   /// The layout that was asked for; nil where people are to read it.
   var layout: JSONLayout? {
@@ -26,18 +32,33 @@ struct OutputOptions: ParsableArguments {
   }
 
   /// Pretty on a terminal, short in a pipe.
-  static var usualLayout: JSONLayout { Output.isTerminal ? .pretty : .compact }
+  static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }
+
+  /// What was said holds for the whole process: errors and tables have to know it as well, wherever they come from.
+  func validate() {
+    Output.settings = Output.Settings(layout: layout, isFull: full, allowsPager: !hidesPager)
+  }
 }
 
 /// Whether tables have a header and a count.
 struct LegendOptions: ParsableArguments {
-  @Flag(name: .customLong("no-legend"), help: "Leave out the table's header and the count below it.")
+  @Flag(name: .customLong("no-legend"), help: "Leave out headers, and what stands below the data.")
   var hidesLegend = false
 }
 
 extension JSONLayout {
   /// Prints JSON text in this layout.
   func print(_ jsonText: String) throws {
-    try Output.print(try format(jsonText) + "\n")
+    try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
+  }
+
+  /// The same, in a pager where that is of use.
+  func show(_ jsonText: String) throws {
+    try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
+  }
+
+  /// Lays out JSON text that is known to be compact and right.
+  func lay(out compactText: String) -> String {
+    self == .pretty ? PrettyJSON.lay(out: compactText) : compactText
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows of text in columns that are as wide as they need to be.
+/// Rows of text in columns that are as wide as they need to be, and as narrow as they have to be.
 struct TextTable {
   enum Alignment {
     case left, right
@@ -9,15 +9,32 @@ struct TextTable {
   struct Column {
     let title: String
     let alignment: Alignment
+    /// Columns it keeps when the table is too wide for the terminal; nil where it is never shortened.
+    let minimum: Int?
+    let cut: String.Cut
 
-    init(_ title: String, _ alignment: Alignment = .left) {
+    /// Numbers stand right and are never shortened; text may be, unless `minimum` says otherwise.
+    init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8, cut: String.Cut = .middle) {
       self.title = title
       self.alignment = alignment
+      self.minimum = alignment == .right ? nil : minimum.map { max($0, title.columns) }
+      self.cut = cut
+    }
+  }
+
+  /// Text that may stand out.
+  struct Cell {
+    let text: String
+    let colour: Colour?
+
+    init(_ text: String, _ colour: Colour? = nil) {
+      self.text = text.printable
+      self.colour = colour
     }
   }
 
   let columns: [Column]
-  private(set) var rows: [[String]] = []
+  private var rows: [[Cell]] = []
 
   init(_ columns: [Column]) {
     self.columns = columns
@@ -25,25 +42,53 @@ struct TextTable {
 
   /// Adds a row with one text for each column.
   mutating func add(_ row: [String]) {
+    rows.append(row.map { Cell($0) })
+  }
+
+  /// Adds a row with one cell for each column.
+  mutating func add(_ row: [Cell]) {
     rows.append(row)
   }
 
   /// The table, one line a row, without spaces at the ends of lines.
-  func text(header: Bool) -> String {
-    let lines = header ? [columns.map(\.title)] + rows : rows
-    let widths = columns.indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
-    return lines.map { line in
-      let cells = columns.indices.map { column in
-        let padding = String(repeating: " ", count: widths[column] - line[column].count)
-        return columns[column].alignment == .left ? line[column] + padding : padding + line[column]
+  ///
+  /// - Parameter width: what a line may have, where columns can be shortened to it; nil for any number.
+  func text(header: Bool, width: Int? = Output.width) -> String {
+    let lines = header ? [columns.map { Cell($0.title, .bold) }] + rows : rows
+    let measures = lines.map { line in line.map(\.text.columns) }
+    let widths = fit(columns.indices.map { column in measures.map { $0[column] }.max() ?? 0 }, into: width)
+    var text = ""
+    for (line, measured) in zip(lines, measures) {
+      // Spaces are written once something follows them.
+      var spaces = 0
+      for (column, cell) in line.enumerated() {
+        let isCut = measured[column] > widths[column]
+        let content = isCut ? cell.text.shortened(to: widths[column], columns[column].cut) : cell.text
+        let padding = widths[column] - (isCut ? content.columns : measured[column])
+        if columns[column].alignment == .right { spaces += padding }
+        if !content.isEmpty {
+          text += String(repeating: " ", count: spaces) + (cell.colour?.paint(content) ?? content)
+          spaces = 0
+        }
+        if columns[column].alignment == .left { spaces += padding }
+        spaces += 2
       }
-      return cells.joined(separator: "  ").trimmingSpacesAtEnd + "\n"
-    }.joined()
+      text += "\n"
+    }
+    return text
   }
-}
 
-extension String {
-  fileprivate var trimmingSpacesAtEnd: String {
-    String(self[..<(lastIndex { $0 != " " }.map { index(after: $0) } ?? startIndex)])
+  /// Takes columns from what has the most to spare, until all fit or nothing can be spared.
+  private func fit(_ widths: [Int], into width: Int?) -> [Int] {
+    var widths = widths
+    guard let width else { return widths }
+    var excess = widths.reduce(0, +) + 2 * (widths.count - 1) - width
+    while excess > 0 {
+      let spare = columns.indices.map { column in columns[column].minimum.map { widths[column] - $0 } ?? 0 }
+      guard let widest = spare.indices.max(by: { spare[$0] < spare[$1] }), spare[widest] > 0 else { break }
+      widths[widest] -= 1
+      excess -= 1
+    }
+    return widths
   }
 }

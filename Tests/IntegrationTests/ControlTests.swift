@@ -31,6 +31,52 @@ internal import Testing
     }
   }
 
+  @Test func statusInJSONHasAllMembers() async throws {
+    try await withBroker { broker in
+      let session = try broker.session("a")
+      let text = try ControlTool.run(broker, ["status"]).output
+      #expect(
+        text.split(separator: "\n").map { $0.split(separator: ":")[0].split(separator: " ").joined() } == [
+          "Broker", "Socket", "Process", "Uptime", "Sessions", "Objects", "Archives",
+        ]
+      )
+      let status = try ControlTool.run(broker, ["status", "-j"]).json
+      #expect(
+        status.object?.members.map(\.name) == [
+          "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
+        ]
+      )
+      #expect(status["socket"] == .string(broker.socket))
+      #expect(status["pid"] == .integer(Int64(try broker.pid)))
+      #expect(status["sessions"] == 1)
+      try session.call("ping")
+    }
+  }
+
+  @Test func listIsATableWithALegend() async throws {
+    try await withBroker { broker in
+      for name in ["org.example.Notes", "b"] {
+        let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": ["n": 1]]
+        try broker.connect().call("encodeRestorableState", parameters)
+      }
+      let result = try ControlTool.run(broker, ["list"])
+      #expect(
+        result.output == """
+          APPLICATION        SESSIONS  OBJECTS  GENERATION  BYTES  STATE
+          b                         0        1           -      7  available
+          org.example.Notes         0        1           -      7  available
+
+          2 applications.
+
+          """
+      )
+      let bare = try ControlTool.run(broker, ["list", "--no-legend"])
+      #expect(bare.output.split(separator: "\n").count == 2)
+      let json = try ControlTool.run(broker, ["list", "-j"])
+      #expect(try json.output == ControlTool.run(broker, ["call", "listApplications"]).output)
+    }
+  }
+
   @Test func listShowsApplications() async throws {
     try await withBroker { broker in
       let empty = try Self.run(broker, ["list"])

@@ -1,18 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import TestSupport
 internal import Testing
 
 /// The first command of the README, without its building.
 @Suite struct DemonstrationTests {
+  private static let demonstration = "\(Products.repository)/systemd/demonstration"
+
+  /// A directory of programs as `systemd/try.sh` has it; a program may be stood in for by a shell script, which finds
+  /// the real one in `$0.real`.
+  private static func programs(
+    in scratch: ScratchDirectory,
+    standIns: [String: String] = [:]
+  ) throws -> String {
+    let directory = try scratch.makeDirectory("programs")
+    let real = [
+      "restorationd": Products.broker, "restorationctl": Products.control,
+      "restoration-sample": "\(Products.directory)/restoration-sample",
+    ]
+    for (name, path) in real {
+      if let script = standIns[name] {
+        try scratch.write("#!/bin/bash\n\(script)\nexec \"$0.real\" \"$@\"\n", to: "programs/\(name)")
+        chmod("\(directory)/\(name)", 0o700)
+        symlink(path, "\(directory)/\(name).real")
+      } else {
+        symlink(path, "\(directory)/\(name)")
+      }
+    }
+    return directory
+  }
+
+  private static func command(_ programs: String) -> [String] { ["python3", "-B", demonstration, programs] }
+
   @Test func everythingThatWasKilledComesBack() async throws {
-    try await withScratch(alone: true) { _ in
-      let program = "\(Products.repository)/systemd/demonstration.py"
-      let result = try ChildProcess.run(["python3", program, Products.directory], Deadline(.seconds(120)))
+    try await withScratch(alone: true) { scratch in
+      let result = try ChildProcess.run(
+        Self.command(try Self.programs(in: scratch)),
+        environment: ["TMPDIR": scratch.path],
+        Deadline(.seconds(120))
+      )
       #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+      #expect(result.errors.isEmpty, "\(result.errors)")
+      #expect(result.output.contains(/[1-9][0-9,]* states compared, 0 different\n/), "\(result.output)")
+      #expect(result.output.contains(/[1-9][0-9,]* other checks, 0 wrong\n/), "\(result.output)")
+      #expect(result.output.hasSuffix("Everything came back.\n"))
       for line in result.output.split(separator: "\n") {
         #expect(line.count <= 80, "\(line)")
       }
+      #expect(!result.output.unicodeScalars.contains("\u{1b}"))
+      #expect(Files.list(scratch.path) == ["programs"])
+    }
+  }
+
+  /// Ways for a broker to fail that the demonstration must not overlook.
+  enum Fault: String, CaseIterable {
+    /// A state was acknowledged and is not in the archive.
+    case lostState
+    /// An object has another state than was sent.
+    case otherState
+    /// The archive is gone.
+    case lostArchive
+
+    var standIns: [String: String] {
+      let key = "Sources/ARCHITECTURE.md"
+      let change =
+        #"{"application":"org.restorationd.Try","object":["Sources","ARCHITECTURE.md"],"state":{"cursor":0}}"#
+      // The broker's fourth argument is the archives' directory: from the second start on it is there.
+      return switch self {
+      case .lostState:
+        [
+          "restorationd":
+            #"[ -d "$4" ] && printf 'sent\t\#(key)\t{"cursor":0}\ndone\t\#(key)\n' >>"${4%/*}/documents-1""#
+        ]
+      case .otherState:
+        [
+          "restoration-sample": """
+          [ "$1" = documents-1 ] && [ -e "$3" ] && \
+          "${0%/*}/restorationctl" --socket "$2" call encodeRestorableState '\(change)' >"$3.change"
+          """
+        ]
+      case .lostArchive:
+        ["restorationd": #"rm -f "$4"/*.sqlite*"#]
+      }
+    }
+
+    var complaint: String {
+      switch self {
+      case .lostState, .otherState: "DIFFERENT: documents-1: Sources/ARCHITECTURE.md came back as {"
+      case .lostArchive: "DIFFERENT: outlines: README.md came back as null"
+      }
+    }
+  }
+
+  @Test(arguments: Fault.allCases)
+  func whatIsDifferentIsShownAndFails(_ fault: Fault) async throws {
+    try await withScratch(alone: true) { scratch in
+      let result = try ChildProcess.run(
+        Self.command(try Self.programs(in: scratch, standIns: fault.standIns)),
+        environment: ["TMPDIR": scratch.path],
+        Deadline(.seconds(120))
+      )
+      #expect(result.end == .exit(1), "\(result.output)\(result.errors)")
+      #expect(result.output.contains(fault.complaint), "\(result.output)")
+      #expect(result.output.contains(/states compared, [1-9][0-9,]* different\n/), "\(result.output)")
+      #expect(!result.output.contains("Everything came back."))
+    }
+  }
+
+  @Test func aBrokerThatDoesNotStartFailsItWithItsLog() async throws {
+    try await withScratch { scratch in
+      let programs = try Self.programs(in: scratch, standIns: ["restorationd": "echo no disk >&2; exit 1"])
+      let result = try ChildProcess.run(Self.command(programs), environment: ["TMPDIR": scratch.path])
+      #expect(result.end == .exit(1))
+      #expect(result.errors.contains("the broker did not start; its log is\nno disk"), "\(result.errors)")
+      #expect(Files.list(scratch.path) == ["programs"])
+    }
+  }
+
+  /// Ctrl-C, the end of a terminal, and a kill that leaves the demonstration no time to clean up.
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGKILL])
+  func aSignalLeavesNothingBehind(_ signal: Int32) async throws {
+    try await withScratch(alone: true) { scratch in
+      let errors = scratch.file("errors")
+      let child = try ChildProcess(
+        Self.command(try Self.programs(in: scratch)),
+        environment: ["TMPDIR": scratch.path],
+        errors: errors
+      )
+      while let line = try child.output?.next(Deadline(.seconds(60))), !line.hasPrefix("3. ") {}
+      #expect(!Self.processes(of: scratch).isEmpty)
+      child.send(signal: signal)
+      #expect(try child.waitForEnd() == .signal(signal))
+      try Wait.until("all processes have ended") { Self.processes(of: scratch).isEmpty }
+      if signal != SIGKILL { #expect(Set(Files.list(scratch.path)) == ["errors", "programs"]) }
+      #expect(try Files.text(errors).isEmpty)
+    }
+  }
+
+  /// Command lines that name the directory.
+  private static func processes(of scratch: ScratchDirectory) -> [String] {
+    Files.list("/proc").filter { Int($0) != nil }
+      .compactMap { try? Files.text("/proc/\($0)/cmdline") }
+      .filter { $0.contains("\(scratch.path)/rd-try-") }
+  }
+
+  @Test(arguments: [("xterm", nil, true), ("xterm", "1", false), ("dumb", nil, false)])
+  func colourIsForTerminalsThatWantIt(_ terminal: String, _ noColor: String?, _ isColoured: Bool) async throws {
+    try await withScratch { _ in
+      let program = "import sys; sys.path.insert(0, '\(Self.demonstration)'); from page import Page; Page().title('A')"
+      let result = try ChildProcess.run(
+        ["script", "--quiet", "--return", "--command", "python3 -B -c \"\(program)\"", "/dev/null"],
+        environment: ["TERM": terminal, "NO_COLOR": noColor]
+      )
+      #expect(result.end == .exit(0), "\(result.output)")
+      #expect(result.output.contains("A"))
+      #expect(result.output.unicodeScalars.contains("\u{1b}") == isColoured)
     }
   }
 }

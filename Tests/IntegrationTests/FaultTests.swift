@@ -53,6 +53,13 @@ struct FaultTests {
       #expect(refusal?.code == -32012, "\(String(describing: refusal))")
       #expect(refusal?.data["indeterminate"] == false)
       #expect(broker.isRunning)
+      // Who does not wait for an answer can be told all the same.
+      let monitor = try broker.connect()
+      try monitor.call("subscribe", ["events": ["encodeFailed", "stateEncoded"]])
+      try client.notify("encodeRestorableState", ["application": "a", "object": .path("A"), "state": ["n": 0]])
+      let event = try monitor.notification("event")
+      #expect(event["error"]?["kind"] == "storeFailed", "\(event.text)")
+      #expect(event["path"] == .path("A"))
       try workload.check(broker.socket)
       try broker.kill()
       broker.options.wrapper = []

@@ -102,6 +102,8 @@ internal import Testing
   @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
   func anIdleBrokerMakesNoSystemCall() async throws {
     try await withBroker(BrokerOptions(isAlone: true)) { broker in
+      let monitor = try broker.connect()
+      try monitor.call("subscribe")
       let client = try broker.session("a", process: "main")
       try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
       try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
@@ -123,7 +125,8 @@ internal import Testing
       #expect(calls.isEmpty, "\(calls.prefix(10))")
       let resident = try broker.status.residentKiB
       #expect(resident <= 30 * Self.mebibyte * Self.allowance, "\(resident) KiB")
-      try client.call("ping")
+      try client.call("goodbye", ["reason": "restart"])
+      while try monitor.notification("event")["name"] != "sessionEnded" {}
     }
   }
 }

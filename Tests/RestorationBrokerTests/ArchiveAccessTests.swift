@@ -81,6 +81,20 @@ internal import Testing
     #expect(page["cursor"] != nil)
   }
 
+  @Test func describeApplicationTellsWhatAnObjectIsBelowOf() throws {
+    let peer = driver.connect(pid: 3)
+    try peer.initialize("App")
+    let root = try peer.register("Root", below: nil, #""kind":"viewController""#)
+    let hidden = try peer.register(nil, below: "\(root)", #""kind":"viewController","confidential":true"#)
+    try peer.register("In", below: "\(hidden)", #""kind":"view""#)
+    try peer.encode("\(hidden)", #"{"a":1}"#, #""revision":9"#)
+    let objects = try peer.objects()
+    #expect(objects.map { $0["parent"] } == [.null, objects[0]["node"], objects[1]["node"]])
+    #expect(objects.map { $0["revision"] } == [.null, 9, .null])
+    #expect(objects.map { $0["confidential"] } == [false, true, false])
+    #expect(objects.map { $0["path"] } == [["Root"], .null, ["In"]])
+  }
+
   @Test func readArchiveShowsEverythingAboutAnObject() throws {
     let peer = driver.connect(pid: 3)
     try peer.initialize("App", #""process":"main""#)

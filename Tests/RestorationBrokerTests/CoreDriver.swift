@@ -45,7 +45,7 @@ final class CoreDriver {
   private var heldListings: [ListingPurpose] = []
   private var clientCounter: ClientID = 0
   /// Notifications of the event being carried out.
-  private var notices: [(ApplicationID, Notice)] = []
+  private var notices: [(ApplicationID, WriteQueue.Notice)] = []
 
   struct Watch: Hashable {
     let application: ApplicationID
@@ -61,14 +61,7 @@ final class CoreDriver {
     var reads: [(request: StateRequest, after: SequenceNumber)] = []
     var scans: [ScanRequest] = []
     var jobs: [(job: StoreJob, after: SequenceNumber)] = []
-    var notices: [(after: SequenceNumber, notice: Notice)] = []
-  }
-
-  /// A notification to a client.
-  struct Notice {
-    let client: ClientID
-    let method: String
-    let parameters: JSONText
+    var notices: [(after: SequenceNumber, notice: WriteQueue.Notice)] = []
   }
 
   init(limits: Limits = Limits()) {
@@ -129,6 +122,11 @@ final class CoreDriver {
     settle()
   }
 
+  func refuse(_ message: IncomingMessage, _ fault: ErrorObject) {
+    core.refused(message, fault, at: now)
+    settle()
+  }
+
   // MARK: Time
 
   /// Moves both clocks, letting timers fire on the way in the order they are due.
@@ -182,6 +180,9 @@ final class CoreDriver {
     files[id] = nil
     for caller in callers {
       send(.error(ErrorObject.restoration(.storeFailed, "the disk is full", hint: "Make room.")), to: caller)
+    }
+    for (_, notice) in file.notices {
+      if case .announcement(let announcement) = notice, announcement.condition != .stored { tell(announcement) }
     }
     core.commitFailed(id, at: now)
     settle()
@@ -248,8 +249,22 @@ final class CoreDriver {
     }
   }
 
-  private func send(_ notice: Notice) {
-    peers[notice.client]?.notify(notice.method, notice.parameters)
+  private func send(_ notice: WriteQueue.Notice) {
+    switch notice {
+    case .notification(let client, let method, let parameters): peers[client]?.notify(method, parameters)
+    case .announcement(let announcement): if notice.followsSuccess { tell(announcement) }
+    }
+  }
+
+  private func tell(_ announcement: Announcement) {
+    for recipient in announcement.recipients where core.isSubscribed(recipient) {
+      let notification = EventNotification(
+        subscription: recipient.number,
+        application: announcement.application,
+        event: announcement.event
+      )
+      peers[recipient.client]?.notify(EventNotification.method, notification.parameters)
+    }
   }
 
   @discardableResult
@@ -330,7 +345,8 @@ final class CoreDriver {
       }
     case .tell(let client, let method, let parameters): peers[client]?.notify(method, parameters)
     case .notify(let id, let client, let method, let parameters):
-      notices.append((id, Notice(client: client, method: method, parameters: parameters)))
+      notices.append((id, .notification(client, method: method, parameters: parameters)))
+    case .announce(let id, let announcement): notices.append((id, .announcement(announcement)))
     case .park(let caller): peers[caller.client]?.park(caller)
     case .unpark(let caller): peers[caller.client]?.unpark(caller)
     case .watch(let client, let application, let session):

@@ -57,11 +57,13 @@ final class Peer {
       let caller = Caller(client: id, call: call)
       driver.deliver(IncomingMessage(caller: caller, method: request.method, parameters: request.parameters))
     case .notification(let notification):
-      guard notification.fault == nil else { return }
       let caller = Caller(client: id, call: nil)
-      driver.deliver(
-        IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
+      let message = IncomingMessage(
+        caller: caller,
+        method: notification.method,
+        parameters: notification.parameters
       )
+      if let fault = notification.fault { driver.refuse(message, fault) } else { driver.deliver(message) }
     case .response, .closeAfterOutput:
       break
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
@@ -147,5 +148,105 @@ internal import Testing
       Issue.record("a failed queue went on without its archive being opened again")
       return
     }
+  }
+
+  // MARK: Notices
+
+  private func notice(_ number: Int, _ condition: Announcement.Condition) throws -> WriteQueue.Notice {
+    let application = try #require(ApplicationName("App"))
+    return .announcement(
+      Announcement(
+        application: application,
+        event: EventsLost(lost: Int64(number)),
+        condition: condition,
+        recipients: []
+      )
+    )
+  }
+
+  private func numbers(_ notices: [WriteQueue.Notice]) -> [Int64] {
+    notices.map { notice in
+      guard case .announcement(let announcement) = notice, let event = announcement.event as? EventsLost else {
+        return 0
+      }
+      return event.lost
+    }
+  }
+
+  @Test func aNoticeWaitsForWhatWasWrittenBeforeIt() throws {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    try queue.await(notice(1, .stored))
+    try queue.await(notice(2, .notStored))
+    take(queue.next())
+    queue.add(.removeState(2))
+    try queue.await(notice(3, .settled))
+    queue.await(.notification(7, method: "pathChanged", parameters: .null))
+    take(queue.next())
+    #expect(queue.readyNotices().isEmpty)
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    #expect(numbers(queue.readyNotices()) == [1])
+    _ = queue.committed(ArchiveReceipt(sequence: 12, reachableBytes: 0))
+    #expect(numbers(queue.readyNotices()) == [3, 0])
+    #expect(queue.readyNotices().isEmpty)
+  }
+
+  @Test func afterAFailureOnlyWhatIsTrueAllTheSameIsTold() throws {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    try queue.await(notice(1, .stored))
+    try queue.await(notice(2, .notStored))
+    try queue.await(notice(3, .settled))
+    queue.await(.notification(7, method: "pathChanged", parameters: .null))
+    take(queue.next())
+    #expect(numbers(queue.noticesOfFailure()) == [2, 3])
+    _ = queue.failed()
+    #expect(queue.readyNotices().isEmpty)
+  }
+}
+
+/// Received and lost make up all that there was.
+@Suite struct EventOutletTests {
+  private let one = Subscriber(client: 1, number: 1)
+  private let two = Subscriber(client: 1, number: 2)
+
+  @Test func whatIsRefusedIsCountedUntilItIsTold() {
+    var outlet = EventOutlet()
+    outlet.send(to: one) { true }
+    outlet.send(to: one) { false }
+    outlet.send(to: one) {
+      Issue.record("an event was offered before the loss was told")
+      return true
+    }
+    outlet.send(to: two) { true }
+    #expect(outlet.sent == 2 && outlet.lost == 2)
+    var told: [Int64] = []
+    outlet.tellLosses(to: 1) { number, lost in
+      told += [number, lost]
+      return true
+    }
+    #expect(told == [1, 2])
+    outlet.send(to: one) { true }
+    #expect(outlet.sent == 3 && outlet.lost == 2)
+    outlet.tellLosses(to: 1) { _, _ in
+      Issue.record("a loss was told twice")
+      return true
+    }
+  }
+
+  @Test func aLossThatCannotBeToldStays() {
+    var outlet = EventOutlet()
+    for subscriber in [one, two, two] { outlet.send(to: subscriber) { false } }
+    outlet.tellLosses(to: 1) { number, _ in number == 1 }
+    #expect(outlet.take(one) == nil)
+    #expect(outlet.take(two) == 2)
+    #expect(outlet.take(two) == nil)
+  }
+
+  @Test func aConnectionThatHasEndedIsForgotten() {
+    var outlet = EventOutlet()
+    outlet.send(to: one) { false }
+    outlet.forget(1)
+    #expect(outlet.take(one) == nil)
   }
 }

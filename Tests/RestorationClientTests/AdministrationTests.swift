@@ -15,8 +15,9 @@ internal import Testing
   }
 
   private static func described(_ name: String) -> String {
-    #"{"object":3,"path":["\#(name)"],"kind":"object","objectClass":"A","process":null,"pid":12,"included":true,"#
-      + #""orphaned":false,"bytes":7,"modified":"2026-02-28T09:05:00.042Z"}"#
+    #"{"node":2,"parent":1,"object":3,"path":["\#(name)"],"kind":"object","objectClass":"A","process":null,"pid":12,"#
+      + #""included":true,"orphaned":false,"bytes":7,"modified":"2026-02-28T09:05:00.042Z","revision":4,"#
+      + #""confidential":true}"#
   }
 
   /// Answers by the cursor of a call.
@@ -79,6 +80,10 @@ internal import Testing
       #expect(description.sessions.first?.isDelegate == true)
       #expect(description.objects.map(\.path) == [["A"], ["B"]])
       #expect(description.objects.first?.pid == 12)
+      #expect(description.objects.first?.node == 2)
+      #expect(description.objects.first?.parent == 1)
+      #expect(description.objects.first?.revision == 4)
+      #expect(description.objects.first?.confidential == true)
     }
   }
 

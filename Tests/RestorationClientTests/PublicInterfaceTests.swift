@@ -30,6 +30,15 @@ internal import Testing
       case .missed(let count): print(count)
       }
     }
+    let subscription = try await broker.subscribe(to: [.stateEncoded, .sessionEnded])
+    for try await event in subscription {
+      switch event.name {
+      case .stateEncoded: print(event.path ?? [], event.bytes ?? 0, event.sequence ?? 0)
+      case .sessionEnded: if event.ending == .crashed { subscription.cancel() }
+      case .eventsLost: print(event.lost ?? 0)
+      default: print(event.jsonText)
+      }
+    }
     for try await object in broker.readArchive() { print(object.path, object.status) }
     let document = try await broker.exportArchive(reveal: true) { print($0.done, $0.total ?? 0) }
     try await broker.importArchive(document, into: "org.example.Copy", force: true)

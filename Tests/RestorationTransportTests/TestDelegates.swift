@@ -10,6 +10,7 @@ final class TestDelegate: ConnectionDelegate {
     case opened(Connection)
     case received(Conversation.Delivery, Connection)
     case abandoned([Int])
+    case room(Connection)
     case closed(ConnectionID, CloseReason)
   }
 
@@ -48,6 +49,10 @@ final class TestDelegate: ConnectionDelegate {
     sink.yield(.abandoned(callIDs))
   }
 
+  func hasRoomForOffers(_ connection: Connection) {
+    sink.yield(.room(connection))
+  }
+
   func connectionClosed(_ connection: Connection, reason: CloseReason) {
     sink.yield(.closed(connection.id, reason))
   }
@@ -78,6 +83,14 @@ actor TestEvents {
   func closed() async -> CloseReason? {
     while let event = await next() {
       if case .closed(_, let reason) = event { return reason }
+    }
+    return nil
+  }
+
+  /// Skips to the next time a connection has room for offers.
+  func room() async -> Connection? {
+    while let event = await next() {
+      if case .room(let connection) = event { return connection }
     }
     return nil
   }

@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 22)
+    #expect(names.count == 24)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -169,5 +169,8 @@ struct RightCall: CustomTestStringConvertible {
       #"[null,{"x":1e400},"u",true,true,"t"]"#
     ),
     RightCall(ImportArchive.self, #"{"document":{}}"#, #"[{}]"#),
+    RightCall(Subscribe.self, "{}", "[]"),
+    RightCall(Subscribe.self, #"{"events":["stateEncoded","eventsLost"]}"#, #"[["stateEncoded","eventsLost"]]"#),
+    RightCall(Unsubscribe.self, #"{"subscription":3}"#, "[3]"),
   ]
 }

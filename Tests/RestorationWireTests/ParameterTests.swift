@@ -176,5 +176,13 @@ struct WrongCall: CustomTestStringConvertible {
     WrongCall(ImportArchive.self, #"{"document":{},"more":true}"#, "/more"),
     WrongCall(ImportArchive.self, #"{"document":{},"upload":"1"}"#, "/upload"),
     WrongCall(ImportArchive.self, #"{"part":{},"upload":1}"#, "/upload"),
+    WrongCall(Subscribe.self, #"{"events":{}}"#, "/events"),
+    WrongCall(Subscribe.self, #"{"events":[]}"#, "/events"),
+    WrongCall(Subscribe.self, #"{"events":["stateEncoded","stateencoded"]}"#, "/events/1"),
+    WrongCall(Subscribe.self, #"[["stateEncoded",1]]"#, "/0/1"),
+    WrongCall(Unsubscribe.self, "", "/subscription"),
+    WrongCall(Unsubscribe.self, #"{"subscription":null}"#, "/subscription"),
+    WrongCall(Unsubscribe.self, #"{"subscription":0}"#, "/subscription"),
+    WrongCall(Unsubscribe.self, #"["1"]"#, "/0"),
   ]
 }

@@ -129,9 +129,9 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(
       DescribeApplication.Reply.self,
       #"{"application":"a","archive":"u","generation":1,"sequence":5,"sessions":[{"process":null,"pid":7,"#
-        + #""delegate":true,"serves":["progress"]}],"objects":[{"object":7,"path":null,"kind":"view","#
-        + #""objectClass":null,"process":null,"pid":7,"included":false,"orphaned":false,"bytes":0,"#
-        + #""modified":null}],"cursor":"c"}"#,
+        + #""delegate":true,"serves":["progress"]}],"objects":[{"node":3,"parent":2,"object":7,"path":null,"#
+        + #""kind":"view","objectClass":null,"process":null,"pid":7,"included":false,"orphaned":false,"bytes":0,"#
+        + #""modified":null,"revision":4,"confidential":true}],"cursor":"c"}"#,
       wrong: ["{}"]
     ),
     ResultText(
@@ -160,6 +160,7 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(ExportArchive.Reply.self, #"{"part":{"objects":[1e400]},"cursor":"c"}"#, wrong: ["{}", #"{"part":[]}"#]),
     ResultText(ImportArchive.Reply.self, #"{"upload":"u","objects":1,"states":2,"bytes":3}"#, wrong: ["{}"]),
     ResultText(ImportArchive.Reply.self, #"{"objects":1,"states":2,"bytes":3,"generation":4}"#),
+    ResultText(Subscribe.Reply.self, #"{"subscription":3}"#, wrong: ["{}", #"{"subscription":"3"}"#]),
   ]
 }
 

@@ -21,6 +21,8 @@ package final class ChildProcess {
     /// Read by the test.
     case piped
     case file(String)
+    /// A terminal, which is its input and its standard error as well.
+    case terminal(PseudoTerminal)
   }
 
   package let pid: Int32
@@ -45,10 +47,9 @@ package final class ChildProcess {
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     let (ours, theirs) = try FileDescriptor.socketPair()
-    posix_spawn_file_actions_adddup2(&actions, theirs.number, 0)
     let log = try FileDescriptor.appending(to: errors)
-    posix_spawn_file_actions_adddup2(&actions, log.number, 2)
     let sink: FileDescriptor
+    var hasTerminal = false
     switch output {
     case .piped:
       let (reading, writing) = try FileDescriptor.socketPair()
@@ -57,8 +58,18 @@ package final class ChildProcess {
     case .file(let path):
       sink = try FileDescriptor.appending(to: path)
       self.output = nil
+    case .terminal(let terminal):
+      sink = log
+      self.output = nil
+      hasTerminal = true
+      posix_spawn_file_actions_addopen(&actions, 0, terminal.path, O_RDWR, 0)
+      for number: Int32 in 1...2 { posix_spawn_file_actions_adddup2(&actions, 0, number) }
     }
-    posix_spawn_file_actions_adddup2(&actions, sink.number, 1)
+    if !hasTerminal {
+      for (number, descriptor) in [theirs, sink, log].enumerated() {
+        posix_spawn_file_actions_adddup2(&actions, descriptor.number, Int32(number))
+      }
+    }
     var child: pid_t = 0
     let variables = Self.environment(environment)
     let command = directory.map { ["/usr/bin/env", "-C", $0] + arguments } ?? arguments
@@ -71,7 +82,9 @@ package final class ChildProcess {
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        // Who leads a session gets the terminal that it opens as its own.
+        let flags = POSIX_SPAWN_SETSIGMASK | (hasTerminal ? Self.setSession : 0)
+        posix_spawnattr_setflags(&attributes, Int16(flags))
         return posix_spawnp(&child, command[0], &actions, &attributes, arguments, variables)
       }
     }
@@ -142,6 +155,9 @@ package final class ChildProcess {
     let output = try child.output?.rest(deadline) ?? ""
     return (try child.waitForEnd(deadline), output, try Files.text(errors))
   }
+
+  /// POSIX_SPAWN_SETSID of spawn.h, which needs a feature macro.
+  private static let setSession: Int32 = 0x80
 
   private static func environment(_ changes: [String: String?]) -> [String] {
     let own = (try? Files.read("/proc/self/environ")) ?? []

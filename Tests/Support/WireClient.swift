@@ -159,6 +159,12 @@ package final class WireClient {
     return message["params"] ?? .null
   }
 
+  /// The parameters of the notifications of a name that came while answers were waited for; forgets all of them.
+  package func takeNotifications(_ method: String) -> [JSONValue] {
+    defer { notifications = [] }
+    return notifications.filter { $0["method"] == .string(method) }.map { $0["params"] ?? .null }
+  }
+
   package static func message(_ method: String, _ parameters: JSONValue, id: JSONValue?) -> String {
     var message: JSONObject = ["jsonrpc": "2.0"]
     message["id"] = id

@@ -58,7 +58,7 @@ internal import Testing
       #expect(file.lines.first == "// SPDX-License-Identifier: Apache-2.0", "\(file)")
     }
     for file in try SourceFile.all("Sources", ".h") + SourceFile.all("Tests", ".py", ".sh")
-      + SourceFile.all("systemd", ".py", ".sh") + SourceFile.all("Protocol", ".py") + [SourceFile("Package.swift")]
+      + SourceFile.all("systemd", ".pl", ".py", ".sh") + SourceFile.all("Protocol", ".py") + [SourceFile("Package.swift")]
     {
       #expect(file.lines.prefix(3).contains { $0.contains("SPDX-License-Identifier: Apache-2.0") }, "\(file)")
     }
@@ -111,7 +111,7 @@ internal import Testing
       let mayLetTimePass = ["KillTests.swift", "ResourceTests.swift", "Wait.swift"].contains(file.name)
       #expect(mayLetTimePass || !file.code.contains { $0.contains("Wait.moment") }, "\(file)")
     }
-    for file in try SourceFile.all("Tests", ".py", ".sh") + SourceFile.all("systemd", ".py", ".sh") {
+    for file in try SourceFile.all("Tests", ".py", ".sh") + SourceFile.all("systemd", ".pl", ".py", ".sh") {
       #expect(
         !file.lines.contains { $0.contains("time.sleep") || $0.split(separator: " ").first == "sleep" },
         "\(file)"
@@ -132,7 +132,7 @@ internal import Testing
     let places = ["/wo" + "rk/", "DESI" + "GN", "/ho" + "me/"]
     let files =
       try Self.sources() + Self.tests() + SourceFile.all("Protocol", ".md", ".py", ".json")
-      + SourceFile.all("systemd", ".sh", ".py") + [SourceFile("README.md"), SourceFile("Package.swift")]
+      + SourceFile.all("systemd", ".pl", ".py", ".sh") + [SourceFile("README.md"), SourceFile("Package.swift")]
     for file in files {
       for (index, line) in file.lines.enumerated() where places.contains(where: line.contains) {
         Issue.record("\(file):\(index + 1): \(line)")

@@ -46,6 +46,7 @@ extension Application {
       if isEarly, let claim = node.claim { watchEarlyMark(since: claim.since) }
       closeWindow(of: node.id, for: session)
     }
+    if context.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
     let sequence = sequenceOfState(node)
     context.emit(.respondAfter(id, sequence, caller, .result(EncodeRestorableState.Reply.stored(sequence: sequence))))
   }

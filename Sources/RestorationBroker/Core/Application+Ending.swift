@@ -8,6 +8,7 @@ extension Application {
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
     abandonWaiting { $0.session == session.id }
+    announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys {
       nodesByHandle[handle] = nil
@@ -26,6 +27,7 @@ extension Application {
     switch ending {
     case .userQuit where session.facts.isDelegate || isLast(session) && !hasDelegate:
       emptyHead(discarding: sessions.values.filter { $0 !== session })
+      announceDiscard(.userQuit)
       runFacts.endedByUserQuit = true
     case .closed, .userQuit:
       let objects = session.objects.values.sorted { $0.id < $1.id }

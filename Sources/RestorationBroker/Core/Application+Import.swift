@@ -52,6 +52,7 @@ extension Application {
       bytes: headBytes,
       generation: former
     )
+    announce { ArchiveImported(objects: reply.objects, bytes: reply.bytes) }
     respond(caller, reply)
   }
 

@@ -124,7 +124,9 @@ extension Application {
         before.append((claim.handle, tree.path(of: node)))
       }
     }
+    let from = context.hasSubscribers ? relocations.map { tree.path(of: $0.node) } : []
     try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
+    for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
       guard let node = nodesByHandle[handle], let client = owner(of: node)?.client, tree.path(of: node) != path else {
         continue
@@ -132,6 +134,12 @@ extension Application {
       let notification = PathChanged(object: handle, path: tree.path(of: node))
       context.emit(.notify(id, client, method: PathChanged.method.rawValue, parameters: notification.parameters))
     }
+  }
+
+  /// The node may have given way to the one it met at its new place (R6).
+  private func announceMove(of node: Node, from: IdentifierPath?) {
+    guard let moved = tree.node(node.id), case let path = tree.path(of: moved), path != from else { return }
+    announce { ObjectMoved(object: moved.claim?.handle, from: from, path: path) }
   }
 
   /// Moves nodes and writes what changed: a row for each node that was moved itself, none for its descendants.

@@ -149,6 +149,7 @@ extension Application {
   /// The owner loses its claim without being told: it is not there any more.
   func yield(_ node: Node) {
     guard let claim = node.claim else { return }
+    announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
     sessions[claim.session]?.windows[node.id] = nil
     nodesByHandle[claim.handle] = nil
@@ -244,6 +245,7 @@ extension Application {
     let record = ClaimRecord(node: node.id, session: session.id, handle: claim.handle)
     node.claimRecord = record
     write(.claim(record))
+    announceRegistration(of: node, claim, by: session)
     if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
   }
 

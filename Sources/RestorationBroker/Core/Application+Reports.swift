@@ -53,6 +53,8 @@ extension Application {
   private func describe(_ node: Node) -> ObjectDescription {
     let owner = owner(of: node)
     return ObjectDescription(
+      node: node.id,
+      parent: node.parent?.id,
       object: node.claim?.handle,
       path: tree.path(of: node),
       kind: node.record.kind.wire,
@@ -62,7 +64,9 @@ extension Application {
       included: tree.isIncluded(node),
       orphaned: orphaned(node) != nil,
       bytes: node.state?.bytes ?? 0,
-      modified: node.state.map { Timestamp(milliseconds: $0.written) }
+      modified: node.state.map { Timestamp(milliseconds: $0.written) },
+      revision: node.claim.flatMap { $0.revision > 0 ? $0.revision : nil },
+      confidential: node.record.isConfidential
     )
   }
 
@@ -233,6 +237,7 @@ extension Application {
       generations = []
     }
     writeRun()
+    announceDiscard(.discarded, reason: request.reason, generations: request.generations)
     respond(caller, EmptyResult())
   }
 

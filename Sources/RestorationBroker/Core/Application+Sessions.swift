@@ -16,6 +16,7 @@ extension Application {
     session.lastUsed = context.now.monotonic
     sessions[session.id] = session
     write(.session(record(of: session)))
+    announceBeginning(of: session)
     return session
   }
 
@@ -141,6 +142,7 @@ extension Application {
     lastGeneration = record.generation
     let sequence = write(.seal(record))
     generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
+    announceSeal(record)
     let kept = 3
     while generations.count(where: { !$0.isPinned }) > kept,
       let oldest = generations.firstIndex(where: { !$0.isPinned })
@@ -214,6 +216,7 @@ extension Application {
     try requireWritable()
     let node = try requireOwn(request.object, session)
     if let session { session.windows[node.id] = nil }
+    announceUnregistration(of: node, .unregistered, stateKept: request.keepState && node.record.component != nil)
     if request.keepState {
       releaseKeepingState(node)
     } else {

@@ -67,6 +67,8 @@ package final class Application {
   var isAdmitting = false
   /// Sessions just found alive; only set while the call that asked goes on (R1).
   var verified: Set<SessionID> = []
+  /// Subscribers were or would have been told that the archive is open.
+  var isOpenAnnounced = false
   /// Bytes of states at the head.
   var headBytes = 0
 

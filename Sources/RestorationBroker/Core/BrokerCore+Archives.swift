@@ -128,7 +128,7 @@ extension BrokerCore {
     let scope = try CallScope(message.parameters)
     if let (application, _) = boundSession(client) {
       if scope.application == nil || scope.application == application.name.description { return application.name }
-      throw Self.otherApplication(application.name)
+      throw Self.otherApplication(than: application)
     }
     guard let text = scope.application else { throw Self.noApplication() }
     return try name(text, client)

@@ -18,6 +18,7 @@ extension BrokerCore {
         let method = RestorationMethods.names.contains(message.method) ? message.method : "an unknown method"
         let kind = error.data?["kind"]?.string ?? "error \(error.code)"
         context.emit(.log(.warning, "\(method) as a notification failed: \(kind)", application: nil))
+        announceFailure(of: message, client, error)
       } else {
         context.emit(.respond(message.caller, .error(error)))
       }
@@ -41,6 +42,10 @@ extension BrokerCore {
       context.emit(.list(.listApplications(message.caller)))
     case Initialize.method:
       try initialize(message, client)
+    case Subscribe.method:
+      try subscribe(message, client)
+    case Unsubscribe.method:
+      try unsubscribe(message, client)
     case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
@@ -154,7 +159,7 @@ extension BrokerCore {
     let scope = try CallScope(message.parameters)
     if let (application, session) = boundSession(client) {
       if let named = scope.application, named != application.name.description {
-        throw Self.otherApplication(application.name)
+        throw Self.otherApplication(than: application)
       }
       if let token = scope.session, token != session.token {
         return (application, try detached(token, client, application))
@@ -170,10 +175,10 @@ extension BrokerCore {
     return (application, try detached(scope.session, client, application))
   }
 
-  static func otherApplication(_ name: ApplicationName) -> ErrorObject {
+  static func otherApplication(than application: Application) -> ErrorObject {
     .invalidParameter(
       "/application",
-      "this connection was initialized for \(name)",
+      "this connection was initialized for \(application.name)",
       hint: "Leave application out, or use another connection."
     )
   }

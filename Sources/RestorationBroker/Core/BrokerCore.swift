@@ -54,6 +54,7 @@ package struct BrokerCore {
     context.now = now
     guard let client = clients[id] else { return }
     client.hasLeft = true
+    context.subscriptions.removeAll(of: id)
     // What it sent before it left still takes effect, also where an archive must be opened first.
     if !client.isWaiting { leave(client) }
   }
@@ -62,6 +63,7 @@ package struct BrokerCore {
   private mutating func leave(_ client: Client) {
     let id = client.id
     clients[id] = nil
+    context.subscriptions.removeAll(of: id)
     for application in client.applications {
       applications[application]?.clients.remove(id)
     }
@@ -105,11 +107,13 @@ package struct BrokerCore {
     case .success(let opening):
       application.load(opening)
       forgetLostSessions(of: application)
+      application.announceOpening()
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
       application.reviveSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:
       application.phase = .unreadable(error.message)
       application.sequence = 0
+      application.announce(.settled) { ArchiveUnreadable(message: error.message) }
       context.emit(.log(.error, error.message, application: application.name))
     case .failure(let error):
       close(application)
@@ -164,6 +168,7 @@ package struct BrokerCore {
     let message = client.queue.removeFirst()
     if message.method == ImportArchive.method { dropUpload(of: client) }
     context.emit(.respond(message.caller, .error(error)))
+    announceFailure(of: message, client, error)
     resume(client)
   }
 
@@ -373,6 +378,7 @@ package struct BrokerCore {
       client.detached[application.id] = nil
     }
     context.emit(.close(application.id))
+    if application.isOpenAnnounced { application.announce(.settled) { ArchiveClosed() } }
   }
 }
 
@@ -402,6 +408,8 @@ final class Client {
   /// It is not read, because so many of its messages wait.
   var isHeld = false
   static let queuePause = 64
+  /// Number of the subscription it made last.
+  var lastSubscription: Int64 = 0
   /// The instance found for its `initialize` with `instance: "auto"`.
   var chosenInstance: ApplicationName?
   /// The last `application` member it sent, so that the next equal one need not be looked up by name.

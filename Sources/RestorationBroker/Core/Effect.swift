@@ -50,6 +50,10 @@ package enum Effect: Sendable {
   case notify(ApplicationID, ClientID, method: String, parameters: JSONText)
   /// Send a notification at once, if the client still is there: it is about no change.
   case tell(ClientID, method: String, parameters: JSONText)
+  /// Tell subscribers of an event when its condition is met.
+  case announce(ApplicationID, Announcement)
+  /// Say now what a subscription has lost, because it has ended.
+  case endSubscription(Subscriber)
   /// The client waits for something that may take long: it does not count against its calls in flight.
   case park(Caller)
   case unpark(Caller)
@@ -192,6 +196,7 @@ package final class CoreContext {
   /// Times of the event being handled.
   package internal(set) var now = Moment()
   package internal(set) var effects: [Effect] = []
+  var subscriptions = Subscriptions()
   private var handleCounter: Int64 = 0
 
   package init(limits: Limits, settings: CoreSettings) {

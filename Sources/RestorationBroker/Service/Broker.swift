@@ -118,6 +118,7 @@ extension TransportLimits {
     partialFrameMilliseconds = limits.partialFrameMilliseconds
     replyBytesPause = limits.replyBytesPause
     outQueueBytesMax = limits.outQueueBytesMax
+    offeredBytesMax = limits.eventBytesMax
     frame.frameBytesMax = limits.frameBytesMax
     frame.depthMax = limits.depthMax
     frame.valuesPerFrameMax = limits.valuesPerFrameMax

@@ -144,8 +144,12 @@ extension BrokerService {
     logger.error("\(error.message)", metadata: ["application": "\(archive.name)"])
     let isFatal = error.kind == .indeterminate || error.kind == .fenced
     let answer = Answer.error(Application.storeFailed(error.message, indeterminate: isFatal))
+    let notices = archive.queue.noticesOfFailure()
     for caller in archive.queue.failed() {
       send(answer, to: caller)
+    }
+    for notice in notices {
+      send(notice)
     }
     archive.hasFailed = true
     if isFatal {

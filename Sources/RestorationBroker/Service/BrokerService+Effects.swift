@@ -38,7 +38,9 @@ extension BrokerService {
     case .reportStatistics(let caller):
       send(.result(statistics), to: caller)
     case .notify(let id, let client, let method, let parameters):
-      notices.append((id, WriteQueue.Notice(client: client, method: method, parameters: parameters)))
+      notices.append((id, .notification(client, method: method, parameters: parameters)))
+    case .announce(let id, let announcement):
+      notices.append((id, .announcement(announcement)))
     case .setWaiting(let client, let isWaiting):
       setWaiting(client, isWaiting)
     case .disconnect(let client):
@@ -52,6 +54,8 @@ extension BrokerService {
 
   private func performUpkeep(_ effect: Effect) {
     switch effect {
+    case .endSubscription(let subscriber):
+      endSubscription(subscriber)
     case .park(let caller):
       park(caller)
     case .unpark(let caller):
@@ -83,7 +87,7 @@ extension BrokerService {
     for (id, notice) in notices {
       if let archive = archives[id], archive.queue.durable < archive.queue.tail {
         archive.queue.await(notice)
-      } else {
+      } else if notice.followsSuccess {
         send(notice)
       }
     }
@@ -91,7 +95,12 @@ extension BrokerService {
   }
 
   func send(_ notice: WriteQueue.Notice) {
-    connections[notice.client]?.notify(method: notice.method, parameters: notice.parameters)
+    switch notice {
+    case .notification(let client, let method, let parameters):
+      connections[client]?.notify(method: method, parameters: parameters)
+    case .announcement(let announcement):
+      tell(announcement)
+    }
   }
 
   func send(_ answer: Answer, to caller: Caller) {
@@ -167,12 +176,13 @@ extension BrokerService {
       counters: [
         "connections": counters.connections, "requests": counters.requests, "errors": counters.errors,
         "encodes": counters.encodes, "decodes": counters.decodes, "registrations": counters.registrations,
-        "transactions": transactions,
+        "transactions": transactions, "events": outlet.sent, "eventsLost": outlet.lost,
       ],
       gauges: [
         "connections": Int64(connections.count), "openArchives": Int64(archives.count),
         "sessions": Int64(core.sessionCount), "objects": Int64(core.objectCount),
         "cachedBytes": Int64(cache.bytes), "timers": Int64(timers.count),
+        "subscriptions": Int64(core.subscriptionCount),
       ]
     )
   }

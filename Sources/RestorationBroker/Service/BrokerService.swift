@@ -35,6 +35,8 @@ package actor BrokerService {
   private var effects: [Effect] = []
   /// Notifications of the event being carried out.
   var notices: [(ApplicationID, WriteQueue.Notice)] = []
+  /// Events on their way to subscribers.
+  var outlet = EventOutlet()
   private var isCarryingOut = false
   /// Clients that are not read: for writing faster than the disk, or because an archive opens.
   var pausedWriters: Set<ClientID> = []
@@ -236,12 +238,13 @@ extension BrokerService: ConnectionDelegate {
         let caller = Caller(client: client, call: call)
         message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
       case .notification(let notification):
-        if let fault = notification.fault {
-          service.logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
-          return
-        }
         let caller = Caller(client: client, call: nil)
         message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
+        if let fault = notification.fault {
+          service.logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
+          service.handle { $0.refused(message, fault, at: $1) }
+          return
+        }
       case .response, .closeAfterOutput:
         return
       }
@@ -252,12 +255,17 @@ extension BrokerService: ConnectionDelegate {
 
   nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}
 
+  nonisolated package func hasRoomForOffers(_ connection: Connection) {
+    assumeIsolated { $0.tellLosses(on: connection) }
+  }
+
   nonisolated package func connectionClosed(_ connection: Connection, reason: CloseReason) {
     assumeIsolated { service in
       let id = connection.id.value
       service.connections[id] = nil
       service.pausedWriters.remove(id)
       service.waitingClients.remove(id)
+      service.outlet.forget(id)
       if reason == .outputOverflow {
         service.logger.warning(
           "a client did not read its notifications and was cut",

@@ -25,16 +25,19 @@ package struct WriteQueue {
     }
   }
 
-  /// Something a client is told without having asked just now.
-  package struct Notice: Sendable {
-    package let client: ClientID
-    package let method: String
-    package let parameters: JSONText
+  /// Something clients are told without having asked just now.
+  package enum Notice: Sendable {
+    case notification(ClientID, method: String, parameters: JSONText)
+    case announcement(Announcement)
 
-    package init(client: ClientID, method: String, parameters: JSONText) {
-      self.client = client
-      self.method = method
-      self.parameters = parameters
+    /// Whether it is told when the changes before it are durable.
+    package var followsSuccess: Bool {
+      if case .announcement(let announcement) = self { announcement.condition != .notStored } else { true }
+    }
+
+    /// Whether it is told when they never will be.
+    fileprivate var followsFailure: Bool {
+      if case .announcement(let announcement) = self { announcement.condition != .stored } else { false }
     }
   }
 
@@ -62,6 +65,7 @@ package struct WriteQueue {
   /// Bytes of states that are not durable yet: what pauses those who write faster than the disk takes it.
   package private(set) var pendingBytes = 0
   private var answers: [Waiting] = []
+  /// In ascending order of what they wait for.
   private var notices: [(notice: Notice, after: SequenceNumber)] = []
   private var reads: [(request: StateRequest, after: SequenceNumber)] = []
   private var scans: [ScanRequest] = []
@@ -143,16 +147,23 @@ package struct WriteQueue {
     return (done.batch.take(), first, ready)
   }
 
-  /// The notification leaves when everything added so far is durable.
+  /// The notice leaves when everything added so far is durable.
   package mutating func await(_ notice: Notice) {
     notices.append((notice, tail))
   }
 
   package mutating func readyNotices() -> [Notice] {
     guard !notices.isEmpty else { return [] }
-    let ready = notices.filter { $0.after <= durable }.map(\.notice)
-    notices.removeAll { $0.after <= durable }
+    let end = notices.firstIndex { $0.after > durable } ?? notices.endIndex
+    let ready = notices[..<end].map(\.notice).filter(\.followsSuccess)
+    notices.removeFirst(end)
     return ready
+  }
+
+  /// Notices that go all the same when the transaction has failed; to be asked before `failed`.
+  package mutating func noticesOfFailure() -> [Notice] {
+    defer { notices = [] }
+    return notices.map(\.notice).filter(\.followsFailure)
   }
 
   /// Reads whose changes are durable now.

@@ -31,7 +31,7 @@ package struct DescribeApplication: RestorationMethod {
     /// Of the newest write.
     package var sequence: Int64
     package var sessions: [SessionDescription]
-    /// In the order of the walk.
+    /// In the order in which they were first registered.
     package var objects: [ObjectDescription]
     /// For the next page; nil after the last one.
     package var cursor: String?

@@ -8,6 +8,7 @@ struct BackupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
     abstract: "Copy an application's archive.",
+    usage: "restorationctl backup [<option> ...] <application> [<file>]",
     discussion: """
       Examples:
         restorationctl backup org.example.Notes
@@ -21,8 +22,9 @@ struct BackupCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
 
-  @Argument(help: "The application, with its instance if it has one.")
+  @Argument(help: "The application, with its instance where it has one.")
   var application: String
 
   @Argument(help: "The file to copy to.")
@@ -30,7 +32,7 @@ struct BackupCommand: AsyncParsableCommand {
 
   func run() async throws {
     let path = try file.map { file in
-      do throws(OutputFile.Failure) {
+      do throws(OutputFile.Fault) {
         return try OutputFile.absolute(file)
       } catch {
         throw ValidationError(error.message)
@@ -42,13 +44,13 @@ struct BackupCommand: AsyncParsableCommand {
       }
       if let layout = output.layout {
         var members = JSONMembers()
-        members.add("to", text: copy.path.map { JSONMembers.quoted($0) } ?? "null")
+        members.add("to", copy.path)
         members.add("bytes", Int64(copy.bytes))
         members.add("milliseconds", Int64(copy.duration / .milliseconds(1)))
         try layout.print(members.text)
       } else {
         let place = copy.path ?? "its backup copy"
-        try Output.print("\(application) copied to \(place), \(Quantity.bytes(copy.bytes)).\n")
+        try Output.print("\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n")
       }
     }
   }

@@ -8,6 +8,7 @@ struct CallCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "call",
     abstract: "Make any call of the protocol and print its result.",
+    usage: "restorationctl call [<option> ...] <method> [<json>]",
     discussion: """
       Examples:
         restorationctl call limits
@@ -23,6 +24,7 @@ struct CallCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
 
   @Argument(help: "The method, as in Protocol/README.md.")
   var method: String

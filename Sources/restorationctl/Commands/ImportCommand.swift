@@ -7,11 +7,12 @@ internal import RestorationClient
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Put an exported document in the place of what an application has saved.",
+    abstract: "Put a document in the place of what an application has saved.",
+    usage: "restorationctl import [<option> ...] <application> [<file>]",
     discussion: """
       Examples:
         restorationctl import org.example.Notes notes.json
-        restorationctl export org.example.Notes --reveal | restorationctl import org.example.Copy
+        restorationctl import org.example.Notes - < notes.json
         restorationctl import org.example.Notes notes.json --force
 
       All of it is imported, or nothing where anything is wrong with it. The
@@ -22,14 +23,15 @@ struct ImportCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
 
-  @Argument(help: "The application, with its instance if it has one.")
+  @Argument(help: "The application, with its instance where it has one.")
   var application: String
 
   @Argument(help: "The document; - or nothing reads it from standard input.")
   var file: String?
 
-  @Flag(help: "Replace state that is there; import a document in which states are missing.")
+  @Flag(help: "Replace state that is there; take a document that states miss in.")
   var force = false
 
   func run() async throws {
@@ -47,17 +49,16 @@ struct ImportCommand: AsyncParsableCommand {
         try layout.print(members.text)
       } else {
         let former = imported.formerGeneration.map { "; what was there is generation \($0)" } ?? ""
-        try Output.print(
-          "\(application) has now \(imported.objects) objects with \(imported.states) states, "
-            + "\(Quantity.bytes(imported.bytes))\(former).\n"
-        )
+        let objects = Quantity.count(imported.objects, "object")
+        let states = Quantity.count(imported.states, "state")
+        try Output.print("\(application) has now \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n")
       }
     }
   }
 
   private func read() throws -> String {
     guard let file, file != "-" else { return try Output.readInput() }
-    do throws(OutputFile.Failure) {
+    do throws(OutputFile.Fault) {
       return try OutputFile.read(file)
     } catch {
       throw ValidationError(error.message)

@@ -8,6 +8,7 @@ struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "List the applications that have live sessions or saved state.",
+    usage: "restorationctl list [<option> ...]",
     discussion: """
       Examples:
         restorationctl list
@@ -25,15 +26,15 @@ struct ListCommand: AsyncParsableCommand {
   func run() async throws {
     try await connection.run { broker in
       if let layout = output.layout {
-        return try layout.print(try await broker.call("listApplications"))
+        return try layout.show(try await broker.call("listApplications"))
       }
       let applications = try await broker.listApplications()
       var text = applications.isEmpty ? "" : table(of: applications).text(header: !legend.hidesLegend)
       if !legend.hidesLegend {
         let count = applications.count
-        text += (count == 0 ? "" : "\n") + "\(count) application\(count == 1 ? "" : "s").\n"
+        text += (count == 0 ? "" : "\n") + Quantity.count(count, "application") + ".\n"
       }
-      try Output.print(text)
+      try Output.show(text)
     }
   }
 

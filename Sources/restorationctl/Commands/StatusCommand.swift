@@ -8,6 +8,7 @@ struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
     abstract: "Show whether the broker runs and what it holds.",
+    usage: "restorationctl status [<option> ...]",
     discussion: """
       Examples:
         restorationctl status
@@ -19,6 +20,7 @@ struct StatusCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
 
   func run() async throws {
     try await connection.run { broker in
@@ -68,7 +70,7 @@ private struct Status {
     table.add(["Sessions:", String(sessions)])
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
-    return table.text(header: false)
+    return table.text(header: false, width: nil)
   }
 
   var json: String {

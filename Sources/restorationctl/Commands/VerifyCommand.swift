@@ -8,6 +8,7 @@ struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
     abstract: "Check everything that is stored of an application.",
+    usage: "restorationctl verify [<option> ...] <application>",
     discussion: """
       Examples:
         restorationctl verify org.example.Notes
@@ -23,7 +24,7 @@ struct VerifyCommand: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
   @OptionGroup var legend: LegendOptions
 
-  @Argument(help: "The application, with its instance if it has one.")
+  @Argument(help: "The application, with its instance where it has one.")
   var application: String
 
   func run() async throws {
@@ -34,20 +35,22 @@ struct VerifyCommand: AsyncParsableCommand {
       }
       isSound = found.isSound
       if let layout = output.layout {
-        try layout.print(json(of: found))
+        try Output.show(layout.lay(out: json(of: found)) + "\n")
       } else {
-        try Output.print(text(of: found))
+        try Output.show(text(of: found))
       }
     }
     if !isSound { throw ExitStatus.refused }
   }
 
   private func text(of found: ArchiveVerification) -> String {
-    let checked = "\(found.objects) objects, \(found.states) states, \(Quantity.bytes(found.bytes))"
+    let objects = Quantity.count(found.objects, "object")
+    let states = Quantity.count(found.states, "state")
+    let checked = "\(objects), \(states), \(Quantity.bytes(found.bytes))"
     if found.isSound { return "\(application) is sound: \(checked).\n" }
     var table = TextTable([
-      TextTable.Column("KIND"), TextTable.Column("GENERATION", .right), TextTable.Column("PATH"),
-      TextTable.Column("PROBLEM"),
+      TextTable.Column("KIND", minimum: nil), TextTable.Column("GENERATION", .right), TextTable.Column("PATH"),
+      TextTable.Column("PROBLEM", minimum: nil),
     ])
     for problem in found.problems {
       table.add([
@@ -57,18 +60,18 @@ struct VerifyCommand: AsyncParsableCommand {
         problem.message,
       ])
     }
-    let count = Int64(found.problems.count) + found.omittedProblems
-    let summary = "\n\(application) is not sound: \(count) problem\(count == 1 ? "" : "s"); \(checked).\n"
+    let problems = Quantity.count(found.problems.count + Int(clamping: found.omittedProblems), "problem")
+    let summary = "\n\(application) is not sound: \(problems); \(checked).\n"
     return table.text(header: !legend.hidesLegend) + (legend.hidesLegend ? "" : summary)
   }
 
   private func json(of found: ArchiveVerification) -> String {
     var members = JSONMembers()
-    members.add("sound", text: String(found.isSound))
+    members.add("sound", found.isSound)
     members.add("objects", Int64(found.objects))
     members.add("states", Int64(found.states))
     members.add("bytes", Int64(found.bytes))
-    members.add("problems", text: "[\(found.problems.map(json).joined(separator: ","))]")
+    members.add("problems", text: JSONMembers.array(found.problems.map(json)))
     if found.omittedProblems > 0 { members.add("omitted", found.omittedProblems) }
     members.add("milliseconds", Int64(found.duration / .milliseconds(1)))
     return members.text
@@ -77,9 +80,7 @@ struct VerifyCommand: AsyncParsableCommand {
   private func json(of problem: ArchiveVerification.Problem) -> String {
     var members = JSONMembers()
     members.add("kind", problem.kind)
-    if let path = problem.path {
-      members.add("path", text: "[\(path.map { JSONMembers.quoted($0) }.joined(separator: ","))]")
-    }
+    if let path = problem.path { members.add("path", path) }
     if let generation = problem.generation { members.add("generation", generation) }
     members.add("message", problem.message)
     return members.text

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What subscribers are told of an application; each is called where the decision is made.
+extension Application {
+  /// Tells those who have subscribed to it. What makes the event is only asked when there are any.
+  func announce<Event: RestorationEvent>(
+    _ condition: Announcement.Condition = .stored,
+    _ event: () -> Event
+  ) {
+    guard context.hasSubscribers else { return }
+    // What cannot be written is forgotten, and what would follow from it does not happen.
+    if case .stored = condition, case .opening = phase { return }
+    context.announce(id, name, condition, event)
+  }
+
+  static func identity(of session: Session?) -> SessionIdentity {
+    SessionIdentity(process: session?.facts.role, pid: session?.facts.process?.pid)
+  }
+
+  func announceBeginning(of session: Session) {
+    announce {
+      let situation = session.facts.isDetached ? nil : situation(for: session)
+      return SessionBegan(
+        session: Application.identity(of: session),
+        delegate: session.facts.isDelegate,
+        detached: session.facts.isDetached,
+        restoration: situation.map { SessionBegan.Restoration(state: $0.state, reason: $0.reason) }
+      )
+    }
+  }
+
+  func announceEnd(of session: Session, _ ending: SessionEnding) {
+    announce {
+      SessionEnded(
+        session: Application.identity(of: session),
+        ending: ending.wire,
+        objects: session.isDiscarded ? 0 : session.objects.count
+      )
+    }
+  }
+
+  func announceRegistration(of node: Node, _ claim: Node.Claim, by session: Session) {
+    announce {
+      ObjectRegistered(
+        object: claim.handle,
+        path: tree.path(of: node),
+        kind: node.record.kind.wire,
+        session: Application.identity(of: session)
+      )
+    }
+  }
+
+  /// Called while the node is still claimed.
+  func announceUnregistration(of node: Node, _ cause: ObjectUnregistered.Cause, stateKept: Bool) {
+    guard let claim = node.claim else { return }
+    announce {
+      ObjectUnregistered(
+        object: claim.handle,
+        // A move may just have put another node in its place.
+        path: tree.path(of: tree.node(node.id) ?? node),
+        session: Application.identity(of: sessions[claim.session]),
+        cause: cause,
+        stateKept: stateKept
+      )
+    }
+  }
+
+  /// A state was stored; where nobody waits for an answer, subscribers are told also if it is not (R15).
+  func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller) {
+    announce {
+      StateEncoded(
+        object: node.claim?.handle,
+        path: tree.path(of: node),
+        bytes: bytes,
+        sequence: node.state?.sequence ?? sequence,
+        session: Application.identity(of: session)
+      )
+    }
+    guard caller.call == nil else { return }
+    announce(.notStored) {
+      EncodeFailed(
+        object: node.claim?.handle,
+        path: tree.path(of: node),
+        session: Application.identity(of: session),
+        error: EncodeFailed.Failure(Application.storeFailed("", indeterminate: false))
+      )
+    }
+  }
+
+  func announceSeal(_ record: GenerationRecord) {
+    announce {
+      GenerationSealed(
+        generation: record.generation,
+        kind: record.kind,
+        objects: record.objects,
+        bytes: record.bytes
+      )
+    }
+  }
+
+  /// The archive has been opened.
+  func announceOpening() {
+    isOpenAnnounced = true
+    if let damage { announce(.settled) { ArchiveDamaged(message: damage) } }
+    announce(.settled) {
+      ArchiveOpened(
+        archive: archive,
+        generation: generations.last?.record.generation,
+        objects: tree.count,
+        bytes: headBytes
+      )
+    }
+  }
+
+  func announceDiscard(_ cause: ApplicationDiscarded.Cause, reason: String? = nil, generations: Bool = false) {
+    // For people: the beginning of it is enough, however long it is.
+    let reason = reason.map { String($0.prefix(200)) }
+    announce { ApplicationDiscarded(cause: cause, reason: reason, generations: generations) }
+  }
+}
+
+extension SessionEnding {
+  var wire: SessionEnded.Ending {
+    switch self {
+    case .closed: .closed
+    case .userQuit: .userQuit
+    case .restart: .restart
+    case .logout: .logout
+    case .crashed: .crashed
+    case .expired: .expired
+    }
+  }
+}

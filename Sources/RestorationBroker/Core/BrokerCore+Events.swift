@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Subscriptions, and events that are not an application's own.
+extension BrokerCore {
+  /// Subscriptions of all connections.
+  package var subscriptionCount: Int { context.subscriptions.count }
+
+  /// Whether the subscription has not ended meanwhile.
+  package func isSubscribed(_ subscriber: Subscriber) -> Bool {
+    context.subscriptions.contains(subscriber)
+  }
+
+  /// Opens no archive and makes none: an application may be subscribed to before it is there.
+  func subscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    let application = try subscribedApplication(message, client)
+    let request = try Subscribe(message.parameters)
+    let max = context.limits.subscriptionsMax
+    let count = context.subscriptions.count(of: client.id)
+    guard count < max else { throw .limitExceeded("subscriptionsMax", max: max, value: count + 1) }
+    // Nobody would learn the number.
+    guard message.caller.call != nil else { return }
+    client.lastSubscription += 1
+    let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
+    context.subscriptions.add(subscriber, to: request.events.map { Set($0) }, of: application)
+    context.emit(.respond(message.caller, .result(Subscribe.Reply(subscription: subscriber.number))))
+  }
+
+  /// Nil for all applications.
+  private func subscribedApplication(
+    _ message: IncomingMessage,
+    _ client: Client
+  ) throws(ErrorObject) -> ApplicationName? {
+    let named = try CallScope(message.parameters).application
+    if let (application, _) = boundSession(client) {
+      guard let named, named != application.name.description else { return application.name }
+      throw Self.otherApplication(than: application)
+    }
+    return try named.map { text throws(ErrorObject) in try name(text, client) }
+  }
+
+  func unsubscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    let subscriber = Subscriber(client: client.id, number: try Unsubscribe(message.parameters).subscription)
+    guard context.subscriptions.remove(subscriber) else {
+      let reader = ParameterReader(message.parameters, names: Unsubscribe.parameterNames)
+      throw .invalidParameter(
+        reader.pointer("subscription"),
+        "this connection has no subscription \(subscriber.number)",
+        hint: "Give the number that subscribe gave on this connection; it ends with the subscription."
+      )
+    }
+    context.emit(.endSubscription(subscriber))
+    context.emit(.respond(message.caller, .result(EmptyResult())))
+  }
+
+  // MARK: Notifications that fail
+
+  /// A notification that cannot be acted on, because of a fault found when it was read.
+  package mutating func refused(_ message: IncomingMessage, _ error: ErrorObject, at now: Moment) {
+    context.now = now
+    guard let client = clients[message.caller.client] else { return }
+    announceFailure(of: message, client, error)
+  }
+
+  /// An encode that nobody waits for has failed: only those who subscribed to it can be told.
+  func announceFailure(of message: IncomingMessage, _ client: Client, _ error: ErrorObject) {
+    guard context.hasSubscribers, message.caller.call == nil, message.method == EncodeRestorableState.method,
+      let name = applicationName(of: message, client)
+    else { return }
+    let id = applicationIDs[name]
+    context.announce(id ?? 0, name, .settled) {
+      let application = id.flatMap { applications[$0] }
+      let reader = ParameterReader(message.parameters, names: EncodeRestorableState.parameterNames)
+      let reference = reader.present("object").flatMap { ObjectReference($0) }
+      let node = reference.flatMap { application?.node($0) }
+      var path = node.flatMap { application?.tree.path(of: $0) }
+      // What was sent need not be a path that could be one.
+      if path == nil, case .path(let sent) = reference, sent.bytes <= context.limits.pathBytesMax { path = sent }
+      return EncodeFailed(
+        object: node?.claim?.handle,
+        path: path,
+        session: Application.identity(of: session(of: message, client, application)),
+        error: EncodeFailed.Failure(error)
+      )
+    }
+  }
+
+  /// Nil where it cannot be told whose event it would be.
+  private func applicationName(of message: IncomingMessage, _ client: Client) -> ApplicationName? {
+    let named = (try? CallScope(message.parameters))?.application
+    if let (application, _) = boundSession(client) { return application.name }
+    return named.flatMap { ApplicationName($0) }
+  }
+
+  private func session(of message: IncomingMessage, _ client: Client, _ application: Application?) -> Session? {
+    if let (_, session) = boundSession(client) { return session }
+    guard let application else { return nil }
+    let named = (try? CallScope(message.parameters))?.session
+    return (named ?? client.detached[application.id]).flatMap { application.session(token: $0) }
+  }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+/// Names one subscription: its connection, and its number there.
+package struct Subscriber: Hashable, Sendable {
+  package let client: ClientID
+  package let number: Int64
+
+  package init(client: ClientID, number: Int64) {
+    self.client = client
+    self.number = number
+  }
+}
+
+/// Who wants to hear of what.
+struct Subscriptions {
+  private struct Entry {
+    let number: Int64
+    /// Nil for all of them.
+    let names: Set<EventName>?
+    /// Nil for all of them.
+    let application: ApplicationName?
+  }
+
+  private var entries: [ClientID: [Entry]] = [:]
+  /// Clients with subscriptions to all applications, and those with subscriptions to one, in order of coming.
+  private var general: [ClientID] = []
+  private var particular: [ApplicationName: [ClientID]] = [:]
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+
+  func count(of client: ClientID) -> Int { entries[client]?.count ?? 0 }
+
+  func contains(_ subscriber: Subscriber) -> Bool {
+    entries[subscriber.client]?.contains { $0.number == subscriber.number } ?? false
+  }
+
+  mutating func add(_ subscriber: Subscriber, to names: Set<EventName>?, of application: ApplicationName?) {
+    count += 1
+    entries[subscriber.client, default: []].append(
+      Entry(number: subscriber.number, names: names, application: application)
+    )
+    if let application {
+      if particular[application]?.contains(subscriber.client) != true {
+        particular[application, default: []].append(subscriber.client)
+      }
+    } else if !general.contains(subscriber.client) {
+      general.append(subscriber.client)
+    }
+  }
+
+  /// False where there is no such subscription.
+  mutating func remove(_ subscriber: Subscriber) -> Bool {
+    guard let index = entries[subscriber.client]?.firstIndex(where: { $0.number == subscriber.number }),
+      let entry = entries[subscriber.client]?.remove(at: index)
+    else { return false }
+    count -= 1
+    let isLast = entries[subscriber.client]?.contains { $0.application == entry.application } != true
+    if isLast { forget(subscriber.client, entry.application) }
+    if entries[subscriber.client]?.isEmpty == true { entries[subscriber.client] = nil }
+    return true
+  }
+
+  /// The connection has ended.
+  mutating func removeAll(of client: ClientID) {
+    guard let removed = entries.removeValue(forKey: client) else { return }
+    count -= removed.count
+    for entry in removed { forget(client, entry.application) }
+  }
+
+  private mutating func forget(_ client: ClientID, _ application: ApplicationName?) {
+    guard let application else { return general.removeAll { $0 == client } }
+    particular[application]?.removeAll { $0 == client }
+    if particular[application]?.isEmpty == true { particular[application] = nil }
+  }
+
+  /// Whom to tell of an event.
+  func subscribers(to name: EventName, of application: ApplicationName) -> [Subscriber] {
+    var found: [Subscriber] = []
+    collect(general, name, nil, into: &found)
+    if let clients = particular[application] { collect(clients, name, application, into: &found) }
+    return found
+  }
+
+  private func collect(
+    _ clients: [ClientID],
+    _ name: EventName,
+    _ application: ApplicationName?,
+    into found: inout [Subscriber]
+  ) {
+    for client in clients {
+      for entry in entries[client] ?? [] where entry.application == application {
+        if entry.names?.contains(name) ?? true { found.append(Subscriber(client: client, number: entry.number)) }
+      }
+    }
+  }
+}

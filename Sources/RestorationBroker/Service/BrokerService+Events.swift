@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationTransport
+internal import RestorationWire
+
+/// The way of events to their subscribers.
+extension BrokerService {
+  /// Tells those who have not unsubscribed meanwhile.
+  func tell(_ announcement: Announcement) {
+    for recipient in announcement.recipients where core.isSubscribed(recipient) {
+      guard let connection = connections[recipient.client] else { continue }
+      outlet.send(to: recipient) {
+        let notification = EventNotification(
+          subscription: recipient.number,
+          application: announcement.application,
+          event: announcement.event
+        )
+        return connection.offer(method: EventNotification.method, parameters: notification.parameters)
+      }
+    }
+  }
+
+  /// The client has read so much that it can be told what it has lost.
+  func tellLosses(on connection: Connection) {
+    outlet.tellLosses(to: connection.id.value) { number, lost in
+      connection.offer(method: EventNotification.method, parameters: Self.loss(of: lost, to: number).parameters)
+    }
+  }
+
+  /// The last loss is told before the answer to `unsubscribe`, whatever else waits: it is small, and there is one.
+  func endSubscription(_ subscriber: Subscriber) {
+    guard let lost = outlet.take(subscriber) else { return }
+    connections[subscriber.client]?.notify(
+      method: EventNotification.method,
+      parameters: Self.loss(of: lost, to: subscriber.number).parameters
+    )
+  }
+
+  private static func loss(of lost: Int64, to number: Int64) -> EventNotification {
+    EventNotification(subscription: number, application: nil, event: EventsLost(lost: lost))
+  }
+}

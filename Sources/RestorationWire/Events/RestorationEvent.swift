@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Something that happened, as subscribers are told: facts only, never a state.
+package protocol RestorationEvent: Sendable, Hashable {
+  static var name: EventName { get }
+
+  /// Reads the facts.
+  init(_ reader: ResultReader) throws(WrongShape)
+
+  /// Writes the facts as members of an object that the caller has begun.
+  func writeMembers(to writer: inout JSONWriter)
+}
+
+/// The notification `event`: one event, as it is told to one subscription.
+package struct EventNotification: Sendable {
+  package static let method = "event"
+
+  /// Number of the subscription on its connection.
+  package var subscription: Int64
+  /// Nil where the event is about the subscription itself.
+  package var application: ApplicationName?
+  package var event: any RestorationEvent
+
+  package init(subscription: Int64, application: ApplicationName?, event: any RestorationEvent) {
+    self.subscription = subscription
+    self.application = application
+    self.event = event
+  }
+
+  /// Reads the parameters; nil where they have not the form `Protocol/notifications.md` gives them, or the name is none
+  /// that this version knows.
+  package init?(_ parameters: JSONSlice) {
+    do throws(WrongShape) {
+      let reader = try ResultReader(parameters)
+      self.subscription = try reader.integer("subscription")
+      self.application = try reader.optional("application") { $0.string().flatMap { ApplicationName($0) } }
+      self.event = try Self.facts(of: reader.word("name", as: EventName.self)).init(reader)
+    } catch {
+      return nil
+    }
+  }
+
+  /// The parameters as JSON text.
+  package var parameters: JSONText {
+    var writer = JSONWriter(reserving: 256)
+    writer.object { writer in
+      writer.member("subscription", subscription)
+      writer.member("name", type(of: event).name)
+      writer.member("application", ifPresent: application?.description)
+      event.writeMembers(to: &writer)
+    }
+    return JSONText(validated: writer.bytes)
+  }
+
+  /// The facts that come with a name.
+  package static func facts(of name: EventName) -> any RestorationEvent.Type {
+    switch name {
+    case .sessionBegan: SessionBegan.self
+    case .sessionEnded: SessionEnded.self
+    case .objectRegistered: ObjectRegistered.self
+    case .objectUnregistered: ObjectUnregistered.self
+    case .pathChanged: ObjectMoved.self
+    case .stateEncoded: StateEncoded.self
+    case .encodeFailed: EncodeFailed.self
+    case .generationSealed: GenerationSealed.self
+    case .archiveOpened: ArchiveOpened.self
+    case .archiveClosed: ArchiveClosed.self
+    case .archiveDamaged: ArchiveDamaged.self
+    case .archiveUnreadable: ArchiveUnreadable.self
+    case .archiveImported: ArchiveImported.self
+    case .applicationDiscarded: ApplicationDiscarded.self
+    case .eventsLost: EventsLost.self
+    }
+  }
+}
+
+/// So many events did not fit into what a client has not read yet; they stood in this one's place.
+package struct EventsLost: RestorationEvent {
+  package static let name = EventName.eventsLost
+
+  package var lost: Int64
+
+  package init(lost: Int64) {
+    self.lost = lost
+  }
+
+  package init(_ reader: ResultReader) throws(WrongShape) {
+    self.lost = try reader.integer("lost")
+  }
+
+  package func writeMembers(to writer: inout JSONWriter) {
+    writer.member("lost", lost)
+  }
+}

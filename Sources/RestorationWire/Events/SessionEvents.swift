@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Which process a session is of, as events name it.
+package struct SessionIdentity: Sendable, Hashable {
+  /// The process role; nil where the session gave none, and where there is no session.
+  package var process: String?
+  /// Number of the process; nil where it is not known.
+  package var pid: Int64?
+
+  package init(process: String? = nil, pid: Int64? = nil) {
+    self.process = process
+    self.pid = pid
+  }
+
+  init(_ reader: ResultReader) throws(WrongShape) {
+    self.process = try reader.optionalString("process")
+    self.pid = try reader.optionalInteger("pid")
+  }
+
+  func writeMembers(to writer: inout JSONWriter) {
+    writer.member("process", process)
+    writer.member("pid", pid)
+  }
+}
+
+/// A session was opened; one that is resumed began long ago.
+package struct SessionBegan: RestorationEvent {
+  package static let name = EventName.sessionBegan
+
+  /// What the session was told of the saved state (R20).
+  package struct Restoration: Sendable, Hashable, JSONWritable {
+    package var state: RestorationState
+    package var reason: RestorationReason
+
+    package init(state: RestorationState, reason: RestorationReason) {
+      self.state = state
+      self.reason = reason
+    }
+
+    init?(_ slice: JSONSlice) {
+      do throws(WrongShape) {
+        let reader = try ResultReader(slice)
+        self.state = try reader.word("state", as: RestorationState.self)
+        self.reason = try reader.word("reason", as: RestorationReason.self)
+      } catch {
+        return nil
+      }
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("state", state)
+        writer.member("reason", reason)
+      }
+    }
+  }
+
+  package var session: SessionIdentity
+  /// Whether it is the application's delegate (R9).
+  package var delegate: Bool
+  /// Whether it was opened by a call instead of `initialize`.
+  package var detached: Bool
+  /// Nil for a detached session, which is told nothing.
+  package var restoration: Restoration?
+
+  package init(session: SessionIdentity, delegate: Bool, detached: Bool, restoration: Restoration?) {
+    self.session = session
+    self.delegate = delegate
+    self.detached = detached
+    self.restoration = restoration
+  }
+
+  package init(_ reader: ResultReader) throws(WrongShape) {
+    self.session = try SessionIdentity(reader)
+    self.delegate = try reader.bool("delegate")
+    self.detached = try reader.bool("detached")
+    self.restoration = try reader.optional("restoration") { Restoration($0) }
+  }
+
+  package func writeMembers(to writer: inout JSONWriter) {
+    session.writeMembers(to: &writer)
+    writer.member("delegate", delegate)
+    writer.member("detached", detached)
+    writer.member("restoration", restoration)
+  }
+}
+
+/// A session ended, and with it the registrations of its objects (R30).
+package struct SessionEnded: RestorationEvent {
+  package static let name = EventName.sessionEnded
+
+  /// How a session ends.
+  package enum Ending: String, CaseIterable, Sendable, JSONWritable {
+    // By goodbye
+    case closed, userQuit, restart, logout
+    /// The process ended without one.
+    case crashed
+    /// A detached session that was not used any more, or one that its process left behind.
+    case expired
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.string(rawValue)
+    }
+  }
+
+  package var session: SessionIdentity
+  package var ending: Ending
+  /// Objects that were registered by it until now.
+  package var objects: Int
+
+  package init(session: SessionIdentity, ending: Ending, objects: Int) {
+    self.session = session
+    self.ending = ending
+    self.objects = objects
+  }
+
+  package init(_ reader: ResultReader) throws(WrongShape) {
+    self.session = try SessionIdentity(reader)
+    self.ending = try reader.word("ending", as: Ending.self)
+    self.objects = try reader.count("objects")
+  }
+
+  package func writeMembers(to writer: inout JSONWriter) {
+    session.writeMembers(to: &writer)
+    writer.member("ending", ending)
+    writer.member("objects", objects)
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl discard`
+struct DiscardCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "discard",
+    abstract: "Forget the saved state of an application, so that it starts blank.",
+    usage: "restorationctl discard [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl discard org.example.Notes
+        restorationctl discard org.example.Notes --yes --reason "crashes at start"
+        restorationctl discard org.example.Notes --generations --force
+
+      Asks first; where nobody can be asked, --yes or --force has to be said.
+      Running processes keep their objects and may write new states. Generations
+      are kept unless --generations is said. While sessions are live, removing
+      them needs --force: nothing can be brought back afterwards.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "Remove the generations as well.")
+  var generations = false
+
+  @Flag(help: "Do not ask.")
+  var yes = false
+
+  @Flag(help: "Do not ask, and remove generations also while sessions are live.")
+  var force = false
+
+  @Option(help: ArgumentHelp("Why, for the broker's log.", valueName: "text"))
+  var reason: String?
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  func validate() throws {
+    if !yes, !force, !Terminal.canAsk {
+      throw ValidationError("discarding cannot be undone and nobody can be asked here: say --yes")
+    }
+  }
+
+  func run() async throws {
+    try await connection.run { broker in
+      let description = try await broker.describeApplication(application)
+      let sealed = try await broker.listGenerations(of: application).count
+      let loss = Loss(description, generations: generations ? sealed : 0, kept: generations ? 0 : sealed)
+      if !yes, !force, !Question.confirms(loss.question) {
+        throw Failure(ExitStatus.refused, kind: "declined", "nothing was discarded")
+      }
+      try await discard(broker)
+      if let layout = output.layout {
+        try Output.print(layout.lay(out: loss.json) + "\n")
+      } else {
+        try Output.print(loss.text)
+      }
+    }
+  }
+
+  private func discard(_ broker: BrokerConnection) async throws {
+    do {
+      try await broker.discardApplicationState(
+        reason: reason,
+        generations: generations,
+        force: force,
+        application: application
+      )
+    } catch let error as RestorationError where error.code == .needsForce {
+      var failure = Failure(error)
+      failure.hint = "Say --force, or keep the generations."
+      throw failure
+    }
+  }
+}
+
+/// What discarding takes away, and what it leaves.
+private struct Loss {
+  let application: String
+  let states: Int
+  let bytes: Int
+  let sessions: Int
+  let generations: Int
+  let kept: Int
+
+  init(_ description: ApplicationDescription, generations: Int, kept: Int) {
+    application = description.application
+    states = description.objects.count(where: \.hasState)
+    bytes = description.objects.reduce(0) { $0 + $1.bytes }
+    sessions = description.sessions.count
+    self.generations = generations
+    self.kept = kept
+  }
+
+  private var what: String {
+    let states = "\(Quantity.count(self.states, "state")) (\(Quantity.bytes(bytes)))"
+    return generations == 0 ? states : "\(states) and \(Quantity.count(generations, "generation"))"
+  }
+
+  private var rest: String {
+    kept == 0 ? "" : " \(Quantity.count(kept, "generation")) \(kept == 1 ? "is" : "are") kept."
+  }
+
+  var question: String {
+    let live = sessions == 0 ? "" : " \(Quantity.count(sessions, "session")) \(sessions == 1 ? "is" : "are") live."
+    return "Discard \(what) of \(application)?\(live)\(rest)"
+  }
+
+  var text: String { "Discarded \(what) of \(application).\(rest)\n" }
+
+  var json: String {
+    var members = JSONMembers()
+    members.add("application", application)
+    members.add("states", Int64(states))
+    members.add("bytes", Int64(bytes))
+    members.add("generations", Int64(generations))
+    members.add("generationsKept", Int64(kept))
+    return members.text
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl history`
+struct HistoryCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "history",
+    abstract: "List the generations of an application that are kept.",
+    usage: "restorationctl history [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl history org.example.Notes
+        restorationctl history org.example.Notes -j | jq '.generations[-1]'
+        restorationctl show org.example.Notes Main/Editor --generation 3
+
+      A generation is a numbered version of the archive that does not change any
+      more. The one that is pinned is what the current run started from. In JSON
+      it is the result of the method listGenerations.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  func run() async throws {
+    try await connection.run { broker in
+      if let layout = output.layout {
+        var parameters = JSONMembers()
+        parameters.add("application", application)
+        return try layout.show(try await broker.call("listGenerations", parameters.text))
+      }
+      let generations = try await broker.listGenerations(of: application)
+      var text = generations.isEmpty ? "" : table(of: generations).text(header: !legend.hidesLegend)
+      if !legend.hidesLegend {
+        text += (generations.isEmpty ? "" : "\n") + Quantity.count(generations.count, "generation") + ".\n"
+      }
+      try Output.show(text)
+    }
+  }
+
+  private func table(of generations: [GenerationSummary]) -> TextTable {
+    var table = TextTable([
+      TextTable.Column("GENERATION", .right),
+      TextTable.Column("COMMITTED", minimum: nil),
+      TextTable.Column("AGE", .right),
+      TextTable.Column("KIND"),
+      TextTable.Column("OBJECTS", .right),
+      TextTable.Column("SIZE", .right),
+      TextTable.Column("PINNED"),
+    ])
+    let now = Clock.now
+    for generation in generations {
+      table.add([
+        TextTable.Cell(String(generation.generation)),
+        TextTable.Cell(generation.committed.local),
+        TextTable.Cell(Quantity.age(now - generation.committed.millisecondsSince1970)),
+        TextTable.Cell(generation.kind),
+        TextTable.Cell(String(generation.objects)),
+        TextTable.Cell(Quantity.bytes(generation.bytes)),
+        TextTable.Cell(generation.pinned ? "pinned" : "", .green),
+      ])
+    }
+    return table
+  }
+}

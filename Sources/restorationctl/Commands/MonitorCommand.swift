@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl monitor`
+struct MonitorCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "monitor",
+    abstract: "Show what happens at the broker, as it happens.",
+    usage: "restorationctl monitor [<option> ...] [<application>]",
+    discussion: """
+      Examples:
+        restorationctl monitor
+        restorationctl monitor org.example.Notes
+        restorationctl monitor --event stateEncoded --event encodeFailed
+        restorationctl monitor -j | jq -c 'select(.name == "sessionEnded")'
+
+      One line is one event; times are those of this tool. The application need
+      not be there yet. In JSON it is the parameters of the notification event,
+      one after the other, as Protocol/notifications.md has them. States are
+      never shown.
+
+      It ends when it is interrupted, with status 0, when the broker ends, with
+      status 69, and when nobody reads its output any more.
+
+      Events:
+        \(BrokerEvent.Name.known.map(\.rawValue).inLines(of: 70).joined(separator: "\n  "))
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance where it has one; all of them without it.")
+  var application: String?
+
+  @Option(
+    name: .customLong("event"),
+    help: ArgumentHelp("Show only events of this name; may be given several times.", valueName: "name"),
+    completion: .list(BrokerEvent.Name.known.map(\.rawValue))
+  )
+  var events: [String] = []
+
+  func run() async throws {
+    Interruption.endsTheTool()
+    try await connection.run { broker in
+      let names = events.isEmpty ? nil : Set(events.map { BrokerEvent.Name(rawValue: $0) })
+      let subscription = try await broker.subscribe(to: names, application: application)
+      TimeLimit.isForWatching()
+      var line = EventLine(names: names, showsApplication: application == nil)
+      if output.layout == nil, !legend.hidesLegend { try Output.print(line.header + "\n") }
+      for try await event in subscription {
+        if let layout = output.layout {
+          try layout.print(event.jsonText)
+        } else {
+          try Output.print(line.text(of: event) + "\n")
+        }
+      }
+    }
+  }
+}
+
+extension [String] {
+  /// The words joined by commas, in lines of at most so many columns.
+  fileprivate func inLines(of width: Int) -> [String] {
+    var lines: [String] = []
+    for (index, word) in enumerated() {
+      let word = index == count - 1 ? word : word + ","
+      if let last = lines.last, last.count + 1 + word.count <= width {
+        lines[lines.count - 1] += " " + word
+      } else {
+        lines.append(word)
+      }
+    }
+    return lines
+  }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl show`
+struct ShowCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show",
+    abstract: "Show one object of an application with its state.",
+    usage: "restorationctl show [<option> ...] <application> <path>",
+    discussion: """
+      Examples:
+        restorationctl show org.example.Notes Main/Editor
+        restorationctl show org.example.Notes Main/Tabs/Page#2 --generation 3
+        restorationctl show org.example.Notes Main/Login --reveal
+        restorationctl show org.example.Notes Main/Editor -j | jq .state
+
+      The path is the identifiers from the outermost ancestor on, with slashes
+      between them; #2 is a position. The state of a confidential object is shown
+      only with --reveal. Exit status 4 says that there is no such object.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Option(help: ArgumentHelp("Show what a generation holds; else the head.", valueName: "number"))
+  var generation: Int64?
+
+  @Flag(help: "Show the state of a confidential object.")
+  var reveal = false
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Argument(help: "The object's path: Main/Editor.", transform: ObjectPath.init)
+  var path: ObjectPath
+
+  func validate() throws {
+    if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
+  }
+
+  func run() async throws {
+    try await connection.run { broker in
+      let facts: ObjectFacts
+      if let generation {
+        facts = try await saved(broker, in: generation)
+      } else {
+        facts = try await current(broker)
+      }
+      if let layout = output.layout {
+        try Output.show(layout.lay(out: facts.json) + "\n")
+      } else {
+        try Output.show(facts.text(now: Clock.now))
+      }
+    }
+  }
+
+  /// The object in the head.
+  private func current(_ broker: BrokerConnection) async throws -> ObjectFacts {
+    let description = try await broker.describeApplication(application)
+    guard let object = description.objects.first(where: { $0.isAt(path.components) }) else {
+      throw path.notFound(among: description.objects.compactMap(\.path), "in \(application)")
+    }
+    // Who is not the owner changes nothing by it.
+    let decoded = try await broker.decode(.path(path.components), application: application)
+    return ObjectFacts(object, at: path.components, decoded, reveal: reveal, of: description)
+  }
+
+  /// The object in a generation.
+  private func saved(_ broker: BrokerConnection, in generation: Int64) async throws -> ObjectFacts {
+    var paths: [[String]] = []
+    do {
+      for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal) {
+        if ObjectPath(object.path) == path {
+          return ObjectFacts(object, generation: generation, of: application)
+        }
+        paths.append(object.path)
+      }
+    } catch let error as RestorationError where error.code == .invalidParams && error.pointer == "/generation" {
+      var failure = Failure(error)
+      failure.status = ExitStatus.notThere
+      failure.hint = "restorationctl history \(application) lists those that are kept."
+      throw failure
+    }
+    throw path.notFound(among: paths, "in generation \(generation) of \(application)")
+  }
+}
+
+/// The path of an object as people type it.
+struct ObjectPath: Equatable {
+  let components: [String]
+
+  init(_ components: [String]) {
+    self.components = components
+  }
+
+  /// `Main/Editor`: no identifier has a slash in it.
+  init(_ text: String) throws {
+    components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    guard !components.contains("") else {
+      throw ValidationError("a path is identifiers with slashes between them, such as Main/Editor, not '\(text)'")
+    }
+  }
+
+  var description: String { components.joined(separator: "/") }
+
+  /// Byte by byte: identifiers that only look alike are different ones.
+  static func == (left: ObjectPath, right: ObjectPath) -> Bool {
+    left.components.count == right.components.count
+      && zip(left.components, right.components).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+  }
+
+  /// That there is no such object: says how far the path leads, and what is there instead.
+  func notFound(among paths: [[String]], _ place: String) -> Failure {
+    var known = components.count - 1
+    while known > 0, !paths.contains(where: { ObjectPath($0) == ObjectPath(Array(components[..<known])) }) {
+      known -= 1
+    }
+    let ancestor = ObjectPath(Array(components[..<known]))
+    let children = paths.filter { $0.count == known + 1 && ObjectPath(Array($0[..<known])) == ancestor }
+      .compactMap(\.last)
+    var hint = known == 0 ? "At the top " : "\(ancestor.description) is there, and below it "
+    if children.isEmpty {
+      hint += "is nothing"
+    } else {
+      hint += children.count == 1 ? "is " : "are "
+      hint += children.prefix(8).joined(separator: ", ")
+      if children.count > 8 { hint += " and \(children.count - 8) more" }
+    }
+    if let near = Suggestion.nearest(to: components[known], in: children) { hint += "; did you mean \(near)?" }
+    return .unknownObject(components, "there is no object \(description) \(place)", hint: hint)
+  }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl tree`
+struct TreeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tree",
+    abstract: "Show the objects of an application as a tree, over all its processes.",
+    usage: "restorationctl tree [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl tree org.example.Notes
+        restorationctl tree org.example.Notes --full --no-pager > tree.txt
+        restorationctl tree org.example.Notes -j | jq '.objects[].component'
+
+      A line shows an object's identifier, its class, the role and number of the
+      process that owns it (or wrote it last), the age of its state and its size.
+      Objects of one process have one colour. Marks are
+
+        v  vacant: nobody owns it now
+        o  orphaned: its owner left without closing it
+        x  excluded: no generation holds it by itself
+        c  confidential: its state is shown only with show --reveal
+        e  empty: it has no state
+
+      Siblings stand in the order in which they were first registered.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "Draw with ASCII characters; the default where the locale is not UTF-8.")
+  var plain = false
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  func run() async throws {
+    try await connection.run { broker in
+      let description = try await broker.describeApplication(application)
+      if let layout = output.layout {
+        return try Output.show(layout.lay(out: TreeJSON(application: description).text) + "\n")
+      }
+      let drawing = TreeDrawing(
+        application: description,
+        lines: plain || !Terminal.isUTF8 ? .ascii : .boxes,
+        now: Clock.now
+      )
+      try Output.show(drawing.text(legend: !legend.hidesLegend))
+    }
+  }
+}

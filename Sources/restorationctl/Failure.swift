@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// Why a command did not do what was asked for: a message for people, an object for programs, an exit status for both.
+struct Failure: Error {
+  var status: ExitCode
+  /// One sentence without a full stop.
+  var message: String
+  /// What to do next.
+  var hint: String?
+  /// The error's name; programs decide by it.
+  var kind: String
+  /// The number of a JSON-RPC error; nil where the broker did not answer with one.
+  var code: Int?
+  /// The object it is about.
+  var path: [String]?
+
+  init(_ status: ExitCode, kind: String, _ message: String, hint: String? = nil) {
+    self.status = status
+    self.message = message
+    self.hint = hint
+    self.kind = kind
+  }
+
+  /// The broker answered with an error, or the library did for it.
+  init(_ error: RestorationError) {
+    status =
+      switch error.code {
+      case .unknownApplication, .unknownObject: ExitStatus.notThere
+      case .timedOut, .shuttingDown: ExitStatus.tryAgain
+      case .storeFailed where !error.indeterminate: ExitStatus.tryAgain
+      default: ExitStatus.refused
+      }
+    message = error.message
+    hint = error.hint
+    kind = error.code.description
+    code = error.code.rawValue
+    path = error.path
+  }
+
+  /// There was no answer.
+  init(_ error: BrokerConnectionError) {
+    (status, kind) =
+      switch error.code {
+      case .noBroker, .refused: (ExitStatus.notRunning, "notRunning")
+      case .noSocketPath: (ExitStatus.usage, "usage")
+      case .busy: (ExitStatus.tryAgain, "busy")
+      default: (ExitStatus.unavailable, "unavailable")
+      }
+    message = error.message
+  }
+
+  /// An object that is not there, in the broker's words.
+  static func unknownObject(_ path: [String], _ message: String, hint: String) -> Failure {
+    let code = RestorationError.Code.unknownObject
+    var failure = Failure(ExitStatus.notThere, kind: code.description, message, hint: hint)
+    failure.code = code.rawValue
+    failure.path = path
+    return failure
+  }
+
+  /// Says it on standard error, and where JSON was asked for also as an object on standard output: who reads that in
+  /// a program then always finds exactly one document, or with streams one more line.
+  func report() {
+    Output.complain(message.printable)
+    if let hint { Output.write("  \(hint.printable)\n", to: .messages) }
+    // An object in the middle of a document that was cut off would help nobody.
+    if let layout = Output.settings.layout, Output.isAtLineBegin {
+      Output.write(layout.lay(out: json) + "\n", to: .data)
+    }
+  }
+
+  private var json: String {
+    var error = JSONMembers()
+    error.add("code", code.map { Int64($0) })
+    error.add("message", message)
+    error.add("kind", kind)
+    error.add("hint", hint)
+    error.add("path", path)
+    var document = JSONMembers()
+    document.add("error", text: error.text)
+    return document.text
+  }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationClient
+
+/// Everything there is to say of one object, in the head or in a generation.
+struct ObjectFacts {
+  let application: String
+  /// Nil for the head.
+  let generation: Int64?
+  /// The newest generation; nil where none has been sealed, or it was not asked for.
+  var newestGeneration: Int64?
+  let path: [String]
+  let object: Int64?
+  let kind: ObjectKind
+  let classes: [String]
+  let process: String?
+  /// Nil where nobody claims it, and for a generation.
+  var pid: Int64?
+  /// Nil for a generation.
+  var included: Bool?
+  let orphaned: Bool
+  let confidential: Bool
+  /// Its state and elements are left out, because it is confidential.
+  var redacted = false
+  let status: String
+  var revision: Int64?
+  let bytes: Int
+  let modified: SavedTime?
+  let origin: StateOrigin?
+  let elements: [RestorableElement]
+  let state: RestorableState?
+
+  /// An object of the head.
+  init(
+    _ object: ApplicationDescription.Object,
+    at path: [String],
+    _ decoded: DecodedState,
+    reveal: Bool,
+    of application: ApplicationDescription
+  ) {
+    self.application = application.application
+    generation = nil
+    newestGeneration = application.generation
+    self.path = path
+    self.object = object.object
+    kind = object.kind
+    classes = object.classes
+    process = object.process
+    pid = object.pid
+    included = object.included
+    orphaned = object.orphaned
+    confidential = object.confidential
+    redacted = confidential && !reveal && decoded.state != nil
+    status = decoded.status.rawValue
+    revision = object.revision
+    bytes = object.bytes
+    modified = object.modified
+    origin = decoded.origin
+    elements = redacted ? [] : decoded.elements
+    state = redacted ? nil : decoded.state
+  }
+
+  /// An object of a generation.
+  init(_ saved: SavedObject, generation: Int64, of application: String) {
+    self.application = application
+    self.generation = generation
+    path = saved.path
+    object = saved.object
+    kind = saved.kind
+    classes = saved.classes
+    process = saved.process
+    orphaned = saved.orphaned
+    confidential = saved.confidential
+    redacted = saved.redacted
+    status = saved.status.rawValue
+    bytes = saved.bytes
+    modified = saved.modified
+    origin = saved.origin
+    elements = saved.elements
+    state = saved.state
+  }
+}
+
+// For people
+extension ObjectFacts {
+  /// A fact a line, below them the state.
+  func text(now: Int64) -> String {
+    var table = TextTable([TextTable.Column("", .right), TextTable.Column("")])
+    func add(_ name: String, _ value: String?, _ colour: Colour? = nil) {
+      if let value { table.add([TextTable.Cell(name + ":"), TextTable.Cell(value, colour)]) }
+    }
+    add("Path", path.joined(separator: "/"), .bold)
+    add("Class", classes.isEmpty ? nil : classes.joined(separator: " < "))
+    add("Kind", kind.rawValue)
+    add("Owner", owner)
+    add("Marks", marks.isEmpty ? nil : marks.joined(separator: ", "))
+    add("Generation", generation.map { "\($0)" } ?? newestGeneration.map { "head, after \($0)" } ?? "head")
+    add("Revision", revision.map { "\($0)" })
+    if let modified {
+      add("Modified", "\(modified.local) (\(Quantity.age(now - modified.millisecondsSince1970)) ago)")
+      add("Size", Quantity.bytes(bytes))
+    }
+    add("Bundle", origin?.bundleVersion)
+    add("System", origin?.systemVersion)
+    add("Storyboard", origin?.storyboardUnit)
+    for element in elements {
+      add(element.role == .selected ? "Selected" : "Topmost", Self.text(element))
+    }
+    add("State", stateless, .yellow)
+    let facts = table.text(header: false, width: nil)
+    return state.map { "\(facts)\n\(PrettyJSON.lay(out: $0.jsonText).printableJSON)\n" } ?? facts
+  }
+
+  private var owner: String {
+    let role = process ?? "a process without a role"
+    if generation != nil { return process.map { "written by \($0)" } ?? "unknown" }
+    if let pid { return "\(role), process \(pid)" }
+    return "nobody" + (process.map { "; written by \($0)" } ?? "")
+  }
+
+  private var marks: [String] {
+    var marks: [String] = []
+    if orphaned { marks.append("orphaned") }
+    if included == false { marks.append("excluded") }
+    if confidential { marks.append("confidential") }
+    return marks
+  }
+
+  /// Why no state is shown; nil where one is.
+  private var stateless: String? {
+    if redacted { return "confidential; --reveal shows it" }
+    if state != nil { return nil }
+    return status == StateAvailability.none.rawValue ? "none" : status
+  }
+
+  private static func text(_ element: RestorableElement) -> String {
+    let index = element.indexPath.map { String($0) }.joined(separator: ", ")
+    return "[\(index)]" + (element.identifier.map { " \($0)" } ?? "")
+  }
+}
+
+// For programs
+extension ObjectFacts {
+  /// Compact text (`Protocol/restorationctl.md`).
+  var json: String {
+    var members = JSONMembers()
+    members.add("application", application)
+    members.add("generation", generation)
+    members.add("path", path)
+    members.add("object", object)
+    members.add("kind", kind.rawValue)
+    members.add("classes", classes)
+    members.add("process", process)
+    members.add("pid", pid)
+    members.add("vacant", object == nil)
+    members.add("orphaned", orphaned)
+    members.add("included", text: included.map { $0 ? "true" : "false" } ?? "null")
+    members.add("confidential", confidential)
+    members.add("redacted", redacted)
+    members.add("status", status)
+    members.add("bytes", Int64(bytes))
+    members.add("modified", modified?.description)
+    members.add("revision", revision)
+    members.add("coder", text: origin?.jsonText ?? "null")
+    members.add("elements", text: JSONMembers.array(elements.map(Self.json)))
+    members.add("state", text: state?.jsonText ?? "null")
+    return members.text
+  }
+
+  private static func json(_ element: RestorableElement) -> String {
+    var members = JSONMembers()
+    members.add("role", element.role.rawValue)
+    members.add("indexPath", text: JSONMembers.array(element.indexPath.map { String($0) }))
+    if let identifier = element.identifier { members.add("identifier", identifier) }
+    return members.text
+  }
+}

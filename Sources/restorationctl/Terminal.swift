@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// What the terminal can do, if standard output is one.
+enum Terminal {
+  /// Whether a person is likely to read the data.
+  static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+
+  /// Whether somebody is there who can be asked.
+  static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
+
+  /// Columns of a line: as `$COLUMNS` says, else as the terminal does, else 80.
+  static let columns: Int = {
+    if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
+    var size = winsize()
+    if ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+    return 80
+  }()
+
+  /// Whether it understands more than letters.
+  static let isDumb = (variable("TERM") ?? "dumb") == "dumb"
+
+  /// Whether to colour: on a terminal that can, unless `$NO_COLOR` is there and not empty (no-color.org).
+  static let hasColour = isOutput && !isDumb && variable("NO_COLOR") == nil
+
+  /// Whether text is in UTF-8, as the locale's variables say.
+  static let isUTF8: Bool = {
+    let locale = variable("LC_ALL") ?? variable("LC_CTYPE") ?? variable("LANG") ?? ""
+    let charset = locale.split(separator: ".", maxSplits: 1).dropFirst().first?.split(separator: "@").first ?? ""
+    return ["utf-8", "utf8"].contains(charset.lowercased())
+  }()
+
+  /// A variable of the environment; nil also where it is empty.
+  static func variable(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+}
+
+/// How a piece of text is to stand out.
+enum Colour: String {
+  case red = "31"
+  case green = "32"
+  case yellow = "33"
+  case blue = "34"
+  case magenta = "35"
+  case cyan = "36"
+  case bold = "1"
+  case faint = "2"
+
+  /// The text with the terminal's codes for the colour around it, where there is one.
+  func paint(_ text: String) -> String {
+    Terminal.hasColour && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
+  }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import Glibc
+internal import Synchronization
+
+/// The end of the time that `--timeout` gives the whole tool.
+///
+/// A thread of its own keeps it: neither a call without an answer nor a write that blocks can delay it.
+enum TimeLimit {
+  private struct State {
+    var limit: Seconds?
+    var socket = ""
+    /// The broker has answered, and the tool looks at what happens.
+    var watches = false
+    /// Grows whenever the time is stopped or begins anew; a thread of an earlier count has nothing to say.
+    var count = 0
+  }
+
+  private static let state = Mutex(State())
+
+  /// Begins to count.
+  static func begin(_ limit: Seconds, waitingFor socket: String) {
+    state.withLock { state in
+      state.limit = limit
+      state.socket = socket
+    }
+    start()
+  }
+
+  /// From now on nothing is waited for but the end of the time.
+  static func isForWatching() {
+    state.withLock { $0.watches = true }
+  }
+
+  /// Waits for a person without a limit; counts from zero afterwards.
+  static func suspended<Result>(_ body: () throws -> Result) rethrows -> Result {
+    state.withLock { $0.count += 1 }
+    defer { start() }
+    return try body()
+  }
+
+  private static func start() {
+    let count = state.withLock { state -> Int? in
+      guard state.limit != nil else { return nil }
+      state.count += 1
+      return state.count
+    }
+    guard let count else { return }
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread,
+      nil,
+      { count in
+        TimeLimit.wait(count.map { Int(bitPattern: $0) } ?? 0)
+        return nil
+      },
+      UnsafeMutableRawPointer(bitPattern: count)
+    )
+    if code == 0 { pthread_detach(thread) }
+  }
+
+  private static func wait(_ count: Int) {
+    guard let milliseconds = state.withLock({ $0.limit?.milliseconds }) else { return }
+    let end = now + milliseconds
+    while end > now {
+      poll(nil, 0, Int32(clamping: end - now))
+    }
+    // Nobody gets the lock any more: what the others print after this would contradict it.
+    state.withLock { state in
+      guard state.count == count, let limit = state.limit else { return }
+      let failure =
+        state.watches
+        ? Failure(ExitStatus.tryAgain, kind: "timedOut", "the \(limit) s of --timeout are over")
+        : Failure(
+          ExitStatus.tryAgain,
+          kind: "timedOut",
+          "the broker on \(state.socket) is not done after \(limit) s",
+          hint: "It is stopped or has much to do: look at its process, or give it more time by --timeout."
+        )
+      failure.report()
+      _exit(ExitStatus.tryAgain.rawValue)
+    }
+  }
+
+  /// Milliseconds of a clock that never goes back.
+  private static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationClient
+
+/// A picture of an application's objects: a line each, below that what the marks mean.
+struct TreeDrawing {
+  /// The lines that lead from a parent to its children; all are two columns wide.
+  struct Lines {
+    let branch: String
+    let lastBranch: String
+    let passing: String
+    let blank = "  "
+
+    static let boxes = Lines(branch: "├─", lastBranch: "└─", passing: "│ ")
+    static let ascii = Lines(branch: "|-", lastBranch: "`-", passing: "| ")
+  }
+
+  let application: ApplicationDescription
+  let lines: Lines
+  /// Milliseconds since 1970.
+  let now: Int64
+
+  private static let palette: [Colour] = [.green, .cyan, .yellow, .magenta, .blue, .red]
+
+  func text(legend: Bool) -> String {
+    var table = TextTable([
+      TextTable.Column("OBJECT", minimum: 24, cut: .begin),
+      TextTable.Column("CLASS", minimum: 10),
+      TextTable.Column("PROCESS", minimum: 8),
+      TextTable.Column("PID", .right),
+      TextTable.Column("AGE", .right),
+      TextTable.Column("SIZE", .right),
+      TextTable.Column("MARKS", minimum: nil),
+    ])
+    table.add([TextTable.Cell(application.application, .bold)] + (1...6).map { _ in TextTable.Cell("") })
+    let colours = self.colours
+    ObjectTree(application.objects).walk { visit in
+      table.add(row(visit, colours))
+    }
+    return table.text(header: legend) + (legend ? "\n" + self.legend : "")
+  }
+
+  private func row(_ visit: ObjectTree.Visit, _ colours: [Int64: Colour]) -> [TextTable.Cell] {
+    let object = visit.object
+    let colour = object.pid.map { colours[$0] ?? .faint } ?? .faint
+    return [
+      TextTable.Cell(prefix(visit.branches) + (object.component ?? "(no identifier)"), colour),
+      TextTable.Cell(object.classes.first ?? "-"),
+      TextTable.Cell(object.process ?? "-", colour),
+      TextTable.Cell(object.pid.map { String($0) } ?? "-"),
+      TextTable.Cell(object.modified.map { Quantity.age(now - $0.millisecondsSince1970) } ?? "-"),
+      TextTable.Cell(object.hasState ? Quantity.bytes(object.bytes) : "-"),
+      TextTable.Cell(Mark.all.filter { $0.applies(object) }.map(\.letter).joined()),
+    ]
+  }
+
+  /// The lines before a name. Where only its end can be shown no more than that is made: a deep tree has many of them.
+  private func prefix(_ branches: [Bool]) -> String {
+    var parts = branches.dropLast().map { $0 ? lines.passing : lines.blank }[...]
+    if let width = Output.width { parts = parts.suffix(width) }
+    return parts.joined() + (branches.last == true ? lines.branch : lines.lastBranch)
+  }
+
+  /// Processes get their colours in the order in which their objects come.
+  private var colours: [Int64: Colour] {
+    var colours: [Int64: Colour] = [:]
+    for pid in application.objects.compactMap(\.pid) where colours[pid] == nil {
+      colours[pid] = Self.palette[colours.count % Self.palette.count]
+    }
+    return colours
+  }
+
+  private var legend: String {
+    let objects = application.objects
+    let bytes = objects.reduce(0) { $0 + $1.bytes }
+    let states = objects.count(where: \.hasState)
+    let sessions = application.sessions.count
+    return """
+      \(Mark.all.map { "\($0.letter) \($0.meaning)" }.joined(separator: ", "))
+      \(Quantity.count(objects.count, "object")), \(states) with state (\(Quantity.bytes(bytes))), \
+      \(Quantity.count(sessions, "session")).
+
+      """
+  }
+}
+
+/// A letter in the last column of the tree.
+struct Mark {
+  let letter: String
+  let meaning: String
+  let applies: (ApplicationDescription.Object) -> Bool
+
+  static var all: [Mark] {
+    [
+      Mark(letter: "v", meaning: "vacant") { $0.isVacant },
+      Mark(letter: "o", meaning: "orphaned") { $0.orphaned },
+      Mark(letter: "x", meaning: "excluded") { !$0.included },
+      Mark(letter: "c", meaning: "confidential") { $0.confidential },
+      Mark(letter: "e", meaning: "empty (no state)") { !$0.hasState },
+    ]
+  }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+
+/// A command that there is not.
+enum UnknownCommand {
+  /// Names the command that was meant, as the parser does for options; nil where the error has another reason.
+  static func error(_ error: any Error, _ arguments: [String]) -> ValidationError? {
+    guard Control.exitCode(for: error) == ExitStatus.usage, let name = command(in: arguments.dropFirst()) else {
+      return nil
+    }
+    let known = Control.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+    guard !known.contains(name) else { return nil }
+    let suggestion = Suggestion.nearest(to: name, in: known).map { " Did you mean '\($0)'?" } ?? ""
+    return ValidationError("There is no command '\(name)'.\(suggestion)")
+  }
+
+  /// The first argument that is neither an option nor an option's value.
+  private static func command(in arguments: ArraySlice<String>) -> String? {
+    let takesValue: Set<String> = ["--socket", "--json", "--timeout"]
+    var isValue = false
+    for argument in arguments {
+      if isValue {
+        isValue = false
+      } else if argument.hasPrefix("-") {
+        isValue = takesValue.contains(argument)
+      } else {
+        return argument
+      }
+    }
+    return nil
+  }
+}
+
+/// What was probably meant.
+enum Suggestion {
+  /// The name that is the fewest changes away, if they are few.
+  static func nearest(to name: String, in names: [String]) -> String? {
+    let distances = names.map { (name: $0, distance: distance(name, $0)) }
+    guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
+    return best.distance <= max(1, min(name.count, best.name.count) / 3) ? best.name : nil
+  }
+
+  /// Letters to insert, remove, replace or swap (optimal string alignment).
+  private static func distance(_ left: String, _ right: String) -> Int {
+    let left = Array(left.lowercased())
+    let right = Array(right.lowercased())
+    var former: [Int] = []
+    var last = Array(0...right.count)
+    for i in left.indices {
+      var row = [i + 1]
+      for j in right.indices {
+        var best = min(last[j + 1] + 1, row[j] + 1, last[j] + (left[i] == right[j] ? 0 : 1))
+        if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] { best = min(best, former[j - 1] + 1) }
+        row.append(best)
+      }
+      former = last
+      last = row
+    }
+    return last[right.count]
+  }
+}

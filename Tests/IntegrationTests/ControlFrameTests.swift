@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// What all commands of `restorationctl` have in common (`Protocol/restorationctl.md`).
+@Suite struct ControlFrameTests {
+  private static let commands: [[String]] = [
+    ["status"], ["list"], ["tree", "a"], ["show", "a", "Main"], ["history", "a"], ["discard", "a", "--yes"],
+    ["call", "ping"],
+  ]
+
+  /// A broker that holds one object.
+  private static func withObject(_ body: @Sendable (BrokerFixture) throws -> Void) async throws {
+    try await withBroker { broker in
+      let parameters: JSONValue = ["application": "a", "object": .path("Main"), "state": ["n": 1]]
+      try broker.connect().call("encodeRestorableState", parameters)
+      try body(broker)
+    }
+  }
+
+  // MARK: Options
+
+  @Test(arguments: commands)
+  func optionsMayStandBeforeAndAfterTheCommand(_ command: [String]) async throws {
+    let options = ["--json=short", "--no-legend", "--no-pager", "--full", "--timeout=20"]
+    try await Self.withObject { broker in
+      // What the environment names is not there, so that the option counts.
+      let elsewhere = ["RESTORATIOND_SOCKET": broker.directory.file("nowhere")]
+      let socket = ["--socket", broker.socket]
+      for arguments in [options + socket + command, command + options + socket, socket + command + ["-j"]] {
+        let result = try ControlTool.run(broker, arguments, environment: elsewhere)
+        #expect(result.end == .exit(0), "\(result.errors)")
+        #expect(result.errors.isEmpty)
+        #expect(try result.json.object != nil)
+        #expect(result.output.split(separator: "\n", omittingEmptySubsequences: false).count == 2)
+      }
+      let pretty = try ControlTool.run(broker, command + ["--json", "pretty"])
+      #expect(pretty.end == .exit(0))
+      #expect(try pretty.json.object != nil)
+    }
+  }
+
+  @Test func prettyJSONIsLaidOutAsOtherToolsDo() async throws {
+    try await withBroker { broker in
+      let state = #"{"a":[],"b":{},"c":[1,{"d":"}],:\"\\"}],"e":1E400}"#
+      let parameters = #"{"application":"a","object":["A"],"state":\#(state)}"#
+      #expect(try ControlTool.run(broker, ["call", "encodeRestorableState", parameters]).end == .exit(0))
+      let result = try ControlTool.run(broker, ["show", "a", "A"])
+      #expect(
+        result.output.hasSuffix(
+          """
+
+
+          {
+            "a": [],
+            "b": {},
+            "c": [
+              1,
+              {
+                "d": "}],:\\"\\\\"
+              }
+            ],
+            "e": 1E400
+          }
+
+          """
+        ),
+        "\(result.output)"
+      )
+    }
+  }
+
+  // MARK: Ends
+
+  @Test(arguments: [
+    (["list"], 0, nil),
+    (["call", "noSuchMethod"], 1, "methodNotFound"),
+    (["list", "--socket", "/nowhere/b.sock"], 3, "notRunning"),
+    (["tree", "b"], 4, "unknownApplication"),
+    (["history", "b"], 4, "unknownApplication"),
+    (["discard", "b", "--force"], 4, "unknownApplication"),
+    (["show", "b", "Main"], 4, "unknownApplication"),
+    (["show", "a", "Mian"], 4, "unknownObject"),
+    (["show", "a", "Main", "--generation", "9"], 4, "invalidParams"),
+    (["call", "decodeRestorableState", #"{"application":"a","object":["B"]}"#], 4, "unknownObject"),
+  ])
+  func aFailureIsAMessageAStatusAndInJSONADocument(_ arguments: [String], _ status: Int32, _ kind: String?) async throws
+  {
+    try await Self.withObject { broker in
+      let text = try ControlTool.run(broker, arguments)
+      #expect(text.end == .exit(status), "\(text.errors)")
+      #expect(text.errors.isEmpty == (kind == nil))
+      guard let kind else { return }
+      #expect(text.output.isEmpty)
+      #expect(text.errors.hasPrefix("restorationctl: "))
+      for form in ["short", "pretty"] {
+        let result = try ControlTool.run(broker, arguments + ["--json", form])
+        #expect(result.end == .exit(status))
+        #expect(result.errors == text.errors)
+        let error = try result.error
+        #expect(error["kind"] == .string(kind))
+        #expect(error["message"]?.string.map { text.errors.contains($0) } == true)
+        #expect(error.object?.members.map(\.name) == ["code", "message", "kind", "hint", "path"])
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ["list", "--socket", ""], ["list", "--timeout", "0"], ["list", "--timeout", "soon"], ["list", "--json", "xml"],
+    ["show", "a", "Main//Editor"], ["show", "a"], ["show", "a", "Main", "--generation", "0"], ["discard", "a"],
+    ["tree"],
+  ])
+  func aWrongCommandLineIsStatus64(_ arguments: [String]) async throws {
+    try await Self.withObject { broker in
+      let result = try ControlTool.run(broker, arguments)
+      #expect(result.end == .exit(64), "\(result.errors)")
+      #expect(result.output.isEmpty)
+      #expect(!result.errors.isEmpty)
+    }
+  }
+
+  @Test(arguments: [
+    (["lsit"], "'list'"), (["-j", "--socket", "/nowhere", "tre", "a"], "'tree'"), (["tree", "a", "--jsno"], "'--json'"),
+    (["history", "--no-legnd", "a"], "'--no-legend'"),
+  ])
+  func aMistypedWordIsToldTheRightOne(_ arguments: [String], _ word: String) async throws {
+    try await Self.withObject { broker in
+      let result = try ControlTool.run(broker, arguments)
+      #expect(result.end == .exit(64))
+      #expect(result.errors.contains("Did you mean \(word)?"), "\(result.errors)")
+    }
+  }
+
+  @Test func aBrokerThatDoesNotSpeakTheProtocolIsStatus69() async throws {
+    try await Self.withObject { broker in
+      let path = broker.directory.file("odd.sock")
+      let server = """
+        import socket
+        s = socket.socket(socket.AF_UNIX); s.bind("\(path)"); s.listen(); print("ready", flush=True)
+        c, _ = s.accept(); c.recv(1); c.sendall(b"hello\\n"); c.close()
+        """
+      let process = try ChildProcess(["python3", "-c", server])
+      #expect(try process.output?.next() == "ready")
+      let result = try ControlTool.run(broker, ["-j", "status", "--socket", path])
+      #expect(result.end == .exit(69), "\(result.errors)")
+      #expect(try result.error["kind"] == "unavailable")
+      try process.waitForEnd()
+    }
+  }
+
+  @Test(arguments: commands)
+  func aStoppedBrokerIsStatus75AfterTheTimeout(_ command: [String]) async throws {
+    try await Self.withObject { broker in
+      let pid = try broker.pid
+      kill(pid, SIGSTOP)
+      defer { kill(pid, SIGCONT) }
+      let begin = Deadline.now
+      let result = try ControlTool.run(broker, command + ["--timeout=0.2", "-j"])
+      #expect(result.end == .exit(75), "\(result.errors)")
+      #expect(try result.error["kind"] == "timedOut")
+      #expect(result.errors.contains(broker.socket))
+      #expect(Deadline.now - begin >= 200)
+    }
+  }
+
+  @Test func outputThatCannotBeWrittenIsStatus74() async throws {
+    try await Self.withObject { broker in
+      let errors = broker.directory.file("errors")
+      let process = try ChildProcess(
+        [Products.control, "tree", "a"],
+        environment: ControlTool.environment(broker),
+        output: .file("/dev/full"),
+        errors: errors
+      )
+      #expect(try process.waitForEnd() == .exit(74))
+      #expect(try Files.text(errors).contains("cannot be written"))
+    }
+  }
+
+  // MARK: Terminals
+
+  @Test func coloursAreForTerminals() async throws {
+    try await Self.withObject { broker in
+      let arguments = ["tree", "a", "--no-pager"]
+      let escape = "\u{1b}["
+      #expect(try !ControlTool.run(broker, arguments).output.contains(escape))
+      let shown = try ControlTool.runOnTerminal(broker, arguments)
+      #expect(shown.end == .exit(0))
+      #expect(shown.output.contains(escape))
+      for environment in [["NO_COLOR": "1"], ["TERM": "dumb"], ["TERM": nil]] {
+        let plain = try ControlTool.runOnTerminal(broker, arguments, environment: environment)
+        #expect(plain.end == .exit(0))
+        #expect(!plain.output.contains(escape))
+        #expect(plain.output.contains("Main"))
+      }
+      #expect(try ControlTool.runOnTerminal(broker, arguments, environment: ["NO_COLOR": ""]).output.contains(escape))
+    }
+  }
+
+  @Test func shortJSONIsForPipesAndPrettyJSONForTerminals() async throws {
+    try await Self.withObject { broker in
+      for arguments in [["list", "-j", "--no-pager"], ["call", "listApplications"]] {
+        #expect(try ControlTool.run(broker, arguments).output.hasPrefix(#"{"applications":["#))
+        let shown = try ControlTool.runOnTerminal(broker, arguments)
+        #expect(shown.output.hasPrefix("{\n  \"applications\": [\n"), "\(shown.output)")
+      }
+    }
+  }
+
+  @Test func longOutputGoesToThePagerOfATerminal() async throws {
+    try await Self.withObject { broker in
+      let pager = ["RESTORATIOND_PAGER": "sed s/^/page:/", "PAGER": "false"]
+      for command in [["list"], ["tree", "a"], ["show", "a", "Main"], ["history", "a"]] {
+        let paged = try ControlTool.runOnTerminal(broker, command, environment: pager)
+        #expect(paged.end == .exit(0))
+        #expect(paged.output.split(separator: "\n", omittingEmptySubsequences: false).first?.hasPrefix("page:") == true)
+        for arguments in [command + ["--no-pager"], ["--no-pager"] + command] {
+          #expect(try !ControlTool.runOnTerminal(broker, arguments, environment: pager).output.contains("page:"))
+        }
+        #expect(try !ControlTool.run(broker, command, environment: pager).output.contains("page:"))
+      }
+      for environment in [["RESTORATIOND_PAGER": "", "PAGER": "false"], ["PAGER": "cat"], ["TERM": "dumb"]] {
+        let shown = try ControlTool.runOnTerminal(broker, ["list"], environment: environment)
+        #expect(shown.end == .exit(0))
+        #expect(shown.output.contains("1 application."))
+      }
+      let missing = try ControlTool.runOnTerminal(broker, ["list"], environment: ["PAGER": "no-such-pager"])
+      #expect(missing.end == .exit(0))
+      #expect(missing.output.contains("1 application."))
+    }
+  }
+
+  @Test func tablesFitTheTerminal() async throws {
+    let name = "org.example." + String(repeating: "LongName.", count: 8) + "End"
+    try await withBroker { broker in
+      let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": [:]]
+      try broker.connect().call("encodeRestorableState", parameters)
+      for (columns, environment) in [(80, [:]), (66, ["COLUMNS": "66"])] as [(Int, [String: String?])] {
+        let result = try ControlTool.run(broker, ["list"], environment: environment)
+        #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns }, "\(result.output)")
+        #expect(result.output.contains("…") && result.output.contains("End "))
+      }
+      let shown = try ControlTool.runOnTerminal(broker, ["list", "--no-pager"], columns: 90)
+      #expect(shown.output.split(separator: "\n").contains { $0.hasPrefix("org.") && $0.count == 90 }, "\(shown.output)")
+      let ascii = try ControlTool.run(broker, ["list"], environment: ["LC_ALL": "C"])
+      #expect(ascii.output.contains("...") && ascii.output.utf8.allSatisfy { $0 < 0x80 })
+      #expect(try ControlTool.run(broker, ["list", "--full"]).output.contains(name))
+    }
+  }
+
+  @Test func namesDoNotSteerTheTerminal() async throws {
+    try await withBroker { broker in
+      let client = try broker.session("a", process: "main\u{202e}")
+      let parameters: JSONValue = ["restorationIdentifier": "A\u{202e}B", "objectClass": "\u{9b}31m"]
+      try client.call("registerObjectForStateRestoration", parameters)
+      try client.call("encodeRestorableState", ["object": .path("A\u{202e}B"), "state": ["k": "\u{9b}\u{7f}"]])
+      for arguments in [["tree", "a"], ["show", "a", "A\u{202e}B"], ["show", "a", "B\u{1b}"]] {
+        let result = try ControlTool.run(broker, arguments)
+        for text in [result.output, result.errors] {
+          #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control }, "\(text)")
+          #expect(!text.unicodeScalars.contains("\u{202e}"))
+        }
+      }
+      #expect(try ControlTool.run(broker, ["tree", "a"]).output.contains(#"A\u{202e}B"#))
+      #expect(try ControlTool.run(broker, ["show", "a", "A\u{202e}B"]).output.contains(#""k": "\u009b\u007f""#))
+    }
+  }
+}

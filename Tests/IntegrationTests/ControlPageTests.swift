@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// `Protocol/restorationctl.md` and the tool's own help say the same.
+@Suite struct ControlPageTests {
+  /// A command as the tool describes it.
+  private struct Command {
+    let name: String
+    /// Options as people type them, with the name of their value; the same for positional arguments.
+    let options: [String]
+    let arguments: [String]
+
+    init(_ value: JSONValue) {
+      name = value["commandName"]?.string ?? ""
+      let all = (value["arguments"]?.array ?? []).filter { $0["shouldDisplay"] != false }
+      arguments = all.filter { $0["kind"] == "positional" }.map { "<\($0["valueName"]?.string ?? "")>" }
+      options = all.filter { $0["kind"] != "positional" }.map { argument in
+        let names = (argument["names"]?.array ?? []).map { name in
+          (name["kind"] == "short" ? "-" : "--") + (name["name"]?.string ?? "")
+        }
+        let value = argument["kind"] == "option" ? " <\(argument["valueName"]?.string ?? "")>" : ""
+        return names.joined(separator: ", ") + value
+      }
+    }
+  }
+
+  private static func help(_ arguments: [String]) throws -> String {
+    let result = try ChildProcess.run([Products.control] + arguments + ["--help"], environment: ["COLUMNS": nil])
+    #expect(result.end == .exit(0))
+    #expect(result.errors.isEmpty)
+    return result.output
+  }
+
+  private static func commands() throws -> (tool: Command, commands: [Command]) {
+    let dump = try ChildProcess.run([Products.control, "--experimental-dump-help"]).output
+    let tool = try JSONCodec.parse(Array(dump.utf8))["command"] ?? .null
+    let commands = (tool["subcommands"]?.array ?? []).map(Command.init).filter { $0.name != "help" }
+    return (Command(tool), commands)
+  }
+
+  private static func page() throws -> [String] {
+    try Files.text("\(Products.repository)/Protocol/restorationctl.md").split(
+      separator: "\n",
+      omittingEmptySubsequences: false
+    ).map(String.init)
+  }
+
+  /// The lines below a heading.
+  private static func section(_ heading: String) throws -> [String] {
+    let lines = try page()
+    guard let start = lines.firstIndex(of: heading) else { return [] }
+    let level = heading.prefix { $0 == "#" }.count
+    return lines[(start + 1)...].prefix { line in
+      !line.hasPrefix("#") || line.prefix { $0 == "#" }.count > level
+    }
+  }
+
+  /// What stands in code in the first column of the first table with this title.
+  private static func column(_ lines: [String], _ title: String = "option") -> [String] {
+    lines.drop { !$0.hasPrefix("| \(title) |") }.prefix { $0.hasPrefix("|") }.dropFirst(2).map { line in
+      line.split(separator: "|")[0].filter { $0 != "`" }.split(separator: " ").joined(separator: " ")
+    }
+  }
+
+  @Test func thePageHasAllOptionsOfAllCommands() throws {
+    let (tool, commands) = try Self.commands()
+    #expect(Set(Self.column(try Self.section("## Options"))) == Set(tool.options))
+    #expect(commands.count >= 7)
+    for command in commands {
+      let section = try Self.section("### `\(command.name)`")
+      #expect(!section.isEmpty, "\(command.name) is not on the page")
+      #expect(Set(tool.options).isSubset(of: command.options), "\(command.name) has not all options")
+      #expect(Set(Self.column(section)) == Set(command.options).subtracting(tool.options), "\(command.name)")
+      let usage = section.first { $0.hasPrefix("restorationctl \(command.name)") } ?? ""
+      for argument in command.arguments { #expect(usage.contains(argument), "\(command.name): \(usage)") }
+      #expect(try Self.help([command.name]).contains("USAGE: \(usage)\n"), "\(command.name)")
+    }
+    let headings = try Self.page().filter { $0.hasPrefix("### `") }
+    #expect(headings.count == commands.count)
+  }
+
+  @Test func helpBeginsWithExamplesAndFits80Columns() throws {
+    for arguments in [[]] + (try Self.commands().commands.map { [$0.name] }) {
+      let help = try Self.help(arguments)
+      for line in help.split(separator: "\n") where line.count > 80 {
+        Issue.record("\(arguments): \(line)")
+      }
+      let lines = help.split(separator: "\n")
+      #expect(lines.count > 3 && lines[1] == "Examples:" && lines[2].hasPrefix("  restorationctl "), "\(arguments)")
+    }
+  }
+
+  @Test func theHelpAndThePageListTheSameStatuses() throws {
+    let page = Self.column(try Self.section("## Exit status"), "status")
+    let help = try Self.help([]).split(separator: "\n").drop { $0 != "Exit status:" }.dropFirst()
+    let statuses = help.prefix { $0.hasPrefix(" ") }.compactMap { $0.split(separator: " ").first.map(String.init) }
+    #expect(statuses == page)
+    #expect(page == ["0", "1", "3", "4", "64", "69", "74", "75"])
+  }
+}
