@@ -205,6 +205,19 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func subscribersAreToldOfAnImport() throws {
+    let watcher = driver.connect(pid: 9)
+    try watcher.call("subscribe", #"{"events":["archiveImported","generationSealed"]}"#)
+    let tool = driver.connect()
+    let document = Document.of(Document.object(#"["A"]"#, #"{"x":1}"#))
+    try tool.importDocument(document, into: "App")
+    _ = try tool.fail("importArchive", tool.importing(document, into: "App"))
+    try tool.importDocument(document, into: "App", #""force":true"#)
+    let events = watcher.takeNotifications("event")
+    #expect(events.map { $0["name"]?.string } == ["archiveImported", "generationSealed", "archiveImported"])
+    #expect(events.first?["objects"] == 1 && events.first?["bytes"] == 7)
+  }
+
   @Test func anApplicationInUseIsLeftAlone() throws {
     let tool = driver.connect(pid: 7)
     let peer = driver.connect()

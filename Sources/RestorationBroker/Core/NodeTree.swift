@@ -161,23 +161,23 @@ package struct NodeTree {
   }
 
   private func cutCircles() -> [NodeID] {
-    var sound: Set<NodeID> = []
+    /// The walk upwards that came by a node first.
+    var walks: [NodeID: Int] = [:]
+    walks.reserveCapacity(nodes.count)
     var cut: [NodeID] = []
-    for node in nodes.values {
-      var way: [NodeID] = []
-      var seen: Set<NodeID> = []
-      var current: Node? = node
-      while let node = current, !sound.contains(node.id) {
-        guard seen.insert(node.id).inserted else {
+    for (number, start) in nodes.values.enumerated() {
+      var current: Node? = start
+      while let node = current {
+        if let walk = walks[node.id] {
+          guard walk == number else { break }
           node.parent?.children.remove(node.id)
           node.parent = nil
           cut.append(node.id)
           break
         }
-        way.append(node.id)
+        walks[node.id] = number
         current = node.parent
       }
-      sound.formUnion(way)
     }
     return cut
   }
