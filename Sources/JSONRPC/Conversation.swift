@@ -36,6 +36,8 @@ package struct Conversation: Sendable {
   /// The first frame of `heldBack` that has not been taken.
   private var heldBackStart = 0
   private var hasEnded = false
+  /// The method called last; the next call mostly names the same one.
+  private var lastMethod = ""
 
   /// Answers dropped because nobody asked, or because they were malformed.
   package private(set) var strayResponses = 0
@@ -69,15 +71,25 @@ package struct Conversation: Sendable {
 extension Conversation {
   /// Takes one event; what can be answered at once is appended to `out`.
   package mutating func receive(_ event: FrameDecoder.Event, into out: inout [UInt8]) -> [Delivery] {
+    var deliveries: [Delivery] = []
+    receive(event, into: &out, &deliveries)
+    return deliveries
+  }
+
+  /// The same, for whoever keeps the room for deliveries.
+  package mutating func receive(
+    _ event: FrameDecoder.Event,
+    into out: inout [UInt8],
+    _ deliveries: inout [Delivery]
+  ) {
     switch event {
     case .frame(let frame):
-      return receive(frame, into: &out)
+      receive(frame, into: &out, &deliveries)
     case .fault(let error):
       Self.write(error, to: nil, into: &out)
-      return []
     case .refused(let error):
       Self.write(error, to: nil, into: &out)
-      return [.closeAfterOutput]
+      deliveries.append(.closeAfterOutput)
     }
   }
 
@@ -105,16 +117,14 @@ extension Conversation {
     return outgoing.endAll()
   }
 
-  private mutating func receive(_ frame: Frame, into out: inout [UInt8]) -> [Delivery] {
+  private mutating func receive(_ frame: Frame, into out: inout [UInt8], _ deliveries: inout [Delivery]) {
     if let count = frame.batchCount, count > limits.batchMax || count == 0 {
       let error: ErrorObject =
         count == 0
         ? .invalidRequest(hint: "A batch holds at least one message.")
         : .limitExceeded("batchMax", max: limits.batchMax, value: count, hint: "Send the messages in smaller batches.")
-      Self.write(error, to: nil, into: &out)
-      return []
+      return Self.write(error, to: nil, into: &out)
     }
-    var deliveries: [Delivery] = []
     if acceptsRequests {
       take(frame, into: &out, &deliveries)
     } else {
@@ -124,7 +134,6 @@ extension Conversation {
         heldBackBytes += frame.memory
       }
     }
-    return deliveries
   }
 
   /// Takes the calls or the answers in a frame, or both.
@@ -135,7 +144,7 @@ extension Conversation {
     into out: inout [UInt8],
     _ deliveries: inout [Delivery]
   ) {
-    switch frame.content {
+    switch frame.content(after: &lastMethod) {
     case .message(let message):
       if message.isResponse ? responses : calls { take(message, batch: nil, into: &out, &deliveries) }
     case .batch(let messages):

@@ -22,8 +22,14 @@ package struct Frame: Sendable {
 
   /// The messages, made anew each time; look at `batchCount` first.
   package var content: Content {
-    guard let elements = storage.root.elements else { return .message(Message(reading: storage.root)) }
-    return .batch(elements.map { Message(reading: $0) })
+    var method = ""
+    return content(after: &method)
+  }
+
+  /// The same; a message that names the method given shares its text.
+  func content(after method: inout String) -> Content {
+    guard let elements = storage.root.elements else { return .message(Message(reading: storage.root, after: &method)) }
+    return .batch(elements.map { Message(reading: $0, after: &method) })
   }
 
   /// How many messages a batch holds; nil when the frame is a single message.

@@ -35,6 +35,7 @@ package struct FrameDecoder: Sendable {
 
   /// The next event, or nil when more bytes are needed.
   package mutating func next() -> Event? {
+    defer { isInsideFrame = stream.isInsideFrame }
     switch framing {
     case .undecided:
       while !input.isEmpty, JSONWalk.isWhiteSpace(input[0]) { input.consume(1) }
@@ -51,11 +52,14 @@ package struct FrameDecoder: Sendable {
 
   /// The end of the input, after `next` has returned nil: the fault of a frame cut short, or nil.
   package mutating func finish() -> Event? {
-    stream.finish()
+    defer { isInsideFrame = stream.isInsideFrame }
+    return stream.finish()
   }
 
   /// Whether a frame has begun and not ended; asked when `next` has returned nil.
-  package var isInsideFrame: Bool { stream.isInsideFrame }
+  ///
+  /// Stored, because whoever asks for what is computed copies the decoder first.
+  package private(set) var isInsideFrame = false
 
   /// Bytes held until their frame is complete or taken.
   package var bufferedBytes: Int { input.count }

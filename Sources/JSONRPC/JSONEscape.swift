@@ -5,7 +5,7 @@ enum JSONEscape {
   /// Appends the UTF-8 text with `"`, `\` and control characters escaped.
   static func append(_ text: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
     var plain = 0
-    while let index = text[plain...].firstIndex(where: needsEscape) {
+    for index in 0..<text.count where needsEscape(text[index]) {
       bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[plain..<index]))
       appendEscape(of: text[index], to: &bytes)
       plain = index + 1

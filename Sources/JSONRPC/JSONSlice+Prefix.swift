@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension JSONSlice {
-  /// The decoded name of the first member that begins with one of the prefixes; nil where none does, or for another
-  /// kind than an object.
-  package func firstMemberName(withAnyPrefix prefixes: [String]) -> String? {
+  /// The decoded name of the first member that begins with one of the prefixes, given in UTF-8; nil where none does, or
+  /// for another kind than an object.
+  package func firstMemberName(withAnyPrefix prefixes: [[UInt8]]) -> String? {
     guard kind == .object else { return nil }
     var found: String?
     forEachChild { name, _ in
@@ -16,14 +16,10 @@ extension JSONSlice {
 }
 
 extension SliceName {
-  fileprivate func hasPrefix(_ prefix: String, in bytes: [UInt8]) -> Bool {
-    if escaped { return JSONEscape.decodeBytes(bytes[range]).starts(with: prefix.utf8) }
-    guard range.count >= prefix.utf8.count else { return false }
-    var index = range.lowerBound
-    for byte in prefix.utf8 {
-      if bytes[index] != byte { return false }
-      index += 1
-    }
+  fileprivate func hasPrefix(_ prefix: [UInt8], in bytes: [UInt8]) -> Bool {
+    if escaped { return JSONEscape.decodeBytes(bytes[range]).starts(with: prefix) }
+    guard range.count >= prefix.count else { return false }
+    for index in 0..<prefix.count where bytes[range.lowerBound + index] != prefix[index] { return false }
     return true
   }
 }

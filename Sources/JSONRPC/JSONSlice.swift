@@ -60,6 +60,17 @@ extension JSONSlice {
     kind == .string ? JSONEscape.decode(storage.bytes[Int(start) + 1..<Int(end) - 1]) : nil
   }
 
+  /// The same, without a new string where it is the `expected` one.
+  package func string(expecting expected: String) -> String? {
+    guard kind == .string else { return nil }
+    let body = SliceName(range: Int(start) + 1..<Int(end) - 1, escaped: false)
+    // A backslash in the text would be the beginning of an escape.
+    guard body.isEqual(to: expected, in: storage.bytes), !storage.bytes[body.range].contains(UInt8(ascii: "\\")) else {
+      return string()
+    }
+    return expected
+  }
+
   /// The integer, or nil when this is of another kind or beyond 64 bits.
   package func integer() -> Int64? {
     guard kind == .integer else { return nil }
@@ -110,6 +121,22 @@ extension JSONSlice {
       return true
     }
     return elements
+  }
+
+  /// The elements of an array of strings; nil when this is something else.
+  package var strings: [String]? {
+    guard kind == .array else { return nil }
+    var strings: [String] = []
+    var areAll = true
+    forEachChild { _, element in
+      guard let string = element.string() else {
+        areAll = false
+        return false
+      }
+      strings.append(string)
+      return true
+    }
+    return areAll ? strings : nil
   }
 
   /// The members in the order of the text, or nil when this is no object.

@@ -34,7 +34,7 @@ package struct JSONWriter: Sendable {
   package mutating func beginArray() { begin(UInt8(ascii: "[")) }
   package mutating func endArray() { end(UInt8(ascii: "]")) }
 
-  /// Writes a member name that needs no escaping; chosen only where the type of the literal is given.
+  /// Writes a member name that needs no escaping.
   package mutating func key(_ name: StaticString) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -44,6 +44,8 @@ package struct JSONWriter: Sendable {
     needsComma = false
   }
 
+  // A literal is to mean the one above, which looks at no byte of it.
+  @_disfavoredOverload
   package mutating func key(_ name: String) {
     separate()
     quote(name)
@@ -90,6 +92,12 @@ package struct JSONWriter: Sendable {
     separate()
     bytes.append(contentsOf: value)
     needsComma = true
+  }
+
+  /// The same; `change` may then alter bytes of the value in place. It is told where the value begins.
+  package mutating func text(_ value: [UInt8], _ change: (inout [UInt8], Int) -> Void) {
+    text(value[...])
+    change(&bytes, bytes.count - value.count)
   }
 
   package mutating func value(_ value: JSONValue) {
@@ -142,10 +150,19 @@ package struct JSONWriter: Sendable {
   }
 
   private mutating func decimal(_ value: Int64) {
-    if value >= 0 && value < 10 {
-      bytes.append(UInt8(ascii: "0") + UInt8(value))
-    } else {
-      bytes.append(contentsOf: String(value).utf8)
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+      var first = digits.count
+      var rest = value.magnitude
+      repeat {
+        first -= 1
+        digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if value < 0 {
+        first -= 1
+        digits[first] = UInt8(ascii: "-")
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
     }
   }
 

@@ -7,7 +7,9 @@
 
 extension Message {
   /// Sorts out one value received as a message; it is on the tape.
-  init(reading value: JSONSlice) {
+  ///
+  /// - Parameter lastMethod: spares making the text of the method anew when it is the same; becomes the message's.
+  init(reading value: JSONSlice, after lastMethod: inout String) {
     guard value.kind == .object else {
       self = .invalid(id: nil, .invalidRequest(hint: "A message is a JSON object."))
       return
@@ -16,7 +18,7 @@ extension Message {
     if envelope.method == nil, envelope.result != nil || envelope.error != nil {
       self = Self.response(envelope)
     } else {
-      self = Self.call(envelope)
+      self = Self.call(envelope, after: &lastMethod)
     }
   }
 
@@ -31,7 +33,7 @@ extension Message {
     }
   }
 
-  private static func call(_ envelope: Envelope) -> Message {
+  private static func call(_ envelope: Envelope, after lastMethod: inout String) -> Message {
     var id: RequestID?
     if let value = envelope.slice(envelope.id) {
       id = RequestID(value)
@@ -51,9 +53,11 @@ extension Message {
     guard envelope.isVersion2 else {
       return .invalid(id: id, .invalidRequest(hint: "The member jsonrpc must be \"2.0\"."))
     }
-    guard let method = envelope.slice(envelope.method)?.string() else {
+    guard let method = envelope.slice(envelope.method)?.string(expecting: lastMethod) else {
       return .invalid(id: id, .invalidRequest(hint: "The member method must be a string."))
     }
+    // No name of ours is longer; a long one of a client's must not stay.
+    if method.utf8.count <= 64 { lastMethod = method }
     let params = envelope.slice(envelope.params)
     guard let parameters = Parameters(reading: params) else {
       return .invalid(id: id, .invalidRequest(hint: "The member params must be an object or an array, or left out."))
@@ -111,7 +115,7 @@ private struct Envelope {
   private static let errorName = word("error")
 
   private static func isVersion2(_ storage: FrameStorage, _ entry: Int) -> Bool {
-    JSONSlice(storage: storage, entry: entry).string() == "2.0"
+    JSONSlice(storage: storage, entry: entry).string(expecting: "2.0") == "2.0"
   }
 
   /// A short name as one number, to be compared at once; 0 for a long one.

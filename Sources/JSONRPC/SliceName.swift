@@ -26,12 +26,14 @@ struct SliceName: Sendable {
   func isEqual(to name: String, in bytes: [UInt8]) -> Bool {
     if escaped { return JSONEscape.decodeBytes(bytes[range]).elementsEqual(name.utf8) }
     guard range.count == name.utf8.count else { return false }
-    var index = range.lowerBound
-    for byte in name.utf8 {
-      if bytes[index] != byte { return false }
-      index += 1
+    // On plain memory, because a string's own view takes several steps for each byte.
+    var name = name
+    return name.withUTF8 { name in
+      bytes.withUnsafeBufferPointer { bytes in
+        for index in 0..<name.count where name[index] != bytes[range.lowerBound + index] { return false }
+        return true
+      }
     }
-    return true
   }
 
   private func resolved(in bytes: [UInt8]) -> ArraySlice<UInt8> {

@@ -27,10 +27,11 @@ package final class ArchiveBatch: Sendable {
     }
   }
 
-  /// All the changes; from now on none can be added.
+  /// All the changes, which the batch no longer holds; from now on none can be added.
   package func take() -> [ArchiveChange] {
     state.withLock { state in
       state.isTaken = true
+      defer { state.changes = [] }
       return state.changes
     }
   }

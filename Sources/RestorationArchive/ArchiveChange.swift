@@ -30,6 +30,21 @@ package enum ArchiveChange: Hashable, Sendable {
   case run(RunRecord)
 }
 
+extension ArchiveChange {
+  /// Whether it is about what the archive is for.
+  package var isContent: Bool {
+    switch self {
+    case .node, .state, .removeState, .removeAll: true
+    default: false
+    }
+  }
+
+  /// Bytes of the state it brings.
+  package var stateBytes: Int {
+    if case .state(let record) = self { record.bytes } else { 0 }
+  }
+}
+
 /// A node as described from one sequence on.
 package struct NodeRecord: Hashable, Sendable {
   package var node: NodeID

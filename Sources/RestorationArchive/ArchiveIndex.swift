@@ -312,13 +312,3 @@ struct ArchiveIndex {
     return superfluous
   }
 }
-
-extension ArchiveChange {
-  /// Whether it is about what the archive is for.
-  fileprivate var isContent: Bool {
-    switch self {
-    case .node, .state, .removeState, .removeAll: true
-    default: false
-    }
-  }
-}

@@ -35,6 +35,7 @@ package struct Checksum: Sendable {
   }
 
   /// The effect of eight bytes that are followed by `zeros` zero bytes.
+  @inline(always)
   private static func effect(of word: UInt64, _ tables: UnsafeBufferPointer<UInt32>, from zeros: Int) -> UInt32 {
     let low =
       tables[(zeros + 7) << 8 | Int(word & 0xff)]

@@ -203,10 +203,3 @@ final class OpenArchive<Rows: ArchiveRows> {
     if !purge.isEmpty { try rows.delete(purge) }
   }
 }
-
-extension ArchiveChange {
-  /// Bytes of the state it brings.
-  fileprivate var stateBytes: Int {
-    if case .state(let record) = self { record.bytes } else { 0 }
-  }
-}

@@ -19,7 +19,7 @@ extension BrokerConnection {
     revision: Int64? = nil,
     application: String? = nil
   ) async throws -> EncodeOutcome {
-    let call = try Self.call(state, object, elements, revision)
+    let call = try Self.call(state, object.wire, elements, revision)
     return EncodeOutcome(try await perform(call, application: application))
   }
 
@@ -34,7 +34,7 @@ extension BrokerConnection {
     revision: Int64? = nil,
     application: String? = nil
   ) async throws {
-    let call = try Self.call(state, object, elements, revision)
+    let call = try Self.call(state, object.wire, elements, revision)
     if let key = call.state.reservedKey {
       // The broker would drop it without a word.
       throw RestorationError(
@@ -72,9 +72,10 @@ extension BrokerConnection {
     _ = try await perform(call, application: application)
   }
 
-  private static func call(
+  /// What to say to the broker to store a state. Throws a `RestorationError` where it is no such text.
+  static func call(
     _ state: RestorableState,
-    _ object: ObjectReference,
+    _ object: RestorationWire.ObjectReference,
     _ elements: [RestorableElement],
     _ revision: Int64?
   ) throws -> EncodeRestorableState {
@@ -92,7 +93,7 @@ extension BrokerConnection {
       throw RestorationError(.invalidParameter("/state", "the state is not an object", hint: "Give a JSON object."))
     }
     return EncodeRestorableState(
-      object: object.wire,
+      object: object,
       state: encoded,
       elements: elements.map(\.wire),
       revision: revision

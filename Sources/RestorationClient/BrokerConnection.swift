@@ -14,8 +14,8 @@ internal import Synchronization
 /// - a `BrokerConnectionError` where there will be no answer, because the connection has ended,
 /// - a `CancellationError` where its task is cancelled. It may have taken effect all the same.
 ///
-/// A connection that has ended stays so: connect again and give the `session` token to `initialize(_:resuming:)`.
-/// It also ends with the last reference to this object.
+/// A connection that has ended stays so: connect again and give the `session` token to `initialize(_:resuming:)`, or
+/// use a `RestorationSession`, which does so by itself. It also ends with the last reference to this object.
 ///
 /// ```swift
 /// let broker = try await BrokerConnection.connect()
@@ -59,7 +59,7 @@ public final class BrokerConnection: Sendable {
     try resolve(nil).path
   }
 
-  private static func resolve(_ path: String?) throws -> SocketPath {
+  static func resolve(_ path: String?) throws -> SocketPath {
     do throws(TransportError) {
       return try SocketPath.resolve(flag: path, environment: Host.environment)
     } catch {
@@ -89,16 +89,7 @@ public final class BrokerConnection: Sendable {
   ///
   /// For what has no method here. `session` knows nothing of sessions opened this way.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
-    var parameters: JSONText?
-    if let parametersText {
-      let slice = try JSONInput.scan(parametersText, subject: "the text of the parameters")
-      guard slice.kind == .object || slice.kind == .array else {
-        throw RestorationError(
-          .invalidParameter("", "the parameters are neither an object nor an array", hint: "Give one of the two.")
-        )
-      }
-      parameters = slice.compactText
-    }
+    let parameters = try JSONInput.parameters(parametersText)
     return try await answer(to: method, parameters).compactText.string
   }
 }
@@ -152,7 +143,7 @@ extension BrokerConnection {
     }
   }
 
-  private static func parameters<Method: RestorationMethod>(of call: Method, application: String?) -> JSONText {
+  static func parameters<Method: RestorationMethod>(of call: Method, application: String? = nil) -> JSONText {
     var writer = JSONWriter()
     writer.object { writer in
       call.writeMembers(to: &writer)

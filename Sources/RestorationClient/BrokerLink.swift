@@ -37,11 +37,14 @@ actor BrokerLink {
   private var machine = BrokerConnection.StateMachine(windowBytes: BrokerLink.windowBytes)
   private var waiters: [Ticket: Waiter] = [:]
   private var closeWaiters: [CheckedContinuation<Void, Never>] = []
-  private var notifications = NotificationQueue(capacity: BrokerLink.notificationsMax)
+  private var notifications = NotificationQueue<BrokerNotification>(capacity: BrokerLink.notificationsMax)
   private var notificationWaiters: [NotificationWaiter] = []
   /// Who is told how far calls have come, by their tokens.
   var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
   var lastProgress = 0
+  private weak var observer: (any BrokerLinkObserver)?
+  /// Answers for the observer, told when the machine is done with them: it may send from inside.
+  private var observed: [(ticket: Ticket, answer: Response.Outcome)] = []
   /// Calls whose answer is the number of a subscription.
   private var subscribing: Set<Ticket> = []
   private var subscriptions: [Int64: Subscription] = [:]
@@ -53,6 +56,8 @@ actor BrokerLink {
     enum Continuation {
       case answer(CheckedContinuation<Response.Outcome, any Error>)
       case sent(CheckedContinuation<Void, any Error>)
+      /// Of the observer, which is told of the connection's end by itself.
+      case observer
     }
 
     let method: String
@@ -128,7 +133,7 @@ actor BrokerLink {
 
   private func submit(_ ticket: Ticket, _ waiter: Waiter) {
     waiters[ticket] = waiter
-    let expectsAnswer = if case .answer = waiter.continuation { true } else { false }
+    let expectsAnswer = if case .sent = waiter.continuation { false } else { true }
     let bytes = Self.envelopeBytes + waiter.method.utf8.count + (waiter.parameters?.count ?? 0)
     run(machine.submit(ticket, expectsAnswer: expectsAnswer, bytes: bytes))
   }
@@ -136,6 +141,35 @@ actor BrokerLink {
   private nonisolated func cancel(_ ticket: Ticket) {
     eventLoop.execute {
       self.assumeIsolated { $0.run($0.machine.cancelled(ticket)) }
+    }
+  }
+
+  // MARK: The observer
+
+  /// Has everything told to an observer, on this event loop; false where the connection has ended already.
+  func observe(by observer: any BrokerLinkObserver) -> Bool {
+    guard connection != nil else { return false }
+    self.observer = observer
+    return true
+  }
+
+  /// Calls the broker without waiting: the observer is told the answer. Order is that of these calls.
+  func begin(_ method: String, _ parameters: JSONText?) -> Ticket {
+    let ticket = machine.makeTicket()
+    submit(ticket, Waiter(method: method, parameters: parameters, continuation: .observer))
+    return ticket
+  }
+
+  /// Expects no answer any more.
+  func giveUp(_ ticket: Ticket) {
+    run(machine.cancelled(ticket))
+  }
+
+  private func tellObserver() {
+    while !observed.isEmpty {
+      let told = observed
+      observed = []
+      for (ticket, answer) in told { observer?.answered(ticket, answer, by: self) }
     }
   }
 
@@ -161,7 +195,9 @@ actor BrokerLink {
   }
 
   private func take(_ notification: BrokerNotification) {
-    if notificationWaiters.isEmpty {
+    if let observer {
+      observer.notified(notification, by: self)
+    } else if notificationWaiters.isEmpty {
       notifications.append(notification)
     } else {
       notificationWaiters.removeFirst().continuation.resume(returning: notification)
@@ -312,8 +348,11 @@ actor BrokerLink {
 
   private func complete(_ ticket: Ticket, _ answer: Response.Outcome) {
     if subscribing.remove(ticket) != nil { subscribed(answer, isAwaited: waiters[ticket] != nil) }
-    guard case .answer(let continuation)? = waiters.removeValue(forKey: ticket)?.continuation else { return }
-    continuation.resume(returning: answer)
+    switch waiters.removeValue(forKey: ticket)?.continuation {
+    case .answer(let continuation): continuation.resume(returning: answer)
+    case .observer: observed.append((ticket, answer))
+    case .sent, nil: break
+    }
   }
 
   private func fail(_ ticket: Ticket, _ error: any Error) {
@@ -321,7 +360,7 @@ actor BrokerLink {
     switch waiters.removeValue(forKey: ticket)?.continuation {
     case .answer(let continuation): continuation.resume(throwing: error)
     case .sent(let continuation): continuation.resume(throwing: error)
-    case nil: break
+    case .observer, nil: break
     }
   }
 }
@@ -352,6 +391,7 @@ extension BrokerLink: ConnectionDelegate {
     switch delivery {
     case .response(let callID, let outcome):
       run(machine.answered(callID), answer: outcome)
+      tellObserver()
     case .notification(let notification) where notification.method == EventNotification.method:
       guard notification.fault == nil, case .named(let parameters) = notification.parameters,
         let number = parameters["subscription"]?.integer(), let event = BrokerEvent(parameters)
@@ -401,5 +441,6 @@ extension BrokerLink: ConnectionDelegate {
       continuation.resume()
     }
     closeWaiters = []
+    observer?.ended(self)
   }
 }

@@ -12,7 +12,19 @@ enum JSONInput {
     try scan(Array(text.utf8), subject: subject)
   }
 
-  /// The same of text in UTF-8.
+  /// Parameters of any call: an object or an array; nil where there are none.
+  static func parameters(_ text: String?) throws -> JSONText? {
+    guard let text else { return nil }
+    let slice = try scan(text, subject: "the text of the parameters")
+    guard slice.kind == .object || slice.kind == .array else {
+      throw RestorationError(
+        .invalidParameter("", "the parameters are neither an object nor an array", hint: "Give one of the two.")
+      )
+    }
+    return slice.compactText
+  }
+
+  /// The value in text in UTF-8.
   static func scan(_ text: [UInt8], subject: String) throws -> JSONSlice {
     do throws(JSONError) {
       return try JSONSlice.scan(text, vocabulary: EncodedState.vocabulary, limits: .ofAnswers)

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A set of notifications of which one says how many others were lost.
+package protocol CountsMissed: Sendable {
+  static func missed(count: Int) -> Self
+}
+
+extension BrokerNotification: CountsMissed {}
+
 /// Notifications that nobody has taken yet: the first `capacity` of them, then how many were lost.
-package struct NotificationQueue {
+package struct NotificationQueue<Notification: CountsMissed> {
   private let capacity: Int
-  private var notifications: [BrokerNotification] = []
+  private var notifications: [Notification] = []
   private var head = 0
   /// Lost since the newest in the queue.
   private var missed = 0
@@ -14,7 +21,7 @@ package struct NotificationQueue {
   }
 
   /// Adds one, or counts it as lost.
-  package mutating func append(_ notification: BrokerNotification) {
+  package mutating func append(_ notification: Notification) {
     // Once one was lost, later ones are too until the loss is told, or they would come before it.
     if missed > 0 || notifications.count - head >= capacity {
       missed += 1
@@ -24,7 +31,7 @@ package struct NotificationQueue {
   }
 
   /// The next to be told; nil where there is none.
-  package mutating func next() -> BrokerNotification? {
+  package mutating func next() -> Notification? {
     guard head < notifications.count else {
       guard missed > 0 else { return nil }
       defer { missed = 0 }

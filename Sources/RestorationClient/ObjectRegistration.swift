@@ -2,7 +2,7 @@
 
 internal import RestorationWire
 
-/// What `BrokerConnection.register` tells the broker about an object.
+/// What registering an object tells the broker about it.
 public struct ObjectRegistration: Hashable, Sendable {
   /// 1–255 bytes of UTF-8 without `/`, `#` and control characters; nil excludes a view or view controller and
   /// everything below it (R1, R4).

@@ -7,9 +7,9 @@ public struct RegisteredObject: Hashable, Sendable {
   /// The object's handle; it names the object until its registration ends.
   public let object: Int64
   /// Nil where the object's own identifier is nil (R4).
-  public let path: [String]?
+  public internal(set) var path: [String]?
   /// Whether the next generation holds the object by itself, without a reference to it (R4, R5, R7).
-  public let included: Bool
+  public internal(set) var included: Bool
   /// Whether there is a saved state to decode.
   public let state: StateAvailability
   /// False where decoding would answer `classMismatch` (R25).

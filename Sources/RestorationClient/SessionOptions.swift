@@ -2,7 +2,7 @@
 
 internal import RestorationWire
 
-/// What `BrokerConnection.initialize` tells the broker about this process.
+/// What `RestorationSession.start` and `BrokerConnection.initialize` tell the broker about this process.
 public struct SessionOptions: Hashable, Sendable {
   /// Which of several instances of the application this is; each has an archive of its own.
   public enum Instance: Hashable, Sendable {
@@ -26,7 +26,7 @@ public struct SessionOptions: Hashable, Sendable {
   public var storyboardUnit: String?
   /// Whether this session is the application's delegate (R9).
   public var isDelegate: Bool
-  /// What `BrokerConnection.notifications` will give.
+  /// What `notifications` of the session or connection will give.
   public var notifications: Set<BrokerNotification.Kind>
   /// Class names of earlier versions → today's (R25).
   public var classAliases: [String: String]
@@ -56,6 +56,13 @@ public struct SessionOptions: Hashable, Sendable {
     self.notifications = notifications
     self.classAliases = classAliases
     self.identifierAliases = identifierAliases
+  }
+
+  /// What a session asks for: it follows its objects, whatever the application wants to be told of.
+  var forSession: SessionOptions {
+    var options = self
+    options.notifications = [.pathChanged, .registrationReplaced]
+    return options
   }
 
   /// Throws a `RestorationError` where the application's name cannot be sent.

@@ -37,6 +37,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private(set) var decoder: FrameDecoder
   var conversation: Conversation
+  /// Empty but for its room, which is kept from one frame to the next.
+  private var deliveries: [Conversation.Delivery] = []
   private var isReading = false
   /// The decoder may have more frames than were pulled.
   private var hasInput = false
@@ -184,26 +186,34 @@ final class ConnectionHandler: ChannelInboundHandler {
         break
       }
       stopFrameTimer()
-      let deliveries = conversation.receive(event, into: &out)
+      conversation.receive(event, into: &out, &deliveries)
       // A request that is delivered was not held back; anything else may come beside one that was.
-      if deliveries.count == 1, case .request = deliveries[0] {
+      if deliveries.count == 1, case .request? = deliveries.first {
       } else {
         holdsBack = conversation.hasHeldBackCalls
       }
-      deliver(deliveries)
+      if deliveries.count == 1, let delivery = deliveries.popLast() {
+        deliver(delivery)
+      } else {
+        let several = deliveries
+        deliveries = []
+        deliver(several)
+      }
       pauseInputIfOutputIsFull()
     }
     if !out.isEmpty { queueForEndOfTick() }
   }
 
   private func deliver(_ deliveries: [Conversation.Delivery]) {
-    for delivery in deliveries {
-      guard isOpen, let connection else { return }
-      if case .closeAfterOutput = delivery {
-        beginClosing(.protocolFault, afterOutput: true)
-      } else {
-        delegate?.received(delivery, from: connection)
-      }
+    for delivery in deliveries { deliver(delivery) }
+  }
+
+  private func deliver(_ delivery: Conversation.Delivery) {
+    guard isOpen, let connection else { return }
+    if case .closeAfterOutput = delivery {
+      beginClosing(.protocolFault, afterOutput: true)
+    } else {
+      delegate?.received(delivery, from: connection)
     }
   }
 

@@ -7,6 +7,8 @@ package struct EncodedState: Sendable {
   /// Prefixes of the keys that only the broker writes (R10).
   package static let reservedPrefixes = ["UIApplicationStateRestoration", "UIStateRestoration"]
 
+  private static let reservedPrefixBytes = reservedPrefixes.map { Array($0.utf8) }
+
   /// Marks a reference inside a state (R14), and text that is none although it looks like one.
   package static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
 
@@ -24,7 +26,7 @@ package struct EncodedState: Sendable {
     guard slice.kind == .object else { return nil }
     self.text = slice.compactText
     self.references = slice.references
-    self.reservedKey = slice.firstMemberName(withAnyPrefix: Self.reservedPrefixes)
+    self.reservedKey = slice.firstMemberName(withAnyPrefix: Self.reservedPrefixBytes)
     self.depth = slice.depth
   }
 }

@@ -105,13 +105,7 @@ package enum ObjectReference: Hashable, Sendable {
       self = .handle(handle)
       return
     }
-    guard let elements = slice.elements, !elements.isEmpty else { return nil }
-    var components: [String] = []
-    components.reserveCapacity(elements.count)
-    for element in elements {
-      guard let component = element.string() else { return nil }
-      components.append(component)
-    }
+    guard let components = slice.strings, !components.isEmpty else { return nil }
     self = .path(IdentifierPath(components))
   }
 

@@ -40,9 +40,10 @@ package struct ParameterReader {
     return slice
   }
 
-  package func optionalString(_ name: String) throws(ErrorObject) -> String? {
+  /// - Parameter expected: what it most probably is; spares making a new string.
+  package func optionalString(_ name: String, expecting expected: String = "") throws(ErrorObject) -> String? {
     try present(name).map { slice throws(ErrorObject) in
-      guard let text = slice.string() else { throw wrong(name, "a string") }
+      guard let text = slice.string(expecting: expected) else { throw wrong(name, "a string") }
       return text
     }
   }

@@ -26,11 +26,14 @@ extension RestorationMethod {
   }
 }
 
-/// The result of a method.
-package protocol RestorationResult: Sendable {
+/// What a call is answered with.
+package protocol WrittenResult: Sendable {
   /// Writes the result as one JSON value.
   func write(to writer: inout JSONWriter)
+}
 
+/// The result of a method.
+package protocol RestorationResult: WrittenResult {
   /// Reads a result; nil where it has not the form `Protocol/methods` gives it.
   init?(_ slice: JSONSlice)
 }
@@ -61,10 +64,11 @@ package struct CallScope: Sendable, Hashable {
     self.session = session
   }
 
-  package init(_ parameters: Parameters) throws(ErrorObject) {
+  /// - Parameter application: what the caller's last call named; most name the same one again.
+  package init(_ parameters: Parameters, after application: String = "") throws(ErrorObject) {
     guard case .named = parameters else { return }
     let reader = ParameterReader(parameters, names: [])
-    self.application = try reader.optionalString("application")
+    self.application = try reader.optionalString("application", expecting: application)
     self.session = try reader.optionalString("session")
   }
 }

@@ -36,26 +36,36 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
   }
 
   package var description: String {
+    var text = Self.form
+    put(into: &text, at: 0)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Bytes of the written form.
+  package static var length: Int { form.count }
+
+  /// Writes the time over the `length` bytes at `start`, which have its form already.
+  package func put(into bytes: inout [UInt8], at start: Int) {
     let day = Int64(86_400_000)
     let days = milliseconds >= 0 ? milliseconds / day : (milliseconds - day + 1) / day
     let rest = milliseconds - days * day
     let (year, month, date) = Self.date(days: days)
-    var text = Self.form
-    func put(_ value: Int64, at range: Range<Int>) {
-      var value = value
-      for index in range.reversed() {
-        text[index] = UInt8(ascii: "0") + UInt8(value % 10)
-        value /= 10
+    bytes.withUnsafeMutableBufferPointer { text in
+      func put(_ value: Int64, at range: Range<Int>) {
+        var value = UInt32(truncatingIfNeeded: value)
+        for index in range.reversed() {
+          text[start + index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10)
+          value /= 10
+        }
       }
+      put(year, at: 0..<4)
+      put(month, at: 5..<7)
+      put(date, at: 8..<10)
+      put(rest / 3_600_000, at: 11..<13)
+      put(rest / 60_000 % 60, at: 14..<16)
+      put(rest / 1_000 % 60, at: 17..<19)
+      put(rest % 1_000, at: 20..<23)
     }
-    put(year, at: 0..<4)
-    put(month, at: 5..<7)
-    put(date, at: 8..<10)
-    put(rest / 3_600_000, at: 11..<13)
-    put(rest / 60_000 % 60, at: 14..<16)
-    put(rest / 1_000 % 60, at: 17..<19)
-    put(rest % 1_000, at: 20..<23)
-    return String(decoding: text, as: UTF8.self)
   }
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool {

@@ -101,6 +101,23 @@ internal import Testing
     }
   }
 
+  @Test(arguments: [#""a\n""#, #""\u0061""#, #""a""#, #""""#, #""ab""#, "1", "null"])
+  func whatAStringIsExpectedToBeChangesNothing(text: String) throws {
+    for slice in try slices(text) {
+      for expected in ["", "a", "b", "ab", "a\n", #"a\n"#, #"\u0061"#, "1"] {
+        #expect(slice.string(expecting: expected) == slice.string())
+      }
+    }
+  }
+
+  @Test func onlyAnArrayOfStringsHoldsStrings() throws {
+    for (text, strings) in [
+      (#"["a","\u0062",""]"#, ["a", "b", ""]), ("[]", []), (#"["a",1]"#, nil), (#"{"a":"b"}"#, nil), (#""a""#, nil),
+    ] as [(String, [String]?)] {
+      for slice in try slices(text) { #expect(slice.strings == strings) }
+    }
+  }
+
   @Test func depthCountsContainersOnly() throws {
     for (text, depth) in [
       ("1", 0), ("\"[[\"", 0), ("{}", 1), ("[]", 1), ("[1]", 1), ("[[],[[]]]", 3), ("{\"a\":[],\"b\":{\"c\":{}}}", 3),

@@ -418,9 +418,9 @@ final class CoreDriver {
   private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
     guard let file = files[id], file.durable < row.sequence else {
       if case .state(let record, _) = files[id].flatMap({ archives[$0.name] })?.state(row.sequence),
-        let answer = core.decoded(id, record)
+        let reply = core.decoded(id, record)
       {
-        send(answer, to: caller)
+        send(.result(reply), to: caller)
       }
       return
     }

@@ -4,7 +4,7 @@ internal import RestorationClient
 internal import Testing
 
 @Suite struct NotificationQueueTests {
-  private var queue = NotificationQueue(capacity: 3)
+  private var queue = NotificationQueue<BrokerNotification>(capacity: 3)
 
   private func moved(_ object: Int64) -> BrokerNotification {
     .pathChanged(object: object, path: ["Main"])

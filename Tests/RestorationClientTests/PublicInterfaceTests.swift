@@ -48,6 +48,59 @@ internal import Testing
     await broker.close()
   }
 
+  /// The same with a session that outlives the broker.
+  private func stay(_ socketPath: String) async throws {
+    let options = SessionOptions(application: "org.example.Notes", process: "editor", bundleVersion: "2.1")
+    let session = try await RestorationSession.start(options, socket: socketPath, brokerTimeout: .seconds(30))
+    print(session.info.restoration.reason, session.info.limits.frameBytesMax)
+    let window = try await session.register(ObjectRegistration("Window", kind: .viewController))
+    let editor = try await session.register(ObjectRegistration("Editor", kind: .view), below: window)
+    print(editor.path ?? [], editor.state, editor.classMatches, editor.included, editor.handle, editor.isRegistered)
+    let decoded = try await session.decode(editor)
+    _ = try await session.decode(["Other", "Object"])
+    try await session.completeStateRestoration()
+    do {
+      try await session.encode(decoded.state ?? .empty, for: editor, elements: [RestorableElement(.selected, at: [0])])
+    } catch let error as RestorationSessionError where error.code == .notRegistered {
+      print(error.refusal?.owners ?? [], error)
+    }
+    try await session.setRestorationParent(of: editor, to: nil)
+    try await session.setRestorationParent(of: editor, to: window.reference)
+    try await session.setRestorationIdentifier(of: editor, to: "Text", position: 1)
+    try await session.setChildren(of: window, to: [editor.reference])
+    try await session.discardApplicationState(force: true)
+    try await session.unregister(editor)
+    print(try await session.call("ping"))
+    for await notification in session.notifications {
+      switch notification {
+      case .pathChanged(let object, let path): print(object, path ?? [])
+      case .registrationReplaced(let object, _, let by): print(object, by)
+      case .registrationLost(let object, let because): print(object, because)
+      case .missed(let count): print(count)
+      }
+    }
+    for await state in session.states {
+      switch state {
+      case .connected: print("connected")
+      case .reconnecting(let since): print(since)
+      case .ended(.left(let isConfirmed)): print(isConfirmed)
+      case .ended(.refused(let error)): print(error)
+      }
+    }
+    await session.end(.restart)
+  }
+
+  @Test func anApplicationWithASessionIsToldThatNoBrokerRuns() async throws {
+    let directory = try ScratchDirectory()
+    defer { directory.remove() }
+    do {
+      try await stay(directory.file("b.sock"))
+      Issue.record("somebody listened")
+    } catch let error as BrokerConnectionError {
+      #expect(error.isNotRunning)
+    }
+  }
+
   @Test func anApplicationCompilesAgainstTheProductAndIsToldThatNoBrokerRuns() async throws {
     let directory = try ScratchDirectory()
     defer { directory.remove() }

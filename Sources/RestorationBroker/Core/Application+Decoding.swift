@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -31,7 +31,7 @@ extension Application {
 
   /// The state of a decode has come from the archive.
   func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
-    let reply: DecodeRestorableState.Reply
+    let reply: any WrittenResult
     switch reading {
     case .state(let record, _):
       reply = decoded(record)
@@ -44,23 +44,41 @@ extension Application {
     context.emit(.respond(caller, .result(reply)))
   }
 
-  func decoded(_ record: StateRecord) -> DecodeRestorableState.Reply {
-    DecodeRestorableState.Reply(
-      status: .available,
+  func decoded(_ record: StateRecord) -> DecodedState {
+    DecodedState(
       state: splice(record),
-      coder: coder(context: record.context, written: record.written),
-      elements: record.elements.map { JSONText(validated: Array($0.utf8)) }
+      elements: record.elements.map { JSONText(validated: Array($0.utf8)) },
+      coder: coder(context: record.context),
+      written: record.written
     )
   }
 
   func coder(of summary: StateSummary) -> JSONText? {
-    coder(context: summary.context, written: summary.written)
+    coder(context: summary.context).map { coder in
+      var writer = JSONWriter()
+      coder.write(summary.written, to: &writer)
+      return JSONText(validated: writer.bytes)
+    }
   }
 
-  func coder(context number: ContextID, written: Int64) -> JSONText? {
-    if let template = coders[number] { return template.text(written) }
+  private func coder(context number: ContextID) -> CoderTemplate? {
+    if let template = coders[number] { return template }
     guard let template = contexts[number].map({ CoderTemplate($0) }) else { return nil }
     coders[number] = template
-    return template.text(written)
+    return template
+  }
+}
+
+/// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written straight into the output.
+package struct DecodedState: WrittenResult {
+  fileprivate let state: JSONText
+  fileprivate let elements: JSONText?
+  fileprivate let coder: CoderTemplate?
+  fileprivate let written: Int64
+
+  package func write(to writer: inout JSONWriter) {
+    DecodeRestorableState.Reply.write(.available, state: state, elements: elements, to: &writer) { writer in
+      if let coder { coder.write(written, to: &writer) } else { writer.null() }
+    }
   }
 }

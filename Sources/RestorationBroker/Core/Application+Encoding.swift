@@ -28,10 +28,9 @@ extension Application {
     let isOwner = session != nil && node.claim?.session == session?.id
     var isEarly = false
     if isOwner, let session, let claim = node.claim { isEarly = self.isEarly(node, claim, session) }
-    let writer = writer(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner)
     let record = StateRecord(
       node: node.id,
-      context: contextID(of: writer),
+      context: contextID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
       session: isOwner ? session?.id ?? 0 : 0,
       revision: request.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
       isEarly: isEarly,
@@ -140,6 +139,15 @@ extension Application {
     return count
   }
 
+  private func contextID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
+    guard session == nil else { return contextID(of: writer(of: node, session, isOwner: isOwner)) }
+    // Nothing of the writer is known, so that it is the same one every time.
+    if let known = sessionlessContext { return known }
+    let id = contextID(of: writer(of: node, nil, isOwner: false))
+    sessionlessContext = id
+    return id
+  }
+
   /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
   private func writer(of node: Node, _ session: Session?, isOwner: Bool) -> WriterContext {
     let storyboard = isOwner ? node.record.storyboard ?? session?.facts.storyboard : nil
@@ -165,9 +173,10 @@ extension Application {
   func freed(byWritingTo node: Node?, early: Bool) -> Int {
     guard let node, !early else { return 0 }
     let sealed = generations.last?.sequence ?? 0
-    return [node.state, node.beforeClaim].reduce(0) { sum, state in
-      state.map { $0.sequence > sealed ? sum + $0.bytes : sum } ?? sum
-    }
+    var bytes = 0
+    if let state = node.state, state.sequence > sealed { bytes += state.bytes }
+    if let state = node.beforeClaim, state.sequence > sealed { bytes += state.bytes }
+    return bytes
   }
 
   private func store(_ record: StateRecord, at node: Node) {

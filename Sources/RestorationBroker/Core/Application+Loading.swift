@@ -48,6 +48,7 @@ extension Application {
     endedSessions = [:]
     contexts = [:]
     contextIDs = [:]
+    sessionlessContext = nil
     coders = [:]
     nodesByHandle = [:]
     headBytes = 0

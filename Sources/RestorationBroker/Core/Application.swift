@@ -29,6 +29,8 @@ package final class Application {
   /// Rendered once for each context, because every decode answers with one.
   var coders: [ContextID: CoderTemplate] = [:]
   var contextIDs: [WriterContext: ContextID] = [:]
+  /// The context of all who write without a session, once there is one.
+  var sessionlessContext: ContextID?
   package internal(set) var generations: [SealedGeneration] = []
   var lastGeneration: Int64 = 0
   var lastNode: NodeID = 0
@@ -93,10 +95,7 @@ package final class Application {
     // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
     guard case .open = phase else { return sequence }
     sequence += 1
-    switch change {
-    case .node, .state, .removeState, .removeAll: contentSequence = sequence
-    default: break
-    }
+    if change.isContent { contentSequence = sequence }
     context.emit(.write(id, change))
     return sequence
   }

@@ -131,7 +131,7 @@ extension BrokerCore {
       throw Self.otherApplication(than: application)
     }
     guard let text = scope.application else { throw Self.noApplication() }
-    return try name(text, client)
+    return try Self.name(text)
   }
 
   mutating func dropUpload(of client: Client) {

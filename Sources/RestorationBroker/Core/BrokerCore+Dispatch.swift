@@ -28,10 +28,15 @@ extension BrokerCore {
   private mutating func dispatch(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     switch message.method {
     // The two that come most are looked for first.
-    case EncodeRestorableState.method, DecodeRestorableState.method:
+    case EncodeRestorableState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
-      if message.method == DecodeRestorableState.method { try requireKnown(application, session) }
-      try dispatchOpen(message, client, application, session)
+      counters.encodes += 1
+      try application.encode(EncodeRestorableState(message.parameters), by: session, for: message.caller)
+    case DecodeRestorableState.method:
+      guard let (application, session) = try scope(of: message, client) else { return }
+      try requireKnown(application, session)
+      counters.decodes += 1
+      try application.decode(DecodeRestorableState(message.parameters), by: session, for: message.caller)
     case Ping.method:
       context.emit(.respond(message.caller, .result(EmptyResult())))
     case ReportLimits.method:
@@ -61,7 +66,7 @@ extension BrokerCore {
     }
   }
 
-  /// Calls that need no session.
+  /// Other calls that need no session.
   private mutating func dispatchOpen(
     _ message: IncomingMessage,
     _ client: Client,
@@ -70,12 +75,6 @@ extension BrokerCore {
   ) throws(ErrorObject) {
     let (caller, parameters) = (message.caller, message.parameters)
     switch message.method {
-    case EncodeRestorableState.method:
-      counters.encodes += 1
-      try application.encode(EncodeRestorableState(parameters), by: session, for: caller)
-    case DecodeRestorableState.method:
-      counters.decodes += 1
-      try application.decode(DecodeRestorableState(parameters), by: session, for: caller)
     case DescribeApplication.method:
       try application.describe(DescribeApplication(parameters), for: caller)
     case ListGenerations.method:
@@ -156,7 +155,7 @@ extension BrokerCore {
     of message: IncomingMessage,
     _ client: Client
   ) throws(ErrorObject) -> (Application, Session?)? {
-    let scope = try CallScope(message.parameters)
+    let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
       if let named = scope.application, named != application.name.description {
         throw Self.otherApplication(than: application)
@@ -170,8 +169,7 @@ extension BrokerCore {
       return (application, session)
     }
     guard let text = scope.application else { throw Self.noApplication() }
-    guard let application = try application(named: name(text, client), for: client, message) else { return nil }
-    try count(client, application)
+    guard let application = try application(text, for: client, message) else { return nil }
     return (application, try detached(scope.session, client, application))
   }
 
@@ -191,8 +189,7 @@ extension BrokerCore {
     )
   }
 
-  func name(_ text: String, _ client: Client) throws(ErrorObject) -> ApplicationName {
-    if let last = client.lastName, last.text == text { return last.name }
+  static func name(_ text: String) throws(ErrorObject) -> ApplicationName {
     guard let name = ApplicationName(text) else {
       throw .invalidParameter(
         "/application",
@@ -200,8 +197,26 @@ extension BrokerCore {
         hint: "Use letters, digits, '.', '_' and '-', at most 128, and @instance behind it if need be."
       )
     }
-    client.lastName = (text, name)
     return name
+  }
+
+  /// The application a call names, open; nil where the client must wait for it.
+  private mutating func application(
+    _ text: String,
+    for client: Client,
+    _ message: IncomingMessage
+  ) throws(ErrorObject) -> Application? {
+    // One that was named before and is still there needs neither look-up by name nor counting.
+    if let last = client.lastApplication, last.text == text, let application = applications[last.id],
+      case .open = application.phase
+    {
+      application.lastUsed = context.now.monotonic
+      return application
+    }
+    guard let application = try application(named: Self.name(text), for: client, message) else { return nil }
+    try count(client, application)
+    client.lastApplication = (text, application.id)
+    return application
   }
 
   /// Counts the connection against the application's limit when it first names it.

@@ -39,7 +39,7 @@ extension BrokerCore {
       guard let named, named != application.name.description else { return application.name }
       throw Self.otherApplication(than: application)
     }
-    return try named.map { text throws(ErrorObject) in try name(text, client) }
+    return try named.map(Self.name)
   }
 
   func unsubscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {

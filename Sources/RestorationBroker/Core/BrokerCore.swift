@@ -205,10 +205,10 @@ package struct BrokerCore {
   }
 
   /// The answer to a decode whose row is at hand.
-  package func decoded(_ id: ApplicationID, _ record: StateRecord) -> Answer? {
+  package mutating func decoded(_ id: ApplicationID, _ record: StateRecord) -> DecodedState? {
     guard let application = applications[id] else { return nil }
     application.readsUnderWay = max(0, application.readsUnderWay - 1)
-    return .result(application.decoded(record))
+    return application.decoded(record)
   }
 
   package mutating func readingFinished(
@@ -412,8 +412,8 @@ final class Client {
   var lastSubscription: Int64 = 0
   /// The instance found for its `initialize` with `instance: "auto"`.
   var chosenInstance: ApplicationName?
-  /// The last `application` member it sent, so that the next equal one need not be looked up by name.
-  var lastName: (text: String, name: ApplicationName)?
+  /// The last `application` member it sent, and what it named; ids are never given again.
+  var lastApplication: (text: String, id: ApplicationID)?
 
   /// Its messages wait, because one that came before them does.
   var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing }

@@ -20,7 +20,7 @@ package struct Caller: Hashable, Sendable {
 
 /// The answer to a call.
 package enum Answer: Sendable {
-  case result(any RestorationResult)
+  case result(any WrittenResult)
   case error(ErrorObject)
 }
 
@@ -204,7 +204,7 @@ package final class CoreContext {
     self.settings = settings
   }
 
-  func emit(_ effect: Effect) {
+  func emit(_ effect: consuming Effect) {
     effects.append(effect)
   }
 

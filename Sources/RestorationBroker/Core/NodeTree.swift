@@ -40,14 +40,12 @@ package struct NodeTree {
   }
 
   package func node(at path: IdentifierPath) -> Node? {
-    var parent: NodeID = 0
-    var found: Node?
+    var found: NodeID = 0
     for component in path.components {
-      guard let id = index[PathKey(parent: parent, component: component)] else { return nil }
-      parent = id
-      found = nodes[id]
+      guard let id = index[PathKey(parent: found, component: component)] else { return nil }
+      found = id
     }
-    return found
+    return nodes[found]
   }
 
   /// The node that would be `component` below `parent`.
@@ -215,9 +213,14 @@ extension NodeTree {
 extension NodeTree.PathKey: Hashable {
   static func == (left: Self, right: Self) -> Bool {
     guard left.parent == right.parent, left.component.utf8.count == right.component.utf8.count else { return false }
-    // String's own comparison is the faster one and right for equal bytes; only spellings can make it say too much.
-    return left.component == right.component
-      && (left.component.utf8.allSatisfy { $0 < 0x80 } || left.component.utf8.elementsEqual(right.component.utf8))
+    // On plain memory, because a string's own view takes several steps for each byte.
+    var (component, other) = (left.component, right.component)
+    return component.withUTF8 { component in
+      other.withUTF8 { other in
+        for index in 0..<component.count where component[index] != other[index] { return false }
+        return true
+      }
+    }
   }
 
   func hash(into hasher: inout Hasher) {

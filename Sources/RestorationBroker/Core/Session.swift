@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
+internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 

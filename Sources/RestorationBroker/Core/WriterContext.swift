@@ -79,25 +79,21 @@ extension WriterContext {
 
 /// The coder of a context as text, all but the time.
 struct CoderTemplate {
-  private let head: ArraySlice<UInt8>
-  private let tail: ArraySlice<UInt8>
+  private let form: [UInt8]
+  /// Where the time is written; nil where there is none.
+  private let time: Int?
 
   init(_ context: WriterContext) {
-    let bytes = context.reservedKeys(timestamp: 0).text.bytes
-    let time = Array(Timestamp(milliseconds: 0).description.utf8)
+    let bytes = Array(context.reservedKeys(timestamp: 0).text.bytes)
     let key = Array("\"\(ReservedKeys.timestampKey)\":\"".utf8)
     // The key is the broker's own, so that no value of a client can stand before it under that name.
-    let begin = bytes.indices.first { bytes[$0...].starts(with: key) }.map { $0 + key.count } ?? bytes.endIndex
-    head = bytes[..<begin]
-    tail = bytes[begin...].dropFirst(time.count)
+    time = bytes.indices.first { bytes[$0...].starts(with: key) }.map { $0 + key.count }
+    form = bytes
   }
 
-  func text(_ written: Int64) -> JSONText {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(head.count + 24 + tail.count)
-    bytes += head
-    bytes += Timestamp(milliseconds: written).description.utf8
-    bytes += tail
-    return JSONText(validated: bytes)
+  func write(_ written: Int64, to writer: inout JSONWriter) {
+    writer.text(form) { bytes, start in
+      if let time { Timestamp(milliseconds: written).put(into: &bytes, at: start + time) }
+    }
   }
 }

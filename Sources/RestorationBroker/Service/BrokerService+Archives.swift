@@ -112,13 +112,7 @@ extension BrokerService {
   }
 
   private func finishCommit(_ id: ApplicationID, _ archive: OpenArchive, _ receipt: ArchiveReceipt) {
-    let (changes, first, answers) = archive.queue.committed(receipt)
-    if archives[id] === archive {
-      for (offset, change) in changes.enumerated() {
-        if case .state(let record) = change { cache.insert(record, sequence: first + Int64(offset), of: id) }
-      }
-    }
-    for waiting in answers {
+    for waiting in archive.queue.committed(receipt) {
       send(waiting.answer, to: waiting.caller)
     }
     for notice in archive.queue.readyNotices() {
@@ -181,11 +175,12 @@ extension BrokerService {
   // MARK: Reading
 
   func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
-    archives[id]?.reads &+= 1
-    if let archive = archives[id], row.sequence <= archive.queue.durable,
-      let record = cache.record(id, row.node, sequence: row.sequence), let answer = core.decoded(id, record)
+    guard let archive = archives[id] else { return }
+    archive.reads &+= 1
+    if row.sequence <= archive.queue.durable, let record = cache.record(id, row.node, sequence: row.sequence),
+      let reply = core.decoded(id, record)
     {
-      send(answer, to: caller)
+      if let call = caller.call { connections[caller.client]?.respond(to: call) { reply.write(to: &$0) } }
     } else {
       read(id, StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row]), after: row.sequence)
     }

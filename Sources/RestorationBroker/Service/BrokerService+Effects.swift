@@ -15,8 +15,7 @@ extension BrokerService {
     case .respondAfter(let id, let sequence, let caller, let answer):
       respond(answer, to: caller, after: sequence, in: id)
     case .write(let id, let change):
-      archives[id]?.queue.add(change)
-      scheduleFlush(id)
+      write(change, to: id)
     case .readState(let id, let row, let caller):
       readState(id, row, caller)
     case .read(let id, let request, let after):

@@ -12,7 +12,8 @@ package import RestorationWire
 /// It lives on one event loop, which is its executor, so that a message is handled within the read that brought it.
 package actor BrokerService {
   nonisolated let eventLoop: any EventLoop
-  nonisolated package var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
+  /// Stored, because it is asked for with every message.
+  nonisolated package let unownedExecutor: UnownedSerialExecutor
 
   let store: any ArchiveStore
   /// Held for as long as the archives are used.
@@ -41,6 +42,8 @@ package actor BrokerService {
   /// Clients that are not read: for writing faster than the disk, or because an archive opens.
   var pausedWriters: Set<ClientID> = []
   var waitingClients: Set<ClientID> = []
+  /// Something was written to an archive for which too much waits already; to be looked into after the message.
+  private var hasWrittenTooFast = false
   var isStopping = false
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
@@ -68,6 +71,7 @@ package actor BrokerService {
     whenFatal: @escaping @Sendable (String) -> Void
   ) {
     self.eventLoop = eventLoop
+    self.unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
     self.store = store
     self.archivesLock = archivesLock
     self.watcher = watcher
@@ -126,7 +130,25 @@ package actor BrokerService {
   /// writer is not read, until half of them are durable.
   private static let pendingBytesPause = 8 << 20
 
+  /// Adds a change to the next transaction, and its state to the cache.
+  func write(_ change: ArchiveChange, to id: ApplicationID) {
+    if let archive = archives[id] {
+      if case .state(var record) = change {
+        // The text is a slice of a frame; with a copy of its own the frame is free for the next one at once.
+        record.text = Array(record.text)[...]
+        cache.insert(record, sequence: archive.queue.tail + 1, of: id)
+        archive.queue.add(.state(record))
+      } else {
+        archive.queue.add(change)
+      }
+      if archive.queue.pendingBytes > Self.pendingBytesPause { hasWrittenTooFast = true }
+    }
+    scheduleFlush(id)
+  }
+
   private func pauseIfWritingTooFast(_ client: ClientID) {
+    guard hasWrittenTooFast else { return }
+    hasWrittenTooFast = false
     guard dirty.contains(where: { archives[$0].map { $0.queue.pendingBytes > Self.pendingBytesPause } ?? false }),
       pausedWriters.insert(client).inserted
     else { return }
@@ -230,27 +252,33 @@ extension BrokerService: ConnectionDelegate {
   }
 
   nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {
-    assumeIsolated { service in
-      let client = connection.id.value
-      let message: IncomingMessage
-      switch delivery {
-      case .request(let call, let request):
-        let caller = Caller(client: client, call: call)
-        message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
-      case .notification(let notification):
-        let caller = Caller(client: client, call: nil)
-        message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
-        if let fault = notification.fault {
-          service.logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
-          service.handle { $0.refused(message, fault, at: $1) }
-          return
-        }
-      case .response, .closeAfterOutput:
+    // A function, because a closure would check once more by itself that this is the right executor.
+    func take(on service: isolated BrokerService) {
+      service.take(delivery, of: connection.id.value)
+    }
+    assumeIsolated(take)
+  }
+
+  private func take(_ delivery: Conversation.Delivery, of client: ClientID) {
+    let message: IncomingMessage
+    switch delivery {
+    case .request(let call, let request):
+      let caller = Caller(client: client, call: call)
+      message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
+    case .notification(let notification):
+      let caller = Caller(client: client, call: nil)
+      message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
+      if let fault = notification.fault {
+        logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
+        handle { $0.refused(message, fault, at: $1) }
         return
       }
-      service.handle { $0.received(message, at: $1) }
-      service.pauseIfWritingTooFast(client)
+    case .response, .closeAfterOutput:
+      return
     }
+    core.received(message, at: clock.now)
+    carryOut()
+    pauseIfWritingTooFast(client)
   }
 
   nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}

@@ -3,7 +3,9 @@
 internal import JSONRPC
 package import RestorationArchive
 
-/// Texts that were committed or read lately, so that a decode need not ask the archive's thread for them.
+/// Texts that were written or read lately, so that a decode need not ask the archive's thread for them.
+///
+/// A row may be here before it is durable; whoever answers with one looks at that first.
 ///
 /// Counted and bounded: the archive, not this, is where states live. Entries leave in the order they came, except that
 /// one used since gets another round.
@@ -49,18 +51,15 @@ package struct StateCache {
     return entry.record
   }
 
+  /// Takes a row; the text must not be a slice of something larger, which would stay alive for it.
   package mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
     let key = Key(application: application, node: record.node)
     guard record.bytes + Self.overhead <= bytesMax / 8 else { return remove(key) }
-    // The text may be a slice of a much larger frame, which must not stay alive for it.
-    var record = record
-    record.text = Array(record.text)[...]
     if let entry = entries[key] {
-      bytes -= entry.bytes
+      bytes += record.bytes + Self.overhead - entry.bytes
       entry.record = record
       entry.sequence = sequence
       entry.wasUsed = false
-      bytes += entry.bytes
     } else {
       let entry = Entry(key, record, sequence)
       entries[key] = entry

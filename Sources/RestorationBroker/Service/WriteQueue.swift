@@ -84,10 +84,10 @@ package struct WriteQueue {
   }
 
   package mutating func add(_ change: ArchiveChange) {
+    let bytes = change.stateBytes
+    pendingBytes += bytes
+    changesBytes += bytes
     changes.append(change)
-    guard case .state(let record) = change else { return }
-    pendingBytes += record.bytes
-    changesBytes += record.bytes
   }
 
   package mutating func await(_ answer: Waiting) {
@@ -125,13 +125,8 @@ package struct WriteQueue {
     return .commit(batch, expecting: expecting)
   }
 
-  /// The transaction is durable; what waited for it may go.
-  ///
-  /// - Returns: the changes of the transaction, each with its number.
-  package mutating func committed(
-    _ receipt: ArchiveReceipt
-  ) -> (changes: [ArchiveChange], first: SequenceNumber, answers: [Waiting]) {
-    let first = durable + 1
+  /// The transaction is durable; returns the answers that may go.
+  package mutating func committed(_ receipt: ArchiveReceipt) -> [Waiting] {
     durable = receipt.sequence
     let done = handedOver.removeFirst()
     handedOverCount -= done.count
@@ -144,7 +139,7 @@ package struct WriteQueue {
       ready = Array(answers[..<end])
       answers.removeFirst(end)
     }
-    return (done.batch.take(), first, ready)
+    return ready
   }
 
   /// The notice leaves when everything added so far is durable.

@@ -51,13 +51,24 @@ package struct DecodeRestorableState: RestorationMethod {
     }
 
     package func write(to writer: inout JSONWriter) {
+      Self.write(status, state: state, elements: elements, to: &writer) { $0.text(orNull: coder) }
+    }
+
+    /// Writes a reply of these members, and the coder by `writingCoder`.
+    package static func write(
+      _ status: Status,
+      state: JSONText?,
+      elements: JSONText?,
+      to writer: inout JSONWriter,
+      writingCoder: (inout JSONWriter) -> Void
+    ) {
       writer.beginObject()
       writer.key("status")
       writer.string(status.rawValue)
       writer.key("state")
       writer.text(orNull: state)
       writer.key("coder")
-      writer.text(orNull: coder)
+      writingCoder(&writer)
       writer.key("elements")
       if let elements {
         writer.text(elements)

@@ -8,3 +8,13 @@ enum Output {
     fflush(nil)
   }
 }
+
+/// The clock that all processes of the machine share.
+enum Clock {
+  /// Milliseconds; never goes back.
+  static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}

@@ -32,6 +32,7 @@ struct Commands {
   private var connection: BrokerConnection?
   private var pending: [Int64: Task<JSONValue, any Error>] = [:]
   private var lastID: Int64 = 0
+  private var work: SessionWork?
 
   init(socket: String) {
     self.socket = socket
@@ -64,6 +65,44 @@ struct Commands {
     case "disconnect":
       await connection.close()
       return [:]
+    default:
+      return try await answerAtWork(to: command)
+    }
+  }
+
+  /// Commands for a process with a session that outlives the broker.
+  private mutating func answerAtWork(to command: JSONValue) async throws -> JSONValue {
+    if command["do"]?.string == "work" {
+      let options = SessionOptions(
+        application: command["application"]?.string ?? "",
+        process: command["process"]?.string
+      )
+      let work = SessionWork(try await RestorationSession.start(options, socket: socket))
+      try await work.begin(
+        below: command["parent"]?.string ?? "",
+        in: command["in"]?.string.map { [$0] },
+        objects: Int(command["objects"]?.integer ?? 1)
+      )
+      self.work = work
+      return ["working": true]
+    }
+    guard let work else { return ["fault": "not at work"] }
+    switch command["do"]?.string {
+    case "acknowledged":
+      await work.acknowledged(more: command["more"]?.integer ?? 1)
+      return await work.report()
+    case "acknowledgedAll":
+      await work.acknowledgedAll()
+      return await work.report()
+    case "recovered":
+      return await work.recovered(after: command["after"]?.integer ?? 0)
+    case "report":
+      return await work.report()
+    case "stop":
+      await work.stop()
+      return await work.report()
+    case "end":
+      return ["confirmed": .bool(await work.end(.restart))]
     default:
       return ["fault": "no such command"]
     }

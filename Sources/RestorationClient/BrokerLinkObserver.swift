@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// Is told what one connection receives, instead of those who wait for it. Always called on the link's event loop.
+protocol BrokerLinkObserver: AnyObject, Sendable {
+  /// The answer to what `begin` sent. Without one the connection ends.
+  func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink)
+
+  func notified(_ notification: BrokerNotification, by link: BrokerLink)
+
+  /// Last call.
+  func ended(_ link: BrokerLink)
+}

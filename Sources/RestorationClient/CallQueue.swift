@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The calls of a session from submission to end, in order: which wait, which are with the broker.
+///
+/// Tickets count up in the order of submission. What goes back into the queue goes to its place by ticket, so that the
+/// order of sending is that of submission on each connection anew.
+package struct CallQueue {
+  /// Names one call from its submission to its end.
+  package typealias Ticket = Int
+  package typealias ObjectID = ObjectPlan.ObjectID
+
+  package struct Call: Equatable, Sendable {
+    /// Whether it may be sent again where its outcome is not known.
+    package var isIdempotent: Bool
+    /// Objects of this session that it names: they have to be registered when it is sent.
+    package var objects: [ObjectID]
+    /// What it takes of the window.
+    package var bytes: Int
+
+    package init(isIdempotent: Bool, objects: [ObjectID] = [], bytes: Int) {
+      self.isIdempotent = isIdempotent
+      self.objects = objects
+      self.bytes = bytes
+    }
+  }
+
+  package struct Entry {
+    package let call: Call
+    package fileprivate(set) var place = Place.waiting
+    /// Connections it was sent on.
+    package fileprivate(set) var tries = 0
+    /// Since when it waits for a broker, in milliseconds.
+    package fileprivate(set) var since: Int64
+  }
+
+  package enum Place: Equatable {
+    case waiting
+    /// Out of the queue until this object is registered.
+    case parked(ObjectID)
+    case sent
+  }
+
+  /// Calls that wait for one object.
+  private struct Parked {
+    var tickets: [Ticket] = []
+    /// The objects that they name.
+    var names: Set<ObjectID> = []
+  }
+
+  private let windowBytes: Int
+  private var entries: [Ticket: Entry] = [:]
+  /// In order from `head` on; tickets that do not wait any more are passed over.
+  private var order: [Ticket] = []
+  private var head = 0
+  private var parked: [ObjectID: Parked] = [:]
+  /// Objects that parked calls name, and all that those wait for: later calls that name them may not pass.
+  private var blockers: [ObjectID: Set<ObjectID>] = [:]
+  package private(set) var sentBytes = 0
+
+  /// - Parameter windowBytes: what may be with the broker, unless a single larger call is all there is.
+  package init(windowBytes: Int) {
+    self.windowBytes = windowBytes
+  }
+
+  package var count: Int { entries.count }
+  package var isEmpty: Bool { entries.isEmpty }
+  package var tickets: [Ticket] { entries.keys.sorted() }
+
+  package subscript(ticket: Ticket) -> Entry? { entries[ticket] }
+
+  package mutating func append(_ ticket: Ticket, _ call: Call, at now: Int64) {
+    entries[ticket] = Entry(call: call, since: now)
+    order.append(ticket)
+  }
+
+  /// Ends a call; nil where it has ended before.
+  package mutating func remove(_ ticket: Ticket) -> Entry? {
+    guard let entry = entries.removeValue(forKey: ticket) else { return nil }
+    if entry.place == .sent { sentBytes -= entry.call.bytes }
+    if case .parked(let object) = entry.place { parked[object]?.tickets.removeAll { $0 == ticket } }
+    return entry
+  }
+
+  /// The first that waits.
+  package mutating func first() -> Ticket? {
+    while head < order.count, entries[order[head]]?.place != .waiting { head += 1 }
+    // Moved at most once each: what goes is at least as much as what stays.
+    if head * 2 >= order.count {
+      order.removeFirst(head)
+      head = 0
+    }
+    return head < order.count ? order[head] : nil
+  }
+
+  package func hasRoom(for bytes: Int) -> Bool {
+    sentBytes == 0 || sentBytes + bytes <= windowBytes
+  }
+
+  package mutating func send(_ ticket: Ticket) {
+    guard let entry = entries[ticket] else { return }
+    entries[ticket]?.place = .sent
+    entries[ticket]?.tries += 1
+    sentBytes += entry.call.bytes
+  }
+
+  /// Puts a call that was sent back to its place.
+  package mutating func putBack(_ ticket: Ticket) {
+    guard let entry = entries[ticket], entry.place == .sent else { return }
+    sentBytes -= entry.call.bytes
+    entries[ticket]?.place = .waiting
+    order = (order[head...].filter { $0 != ticket } + [ticket]).sorted()
+    head = 0
+  }
+
+  /// Lets a call wait for an object while others go on.
+  package mutating func park(_ ticket: Ticket, for object: ObjectID) {
+    guard let call = entries[ticket]?.call else { return }
+    entries[ticket]?.place = .parked(object)
+    parked[object, default: Parked()].tickets.append(ticket)
+    for name in call.objects {
+      parked[object]?.names.insert(name)
+      blockers[name, default: []].insert(object)
+    }
+  }
+
+  /// What the call has to wait for, because an earlier call that names one of its objects does.
+  package func blocker(of call: Call) -> ObjectID? {
+    blockers.isEmpty ? nil : call.objects.lazy.compactMap { blockers[$0]?.first }.first
+  }
+
+  /// Puts what waited for the object back to its place.
+  package mutating func unpark(_ object: ObjectID) {
+    guard let parked = parked.removeValue(forKey: object) else { return }
+    for name in parked.names {
+      blockers[name]?.remove(object)
+      if blockers[name]?.isEmpty == true { blockers[name] = nil }
+    }
+    for ticket in parked.tickets { entries[ticket]?.place = .waiting }
+    order = (order[head...] + parked.tickets).filter { entries[$0]?.place == .waiting }.sorted()
+    head = 0
+  }
+
+  /// The connection is lost: everything waits again, for a broker and since now.
+  package mutating func requeue(at now: Int64) {
+    for ticket in entries.keys {
+      entries[ticket]?.place = .waiting
+      entries[ticket]?.since = now
+    }
+    order = tickets
+    head = 0
+    parked = [:]
+    blockers = [:]
+    sentBytes = 0
+  }
+}

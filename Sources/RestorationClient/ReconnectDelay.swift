@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How long to wait before the broker is looked for again: not at all at first, then twice as long each time.
+package struct ReconnectDelay: Equatable {
+  /// The first wait, in milliseconds like all of these.
+  package static let shortest: Int64 = 5
+  /// While calls wait for the broker.
+  package static let longestWithWork: Int64 = 100
+  /// While nothing waits, and only the ownership of objects is to be taken up again.
+  package static let longestIdle: Int64 = 1_000
+
+  private var failures = 0
+
+  package init() {}
+
+  /// A connection was of use: the next one that is lost is made again at once.
+  package mutating func reset() {
+    failures = 0
+  }
+
+  /// Milliseconds before the next try; counts as one more failure.
+  package mutating func next(hasWork: Bool) -> Int64 {
+    defer { failures = min(failures + 1, 16) }
+    guard failures > 0 else { return 0 }
+    return min(Self.shortest << (failures - 1), hasWork ? Self.longestWithWork : Self.longestIdle)
+  }
+}

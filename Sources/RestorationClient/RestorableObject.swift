@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+internal import Synchronization
+
+/// An object that a session has registered. It stays the same while connections and brokers come and go.
+///
+/// Equal to itself only. What it tells is what the broker said last: a move by another process that happened while the
+/// session was reconnecting is not known.
+public final class RestorableObject: Sendable {
+  let id: ObjectPlan.ObjectID
+  /// The session's driver.
+  let session: ObjectIdentifier
+  private let known: Mutex<RegisteredObject>
+  private let loss = Mutex<RestorationSessionError?>(nil)
+
+  init(id: ObjectPlan.ObjectID, session: ObjectIdentifier, _ registered: RegisteredObject) {
+    self.id = id
+    self.session = session
+    known = Mutex(registered)
+  }
+
+  /// The path; nil where the object's own identifier is nil (R4).
+  public var path: [String]? { known.withLock { $0.path } }
+
+  /// Whether the next generation holds the object by itself (R4, R5, R7), as registering or renaming it said.
+  public var included: Bool { known.withLock { $0.included } }
+
+  /// Whether there was a saved state to decode when the object was registered.
+  public var state: StateAvailability { known.withLock { $0.state } }
+
+  /// False where decoding would have answered `classMismatch` when the object was registered (R25).
+  public var classMatches: Bool { known.withLock { $0.classMatches } }
+
+  /// The handle for calls that this library has no method for. Another one after the broker has lost the session: do
+  /// not keep it.
+  public var handle: Int64 { known.withLock { $0.object } }
+
+  /// Whether it is still the session's: not unregistered, taken over, or refused when it was to be registered again.
+  public var isRegistered: Bool { loss.withLock { $0 == nil } }
+
+  /// To be used as a parent or child, or for decoding.
+  public var reference: RestorableReference { .object(self) }
+
+  var lossError: RestorationSessionError? { loss.withLock { $0 } }
+
+  func registered(_ registered: RegisteredObject) {
+    known.withLock { $0 = registered }
+  }
+
+  func moved(to path: [String]?, included: Bool? = nil) {
+    known.withLock { known in
+      known.path = path
+      known.included = included ?? known.included
+    }
+  }
+
+  func lost(_ error: RestorationSessionError) {
+    loss.withLock { $0 = $0 ?? error }
+  }
+}
+
+extension RestorableObject: Hashable {
+  /// Whether it is the very same object.
+  public static func == (left: RestorableObject, right: RestorableObject) -> Bool {
+    left === right
+  }
+
+  /// By identity.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(ObjectIdentifier(self))
+  }
+}
+
+extension RestorableObject: CustomStringConvertible {
+  /// For people: the path's components joined by `/`.
+  public var description: String {
+    path?.joined(separator: "/") ?? "an object without a path"
+  }
+}
+
+/// Names an object in a call of a session: one of its own, or any other by path.
+public enum RestorableReference: Hashable, Sendable {
+  /// An object of this session.
+  case object(RestorableObject)
+  /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
+  case path([String])
+}
+
+extension RestorableReference: ExpressibleByArrayLiteral {
+  /// A path: `["Main", "Editor"]`.
+  public init(arrayLiteral components: String...) {
+    self = .path(components)
+  }
+}

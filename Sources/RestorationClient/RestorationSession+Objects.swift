@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+extension RestorationSession {
+  /// Makes an object known under its path (R1–R5, R8). Registering a path of this session's again changes its
+  /// description, and gives the same object.
+  ///
+  /// - Parameters:
+  ///   - registration: what it is. Its `restorationParent` should be a path; a handle may mean nothing any more after
+  ///     the broker has lost the session.
+  ///   - parent: an object of this session, instead of `restorationParent`.
+  public func register(
+    _ registration: ObjectRegistration,
+    below parent: RestorableObject? = nil
+  ) async throws -> RestorableObject {
+    let call = SessionCall(
+      RegisterObjectForStateRestoration.self,
+      of: parent.map { [$0.reference] } ?? [],
+      effect: .registers(registration, below: parent)
+    ) { references, _ in
+      var wire = registration.wire
+      if let parent = references.first { wire.restorationParent = parent }
+      return wire
+    }
+    guard let object = try await answer(call).object else {
+      throw unexpectedAnswer(to: RegisterObjectForStateRestoration.method)
+    }
+    return object
+  }
+
+  /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13). Does nothing
+  /// where the object is not this session's any more.
+  public func unregister(_ object: RestorableObject, keepState: Bool = false) async throws {
+    guard await owns(object) else { return }
+    let call = SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
+      UnregisterObject(object: wire[0], keepState: keepState)
+    }
+    do {
+      _ = try await answer(call)
+    } catch let error as RestorationError where error.code == .unknownObject || error.code == .replaced {
+      // It is not there any more, perhaps because of this call, which was then sent again.
+    }
+  }
+
+  /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).
+  ///
+  /// - Parameter takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
+  @discardableResult
+  public func setRestorationParent(
+    of object: RestorableObject,
+    to parent: RestorableReference?,
+    takeOver: Bool = false
+  ) async throws -> [String]? {
+    let call = SessionCall(
+      SetRestorationParent.self,
+      of: [object.reference] + (parent.map { [$0] } ?? []),
+      effect: .moves(object, below: parent)
+    ) { wire, _ in
+      SetRestorationParent(object: wire[0], restorationParent: wire.count > 1 ? wire[1] : nil, takeOver: takeOver)
+    }
+    return try await perform(SetRestorationParent.self, call).path?.components
+  }
+
+  /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
+  ///
+  /// - Parameters:
+  ///   - identifier: nil excludes the object and everything below it (R4).
+  ///   - position: nil leaves the object without one.
+  ///   - takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
+  @discardableResult
+  public func setRestorationIdentifier(
+    of object: RestorableObject,
+    to identifier: String?,
+    position: Int64? = nil,
+    takeOver: Bool = false
+  ) async throws -> ObjectPlacement {
+    let call = SessionCall(
+      SetRestorationIdentifier.self,
+      of: [object.reference],
+      effect: .renames(object, identifier: identifier, position: position)
+    ) { wire, _ in
+      SetRestorationIdentifier(
+        object: wire[0],
+        restorationIdentifier: identifier,
+        position: position,
+        takeOver: takeOver
+      )
+    }
+    return ObjectPlacement(try await perform(SetRestorationIdentifier.self, call))
+  }
+
+  /// Gives the children of a container their positions 0…n−1 in one step, and gives their paths in that order; nil for
+  /// one whose identifier is nil (R4, R6).
+  ///
+  /// Where a child is named by its path, which the call changes, it is not sent again after a lost connection: then it
+  /// throws `outcomeUnknown`.
+  @discardableResult
+  public func setChildren(
+    of object: RestorableObject,
+    to children: [RestorableReference]
+  ) async throws -> [[String]?] {
+    let call = SessionCall(
+      SetChildren.self,
+      isIdempotent: children.allSatisfy { if case .object = $0 { true } else { false } },
+      of: [object.reference] + children,
+      effect: .orders(children)
+    ) { wire, _ in
+      SetChildren(object: wire[0], children: Array(wire.dropFirst()))
+    }
+    return try await perform(SetChildren.self, call).paths.map { $0?.components }
+  }
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension RestorationSession {
+  /// Decides when the broker is looked for, what is sent when and again, and how each call ends. Pure: events in,
+  /// actions out; `SessionDriver` carries them out.
+  ///
+  ///     open ── lost ──▶ connecting ── connected ──▶ initializing ── initialized ──▶ open
+  ///                       ▲      │ connectFailed           │ lost, postponed
+  ///               elapsed │      ▼                         ▼
+  ///                      waiting ◀─────────────────────────┘
+  ///     any ── goodbye answered, end given up, refused ──▶ ended
+  ///
+  /// Invariants:
+  /// 1. A ticket ends exactly once: completed, cancelled or failed. Nothing is sent for a ticket that has ended.
+  /// 2. On each connection calls are sent in the order of their submission, except those that wait for an object to be
+  ///    registered again; those of one object keep their order always.
+  /// 3. A call that is not idempotent is sent once at most; others on `triesMax` connections at most.
+  /// 4. At most `windowBytes` are with the broker, unless a single larger call is all there is.
+  /// 5. When the session has ended, every ticket has, and later ones fail at once.
+  package struct StateMachine {
+    package typealias Ticket = CallQueue.Ticket
+    package typealias ObjectID = ObjectPlan.ObjectID
+    package typealias Call = CallQueue.Call
+
+    /// Connections that one call may be lost with: it may be what ends them.
+    package static let triesMax = 8
+
+    /// A connection that has lived for so many milliseconds was of use.
+    package static let usefulMilliseconds: Int64 = 1_000
+
+    package enum Ending: Equatable, Sendable {
+      /// We left. Whether the broker has confirmed it.
+      case left(isConfirmed: Bool)
+      /// The broker does not take the session back.
+      case refused
+    }
+
+    /// Why there will be no answer.
+    package enum Failure: Equatable {
+      /// The session has ended; the call has not reached the broker.
+      case ended
+      /// No broker came in time; the call has not reached one.
+      case timedOut
+      /// The call was sent and may have taken effect.
+      case outcomeUnknown
+      /// The object is not this session's any more.
+      case notRegistered(ObjectID)
+    }
+
+    package enum Report: Equatable {
+      case connected
+      case reconnecting
+      case ended(Ending)
+    }
+
+    /// To be carried out in the order given.
+    package enum Action: Equatable {
+      /// To be reported by `connected` or `connectFailed`. A wait is over by it.
+      case connect
+      /// To be reported by `elapsed`.
+      case wait(milliseconds: Int64)
+      /// Resume the session. To be reported by `initialized`, `postponed` or `refused`, if not by `lost`.
+      case initialize
+      /// To be reported by `settled`.
+      case register(ObjectID)
+      /// All objects have been registered with a new session: say the rest of what the broker knew of the former one.
+      case replay
+      case send(Ticket)
+      /// No answer to this call is expected any more.
+      case forget(Ticket)
+      /// The answer at hand is that of this ticket.
+      case complete(Ticket)
+      case cancel(Ticket)
+      case fail(Ticket, Failure)
+      /// To be reported by `alarm`; nil takes it back.
+      case setAlarm(at: Int64?)
+      /// Close the connection; `lost` follows.
+      case disconnect
+      /// Close the connection when all output is with the kernel. Saying goodbye first where `leaving`.
+      case close(leaving: Bool)
+      case report(Report)
+    }
+
+    private enum State: Equatable {
+      case open(since: Int64)
+      case connecting
+      case initializing
+      case waiting(milliseconds: Int64)
+      case ended
+    }
+
+    private let timeout: Int64?
+    private var state: State
+    private var delay = ReconnectDelay()
+    private var queue: CallQueue
+    private var plan = ObjectPlan()
+    private var lastTicket = 0
+    private var goodbye: Ticket?
+    private var alarmTime: Int64?
+    private var isReplaying = false
+    /// Whether all objects were registered again on this connection.
+    private var hasRegisteredAgain = false
+
+    /// A machine that is connected and initialized. Times are milliseconds of any clock that never goes back.
+    ///
+    /// - Parameter timeout: milliseconds that a call may wait for a broker; nil for ever.
+    package init(windowBytes: Int, timeout: Int64?, at now: Int64) {
+      self.timeout = timeout
+      state = .open(since: now)
+      queue = CallQueue(windowBytes: windowBytes)
+    }
+
+    /// Tickets that have not ended.
+    package var pending: Int { queue.count }
+    package var hasEnded: Bool { state == .ended }
+    package var isEnding: Bool { goodbye != nil || hasEnded }
+    private var isOpen: Bool { if case .open = state { true } else { false } }
+
+    /// A name for the next call.
+    package mutating func makeTicket() -> Ticket {
+      lastTicket += 1
+      return lastTicket
+    }
+
+    // MARK: Calls
+
+    package mutating func submit(_ ticket: Ticket, _ call: Call, at now: Int64) -> [Action] {
+      guard !isEnding else { return [.fail(ticket, .ended)] }
+      return enqueue(ticket, call, at: now)
+    }
+
+    /// Ends the session once what was submitted before is with the broker.
+    package mutating func end(_ ticket: Ticket, bytes: Int, at now: Int64) -> [Action] {
+      guard !isEnding else { return [.fail(ticket, .ended)] }
+      goodbye = ticket
+      return enqueue(ticket, Call(isIdempotent: true, bytes: bytes), at: now)
+    }
+
+    private mutating func enqueue(_ ticket: Ticket, _ call: Call, at now: Int64) -> [Action] {
+      queue.append(ticket, call, at: now)
+      if case .waiting(let milliseconds) = state, milliseconds > ReconnectDelay.longestWithWork {
+        state = .connecting
+        return [.connect] + updateAlarm()
+      }
+      return drain() + updateAlarm()
+    }
+
+    /// An answer has come, good or bad.
+    ///
+    /// - Parameter isFinal: whether it settles the call, rather than asks for another connection.
+    package mutating func answered(_ ticket: Ticket, isFinal: Bool) -> [Action] {
+      guard let entry = queue[ticket], entry.place == .sent, isOpen else { return [] }
+      if !isFinal, entry.call.isIdempotent, entry.tries < Self.triesMax {
+        // It keeps its place among those sent until the connection is gone.
+        return [.disconnect]
+      }
+      delay.reset()
+      _ = queue.remove(ticket)
+      if ticket == goodbye {
+        return [.complete(ticket)] + finish(.left(isConfirmed: true))
+      }
+      return [.complete(ticket)] + drain()
+    }
+
+    /// The broker has answered that it does not know an object that it has registered: its archive is an older one, so
+    /// all objects are registered again, which changes nothing for those it knows. Nil where that is no remedy.
+    package mutating func unknownObject(_ ticket: Ticket) -> [Action]? {
+      guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else { return nil }
+      guard !hasRegisteredAgain || plan.unsettled > 0 else { return nil }
+      var registrations: [Action] = []
+      if !hasRegisteredAgain {
+        hasRegisteredAgain = true
+        plan.forgetRegistrations()
+        registrations = plan.begin().map { .register($0) }
+      }
+      queue.putBack(ticket)
+      return registrations + drain()
+    }
+
+    /// The call turned out not to be fit for sending.
+    package mutating func unsendable(_ ticket: Ticket) -> [Action] {
+      guard queue.remove(ticket) != nil else { return [] }
+      return drain()
+    }
+
+    /// Nobody waits for the ticket any more.
+    package mutating func cancelled(_ ticket: Ticket) -> [Action] {
+      guard ticket != goodbye else { return giveUp() }
+      guard let entry = queue.remove(ticket) else { return [] }
+      let forget: [Action] = entry.place == .sent ? [.forget(ticket)] : []
+      return forget + [.cancel(ticket)] + drain() + updateAlarm()
+    }
+
+    /// The time set for calls without a broker has come.
+    package mutating func alarm(at now: Int64) -> [Action] {
+      alarmTime = nil
+      guard let timeout, !isOpen, !hasEnded else { return [] }
+      var actions: [Action] = []
+      for ticket in queue.tickets where ticket != goodbye {
+        guard let entry = queue[ticket], entry.since + timeout <= now else { break }
+        _ = queue.remove(ticket)
+        actions.append(.fail(ticket, entry.tries > 0 ? .outcomeUnknown : .timedOut))
+      }
+      return actions + updateAlarm()
+    }
+
+    // MARK: Objects
+
+    /// An object was registered by a call.
+    package mutating func registered(_ object: ObjectID, below parent: ObjectID?) {
+      plan.add(object, below: parent)
+    }
+
+    package mutating func moved(_ object: ObjectID, below parent: ObjectID?) {
+      plan.move(object, below: parent)
+    }
+
+    package mutating func unregistered(_ object: ObjectID) -> [Action] {
+      let ready = plan.remove(object)
+      queue.unpark(object)
+      return ready.map { .register($0) } + replay() + drain()
+    }
+
+    /// Another session has the object now.
+    package mutating func lost(_ object: ObjectID) -> [Action] {
+      settled(object, isRegistered: false)
+    }
+
+    /// The broker has answered to an object's being registered again.
+    package mutating func settled(_ object: ObjectID, isRegistered: Bool) -> [Action] {
+      let ready = plan.settle(object, as: isRegistered ? .registered : .lost)
+      queue.unpark(object)
+      return ready.map { .register($0) } + replay() + drain()
+    }
+
+    package func isRegistered(_ object: ObjectID) -> Bool {
+      plan.status(of: object) == .registered
+    }
+
+    private mutating func replay() -> [Action] {
+      guard isReplaying, plan.unsettled == 0, isOpen else { return [] }
+      isReplaying = false
+      return [.replay]
+    }
+
+    // MARK: The connection
+
+    /// It is gone, whoever closed it.
+    package mutating func lost(at now: Int64) -> [Action] {
+      guard !hasEnded else { return [] }
+      if case .open(let since) = state, now - since >= Self.usefulMilliseconds { delay.reset() }
+      var actions: [Action] = isOpen ? [.report(.reconnecting)] : []
+      for ticket in queue.tickets {
+        guard let entry = queue[ticket], entry.place == .sent else { continue }
+        if !entry.call.isIdempotent || entry.tries >= Self.triesMax && ticket != goodbye {
+          _ = queue.remove(ticket)
+          actions.append(.fail(ticket, .outcomeUnknown))
+        }
+      }
+      plan.interrupt()
+      if isOpen { queue.requeue(at: now) }
+      return actions + reconnect() + updateAlarm()
+    }
+
+    package mutating func connectFailed() -> [Action] {
+      hasEnded ? [] : reconnect()
+    }
+
+    package mutating func connected() -> [Action] {
+      guard !hasEnded else { return [.close(leaving: false)] }
+      state = .initializing
+      return [.initialize]
+    }
+
+    /// The wait is over.
+    package mutating func elapsed() -> [Action] {
+      guard case .waiting = state else { return [] }
+      state = .connecting
+      return [.connect]
+    }
+
+    /// The broker has taken the session back, or given a new one.
+    package mutating func initialized(isResumed: Bool, at now: Int64) -> [Action] {
+      guard state == .initializing else { return [] }
+      if !isResumed {
+        if let goodbye, let entry = queue[goodbye], entry.tries > 0 {
+          // It took effect: that is why there is no such session any more.
+          _ = queue.remove(goodbye)
+          return [.complete(goodbye)] + finish(.left(isConfirmed: true), leaving: true)
+        }
+        plan.forgetRegistrations()
+        isReplaying = true
+      }
+      hasRegisteredAgain = !isResumed
+      state = .open(since: now)
+      return updateAlarm() + [.report(.connected)] + plan.begin().map { .register($0) } + replay() + drain()
+    }
+
+    /// The broker cannot take the session back now.
+    package mutating func postponed() -> [Action] {
+      guard state == .initializing else { return [] }
+      return [.disconnect]
+    }
+
+    /// The broker will not take the session back.
+    package mutating func refused() -> [Action] {
+      guard state == .initializing else { return [] }
+      return finish(.refused)
+    }
+
+    /// Nobody waits for the goodbye, or for anything else.
+    package mutating func giveUp() -> [Action] {
+      hasEnded ? [] : finish(.left(isConfirmed: false))
+    }
+
+    private mutating func reconnect() -> [Action] {
+      let milliseconds = delay.next(hasWork: !queue.isEmpty)
+      state = milliseconds == 0 ? .connecting : .waiting(milliseconds: milliseconds)
+      return [milliseconds == 0 ? .connect : .wait(milliseconds: milliseconds)]
+    }
+
+    private mutating func finish(_ ending: Ending, leaving: Bool = false) -> [Action] {
+      var actions: [Action] = []
+      for ticket in queue.tickets {
+        guard let entry = queue.remove(ticket) else { continue }
+        actions.append(.fail(ticket, entry.tries > 0 ? .outcomeUnknown : .ended))
+      }
+      state = .ended
+      return updateAlarm() + actions + [.close(leaving: leaving), .report(.ended(ending))]
+    }
+
+    /// Sends what there is room for, from the front of the queue.
+    private mutating func drain() -> [Action] {
+      guard isOpen else { return [] }
+      var actions: [Action] = []
+      while let ticket = queue.first(), let call = queue[ticket]?.call {
+        if let object = call.objects.first(where: { !isWithUs($0) }) {
+          _ = queue.remove(ticket)
+          actions.append(.fail(ticket, .notRegistered(object)))
+        } else if let object = queue.blocker(of: call) ?? call.objects.first(where: { !isRegistered($0) }) {
+          queue.park(ticket, for: object)
+        } else if queue.hasRoom(for: call.bytes) {
+          queue.send(ticket)
+          actions.append(.send(ticket))
+        } else {
+          break
+        }
+      }
+      return actions
+    }
+
+    private func isWithUs(_ object: ObjectID) -> Bool {
+      let status = plan.status(of: object)
+      return status != nil && status != .lost
+    }
+
+    /// The one alarm is for the call that waits longest; the order of calls is that of their waiting.
+    private mutating func updateAlarm() -> [Action] {
+      guard let timeout else { return [] }
+      var time: Int64?
+      if !isOpen, !hasEnded, let first = queue.first(), first != goodbye, let entry = queue[first] {
+        time = entry.since + timeout
+      }
+      guard time != alarmTime else { return [] }
+      alarmTime = time
+      return [.setAlarm(at: time)]
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+extension RestorationSession {
+  /// Stores the state of an object, whole; returns when it is on disk (R15).
+  ///
+  /// States of one object are numbered in the order of these calls. After a lost connection the state is sent again
+  /// under its number; `superseded` then means that it was stored before, or a newer one was: what was to be saved is.
+  ///
+  /// - Parameters:
+  ///   - state: references in it should be paths; handles may mean nothing any more after the broker has lost the
+  ///     session.
+  ///   - elements: selected and topmost rows of a view (R28).
+  @discardableResult
+  public func encode(
+    _ state: RestorableState,
+    for object: RestorableObject,
+    elements: [RestorableElement] = []
+  ) async throws -> EncodeOutcome {
+    let call = SessionCall(
+      EncodeRestorableState.self,
+      of: [object.reference],
+      encodes: object,
+      bytes: state.bytes
+    ) { wire, revision in
+      try BrokerConnection.call(state, wire[0], elements, revision)
+    }
+    return EncodeOutcome(try await perform(EncodeRestorableState.self, call))
+  }
+
+  /// Gives an object its state back (R19, R25, R26). For an object of this session this opens a decode window (R31).
+  public func decode(_ object: RestorableReference) async throws -> DecodedState {
+    let call = SessionCall(DecodeRestorableState.self, of: [object]) { wire, _ in
+      DecodeRestorableState(object: wire[0])
+    }
+    guard let decoded = DecodedState(try await perform(DecodeRestorableState.self, call)) else {
+      throw unexpectedAnswer(to: DecodeRestorableState.method)
+    }
+    return decoded
+  }
+
+  /// Gives an object of this session its state back.
+  public func decode(_ object: RestorableObject) async throws -> DecodedState {
+    try await decode(object.reference)
+  }
+
+  /// Says that this session has restored what it wanted to (R19, R31), and gives how many sessions of the application
+  /// are still restoring.
+  @discardableResult
+  public func completeStateRestoration() async throws -> Int64 {
+    let call = SessionCall(CompleteStateRestoration(), isIdempotent: true, effect: .completesRestoration)
+    return try await perform(CompleteStateRestoration.self, call).pending
+  }
+
+  /// Empties the application's head (R30). Not sent again after a lost connection: then it throws `outcomeUnknown`.
+  ///
+  /// - Parameters:
+  ///   - reason: for people and logs.
+  ///   - generations: whether the generations go as well.
+  ///   - force: also where live sessions lose state, or where it cannot be brought back.
+  public func discardApplicationState(
+    reason: String? = nil,
+    generations: Bool = false,
+    force: Bool = false
+  ) async throws {
+    let call = DiscardApplicationState(reason: reason, generations: generations, force: force)
+    _ = try await perform(DiscardApplicationState.self, SessionCall(call, isIdempotent: false))
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A call of a session was not carried out, or nobody knows whether it was.
+public struct RestorationSessionError: Error, Hashable, Sendable {
+  /// What is wrong. Programs decide by this; later versions know more cases.
+  public struct Code: Hashable, Sendable {
+    private enum Value: Hashable, Sendable {
+      case ended, timedOut, outcomeUnknown, notRegistered
+    }
+
+    private let value: Value
+
+    /// The session has ended: by `end`, or because the broker does not take it back (`refusal`). The call has not
+    /// reached the broker.
+    public static let ended = Code(value: .ended)
+    /// No broker came within the session's `brokerTimeout`. The call has not reached one.
+    public static let timedOut = Code(value: .timedOut)
+    /// The connection ended after the call was sent and before it was answered. It may have taken effect or not, and is
+    /// not sent again: because it is not idempotent, or was sent too often, or no broker came in time.
+    public static let outcomeUnknown = Code(value: .outcomeUnknown)
+    /// The object is not this session's any more: it was unregistered, another session has taken it over, or it could
+    /// not be registered again after the broker had lost the session (`refusal`).
+    public static let notRegistered = Code(value: .notRegistered)
+  }
+
+  /// What is wrong.
+  public let code: Code
+  /// What the broker said, where that is the reason: of `notRegistered` e.g. `duplicatePath` with its `owners`.
+  public let refusal: RestorationError?
+  /// What is wrong and what to do next, for people.
+  public let message: String
+
+  init(_ code: Code, _ message: String, refusal: RestorationError? = nil) {
+    self.code = code
+    self.refusal = refusal
+    self.message = message
+  }
+}
+
+extension RestorationSessionError: CustomStringConvertible {
+  /// The message, with what the broker said.
+  public var description: String {
+    refusal.map { "\(message): \($0)" } ?? message
+  }
+}
+
+// Making
+extension RestorationSessionError {
+  static func ended(_ refusal: RestorationError?) -> RestorationSessionError {
+    let reason = refusal == nil ? "the session has ended" : "the broker does not take the session back"
+    return RestorationSessionError(.ended, "\(reason); start another one", refusal: refusal)
+  }
+
+  static func timedOut(_ socketPath: String) -> RestorationSessionError {
+    RestorationSessionError(.timedOut, "no broker came back on \(socketPath) in time; the call was not sent, try again")
+  }
+
+  static func outcomeUnknown(_ method: String) -> RestorationSessionError {
+    RestorationSessionError(
+      .outcomeUnknown,
+      "the connection ended before \(method) was answered; look whether it took effect, or call it again"
+    )
+  }
+
+  static func notRegistered(_ path: [String]?, _ refusal: RestorationError?) -> RestorationSessionError {
+    let name = path?.joined(separator: "/") ?? "the object"
+    return RestorationSessionError(
+      .notRegistered,
+      "\(name) is not registered by this session any more; register it again",
+      refusal: refusal
+    )
+  }
+}

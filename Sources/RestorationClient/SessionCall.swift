@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// One call of a session: how it is said to the broker, as often as it takes, and what follows from its answer.
+struct SessionCall: Sendable {
+  /// What the session learns from a good answer.
+  enum Effect: Sendable {
+    case none
+    case registers(ObjectRegistration, below: RestorableObject?)
+    case unregisters(RestorableObject)
+    case moves(RestorableObject, below: RestorableReference?)
+    case renames(RestorableObject, identifier: String?, position: Int64?)
+    case orders([RestorableReference])
+    case completesRestoration
+  }
+
+  /// Gives the parameters with today's handles; `revision` is nil where the call has none.
+  typealias Parameters = @Sendable (_ objects: SessionObjects, _ revision: Int64?) throws -> JSONText?
+
+  let method: String
+  /// Whether sending it twice is as good as sending it once.
+  let isIdempotent: Bool
+  /// Objects of this session that it names.
+  var objects: [RestorableObject] = []
+  /// The object whose revisions the call counts up (R15).
+  var encodes: RestorableObject?
+  /// Whether it only reads or writes one object of this session.
+  var isOfOneObject = false
+  /// The parameters' size, roughly.
+  var bytes = 0
+  var effect = Effect.none
+  let parameters: Parameters
+
+  /// What each call takes of the window at least, so that the number of calls is bounded too.
+  private static let overhead = 512
+
+  /// Whether the session learns something from the answer.
+  var hasEffect: Bool { if case .none = effect { false } else { true } }
+
+  var queued: CallQueue.Call {
+    CallQueue.Call(isIdempotent: isIdempotent, objects: objects.map(\.id), bytes: bytes + Self.overhead)
+  }
+}
+
+extension SessionCall {
+  /// A call without objects of the session.
+  init<Method: RestorationMethod>(_ call: Method, isIdempotent: Bool, effect: Effect = .none) {
+    method = Method.method
+    self.isIdempotent = isIdempotent
+    self.effect = effect
+    let text = BrokerConnection.parameters(of: call)
+    bytes = text.count
+    parameters = { _, _ in text }
+  }
+
+  /// A call about objects: made anew for each connection, with the handles that hold there.
+  init<Method: RestorationMethod>(
+    _ method: Method.Type,
+    isIdempotent: Bool = true,
+    of references: [RestorableReference],
+    encodes: RestorableObject? = nil,
+    bytes: Int = 0,
+    effect: Effect = .none,
+    _ make: @escaping @Sendable ([RestorationWire.ObjectReference], _ revision: Int64?) throws -> Method
+  ) {
+    self.method = Method.method
+    self.isIdempotent = isIdempotent
+    self.effect = effect
+    self.objects = references.compactMap { if case .object(let object) = $0 { object } else { nil } }
+    self.encodes = encodes
+    self.bytes = bytes
+    if case .none = effect, references.count == 1, objects.count == 1 { isOfOneObject = true }
+    parameters = { objects, revision in
+      let wire = try references.map { reference in
+        guard let wire = objects.wire(reference) else { throw RestorationSessionError.notRegistered(nil, nil) }
+        return wire
+      }
+      return BrokerConnection.parameters(of: try make(wire, revision))
+    }
+  }
+}

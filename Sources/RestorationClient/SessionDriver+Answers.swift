@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationTransport
+internal import RestorationWire
+internal import Synchronization
+
+extension SessionDriver: BrokerLinkObserver {
+  nonisolated func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink) {
+    assumeIsolated { driver in
+      guard driver.link === link, let question = driver.questions.removeValue(forKey: ticket) else { return }
+      driver.take(answer, to: question)
+    }
+  }
+
+  nonisolated func notified(_ notification: BrokerNotification, by link: BrokerLink) {
+    assumeIsolated { $0.take(notification) }
+  }
+
+  nonisolated func ended(_ link: BrokerLink) {
+    assumeIsolated { $0.lost(link) }
+  }
+
+  func lost(_ link: BrokerLink) {
+    guard self.link === link else { return }
+    self.link = nil
+    questions = [:]
+    linkTickets = [:]
+    act(machine.lost(at: Host.monotonicMilliseconds))
+  }
+
+  private func take(_ answer: Response.Outcome, to question: Question) {
+    switch question {
+    case .initialize: initialized(answer)
+    case .register(let id): registeredAgain(id, answer)
+    case .call(let ticket): completed(ticket, answer)
+    case .abandonedCall(let call):
+      if case .result(let result) = answer { _ = follow(call.effect, result) }
+    case .replay: break
+    }
+  }
+
+  // MARK: Resuming
+
+  /// Refusals that may be over soon.
+  private static let transient: Set<RestorationError.Code> = [
+    .limitExceeded, .storeFailed, .shuttingDown, .timedOut, .archiveUnreadable, .internalError,
+  ]
+
+  private func initialized(_ answer: Response.Outcome) {
+    switch answer {
+    case .error(let slice):
+      let error = RestorationError(answer: slice)
+      if Self.transient.contains(error.code) { return act(machine.postponed()) }
+      refusal = error
+      act(machine.refused())
+    case .result(let slice):
+      guard let reply = Initialize.Reply(slice) else { return act(machine.postponed()) }
+      let resumed = SessionInfo(reply, resuming: info.withLock { $0.session })
+      info.withLock { $0 = resumed }
+      limits = reply.limits
+      if !resumed.wasResumed { objects.forgetHandles() }
+      act(machine.initialized(isResumed: resumed.wasResumed, at: Host.monotonicMilliseconds))
+    }
+  }
+
+  private func registeredAgain(_ id: ObjectPlan.ObjectID, _ answer: Response.Outcome) {
+    switch answer {
+    case .result(let slice):
+      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else { 
+        link?.abandon()
+        return
+      }
+      objects.registered(id, as: RegisteredObject(reply))
+      act(machine.settled(id, isRegistered: true))
+    case .error(let slice):
+      let refusal = RestorationError(answer: slice)
+      if Self.asksForAnotherConnection(refusal) {
+        link?.abandon()
+      } else if let object = objects[id]?.object {
+        forget(object, refusal)
+        events.notify(.registrationLost(object, because: refusal))
+      }
+    }
+  }
+
+  /// The object is not the session's any more.
+  private func forget(_ object: RestorableObject, _ refusal: RestorationError?) {
+    objects.remove(object.id, .notRegistered(object.path, refusal))
+    act(machine.lost(object.id))
+  }
+
+  // MARK: Calls
+
+  /// What was asked for was not done, or perhaps, and may be asked for again by the next connection (R15).
+  private static func asksForAnotherConnection(_ error: RestorationError) -> Bool {
+    error.code == .shuttingDown || error.code == .storeFailed && error.indeterminate
+  }
+
+  private func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
+    linkTickets[ticket] = nil
+    var isFinal = true
+    var object: RestorableObject?
+    switch answer {
+    case .result(let result):
+      if let call = waiters[ticket]?.call { object = follow(call.effect, result) }
+    case .error(let slice):
+      let error = RestorationError(answer: slice)
+      isFinal = !Self.asksForAnotherConnection(error)
+      if ticket == endTicket, isFinal { return act(machine.giveUp()) }
+      if let call = waiters[ticket]?.call, take(error, to: call, ticket) { return }
+    }
+    answers[ticket] = Completion(answer: answer, object: object)
+    act(machine.answered(ticket, isFinal: isFinal))
+  }
+
+  /// Learns from an error; true where the call goes on.
+  private func take(_ error: RestorationError, to call: SessionCall, _ ticket: Ticket) -> Bool {
+    switch (error.code, call.effect) {
+    case (.unknownObject, .unregisters(let object)), (.replaced, .unregisters(let object)):
+      // It is gone, perhaps since the first time that this was said.
+      objects.remove(object.id, .notRegistered(object.path, nil))
+      act(machine.unregistered(object.id))
+    case (.unknownObject, .none) where call.isOfOneObject:
+      if let actions = machine.unknownObject(ticket) {
+        act(actions)
+        return true
+      }
+    case (.replaced, .none) where call.isOfOneObject:
+      for object in call.objects { forget(object, error) }
+    default: break
+    }
+    return false
+  }
+
+  /// Gives the object where the call registered one.
+  private func follow(_ effect: SessionCall.Effect, _ result: JSONSlice) -> RestorableObject? {
+    switch effect {
+    case .none: break
+    case .registers(let registration, let parent):
+      guard let reply = RegisterObjectForStateRestoration.Reply(result) else { return nil }
+      let object = objects.registered(
+        registration,
+        below: parent?.id,
+        as: RegisteredObject(reply),
+        session: ObjectIdentifier(self)
+      )
+      machine.registered(object.id, below: parent?.id)
+      return object
+    case .unregisters(let object):
+      objects.remove(object.id, .notRegistered(object.path, nil))
+      act(machine.unregistered(object.id))
+    case .moves(let object, let parent):
+      guard let reply = SetRestorationParent.Reply(result) else { return nil }
+      objects.moved(object.id, below: parent, to: reply.path?.components)
+      if case .object(let parent)? = parent {
+        machine.moved(object.id, below: parent.id)
+      } else {
+        machine.moved(object.id, below: nil)
+      }
+    case .renames(let object, let identifier, let position):
+      guard let reply = SetRestorationIdentifier.Reply(result) else { return nil }
+      objects.renamed(object.id, to: identifier, position: position, ObjectPlacement(reply))
+    case .orders(let children):
+      guard let paths = SetChildren.Reply(result)?.paths else { return nil }
+      for (child, path) in zip(children, paths) {
+        if case .object(let object) = child { objects.moved(object.id, to: path?.components) }
+      }
+    case .completesRestoration: hasCompletedRestoration = true
+    }
+    return nil
+  }
+
+  // MARK: Notifications
+
+  private func take(_ notification: BrokerNotification) {
+    switch notification {
+    case .pathChanged(let handle, let path):
+      guard let object = objects.object(handle: handle) else { return }
+      objects.moved(object.id, to: path)
+      if options.notifications.contains(.pathChanged) { events.notify(.pathChanged(object, path: path)) }
+    case .registrationReplaced(let handle, let path, let owner):
+      guard let object = objects.object(handle: handle) else { return }
+      forget(object, nil)
+      if options.notifications.contains(.registrationReplaced) {
+        events.notify(.registrationReplaced(object, path: path, by: owner))
+      }
+    case .missed: break
+    }
+  }
+}

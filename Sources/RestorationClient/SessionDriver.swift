@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import NIOCore
+internal import RestorationTransport
+internal import RestorationWire
+internal import Synchronization
+
+/// The I/O side of a session: carries out what the state machine decides, over one connection after the other.
+///
+/// It lives on the event loop of those connections, which is its executor.
+actor SessionDriver {
+  typealias Ticket = RestorationSession.StateMachine.Ticket
+  typealias Action = RestorationSession.StateMachine.Action
+
+  /// What may be with the broker; a frame of the broker's default limit.
+  private static let windowBytes = 4 << 20
+
+  /// What a call gave: its answer, and the object where it registered one.
+  struct Completion: Sendable {
+    let answer: Response.Outcome
+    var object: RestorableObject?
+  }
+
+  struct Waiter {
+    let call: SessionCall
+    let revision: Int64?
+    let continuation: CheckedContinuation<Completion, any Error>
+  }
+
+  /// What the link's answer is to.
+  enum Question {
+    case initialize
+    case register(ObjectPlan.ObjectID)
+    case call(Ticket)
+    /// A call whose task was cancelled.
+    case abandonedCall(SessionCall)
+    case replay
+  }
+
+  nonisolated let eventLoop: any EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
+
+  nonisolated let socket: SocketPath
+  /// What the broker said at the last `initialize`.
+  nonisolated let info: Mutex<SessionInfo>
+  nonisolated let events: SessionEvents
+  let options: SessionOptions
+
+  var machine: RestorationSession.StateMachine
+  var objects = SessionObjects()
+  /// Nil while there is none.
+  var link: BrokerLink?
+  var limits: Limits
+  var questions: [BrokerLink.Ticket: Question] = [:]
+  var linkTickets: [Ticket: BrokerLink.Ticket] = [:]
+  var waiters: [Ticket: Waiter] = [:]
+  var answers: [Ticket: Completion] = [:]
+  var hasCompletedRestoration = false
+  var refusal: RestorationError?
+
+  /// Actions in the order of their decision: carrying out one may lead to others.
+  private var actions: [Action] = []
+  private var isActing = false
+  private var wait: Scheduled<Void>?
+  private var alarm: Scheduled<Void>?
+  var endTicket: Ticket?
+  private var endWaiters: [CheckedContinuation<Bool, Never>] = []
+  private var endTimer: Scheduled<Void>?
+  private var goodbye: JSONText?
+
+  /// - Parameter options: with the application's whole name: what was chosen once is not chosen again.
+  private init(_ link: BrokerLink, socket: SocketPath, options: SessionOptions, info: SessionInfo, timeout: Duration?) {
+    eventLoop = link.eventLoop
+    self.socket = socket
+    self.options = options
+    self.info = Mutex(info)
+    events = SessionEvents()
+    limits = info.limits.wire
+    machine = RestorationSession.StateMachine(
+      windowBytes: Self.windowBytes,
+      timeout: timeout.map(Self.milliseconds),
+      at: Host.monotonicMilliseconds
+    )
+  }
+
+  /// Connects and opens a session.
+  static func start(_ options: SessionOptions, socket: SocketPath, timeout: Duration?) async throws -> SessionDriver {
+    let link = try await BrokerLink.connect(to: socket)
+    let info: SessionInfo
+    do {
+      let parameters = BrokerConnection.parameters(of: try options.forSession.wire(resuming: nil))
+      switch try await link.call(Initialize.method, parameters) {
+      case .error(let error): throw RestorationError(answer: error)
+      case .result(let result):
+        guard let reply = Initialize.Reply(result) else {
+          throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: socket.path)
+        }
+        info = SessionInfo(reply, resuming: nil)
+      }
+    } catch {
+      link.abandon()
+      throw error
+    }
+    var options = options
+    options.application = info.application
+    options.instance = nil
+    let driver = SessionDriver(link, socket: socket, options: options, info: info, timeout: timeout)
+    await driver.adopt(link)
+    return driver
+  }
+
+  private func adopt(_ link: BrokerLink) {
+    self.link = link
+    // It may have ended meanwhile.
+    if !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
+  }
+
+  /// No longer than can be counted with.
+  private static func milliseconds(_ duration: Duration) -> Int64 {
+    min(duration.wholeMilliseconds, 1 << 40)
+  }
+
+  // MARK: Calls
+
+  /// Makes a call, over as many connections as it takes.
+  func perform(_ call: SessionCall) async throws -> Completion {
+    try Task.checkCancellation()
+    for object in call.objects + (call.encodes.map { [$0] } ?? []) {
+      guard object.session == ObjectIdentifier(self) else {
+        throw RestorationSessionError(.notRegistered, "\(object) is an object of another session")
+      }
+    }
+    let ticket = machine.makeTicket()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let revision = call.encodes.map { objects.nextRevision(of: $0.id) }
+        waiters[ticket] = Waiter(call: call, revision: revision, continuation: continuation)
+        act(machine.submit(ticket, call.queued, at: Host.monotonicMilliseconds))
+      }
+    } onCancel: {
+      enter { $0.act($0.machine.cancelled(ticket)) }
+    }
+  }
+
+  /// Runs on the event loop, soon.
+  private nonisolated func enter(_ body: @escaping @Sendable (isolated SessionDriver) -> Void) {
+    eventLoop.execute { self.assumeIsolated { body($0) } }
+  }
+
+  /// Whether the object is still the session's; one that is not needs no call to be unregistered.
+  func owns(_ object: RestorableObject) -> Bool {
+    objects[object.id]?.object === object
+  }
+
+  // MARK: The end
+
+  /// Says goodbye and waits for its answer, so long at most. Gives whether the broker has confirmed it.
+  func end(_ reason: GoodbyeReason, timeout: Duration) async -> Bool {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if case .ended(let ending) = events.state {
+          return continuation.resume(returning: ending == .left(isConfirmed: true))
+        }
+        endWaiters.append(continuation)
+        guard endTicket == nil else { return }
+        beginEnd(reason, timeout)
+      }
+    } onCancel: {
+      abandon()
+    }
+  }
+
+  private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
+    let ticket = machine.makeTicket()
+    endTicket = ticket
+    endTimer = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
+    goodbye = BrokerConnection.parameters(of: Goodbye(reason: reason.wire))
+    act(machine.end(ticket, bytes: 0, at: Host.monotonicMilliseconds))
+  }
+
+  /// Ends the session without waiting for anything.
+  nonisolated func abandon() {
+    enter { $0.act($0.machine.giveUp()) }
+  }
+
+  // MARK: Carrying out
+
+  func act(_ decided: [Action]) {
+    actions += decided
+    guard !isActing else { return }
+    isActing = true
+    var index = 0
+    while index < actions.count {
+      carryOut(actions[index])
+      index += 1
+    }
+    actions = []
+    isActing = false
+  }
+
+  private func carryOut(_ action: Action) {
+    switch action {
+    case .connect: connect()
+    case .wait(let milliseconds):
+      wait = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
+        self.assumeIsolated { $0.act($0.machine.elapsed()) }
+      }
+    case .initialize: initialize()
+    case .register(let id): register(id)
+    case .replay:
+      if hasCompletedRestoration { ask(.replay, CompleteStateRestoration.method, parameters: nil) }
+    case .send(let ticket): send(ticket)
+    case .forget(let ticket): forget(ticket)
+    case .complete(let ticket): complete(ticket)
+    case .cancel(let ticket): fail(ticket, CancellationError())
+    case .fail(let ticket, let failure): fail(ticket, error(of: failure, ticket))
+    case .setAlarm(let time): setAlarm(at: time)
+    case .disconnect: link?.abandon()
+    case .close(let leaving): close(leaving: leaving)
+    case .report(let report): tell(report)
+    }
+  }
+
+  private func connect() {
+    wait?.cancel()
+    wait = nil
+    Task {
+      do {
+        connected(try await BrokerLink.connect(to: socket))
+      } catch {
+        act(machine.connectFailed())
+      }
+    }
+  }
+
+  private func connected(_ link: BrokerLink) {
+    // It may have ended meanwhile.
+    guard link.assumeIsolated({ $0.observe(by: self) }) else { return act(machine.connectFailed()) }
+    self.link = link
+    act(machine.connected())
+  }
+
+  private func ask(_ question: Question, _ method: String, parameters: JSONText?) {
+    guard let link else { return }
+    let linkTicket = link.assumeIsolated { $0.begin(method, parameters) }
+    questions[linkTicket] = question
+    if case .call(let ticket) = question { linkTickets[ticket] = linkTicket }
+  }
+
+  private func initialize() {
+    let token = info.withLock { $0.session }
+    guard let call = try? options.forSession.wire(resuming: token) else { return act(machine.postponed()) }
+    ask(.initialize, Initialize.method, parameters: BrokerConnection.parameters(of: call))
+  }
+
+  private func register(_ id: ObjectPlan.ObjectID) {
+    guard let registration = objects.registrationAgain(id) else { return act(machine.settled(id, isRegistered: false)) }
+    let parameters = BrokerConnection.parameters(of: registration.wire)
+    ask(.register(id), RegisterObjectForStateRestoration.method, parameters: parameters)
+  }
+
+  private func send(_ ticket: Ticket) {
+    if ticket == endTicket { return ask(.call(ticket), Goodbye.method, parameters: goodbye) }
+    guard let waiter = waiters[ticket] else { return }
+    do {
+      let parameters = try waiter.call.parameters(objects, waiter.revision)
+      if let parameters { try FrameCheck(method: waiter.call.method, parameters: parameters).run(limits) }
+      ask(.call(ticket), waiter.call.method, parameters: parameters)
+    } catch {
+      fail(ticket, error)
+      act(machine.unsendable(ticket))
+    }
+  }
+
+  /// Nobody waits for the answer; what it changes is followed all the same.
+  private func forget(_ ticket: Ticket) {
+    guard let linkTicket = linkTickets.removeValue(forKey: ticket) else { return }
+    if let call = waiters[ticket]?.call, call.hasEffect {
+      questions[linkTicket] = .abandonedCall(call)
+    } else {
+      questions[linkTicket] = nil
+      link?.assumeIsolated { $0.giveUp(linkTicket) }
+    }
+  }
+
+  private func complete(_ ticket: Ticket) {
+    if ticket == endTicket { return }
+    guard let answer = answers.removeValue(forKey: ticket) else { return }
+    waiters.removeValue(forKey: ticket)?.continuation.resume(returning: answer)
+  }
+
+  private func fail(_ ticket: Ticket, _ error: any Error) {
+    answers[ticket] = nil
+    waiters.removeValue(forKey: ticket)?.continuation.resume(throwing: error)
+  }
+
+  private func error(of failure: RestorationSession.StateMachine.Failure, _ ticket: Ticket) -> RestorationSessionError {
+    switch failure {
+    case .ended: .ended(refusal)
+    case .timedOut: .timedOut(socket.path)
+    case .outcomeUnknown: .outcomeUnknown(waiters[ticket]?.call.method ?? Goodbye.method)
+    case .notRegistered(let id):
+      waiters[ticket]?.call.objects.first { $0.id == id }?.lossError ?? .notRegistered(nil, nil)
+    }
+  }
+
+  private func setAlarm(at time: Int64?) {
+    alarm?.cancel()
+    alarm = time.map { time in
+      let now = Host.monotonicMilliseconds
+      return eventLoop.scheduleTask(in: .milliseconds(max(0, time - now))) {
+        self.assumeIsolated { $0.act($0.machine.alarm(at: Host.monotonicMilliseconds)) }
+      }
+    }
+  }
+
+  private func close(leaving: Bool) {
+    wait?.cancel()
+    endTimer?.cancel()
+    if leaving {
+      // A session that nobody asked for: it is not to count as a crash when the process ends.
+      ask(.replay, Goodbye.method, parameters: BrokerConnection.parameters(of: Goodbye(reason: .restart)))
+    }
+    link?.abandon()
+    link = nil
+    questions = [:]
+    linkTickets = [:]
+  }
+
+  private func tell(_ report: RestorationSession.StateMachine.Report) {
+    switch report {
+    case .connected: events.become(.connected)
+    case .reconnecting: events.become(.reconnecting(since: .now))
+    case .ended(.left(let isConfirmed)): ended(.left(isConfirmed: isConfirmed))
+    case .ended(.refused): ended(refusal.map { .refused($0) } ?? .left(isConfirmed: false))
+    }
+  }
+
+  private func ended(_ ending: SessionEnding) {
+    events.become(.ended(ending))
+    for continuation in endWaiters { continuation.resume(returning: ending == .left(isConfirmed: true)) }
+    endWaiters = []
+  }
+}

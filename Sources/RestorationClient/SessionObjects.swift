@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+/// The objects that a session has registered, with all that it takes to register them again.
+struct SessionObjects {
+  typealias ObjectID = ObjectPlan.ObjectID
+
+  struct Record {
+    let object: RestorableObject
+    /// As it would have to be said today. The parent is the one of another session; one of this session is in `parent`.
+    var registration: ObjectRegistration
+    var parent: ObjectID?
+    /// The last number given to a state of the object (R15).
+    var revision: Int64 = 0
+  }
+
+  /// How long a parent of another process is waited for where that has to register it again too.
+  private static let parentWait: Duration = .seconds(10)
+
+  private var records: [ObjectID: Record] = [:]
+  private var idsByHandle: [Int64: ObjectID] = [:]
+  private var children: [ObjectID: Set<ObjectID>] = [:]
+  private var lastID = 0
+
+  subscript(id: ObjectID) -> Record? { records[id] }
+
+  func object(handle: Int64) -> RestorableObject? {
+    idsByHandle[handle].flatMap { records[$0]?.object }
+  }
+
+  /// The object of a registration that was answered: a new one, or the one that has the handle already.
+  mutating func registered(
+    _ registration: ObjectRegistration,
+    below parent: ObjectID?,
+    as registered: RegisteredObject,
+    session: ObjectIdentifier
+  ) -> RestorableObject {
+    if let id = idsByHandle[registered.object], let object = records[id]?.object {
+      records[id]?.registration = registration
+      setParent(of: id, to: parent, else: registration.restorationParent)
+      object.registered(registered)
+      return object
+    }
+    lastID += 1
+    let object = RestorableObject(id: lastID, session: session, registered)
+    records[lastID] = Record(object: object, registration: registration)
+    setParent(of: lastID, to: parent, else: registration.restorationParent)
+    idsByHandle[registered.object] = lastID
+    return object
+  }
+
+  /// It was registered again, in another session of the broker's.
+  mutating func registered(_ id: ObjectID, as registered: RegisteredObject) {
+    guard let object = records[id]?.object else { return }
+    if idsByHandle[object.handle] == id { idsByHandle[object.handle] = nil }
+    idsByHandle[registered.object] = id
+    object.registered(registered)
+  }
+
+  /// It is not the session's any more.
+  mutating func remove(_ id: ObjectID, _ error: RestorationSessionError) {
+    guard let record = records.removeValue(forKey: id) else { return }
+    if idsByHandle[record.object.handle] == id { idsByHandle[record.object.handle] = nil }
+    if let parent = record.parent { children[parent]?.remove(id) }
+    // What is below it stays there, and its path is the only name that is left.
+    for child in children.removeValue(forKey: id) ?? [] {
+      setParent(of: child, to: nil, else: record.object.path.map { .path($0) })
+    }
+    record.object.lost(error)
+  }
+
+  private mutating func setParent(of id: ObjectID, to parent: ObjectID?, else foreign: ObjectReference?) {
+    if let former = records[id]?.parent { children[former]?.remove(id) }
+    records[id]?.parent = parent
+    records[id]?.registration.restorationParent = parent == nil ? foreign : nil
+    if let parent { children[parent, default: []].insert(id) }
+  }
+
+  /// The broker has forgotten everything, perhaps also which handles it has given out.
+  mutating func forgetHandles() {
+    idsByHandle = [:]
+  }
+
+  mutating func nextRevision(of id: ObjectID) -> Int64 {
+    let revision = (records[id]?.revision ?? 0) + 1
+    records[id]?.revision = revision
+    return revision
+  }
+
+  /// What the broker calls an object now; nil where it is not the session's any more.
+  func wire(_ reference: RestorableReference) -> RestorationWire.ObjectReference? {
+    switch reference {
+    case .object(let object): records[object.id].map { .handle($0.object.handle) }
+    case .path(let components): .path(IdentifierPath(components))
+    }
+  }
+
+  /// What to say to the broker to register an object again: where it was, and never against another owner.
+  func registrationAgain(_ id: ObjectID) -> ObjectRegistration? {
+    guard let record = records[id] else { return nil }
+    var registration = record.registration
+    registration.takeOver = false
+    if let parent = record.parent.flatMap({ records[$0] }) {
+      registration.restorationParent = .handle(parent.object.handle)
+    } else if registration.restorationParent != nil {
+      registration.awaitParent = max(registration.awaitParent ?? .zero, Self.parentWait)
+    }
+    return registration
+  }
+
+  // MARK: Moves
+
+  mutating func moved(_ id: ObjectID, below parent: RestorableReference?, to path: [String]?) {
+    switch parent {
+    case .object(let object): setParent(of: id, to: object.id, else: nil)
+    case .path(let components): setParent(of: id, to: nil, else: .path(components))
+    case nil: setParent(of: id, to: nil, else: nil)
+    }
+    records[id]?.object.moved(to: path)
+  }
+
+  mutating func renamed(_ id: ObjectID, to identifier: String?, position: Int64?, _ placement: ObjectPlacement) {
+    records[id]?.registration.restorationIdentifier = identifier
+    records[id]?.registration.position = position
+    records[id]?.object.moved(to: placement.path, included: placement.included)
+  }
+
+  /// The broker says that an object has another path: its own component may be another, and its parent's path.
+  mutating func moved(_ id: ObjectID, to path: [String]?) {
+    guard let record = records[id] else { return }
+    record.object.moved(to: path)
+    guard let path, let last = path.last, let component = RestorationIdentifier.split(last) else { return }
+    records[id]?.registration.restorationIdentifier = component.identifier
+    records[id]?.registration.position = component.position
+    if record.parent == nil, record.registration.restorationParent != nil {
+      records[id]?.registration.restorationParent = .path(Array(path.dropLast()))
+    }
+  }
+}

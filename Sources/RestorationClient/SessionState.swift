@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a session stands with the broker.
+public enum SessionState: Hashable, Sendable {
+  /// Calls reach the broker.
+  case connected
+  /// The connection was lost then, and the broker is looked for; calls wait.
+  case reconnecting(since: ContinuousClock.Instant)
+  /// The session is over, and nothing follows.
+  case ended(SessionEnding)
+}
+
+/// How a session ended.
+public enum SessionEnding: Hashable, Sendable {
+  /// By `RestorationSession.end`, or with the last reference to it. `isConfirmed` tells whether the broker has
+  /// acknowledged the goodbye; otherwise its objects wait for this process, and it has crashed when the process ends.
+  case left(isConfirmed: Bool)
+  /// The broker does not take the session back, e.g. because another process is the application's delegate by now.
+  case refused(RestorationError)
+}
+
+/// What a session is told without being asked.
+public enum SessionNotification: Hashable, Sendable, CountsMissed {
+  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is nil where the
+  /// object's own identifier is nil.
+  case pathChanged(RestorableObject, path: [String]?)
+  /// Another session has taken the object's path over; it is not this session's any more (R8).
+  case registrationReplaced(RestorableObject, path: [String], by: ObjectOwner)
+  /// The broker had lost the session, and refused to register the object again: most often because it has another
+  /// owner meanwhile (`duplicatePath`). It is not this session's any more.
+  case registrationLost(RestorableObject, because: RestorationError)
+  /// So many notifications came faster than they were taken and are lost.
+  case missed(count: Int)
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The library's session outlives the broker: two processes encode all the time, and the broker is killed again and
+/// again. Nothing acknowledged is lost, nothing is stored twice, every call is answered, and work goes on within a
+/// second (R15). `RESTORATIOND_LONG=1` kills 100 times.
+@Suite struct SessionSurvivalTests {
+  private static let application = "org.example.Survivor"
+  private static let processes = 2
+  private static let objects = 6
+
+  /// What an archive holds: number and revision of the newest state of each object, by parent and name.
+  private typealias Archive = [String: (number: Int64, revision: Int64)]
+
+  /// Reads a copy of the archive of a broker that is not running; opening it would change it.
+  private static func archive(_ broker: BrokerFixture) throws -> Archive {
+    let copy = broker.directory.file("copy.sqlite")
+    for suffix in ["", "-wal"] {
+      let file = "\(broker.archives)/\(application).sqlite\(suffix)"
+      _ = try ChildProcess.run(["rm", "-f", copy + suffix, copy + "-shm"])
+      if Files.exists(file) { _ = try ChildProcess.run(["cp", file, copy + suffix]) }
+    }
+    let double = "SELECT count(*) FROM (SELECT 1 FROM state WHERE revision > 0 GROUP BY node, session, revision "
+      + "HAVING count(*) > 1)"
+    let heads = "WITH now AS (SELECT node, parent, component, max(sequence) FROM node GROUP BY node) "
+      + "SELECT p.component, c.component, json_extract(text, '$.n'), revision, json_extract(text, '$.sum'), "
+      + "length(json_extract(text, '$.pad')), max(s.sequence) FROM state s JOIN now c USING (node) "
+      + "JOIN now p ON p.node = c.parent GROUP BY s.node"
+    let result = try ChildProcess.run(["sqlite3", copy, "\(double); \(heads)"])
+    guard result.end == .exit(0) else { throw TestFailure("sqlite3: \(result.errors)") }
+    var lines = result.output.split(separator: "\n")
+    guard !lines.isEmpty, lines.removeFirst() == "0" else { throw TestFailure("a revision is stored twice") }
+    var archive: Archive = [:]
+    for line in lines {
+      let columns = line.split(separator: "|")
+      guard columns.count == 7, let number = Int64(columns[2]), let revision = Int64(columns[3]),
+        let sum = Int64(columns[4]), let pad = Int64(columns[5])
+      else { throw TestFailure("not a state of the work: \(line)") }
+      guard sum == number * 31 + pad else { throw TestFailure("half a state: \(line)") }
+      archive["\(columns[0])/\(columns[1])"] = (number, revision)
+    }
+    return archive
+  }
+
+  /// Holds what a process knows against the archive; gives what is stored and was not acknowledged.
+  private static func check(_ archive: Archive, _ parent: String, _ report: JSONValue) throws -> [String: Int64] {
+    guard report["faults"] == [] else { throw TestFailure("\(parent): \(report["faults"]?.text ?? report.text)") }
+    var unanswered: [String: Int64] = [:]
+    for (name, record) in report["objects"]?.object?.members ?? [] {
+      guard let sent = record["sent"]?.integer, let acknowledged = record["acknowledged"]?.integer else { continue }
+      guard let (number, revision) = archive["\(parent)/\(name)"] else {
+        guard acknowledged == 0 else { throw TestFailure("\(parent)/\(name): \(acknowledged) is lost") }
+        continue
+      }
+      guard (acknowledged...sent).contains(number) else {
+        throw TestFailure("\(parent)/\(name): \(number) is stored, \(acknowledged) acknowledged, \(sent) sent")
+      }
+      guard name.hasPrefix("One") else { continue }
+      guard number == revision else { throw TestFailure("\(parent)/\(name): \(number) has revision \(revision)") }
+      if number > acknowledged { unanswered[name] = number }
+    }
+    return unanswered
+  }
+
+  /// A resent state is answered as superseded where it had been stored, and only there.
+  private static func check(_ unanswered: [String: Int64], _ parent: String, _ report: JSONValue) throws {
+    guard report["faults"] == [] else { throw TestFailure("\(parent): \(report["faults"]?.text ?? report.text)") }
+    var superseded: [String: Int64] = [:]
+    for entry in report["superseded"]?.array ?? [] {
+      if let name = entry["object"]?.string, let number = entry["n"]?.integer { superseded[name] = number }
+    }
+    guard superseded == unanswered else {
+      throw TestFailure("\(parent): stored without an answer \(unanswered), answered as superseded \(superseded)")
+    }
+  }
+
+  /// Kills the broker and looks what is there: for each process what is stored and was not acknowledged.
+  private static func kill(_ broker: BrokerFixture, under clients: [ProcessClient]) throws -> [[String: Int64]] {
+    try broker.kill()
+    let archive = try archive(broker)
+    return try clients.enumerated().map { index, client in
+      try check(archive, "P\(index)", try client.command(["do": "report"]))
+    }
+  }
+
+  private struct Figures {
+    var kills = 0
+    var resent = 0
+    var slowest: Int64 = 0
+    var slowestResumption: Int64 = 0
+    var slowestStart: Int64 = 0
+  }
+
+  /// Kills the broker while all are at work, starts it again, and sees all of them go on.
+  private static func round(_ broker: BrokerFixture, _ clients: [ProcessClient], _ figures: inout Figures) throws {
+    var unanswered = try kill(broker, under: clients)
+    figures.kills += 1
+    if figures.kills % 5 == 0 {
+      // The next one is killed while the sessions are being resumed.
+      try broker.start()
+      unanswered = try kill(broker, under: clients)
+      figures.kills += 1
+    }
+    figures.resent += unanswered.reduce(0) { $0 + $1.count }
+    let before = Deadline.now
+    figures.slowestStart = max(figures.slowestStart, try broker.start())
+    let accepting = Deadline.now
+    for (index, client) in clients.enumerated() {
+      let recovery = try client.command(["do": "recovered", "after": .integer(before)])
+      let acknowledged = try #require(recovery["acknowledged"]?.integer, "kill \(figures.kills): \(recovery.text)")
+      figures.slowest = max(figures.slowest, acknowledged - accepting)
+      figures.slowestResumption = max(
+        figures.slowestResumption,
+        (recovery["connected"]?.integer ?? 0) - accepting
+      )
+      #expect(acknowledged - accepting <= 1_000, "kill \(figures.kills), process \(index): \(recovery.text)")
+      // Every object goes on, and has got the answers it was owed.
+      try check(unanswered[index], "P\(index)", try client.command(["do": "acknowledgedAll"]))
+    }
+  }
+
+  private static func begin(_ client: ProcessClient, _ index: Int, in parent: String? = nil) throws {
+    var command: JSONObject = [
+      "do": "work", "application": .string(application), "process": .string("p\(index)"),
+      "parent": .string("P\(index)"), "objects": .integer(Int64(objects)),
+    ]
+    if let parent { command["in"] = .string(parent) }
+    let answer = try client.command(command)
+    guard answer["working"] == true else { throw TestFailure("it does not work: \(answer.text)") }
+  }
+
+  /// The broker comes back without its archives: it knows no token. Each process registers its objects again, also
+  /// below an object of the other one, and goes on.
+  @Test func aSessionIsBuiltUpAgainWhereTheBrokerHasLostEverything() async throws {
+    try await withBroker { broker in
+      let clients = try (0..<2).map { _ in try broker.client(.swift) }
+      try Self.begin(clients[0], 0)
+      try Self.begin(clients[1], 1, in: "P0")
+      for _ in 1...3 {
+        for client in clients { _ = try client.command(["do": "acknowledged", "more": 20]) }
+        try broker.kill()
+        Files.removeContents(of: broker.archives)
+        let before = Deadline.now
+        try broker.start()
+        for client in clients {
+          _ = try client.command(["do": "recovered", "after": .integer(before)])
+          let report = try client.command(["do": "acknowledgedAll"])
+          #expect(report["faults"] == [])
+        }
+        let reader = try broker.session(Self.application)
+        for (path, client) in zip([["P0"], ["P0", "P1"]], clients) {
+          let before = try client.command(["do": "report"])["objects"]
+          for (name, record) in before?.object?.members ?? [] {
+            let parameters: JSONValue = ["object": .array((path + [name]).map { .string($0) })]
+            let number = try #require(try reader.call("decodeRestorableState", parameters)["state"]?["n"]?.integer)
+            #expect(number >= record["acknowledged"]?.integer ?? 0)
+          }
+        }
+        let owners = try reader.call("describeApplication")["objects"]?.array?.compactMap { $0["pid"]?.integer } ?? []
+        #expect(owners.count == 2 * (Self.objects + 1))
+        #expect(Set(owners) == Set(clients.map { Int64($0.pid) }))
+      }
+      for client in clients {
+        #expect(try client.command(["do": "stop"])["faults"] == [])
+        #expect(try client.command(["do": "end"])["confirmed"] == true)
+      }
+    }
+  }
+
+  @Test func aSessionOutlivesTheBrokerAgainAndAgain() async throws {
+    let kills = Environment.isLong ? 100 : 20
+    try await withBroker(BrokerOptions(isAlone: true)) { broker in
+      var generator = SystemRandomNumberGenerator()
+      let clients = try (0..<Self.processes).map { _ in try broker.client(.swift) }
+      for (index, client) in clients.enumerated() { try Self.begin(client, index) }
+      var figures = Figures()
+      while figures.kills < kills {
+        let more = Int64.random(in: 1...200, using: &generator)
+        _ = try clients[figures.kills % clients.count].command(["do": "acknowledged", "more": .integer(more)])
+        try Self.round(broker, clients, &figures)
+      }
+      var total: Int64 = 0
+      let reader = try broker.session(Self.application)
+      for (index, client) in clients.enumerated() {
+        let report = try client.command(["do": "stop"])
+        #expect(report["faults"] == [])
+        total += report["total"]?.integer ?? 0
+        for (name, record) in report["objects"]?.object?.members ?? [] {
+          let state = try reader.call("decodeRestorableState", ["object": .path("P\(index)", name)])["state"]
+          let number = try #require(state?["n"]?.integer)
+          let range = try #require(record["acknowledged"]?.integer)...(try #require(record["sent"]?.integer))
+          #expect(range.contains(number))
+        }
+        #expect(try client.command(["do": "end"])["confirmed"] == true)
+      }
+      try broker.kill()
+      _ = try Self.archive(broker)
+      try broker.start()
+      print(
+        "\(figures.kills) kills, \(total) acknowledged encodes, \(figures.resent) of them stored before a kill and "
+          + "answered after it; after the broker accepted the session was resumed within \(figures.slowestResumption) ms "
+          + "and an encode acknowledged within \(figures.slowest) ms; to accept it took \(figures.slowestStart) ms"
+      )
+    }
+  }
+}

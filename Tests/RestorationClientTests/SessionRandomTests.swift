@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationClient
+internal import Testing
+
+/// Thousands of events in any order, held against what the state machine promises.
+@Suite struct SessionRandomTests {
+  typealias Machine = RestorationSession.StateMachine
+
+  /// Numbers that are the same in each run.
+  private struct Generator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return state ^ (state >> 29)
+    }
+  }
+
+  /// The broker's side, and the books on what the machine does.
+  private struct World {
+    var machine = Machine(windowBytes: 200, timeout: nil, at: 0)
+    var generator: Generator
+    var now: Int64 = 0
+    var calls: [Int: CallQueue.Call] = [:]
+    var open: Set<Int> = []
+    /// With the broker, in the order of sending on this connection.
+    var sent: [Int] = []
+    var lastSent: [Int: Int] = [:]
+    var timesSent: [Int: Int] = [:]
+    var registering: [Int] = []
+    var objects: Set<Int> = []
+    var isUp = true
+    var isInitializing = false
+    var isConnecting = false
+    var isWaiting = false
+
+    mutating func carryOut(_ actions: [Machine.Action]) {
+      for action in actions {
+        switch action {
+        case .send(let ticket): send(ticket)
+        case .complete(let ticket), .cancel(let ticket), .fail(let ticket, _):
+          #expect(open.remove(ticket) != nil, "\(ticket) ended twice")
+          sent.removeAll { $0 == ticket }
+        case .forget(let ticket):
+          #expect(sent.contains(ticket))
+        case .connect: (isConnecting, isWaiting) = (true, false)
+        case .wait: isWaiting = true
+        case .initialize: isInitializing = true
+        case .register(let object):
+          #expect(isUp && !registering.contains(object))
+          registering.append(object)
+        case .disconnect: lose()
+        case .report, .replay, .setAlarm: break
+        case .close: Issue.record("\(action)")
+        }
+      }
+    }
+
+    private mutating func send(_ ticket: Int) {
+      #expect(isUp && open.contains(ticket) && !sent.contains(ticket))
+      timesSent[ticket, default: 0] += 1
+      guard let call = calls[ticket] else { return }
+      #expect(call.isIdempotent || timesSent[ticket] == 1, "\(ticket) was sent twice")
+      for object in call.objects {
+        #expect(machine.isRegistered(object))
+        #expect(lastSent[object] ?? 0 < ticket, "\(ticket) was sent after \(lastSent[object] ?? 0)")
+        lastSent[object] = ticket
+      }
+      sent.append(ticket)
+      let bytes = sent.reduce(0) { $0 + (calls[$1]?.bytes ?? 0) }
+      #expect(bytes <= 200 || sent.count == 1)
+    }
+
+    mutating func lose() {
+      (isUp, isInitializing) = (false, false)
+      (sent, registering, lastSent) = ([], [], [:])
+      carryOut(machine.lost(at: now))
+    }
+
+    mutating func submit() {
+      let ticket = machine.makeTicket()
+      let some = objects.shuffled(using: &generator).prefix(Int.random(in: 0...2, using: &generator))
+      let call = CallQueue.Call(
+        isIdempotent: Int.random(in: 0..<5, using: &generator) > 0,
+        objects: Array(some),
+        bytes: Int.random(in: 1...250, using: &generator)
+      )
+      calls[ticket] = call
+      open.insert(ticket)
+      carryOut(machine.submit(ticket, call, at: now))
+    }
+
+    mutating func step() {
+      now += Int64.random(in: 0...300, using: &generator)
+      switch Int.random(in: 0..<20, using: &generator) {
+      case 0..<7: submit()
+      case 7..<12:
+        if isUp, let ticket = sent.randomElement(using: &generator) {
+          carryOut(machine.answered(ticket, isFinal: Int.random(in: 0..<30, using: &generator) > 0))
+        }
+      case 12:
+        if let ticket = open.sorted().randomElement(using: &generator) { carryOut(machine.cancelled(ticket)) }
+      case 13:
+        let object = objects.count + 1
+        machine.registered(object, below: objects.sorted().randomElement(using: &generator))
+        objects.insert(object)
+      case 14: if isUp || isInitializing { lose() }
+      default: advance()
+      }
+    }
+
+    /// The connection, or the registering of objects, comes one step further.
+    mutating func advance() {
+      if isWaiting {
+        isWaiting = false
+        carryOut(machine.elapsed())
+      } else if isConnecting {
+        isConnecting = false
+        carryOut(Bool.random(using: &generator) ? machine.connected() : machine.connectFailed())
+      } else if isInitializing {
+        (isUp, isInitializing) = (true, false)
+        carryOut(machine.initialized(isResumed: Int.random(in: 0..<3, using: &generator) > 0, at: now))
+      } else if let object = registering.first {
+        registering.removeFirst()
+        carryOut(machine.settled(object, isRegistered: Int.random(in: 0..<20, using: &generator) > 0))
+      }
+    }
+  }
+
+  @Test(arguments: 1...12)
+  func everyCallEndsOnceAndNothingIsSentOutOfOrder(_ seed: UInt64) {
+    var world = World(generator: Generator(state: seed))
+    for _ in 0..<2_000 { world.step() }
+    // When everything goes well from here on, everything ends.
+    for _ in 0..<100_000 where !world.open.isEmpty {
+      world.advance()
+      if world.isUp, let ticket = world.sent.first { world.carryOut(world.machine.answered(ticket, isFinal: true)) }
+    }
+    #expect(world.open.isEmpty)
+    #expect(world.machine.pending == 0)
+    #expect(world.timesSent.values.max() ?? 0 > 1)
+  }
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationClient
+internal import Testing
+
+/// When the broker is looked for, what is sent again and how calls end, without any I/O.
+@Suite struct SessionStateMachineTests {
+  typealias Machine = RestorationSession.StateMachine
+  typealias Call = CallQueue.Call
+
+  private var machine = Machine(windowBytes: 100, timeout: nil, at: 0)
+
+  private mutating func submit(
+    _ ticket: Int,
+    idempotent: Bool = true,
+    objects: [Int] = [],
+    bytes: Int = 10,
+    at now: Int64 = 0
+  ) -> [Machine.Action] {
+    machine.submit(ticket, Call(isIdempotent: idempotent, objects: objects, bytes: bytes), at: now)
+  }
+
+  /// Loses the connection and gets another one.
+  private mutating func reconnect(resumed: Bool = true, at now: Int64 = 0) -> [Machine.Action] {
+    _ = machine.lost(at: now)
+    _ = machine.elapsed()
+    _ = machine.connected()
+    return machine.initialized(isResumed: resumed, at: now)
+  }
+
+  // MARK: Calls
+
+  @Test mutating func aCallIsSentAtOnceAndCompletedByItsAnswer() {
+    #expect(submit(1) == [.send(1)])
+    #expect(machine.pending == 1)
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+    #expect(machine.answered(1, isFinal: true) == [])
+    #expect(machine.pending == 0)
+  }
+
+  @Test mutating func ticketsCountUp() {
+    let tickets = (0..<10).map { _ in machine.makeTicket() }
+    #expect(tickets == tickets.sorted() && Set(tickets).count == 10)
+  }
+
+  @Test mutating func theWindowIsFullAtItsBorderAndTheRestWaitsInOrder() {
+    #expect(submit(1, bytes: 60) == [.send(1)])
+    #expect(submit(2, bytes: 40) == [.send(2)])
+    #expect(submit(3, bytes: 90) == [])
+    #expect(submit(4, bytes: 1) == [])
+    #expect(machine.answered(2, isFinal: true) == [.complete(2)])
+    #expect(machine.answered(1, isFinal: true) == [.complete(1), .send(3), .send(4)])
+  }
+
+  @Test mutating func aCallLargerThanTheWindowGoesAlone() {
+    #expect(submit(1, bytes: 1_000) == [.send(1)])
+    #expect(submit(2, bytes: 1) == [])
+    #expect(machine.answered(1, isFinal: true) == [.complete(1), .send(2)])
+  }
+
+  @Test mutating func aCallThatCannotBeSentMakesRoom() {
+    _ = submit(1, bytes: 100)
+    #expect(submit(2) == [])
+    #expect(machine.unsendable(1) == [.send(2)])
+    #expect(machine.unsendable(1) == [])
+  }
+
+  // MARK: Cancelling
+
+  @Test mutating func aCallCancelledWhileItIsWithTheBrokerIsForgotten() {
+    _ = submit(1, bytes: 100)
+    _ = submit(2)
+    #expect(machine.cancelled(1) == [.forget(1), .cancel(1), .send(2)])
+    #expect(machine.cancelled(1) == [])
+    #expect(machine.answered(1, isFinal: true) == [])
+  }
+
+  @Test mutating func aCallCancelledWhileItWaitsIsNeverSent() {
+    _ = submit(1, bytes: 100)
+    _ = submit(2)
+    #expect(machine.cancelled(2) == [.cancel(2)])
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+  }
+
+  @Test mutating func aCallCancelledBetweenTwoConnectionsIsNotSentAgain() {
+    _ = submit(1)
+    _ = submit(2)
+    _ = machine.lost(at: 0)
+    #expect(machine.cancelled(1) == [.cancel(1)])
+    _ = machine.connected()
+    #expect(machine.cancelled(3) == [])
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(2)])
+    #expect(machine.pending == 1)
+  }
+
+  // MARK: Losing the connection
+
+  @Test mutating func aLostConnectionIsMadeAgainAtOnceThenMoreAndMoreSlowly() {
+    _ = submit(1)
+    #expect(machine.lost(at: 0) == [.report(.reconnecting), .connect])
+    var waits: [Int64] = []
+    for _ in 0..<8 {
+      guard case .wait(milliseconds: let milliseconds)? = machine.connectFailed().first else { break }
+      waits.append(milliseconds)
+      #expect(machine.elapsed() == [.connect])
+      #expect(machine.elapsed() == [])
+    }
+    #expect(waits == [5, 10, 20, 40, 80, 100, 100, 100])
+    #expect(machine.connected() == [.initialize])
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(1)])
+  }
+
+  @Test mutating func whileNothingWaitsTheBrokerIsLookedForMoreSlowlyAndACallSpeedsItUp() {
+    _ = machine.lost(at: 0)
+    for _ in 0..<12 {
+      _ = machine.connectFailed()
+      _ = machine.elapsed()
+    }
+    #expect(machine.connectFailed() == [.wait(milliseconds: ReconnectDelay.longestIdle)])
+    #expect(submit(1) == [.connect])
+    #expect(machine.connectFailed() == [.wait(milliseconds: ReconnectDelay.longestWithWork)])
+    #expect(submit(2) == [])
+  }
+
+  @Test mutating func whoLosesEachConnectionAtOnceWaits() {
+    _ = submit(1)
+    _ = machine.lost(at: 0)
+    _ = machine.connected()
+    _ = machine.initialized(isResumed: true, at: 0)
+    #expect(machine.lost(at: 999) == [.report(.reconnecting), .wait(milliseconds: 5)])
+    _ = machine.elapsed()
+    // While the session is being resumed as well, which is not reported again.
+    _ = machine.connected()
+    #expect(machine.lost(at: 999) == [.wait(milliseconds: 10)])
+  }
+
+  @Test mutating func aConnectionThatWasOfUseIsMadeAgainAtOnce() {
+    _ = submit(1)
+    _ = reconnect()
+    #expect(machine.lost(at: 1_000) == [.report(.reconnecting), .connect])
+    _ = machine.connected()
+    _ = machine.initialized(isResumed: true, at: 1_000)
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+    #expect(machine.lost(at: 1_001) == [.report(.reconnecting), .connect])
+  }
+
+  @Test mutating func whatWasNotAnsweredIsSentAgainInItsOrderBeforeWhatCameLater() {
+    for ticket in 1...4 { _ = submit(ticket, bytes: 30) }
+    // 4 was not sent. 2 was answered.
+    _ = machine.answered(2, isFinal: true)
+    _ = machine.lost(at: 0)
+    #expect(submit(5) == [])
+    _ = machine.connected()
+    #expect(submit(6) == [])
+    #expect(
+      machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(1), .send(3), .send(4), .send(5)]
+    )
+    #expect(machine.answered(4, isFinal: true) == [.complete(4), .send(6)])
+  }
+
+  @Test mutating func whatMustNotBeSentTwiceFailsWhereItWasSentAndWaitsWhereItWasNot() {
+    _ = submit(1, idempotent: false, bytes: 100)
+    _ = submit(2, idempotent: false)
+    #expect(machine.lost(at: 0) == [.report(.reconnecting), .fail(1, .outcomeUnknown), .connect])
+    _ = machine.connected()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(2)])
+  }
+
+  @Test mutating func aCallThatEveryConnectionIsLostWithIsGivenUp() {
+    _ = submit(1)
+    for _ in 1..<Machine.triesMax { #expect(reconnect().contains(.send(1))) }
+    #expect(machine.lost(at: 0).contains(.fail(1, .outcomeUnknown)))
+    #expect(machine.pending == 0)
+  }
+
+  @Test mutating func anAnswerThatAsksForAnotherConnectionIsNotTheLast() {
+    _ = submit(1)
+    _ = submit(2, idempotent: false)
+    #expect(machine.answered(1, isFinal: false) == [.disconnect])
+    #expect(machine.answered(2, isFinal: false) == [.complete(2)])
+    #expect(reconnect().contains(.send(1)))
+    for _ in 2..<Machine.triesMax {
+      #expect(machine.answered(1, isFinal: false) == [.disconnect])
+      _ = reconnect()
+    }
+    #expect(machine.answered(1, isFinal: false) == [.complete(1)])
+  }
+
+  @Test mutating func anAnswerThatComesTooLateIsIgnored() {
+    _ = submit(1)
+    _ = machine.lost(at: 0)
+    #expect(machine.answered(1, isFinal: true) == [])
+    #expect(machine.pending == 1)
+  }
+
+  @Test mutating func aBrokerThatCannotResumeNowIsAskedAgain() {
+    _ = machine.lost(at: 0)
+    _ = machine.connected()
+    #expect(machine.postponed() == [.disconnect])
+    #expect(machine.lost(at: 0) == [.wait(milliseconds: 5)])
+    #expect(machine.postponed() == [])
+    #expect(machine.refused() == [])
+  }
+
+  @Test mutating func aBrokerThatRefusesEndsTheSession() {
+    _ = submit(1)
+    _ = machine.lost(at: 0)
+    _ = submit(2)
+    _ = machine.connected()
+    #expect(
+      machine.refused() == [
+        .fail(1, .outcomeUnknown), .fail(2, .ended), .close(leaving: false), .report(.ended(.refused)),
+      ]
+    )
+    #expect(machine.hasEnded)
+    #expect(submit(3) == [.fail(3, .ended)])
+    #expect(machine.lost(at: 0) == [])
+  }
+}
+
+/// Objects of a session that the broker has lost.
+@Suite struct SessionObjectStateMachineTests {
+  typealias Machine = RestorationSession.StateMachine
+  typealias Call = CallQueue.Call
+
+  private var machine = Machine(windowBytes: 100, timeout: nil, at: 0)
+
+  private mutating func lose() {
+    _ = machine.lost(at: 0)
+    _ = machine.elapsed()
+    _ = machine.connected()
+  }
+
+  private mutating func submit(_ ticket: Int, _ objects: [Int]) -> [Machine.Action] {
+    machine.submit(ticket, Call(isIdempotent: true, objects: objects, bytes: 1), at: 0)
+  }
+
+  @Test mutating func aResumedSessionRegistersNothing() {
+    machine.registered(1, below: nil)
+    lose()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected)])
+    #expect(submit(1, [1]) == [.send(1)])
+  }
+
+  @Test mutating func aNewSessionRegistersParentsFirstAndSiblingsInTheirOrder() {
+    // 1 was moved below 4 later.
+    machine.registered(1, below: nil)
+    machine.registered(2, below: nil)
+    machine.registered(3, below: 2)
+    machine.registered(4, below: 2)
+    machine.registered(5, below: 99)
+    machine.moved(1, below: 4)
+    lose()
+    #expect(
+      machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(2), .register(5)]
+    )
+    #expect(machine.settled(5, isRegistered: true) == [])
+    #expect(machine.settled(2, isRegistered: true) == [.register(3), .register(4)])
+    #expect(machine.settled(4, isRegistered: true) == [.register(1)])
+    #expect(machine.settled(1, isRegistered: true) == [])
+    #expect(machine.settled(3, isRegistered: true) == [.replay])
+  }
+
+  @Test mutating func callsWaitForTheirObjectsAndOthersGoOn() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: nil)
+    _ = submit(1, [1])
+    _ = submit(2, [2])
+    _ = submit(3, [1])
+    lose()
+    _ = submit(4, [])
+    #expect(
+      machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(1), .register(2), .send(4)]
+    )
+    #expect(submit(5, [2, 1]) == [])
+    #expect(machine.settled(2, isRegistered: true) == [.send(2)])
+    #expect(machine.cancelled(3) == [.cancel(3)])
+    #expect(machine.settled(1, isRegistered: true) == [.replay, .send(1), .send(5)])
+  }
+
+  @Test mutating func callsForAnObjectThatIsLostFailAndItsChildrenGoOn() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: 1)
+    _ = submit(1, [1])
+    lose()
+    _ = machine.initialized(isResumed: false, at: 0)
+    #expect(machine.settled(1, isRegistered: false) == [.register(2), .fail(1, .notRegistered(1))])
+    #expect(machine.settled(2, isRegistered: true) == [.replay])
+    #expect(submit(2, [1]) == [.fail(2, .notRegistered(1))])
+    // What is lost is not registered again.
+    lose()
+    #expect(machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(2)])
+  }
+
+  @Test mutating func registeringAgainGoesOnAfterAnotherLoss() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: 1)
+    machine.registered(3, below: nil)
+    _ = submit(1, [2])
+    lose()
+    _ = machine.initialized(isResumed: false, at: 0)
+    _ = machine.settled(3, isRegistered: true)
+    lose()
+    // The new session is resumed: what was answered holds.
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .register(1)])
+    #expect(machine.settled(1, isRegistered: true) == [.register(2)])
+    #expect(machine.settled(2, isRegistered: true) == [.replay, .send(1)])
+  }
+
+  @Test mutating func anUnknownObjectHasAllRegisteredAgainOnce() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: 1)
+    _ = submit(1, [2])
+    _ = submit(2, [2])
+    #expect(machine.unknownObject(1) == [.register(1)])
+    #expect(machine.unknownObject(2) == [])
+    #expect(submit(3, [2]) == [])
+    #expect(machine.settled(1, isRegistered: true) == [.register(2)])
+    #expect(machine.settled(2, isRegistered: true) == [.send(1), .send(2), .send(3)])
+    #expect(machine.unknownObject(1) == nil)
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+    lose()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(2), .send(3)])
+    #expect(machine.unknownObject(2) == [.register(1)])
+    // A new session has been told everything already.
+    lose()
+    _ = machine.initialized(isResumed: false, at: 0)
+    _ = machine.settled(1, isRegistered: true)
+    _ = machine.settled(2, isRegistered: true)
+    #expect(machine.unknownObject(2) == nil)
+    #expect(machine.unknownObject(9) == nil)
+  }
+
+  @Test mutating func anObjectTakenOverOrUnregisteredIsNotTheSessionsAnyMore() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: nil)
+    #expect(machine.lost(1) == [])
+    #expect(machine.unregistered(2) == [])
+    #expect(submit(1, [1]) == [.fail(1, .notRegistered(1))])
+    #expect(submit(2, [2]) == [.fail(2, .notRegistered(2))])
+    lose()
+    #expect(machine.initialized(isResumed: false, at: 0) == [.report(.connected), .replay])
+  }
+}
+
+/// Waiting with a limit, and ending.
+@Suite struct SessionEndStateMachineTests {
+  typealias Machine = RestorationSession.StateMachine
+  typealias Call = CallQueue.Call
+
+  private var machine = Machine(windowBytes: 100, timeout: 50, at: 0)
+
+  private mutating func submit(_ ticket: Int, bytes: Int = 10, at now: Int64 = 0) -> [Machine.Action] {
+    machine.submit(ticket, Call(isIdempotent: true, bytes: bytes), at: now)
+  }
+
+  @Test mutating func callsWaitForABrokerSoLongAndNoLonger() {
+    #expect(submit(1, bytes: 100) == [.send(1)])
+    #expect(submit(2) == [])
+    #expect(machine.lost(at: 1_000) == [.report(.reconnecting), .connect, .setAlarm(at: 1_050)])
+    _ = machine.connectFailed()
+    #expect(submit(3, at: 1_020) == [])
+    #expect(
+      machine.alarm(at: 1_050) == [.fail(1, .outcomeUnknown), .fail(2, .timedOut), .setAlarm(at: 1_070)]
+    )
+    #expect(machine.cancelled(3) == [.cancel(3), .setAlarm(at: nil)])
+    _ = machine.elapsed()
+    #expect(submit(4, at: 1_080) == [.setAlarm(at: 1_130)])
+    _ = machine.connected()
+    #expect(
+      machine.initialized(isResumed: true, at: 1_090) == [.setAlarm(at: nil), .report(.connected), .send(4)]
+    )
+    #expect(machine.alarm(at: 1_130) == [])
+  }
+
+  @Test mutating func aGoodbyeFollowsWhatWasCalledBefore() {
+    _ = submit(1, bytes: 100)
+    #expect(machine.end(2, bytes: 0, at: 0) == [.send(2)])
+    #expect(submit(3) == [.fail(3, .ended)])
+    #expect(machine.end(4, bytes: 0, at: 0) == [.fail(4, .ended)])
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+    #expect(
+      machine.answered(2, isFinal: true) == [
+        .complete(2), .close(leaving: false), .report(.ended(.left(isConfirmed: true))),
+      ]
+    )
+    #expect(machine.lost(at: 0) == [])
+    #expect(machine.connected() == [.close(leaving: false)])
+  }
+
+  @Test mutating func aGoodbyeWaitsForABrokerAndIsSaidAgain() {
+    _ = machine.end(1, bytes: 0, at: 0)
+    #expect(machine.lost(at: 0) == [.report(.reconnecting), .connect])
+    _ = machine.connected()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(1)])
+  }
+
+  @Test mutating func aGoodbyeWasHeardWhereTheBrokerDoesNotKnowTheSessionAnyMore() {
+    machine.registered(1, below: nil)
+    _ = submit(1)
+    _ = machine.end(2, bytes: 0, at: 0)
+    _ = machine.lost(at: 0)
+    _ = machine.connected()
+    #expect(
+      machine.initialized(isResumed: false, at: 0) == [
+        .complete(2), .setAlarm(at: nil), .fail(1, .outcomeUnknown), .close(leaving: true),
+        .report(.ended(.left(isConfirmed: true))),
+      ]
+    )
+  }
+
+  @Test mutating func givingUpEndsEverything() {
+    _ = submit(1, bytes: 100)
+    _ = submit(2)
+    _ = machine.end(3, bytes: 0, at: 0)
+    #expect(
+      machine.cancelled(3) == [
+        .fail(1, .outcomeUnknown), .fail(2, .ended), .fail(3, .ended), .close(leaving: false),
+        .report(.ended(.left(isConfirmed: false))),
+      ]
+    )
+    #expect(machine.giveUp() == [])
+    #expect(machine.pending == 0)
+    #expect(machine.alarm(at: 1_000) == [])
+    #expect(machine.connectFailed() == [])
+  }
+}
