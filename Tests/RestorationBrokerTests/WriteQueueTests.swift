@@ -168,10 +168,13 @@ internal import Testing
     queue.await(StateRequest(caller: caller, purpose: .decode(node: 1), rows: [row]), after: 11)
     take(queue.next())
     queue.add(.removeState(2))
-    #expect(queue.awaitedSequences == [11])
+    queue.await(StoreJob(caller: caller, operation: 1, step: .nodes(after: 0, at: 12)), after: 12)
+    #expect(queue.awaitedSequences == [11, 12])
     take(queue.next())
     _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
     _ = queue.readyReads()
+    #expect(queue.awaitedSequences == [12])
+    _ = queue.failed()
     #expect(queue.awaitedSequences.isEmpty)
   }
 

@@ -172,8 +172,8 @@ package struct WriteQueue {
 
   /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
   package var awaitedSequences: [SequenceNumber] {
-    guard !reads.isEmpty || !scans.isEmpty else { return [] }
-    return reads.flatMap(\.request.rows).map(\.sequence) + scans.map(\.page.sequence)
+    guard !reads.isEmpty || !scans.isEmpty || !jobs.isEmpty else { return [] }
+    return reads.flatMap(\.request.rows).map(\.sequence) + scans.map(\.page.sequence) + jobs.map(\.after)
   }
 
   /// Reads whose changes are durable now.
