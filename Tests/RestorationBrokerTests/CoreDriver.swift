@@ -480,6 +480,7 @@ extension Effect {
       caller.call == nil
     case .read(_, let request, _): request.caller.call == nil
     case .scan(_, let request): request.caller.call == nil
+    case .carryOut(_, let job, _): job.caller.call == nil
     default: false
     }
   }

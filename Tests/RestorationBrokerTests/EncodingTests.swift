@@ -203,7 +203,9 @@ internal import Testing
       driver.holdsCommits = holds
       peer.notify("encodeRestorableState", peer.encoding("\(main)", #"{"a":2}"#))
       for object in ["\(main)", #"["Main"]"#] { peer.notify("decodeRestorableState", #"{"object":\#(object)}"#) }
-      for method in ["readArchive", "describeApplication", "listGenerations", "listApplications"] {
+      for method in [
+        "readArchive", "describeApplication", "listGenerations", "listApplications", "verifyArchive", "exportArchive",
+      ] {
         peer.notify(method, "{}")
       }
     }
