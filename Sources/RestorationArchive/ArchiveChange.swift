@@ -43,6 +43,26 @@ extension ArchiveChange {
   package var stateBytes: Int {
     if case .state(let record) = self { record.bytes } else { 0 }
   }
+
+  /// About the memory it takes while it waits to be written.
+  package var memory: Int {
+    let content =
+      switch self {
+      case .state(let record): record.bytes
+      case .node(let record): record.textBytes
+      case .context(_, let text): text.utf8.count
+      case .session(let record): record.facts.utf8.count
+      case .run(let record): record.facts.utf8.count
+      case .settle(let nodes): nodes.count * MemoryLayout<NodeID>.size
+      case .forgetSessions(let sessions): sessions.count * MemoryLayout<SessionID>.size
+      case .seal(let record): record.omitted.count * MemoryLayout<NodeID>.size
+      case .removeState, .removeAll, .pin, .dropGeneration, .claim: 0
+      }
+    return content + Self.overhead
+  }
+
+  /// What a change takes besides its texts: its place in a list, and a buffer for the state.
+  private static let overhead = MemoryLayout<Self>.stride + 64
 }
 
 /// A node as described from one sequence on.

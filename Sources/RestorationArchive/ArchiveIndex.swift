@@ -272,8 +272,9 @@ struct ArchiveIndex {
 
   /// Takes out rows nobody needs, up to the limits of `purge`; the engine deletes the same ones.
   ///
-  /// - Parameter holding: sequences that open cursors still read at.
+  /// - Parameter holding: sequences that are still read at, in any order.
   mutating func purge(_ purge: inout ArchivePurge, holding held: [SequenceNumber]) {
+    let held = held.sorted()
     if held != self.held {
       totals.dead.prepend(waiting)
       waiting = []

@@ -24,7 +24,7 @@ package protocol ArchiveStore: Sendable {
   ///
   /// - Parameter expecting: the last sequence the caller knows; another value on disk fails as `fenced`.
   /// - Parameter changeID: names this transaction; the last one applied again returns its answer and writes nothing.
-  /// - Parameter holding: sequences that open cursors still read at; a commit deletes dead rows itself when upkeep does
+  /// - Parameter holding: sequences that are still read at; a commit deletes dead rows itself when upkeep does
   ///   not keep pace.
   func apply(
     _ batch: ArchiveBatch,

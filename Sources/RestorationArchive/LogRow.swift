@@ -51,11 +51,15 @@ extension Deque where Element: LogRow {
     return Swift.min(next, horizon.firstCut(after: self[index].sequence))
   }
 
-  /// Whether a reader at one of `points` sees the row.
+  /// Whether a reader at one of `points`, which ascend, sees the row.
   func isShown(_ index: Int, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
-    guard !points.isEmpty else { return false }
-    let end = end(of: index, under: horizon)
-    return points.contains { self[index].sequence <= $0 && $0 < end }
+    var low = 0
+    var high = points.count
+    while low < high {
+      let middle = (low + high) / 2
+      if points[middle] < self[index].sequence { low = middle + 1 } else { high = middle }
+    }
+    return low < points.count && points[low] < end(of: index, under: horizon)
   }
 
   /// Takes out a dead row, and leading tombstones, which have lost what they hid.

@@ -141,7 +141,7 @@ struct NodeLog {
 
   // MARK: Upkeep
 
-  /// Whether a reader at one of `points` sees a row.
+  /// Whether a reader at one of `points`, which ascend, sees a row.
   func isShown(_ row: DeadRow, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
     guard !points.isEmpty else { return false }
     switch row.log {
@@ -156,12 +156,15 @@ struct NodeLog {
   mutating func remove(_ row: DeadRow, noting purge: inout ArchivePurge) {
     switch row.log {
     case .states:
+      let newestSettled = settled < 0 ? nil : states[settled].sequence
       states.remove(row.sequence) { gone in
         purge.note(gone)
         purge.states.append(gone.sequence)
         if gone.isEarly { purge.early.append(gone.sequence) }
       }
-      settled = states.lastIndex { !$0.isEarly } ?? -1
+      // Looked for by its number: behind it there can be any number of early ones.
+      guard let newestSettled else { return }
+      settled = states.index(of: newestSettled) ?? states.lastIndex { !$0.isEarly } ?? -1
     case .descriptions:
       guard !descriptions.isEmpty else { return }
       descriptions.remove(row.sequence) { gone in

@@ -19,6 +19,12 @@ package struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
     self.description = text
   }
 
+  /// Whether `text` is this name, byte for byte.
+  package func isSpelled(_ text: String) -> Bool {
+    // A name is ASCII, and whatever else is the same to `String` takes more bytes.
+    description == text && description.utf8.count == text.utf8.count
+  }
+
   /// The name with `instance`; nil where the instance is not well formed or this name has one already.
   package func with(instance: String) -> ApplicationName? {
     self.instance == nil ? ApplicationName("\(description)@\(instance)") : nil

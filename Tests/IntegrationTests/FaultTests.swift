@@ -69,4 +69,25 @@ struct FaultTests {
       #expect(try broker.connect().call("encodeRestorableState", parameters)["durability"] == "disk")
     }
   }
+
+  /// Who waits for the end of a transaction when the broker stops waits for the archive to be opened again, too.
+  @Test func aBrokerThatStopsWhileATransactionFailsEndsAsItShould() async throws {
+    try await withBroker { broker in
+      let faults = Strace.failing("pwrite64", with: "ENOSPC", from: 40, afterMilliseconds: 2_000)
+      let workload = try Self.begin(broker, faults)
+      let client = try broker.connect()
+      var pending: Int64?
+      for number in 1...500 where pending == nil {
+        let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
+        let call = try client.request("encodeRestorableState", parameters)
+        if client.hasInput(within: .seconds(1)) { try client.answer(to: call) } else { pending = call }
+      }
+      let call = try #require(pending)
+      #expect(try broker.terminate() == .exit(0))
+      #expect(#expect(throws: CallError.self) { try client.answer(to: call) }?.code == -32012)
+      broker.options.wrapper = []
+      try broker.start()
+      try workload.check(broker.socket)
+    }
+  }
 }

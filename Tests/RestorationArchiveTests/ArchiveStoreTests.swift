@@ -309,8 +309,8 @@ internal import Testing
     var author = try await ArchiveFixture(engine, upkeep: upkeep).author()
     try await author.apply(.node(1, "a"), .state(1, "one"))
     let held = author.sequence
-    for number in 0..<20 { try await author.apply(.state(1, "\(number)"), holding: [held]) }
-    try await author.maintain(holding: [held])
+    for number in 0..<20 { try await author.apply(.state(1, "\(number)"), holding: [held + 1_000, held, 1]) }
+    try await author.maintain(holding: [held + 1_000, held, 1])
     #expect(try await author.text(of: 1, at: .sequence(held)) == "one")
     #expect(author.reachableBytes == 2)
     try await author.maintain()

@@ -36,6 +36,8 @@ final class CoreDriver {
   private(set) var closed: [String] = []
   /// What the core has written, committed or not, since the last `forgetWritten`.
   private(set) var written: [ArchiveChange] = []
+  /// Effects of notifications that only make an answer, which nobody gets.
+  private(set) var answersForNobody = 0
   private var epoch: Int64 = 7
   private var files: [ApplicationID: OpenFile] = [:]
   private var timers: [TimerName: Int64] = [:]
@@ -302,6 +304,7 @@ final class CoreDriver {
   }
 
   private func perform(_ effect: Effect) {
+    if effect.onlyAnswersNobody { answersForNobody += 1 }
     switch effect {
     case .respond(let caller, let answer): send(answer, to: caller)
     case .respondAfter(let id, let sequence, let caller, let answer):
@@ -467,5 +470,18 @@ final class CoreDriver {
   private func send(_ answer: Answer, to caller: Caller) {
     if caller.call == nil, case .error(let error) = answer { logged.append(error.message) }
     peers[caller.client]?.take(answer, for: caller)
+  }
+}
+
+extension Effect {
+  fileprivate var onlyAnswersNobody: Bool {
+    switch self {
+    case .respondAfter(_, _, let caller, _), .readState(_, _, let caller), .list(.listApplications(let caller)):
+      caller.call == nil
+    case .read(_, let request, _): request.caller.call == nil
+    case .scan(_, let request): request.caller.call == nil
+    case .carryOut(_, let job, _): job.caller.call == nil
+    default: false
+    }
   }
 }

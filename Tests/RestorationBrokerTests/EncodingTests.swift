@@ -34,6 +34,17 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func anApplicationNameOfOtherBytesIsNotTheOneBefore() throws {
+    let peer = driver.connect()
+    try peer.encode(#"["A"]"#, "{}", #""application":"K""#)
+    // The sign for kelvin means the same letter to Unicode.
+    let call = peer.encoding(#"["A"]"#, "{}", "\"application\":\"\u{212A}\"")
+    #expect(try peer.fail("encodeRestorableState", call).code == -32602)
+    try peer.initialize("K")
+    #expect(try peer.fail("encodeRestorableState", call).code == -32602)
+    #expect(try peer.fail("subscribe", "{\"application\":\"\u{212A}\"}").code == -32602)
+  }
+
   @Test func r10KeysThatOnlyContainAReservedOneAreFine() throws {
     let state = #"{"xUIStateRestoration":1,"UIState":2,"uistaterestoration":3,"in":{"UIStateRestoration":4},"":5}"#
     try peer.encode(#"["A"]"#, state)
@@ -180,6 +191,28 @@ internal import Testing
     let decode = peer.start("decodeRestorableState", #"{"object":["A"]}"#)
     driver.commit()
     #expect(try peer.result(of: decode)["state"] == ["a": 1])
+  }
+
+  /// However many of them come while the disk is slow, they must not pile up.
+  @Test func nothingIsReadOrKeptForTheAnswerOfANotification() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    let main = try peer.register("Main", below: nil, #""objectClass":"Old""#)
+    try peer.encode("\(main)", #"{"a":1}"#)
+    for holds in [false, true] {
+      driver.holdsCommits = holds
+      peer.notify("encodeRestorableState", peer.encoding("\(main)", #"{"a":2}"#))
+      for object in ["\(main)", #"["Main"]"#] { peer.notify("decodeRestorableState", #"{"object":\#(object)}"#) }
+      for method in [
+        "readArchive", "describeApplication", "listGenerations", "listApplications", "verifyArchive", "exportArchive",
+      ] {
+        peer.notify(method, "{}")
+      }
+    }
+    driver.holdsCommits = false
+    #expect(driver.answersForNobody == 0)
+    driver.commit()
+    #expect(try peer.state("\(main)") == ["a": 2])
   }
 
   @Test func r15ADecodeBetweenTwoEncodesSeesTheFirst() throws {

@@ -60,6 +60,17 @@ internal import Testing
     #expect(events.first?.facts == archive)
   }
 
+  /// One letter with thousands of accents is a single character to a reader.
+  @Test func aLongReasonIsCutHoweverFewCharactersItLooksLike() throws {
+    let monitor = try subscriber(#"{"events":["applicationDiscarded"]}"#)
+    let reason = "e" + String(repeating: "\u{301}", count: 5_000)
+    try session().call("discardApplicationState", #"{"reason":"\#(reason)"}"#)
+    let told = try #require(monitor.takeNotifications("event").first?["reason"]?.string)
+    #expect(told.unicodeScalars.elementsEqual(reason.unicodeScalars.prefix(200)))
+    let refusal = try monitor.fail("subscribe", #"{"events":["\#(reason)"]}"#)
+    #expect(refusal.message.utf8.count < 500)
+  }
+
   @Test func registeringAgainIsNoEventAndTakingOverIsTwo() throws {
     let monitor = try subscriber(#"{"events":["objectRegistered","objectUnregistered"],"application":"App"}"#)
     let old = try session(1)

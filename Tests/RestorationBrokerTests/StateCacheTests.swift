@@ -39,6 +39,30 @@ internal import Testing
     #expect(cache.record(1, 2, sequence: 2) == nil)
   }
 
+  /// Storage that nobody else holds is changed in place.
+  private func isHeldElsewhere(_ text: inout [UInt8]) -> Bool {
+    let before = text.withUnsafeBufferPointer { $0.baseAddress }
+    text[0] ^= 1
+    return text.withUnsafeBufferPointer { $0.baseAddress } != before
+  }
+
+  @Test func aTextThatHasLeftIsFreedAtOnce() {
+    var cache = StateCache(bytesMax: 64 << 10)
+    var evicted = [UInt8](repeating: 0x20, count: 4_000)
+    cache.insert(StateRecord(node: 1, context: 1, written: 0, text: evicted[...]), sequence: 1, of: 1)
+    #expect(isHeldElsewhere(&evicted))
+    cache.insert(StateRecord(node: 1, context: 1, written: 0, text: evicted[...]), sequence: 2, of: 1)
+    for number in 2...100 { cache.insert(record(NodeID(number), bytes: 4_000), sequence: 1, of: 1) }
+    #expect(cache.record(1, 1, sequence: 2) == nil)
+    #expect(!isHeldElsewhere(&evicted))
+    var outgrown = [UInt8](repeating: 0x20, count: 4_000)
+    cache.insert(StateRecord(node: 1, context: 1, written: 0, text: outgrown[...]), sequence: 3, of: 1)
+    cache.insert(record(1, bytes: 10_000), sequence: 4, of: 1)
+    #expect(cache.record(1, 1, sequence: 3) == nil)
+    #expect(cache.record(1, 1, sequence: 4) == nil)
+    #expect(!isHeldElsewhere(&outgrown))
+  }
+
   @Test func aTextTooLargeForItIsLeftOut() {
     var cache = StateCache(bytesMax: 8_000)
     cache.insert(record(1, bytes: 900), sequence: 1, of: 1)

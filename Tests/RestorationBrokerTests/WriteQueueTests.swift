@@ -75,17 +75,45 @@ internal import Testing
   @Test func bytesThatWaitAreCountedUntilTheirOwnTransactionIsDurable() {
     var queue = openQueue()
     queue.add(.state(StateRecord(node: 1, context: 0, written: 0, text: Array("{}".utf8)[...])))
-    guard case .commit(let first, _) = queue.next() else {
-      Issue.record("no transaction")
-      return
-    }
-    _ = first.take()
+    let first = queue.pendingBytes
+    take(queue.next())
     queue.add(.state(StateRecord(node: 1, context: 0, written: 0, text: Array("[1,2]".utf8)[...])))
     _ = queue.next()
-    #expect(queue.pendingBytes == 7)
+    let both = queue.pendingBytes
+    #expect(both == first + first + 3)
     _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
-    #expect(queue.pendingBytes == 5)
+    #expect(queue.pendingBytes == both - first)
     _ = queue.committed(ArchiveReceipt(sequence: 12, reachableBytes: 0))
+    #expect(queue.pendingBytes == 0)
+  }
+
+  /// What is small comes in the largest numbers.
+  @Test func aChangeWithoutAnyTextCountsForWhatItTakes() {
+    var queue = openQueue()
+    for _ in 0..<1_000 { queue.add(.removeState(1)) }
+    #expect(queue.pendingBytes >= 1_000 * MemoryLayout<ArchiveChange>.size)
+    _ = queue.failed()
+    #expect(queue.pendingBytes == 0)
+  }
+
+  @Test func whatIsToldLaterCountsUntilItIsTold() throws {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    let change = queue.pendingBytes
+    try queue.await(notice(1, .stored))
+    try queue.await(notice(2, .notStored))
+    let text = JSONText(validated: Array("\"\(String(repeating: "x", count: 5_000))\"".utf8))
+    queue.await(.notification(7, method: "pathChanged", parameters: text))
+    #expect(queue.pendingBytes > change + 5_000 + 2 * MemoryLayout<Announcement>.size)
+    take(queue.next())
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    #expect(queue.pendingBytes > 5_000)
+    _ = queue.readyNotices()
+    #expect(queue.pendingBytes == 0)
+    queue.add(.removeState(1))
+    try queue.await(notice(3, .stored))
+    _ = queue.noticesOfFailure()
+    _ = queue.failed()
     #expect(queue.pendingBytes == 0)
   }
 
@@ -130,6 +158,24 @@ internal import Testing
     _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
     #expect(queue.readyReads().map(\.rows) == [[row]])
     #expect(queue.readyReads().isEmpty)
+  }
+
+  @Test func whatSomebodyWaitsToReadIsKnownUntilItIsRead() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    let caller = Caller(client: 1, call: nil)
+    let row = StateRequest.Row(node: 1, sequence: 11)
+    queue.await(StateRequest(caller: caller, purpose: .decode(node: 1), rows: [row]), after: 11)
+    take(queue.next())
+    queue.add(.removeState(2))
+    queue.await(StoreJob(caller: caller, operation: 1, step: .nodes(after: 0, at: 12)), after: 12)
+    #expect(queue.awaitedSequences == [11, 12])
+    take(queue.next())
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    _ = queue.readyReads()
+    #expect(queue.awaitedSequences == [12])
+    _ = queue.failed()
+    #expect(queue.awaitedSequences.isEmpty)
   }
 
   @Test func aFailedTransactionTakesEverybodyWhoWaitedWithIt() {

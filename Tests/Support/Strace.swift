@@ -37,6 +37,19 @@ package enum Strace {
     ]
   }
 
+  /// The same for every call from the `number`-th on, each of which also takes so long.
+  package static func failing(
+    _ call: String,
+    with error: String,
+    from number: Int,
+    afterMilliseconds delay: Int
+  ) -> [String] {
+    [
+      "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "signal=none", "-e",
+      "inject=\(call):error=\(error):delay_enter=\(delay)ms:when=\(number)+",
+    ]
+  }
+
   /// How often each call is in a file made by `watching`, by the thread that made it most often.
   package static func counts(in file: String) throws -> [String: Int] {
     var counts: [String: [Substring: Int]] = [:]

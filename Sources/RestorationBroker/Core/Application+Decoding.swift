@@ -21,10 +21,12 @@ extension Application {
     }
     if isOwner, !classMatches(node, summary) {
       let reply = DecodeRestorableState.Reply(status: .classMismatch, coder: coder(of: summary))
-      context.emit(.respondAfter(id, summary.sequence, caller, .result(reply)))
+      respond(caller, after: summary.sequence, reply)
       return
     }
     if isOwner, let session { openWindow(of: node, for: session) }
+    // A notification counts as a decode, but nothing is read for it.
+    guard caller.call != nil else { return }
     readsUnderWay += 1
     context.emit(.readState(id, StateRequest.Row(node: node.id, sequence: summary.sequence), caller))
   }

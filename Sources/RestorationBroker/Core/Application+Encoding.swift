@@ -47,7 +47,7 @@ extension Application {
     }
     if context.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
     let sequence = sequenceOfState(node)
-    context.emit(.respondAfter(id, sequence, caller, .result(EncodeRestorableState.Reply.stored(sequence: sequence))))
+    respond(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
   }
 
   private func sequenceOfState(_ node: Node) -> SequenceNumber {

@@ -117,7 +117,7 @@ extension Application {
 
   func announceDiscard(_ cause: ApplicationDiscarded.Cause, reason: String? = nil, generations: Bool = false) {
     // For people: the beginning of it is enough, however long it is.
-    let reason = reason.map { String($0.prefix(200)) }
+    let reason = reason.map { String($0.unicodeScalars.prefix(200)) }
     announce { ApplicationDiscarded(cause: cause, reason: reason, generations: generations) }
   }
 }

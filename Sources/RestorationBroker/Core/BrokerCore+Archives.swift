@@ -11,6 +11,8 @@ extension BrokerCore {
     guard let (application, session) = try scope(of: message, client) else { return }
     try requireKnown(application, session)
     let (caller, parameters) = (message.caller, message.parameters)
+    // What a check finds and what is exported nobody would see.
+    guard caller.call != nil || message.method == BackupArchive.method else { return }
     switch message.method {
     case VerifyArchive.method:
       try application.verify(VerifyArchive(parameters), for: caller)
@@ -127,7 +129,7 @@ extension BrokerCore {
   private func targetName(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName {
     let scope = try CallScope(message.parameters)
     if let (application, _) = boundSession(client) {
-      if scope.application == nil || scope.application == application.name.description { return application.name }
+      guard let named = scope.application, !application.name.isSpelled(named) else { return application.name }
       throw Self.otherApplication(than: application)
     }
     guard let text = scope.application else { throw Self.noApplication() }

@@ -44,6 +44,7 @@ extension BrokerCore {
     case ReportStatistics.method:
       context.emit(.reportStatistics(message.caller))
     case ListApplications.method:
+      guard message.caller.call != nil else { return }
       context.emit(.list(.listApplications(message.caller)))
     case Initialize.method:
       try initialize(message, client)
@@ -74,6 +75,8 @@ extension BrokerCore {
     _ session: Session?
   ) throws(ErrorObject) {
     let (caller, parameters) = (message.caller, message.parameters)
+    // Reports are work that nobody would see.
+    guard caller.call != nil || message.method == DiscardApplicationState.method else { return }
     switch message.method {
     case DescribeApplication.method:
       try application.describe(DescribeApplication(parameters), for: caller)
@@ -157,7 +160,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> (Application, Session?)? {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
-      if let named = scope.application, named != application.name.description {
+      if let named = scope.application, !application.name.isSpelled(named) {
         throw Self.otherApplication(than: application)
       }
       if let token = scope.session, token != session.token {
@@ -207,15 +210,15 @@ extension BrokerCore {
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
     // One that was named before and is still there needs neither look-up by name nor counting.
-    if let last = client.lastApplication, last.text == text, let application = applications[last.id],
-      case .open = application.phase
+    if let last = client.lastApplication, let application = applications[last.id],
+      application.name.isSpelled(text), case .open = application.phase
     {
       application.lastUsed = context.now.monotonic
       return application
     }
     guard let application = try application(named: Self.name(text), for: client, message) else { return nil }
     try count(client, application)
-    client.lastApplication = (text, application.id)
+    client.lastApplication = (application.name.description, application.id)
     return application
   }
 

@@ -36,7 +36,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> ApplicationName? {
     let named = try CallScope(message.parameters).application
     if let (application, _) = boundSession(client) {
-      guard let named, named != application.name.description else { return application.name }
+      guard let named, !application.name.isSpelled(named) else { return application.name }
       throw Self.otherApplication(than: application)
     }
     return try named.map(Self.name)

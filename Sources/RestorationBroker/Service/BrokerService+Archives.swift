@@ -22,11 +22,10 @@ extension BrokerService {
   func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool) {
     let former = archives.values.first { $0.name == name && $0.id != id }
     let archive = OpenArchive(id: id, name: name)
-    archive.whenIdle = archives[id]?.whenIdle ?? []
-    archive.missing = archives[id]?.missing ?? []
-    archive.failed = archives[id]?.failed
-    let waits = archives[id]?.reopensLate ?? false
     let before = archives.updateValue(archive, forKey: id)
+    if let before { archive.takeWaiting(from: before) }
+    archive.failed = before?.failed
+    let waits = before?.reopensLate ?? false
     cache.removeAll(of: id)
     Task {
       if waits { try? await eventLoop.scheduleTask(in: .milliseconds(Self.reopenMilliseconds)) {}.futureResult.get() }
@@ -92,7 +91,7 @@ extension BrokerService {
     archive.upkeep?.cancel()
     archive.upkeep = nil
     transactions += 1
-    let held = archive.held.map(\.sequence)
+    let held = archive.held.map(\.sequence) + archive.queue.awaitedSequences
     let (high, low) = settings.random()
     Task {
       do throws(ArchiveError) {

@@ -86,6 +86,7 @@ extension BrokerService {
     for (id, notice) in notices {
       if let archive = archives[id], archive.queue.durable < archive.queue.tail {
         archive.queue.await(notice)
+        noteIfTooMuchWaits(archive)
       } else if notice.followsSuccess {
         send(notice)
       }

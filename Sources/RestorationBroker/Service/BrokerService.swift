@@ -42,7 +42,7 @@ package actor BrokerService {
   /// Clients that are not read: for writing faster than the disk, or because an archive opens.
   var pausedWriters: Set<ClientID> = []
   var waitingClients: Set<ClientID> = []
-  /// Something was written to an archive for which too much waits already; to be looked into after the message.
+  /// The message at hand has added to an archive for which too much waits already.
   private var hasWrittenTooFast = false
   var isStopping = false
   var whenFatal: (@Sendable (String) -> Void)?
@@ -126,8 +126,8 @@ package actor BrokerService {
 
   // MARK: Back-pressure
 
-  /// Notifications are not counted as calls in flight, so bytes that wait for the disk are: beyond this many their
-  /// writer is not read, until half of them are durable.
+  /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
+  /// this many bytes their sender is not read, until half of them are durable.
   private static let pendingBytesPause = 8 << 20
 
   /// Adds a change to the next transaction, and its state to the cache.
@@ -141,17 +141,17 @@ package actor BrokerService {
       } else {
         archive.queue.add(change)
       }
-      if archive.queue.pendingBytes > Self.pendingBytesPause { hasWrittenTooFast = true }
+      noteIfTooMuchWaits(archive)
     }
     scheduleFlush(id)
   }
 
+  func noteIfTooMuchWaits(_ archive: OpenArchive) {
+    if archive.queue.pendingBytes > Self.pendingBytesPause { hasWrittenTooFast = true }
+  }
+
   private func pauseIfWritingTooFast(_ client: ClientID) {
-    guard hasWrittenTooFast else { return }
-    hasWrittenTooFast = false
-    guard dirty.contains(where: { archives[$0].map { $0.queue.pendingBytes > Self.pendingBytesPause } ?? false }),
-      pausedWriters.insert(client).inserted
-    else { return }
+    guard hasWrittenTooFast, pausedWriters.insert(client).inserted else { return }
     connections[client]?.setInputPaused(true)
   }
 
@@ -239,6 +239,12 @@ final class OpenArchive {
     self.id = id
     self.name = name
   }
+
+  /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
+  func takeWaiting(from before: OpenArchive) {
+    swap(&whenIdle, &before.whenIdle)
+    swap(&missing, &before.missing)
+  }
 }
 
 extension BrokerService: ConnectionDelegate {
@@ -260,6 +266,8 @@ extension BrokerService: ConnectionDelegate {
   }
 
   private func take(_ delivery: Conversation.Delivery, of client: ClientID) {
+    hasWrittenTooFast = false
+    defer { pauseIfWritingTooFast(client) }
     let message: IncomingMessage
     switch delivery {
     case .request(let call, let request):
@@ -278,7 +286,6 @@ extension BrokerService: ConnectionDelegate {
     }
     core.received(message, at: clock.now)
     carryOut()
-    pauseIfWritingTooFast(client)
   }
 
   nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}

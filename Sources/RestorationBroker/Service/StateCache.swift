@@ -18,7 +18,8 @@ package struct StateCache {
   /// An object, so that a new record takes the place of the former one with a single look-up.
   private final class Entry {
     let key: Key
-    var record: StateRecord
+    /// Nil where the newest one is too large, and after the entry has left.
+    var record: StateRecord?
     var sequence: SequenceNumber
     var wasUsed = false
 
@@ -28,7 +29,7 @@ package struct StateCache {
       self.sequence = sequence
     }
 
-    var bytes: Int { record.bytes + StateCache.overhead }
+    var bytes: Int { (record?.bytes ?? 0) + StateCache.overhead }
   }
 
   /// Bytes an entry takes besides its text.
@@ -37,6 +38,7 @@ package struct StateCache {
   package let bytesMax: Int
   package private(set) var bytes = 0
   private var entries: [Key: Entry] = [:]
+  /// All of `entries`; those before `hand` have left or come again.
   private var order: [Entry] = []
   private var hand = 0
 
@@ -54,13 +56,14 @@ package struct StateCache {
   /// Takes a row; the text must not be a slice of something larger, which would stay alive for it.
   package mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
     let key = Key(application: application, node: record.node)
-    guard record.bytes + Self.overhead <= bytesMax / 8 else { return remove(key) }
+    let fits = record.bytes + Self.overhead <= bytesMax / 8
     if let entry = entries[key] {
-      bytes += record.bytes + Self.overhead - entry.bytes
-      entry.record = record
+      bytes -= entry.bytes
+      entry.record = fits ? record : nil
       entry.sequence = sequence
       entry.wasUsed = false
-    } else {
+      bytes += entry.bytes
+    } else if fits {
       let entry = Entry(key, record, sequence)
       entries[key] = entry
       order.append(entry)
@@ -70,27 +73,30 @@ package struct StateCache {
   }
 
   package mutating func removeAll(of application: ApplicationID) {
-    for key in entries.keys.filter({ $0.application == application }) {
-      remove(key)
+    order = order[hand...].filter { entry in
+      guard entry.key.application == application else { return true }
+      remove(entry)
+      return false
     }
-    order = order[hand...].filter { $0.key.application != application }
     hand = 0
   }
 
-  private mutating func remove(_ key: Key) {
-    if let entry = entries.removeValue(forKey: key) { bytes -= entry.bytes }
+  private mutating func remove(_ entry: Entry) {
+    entries[entry.key] = nil
+    bytes -= entry.bytes
+    // `order` may hold the entry for a while; its text must not stay for as long.
+    entry.record = nil
   }
 
   private mutating func evict() {
     while bytes > bytesMax, hand < order.count {
       let entry = order[hand]
       hand += 1
-      guard entries[entry.key] === entry else { continue }
       if entry.wasUsed {
         entry.wasUsed = false
         order.append(entry)
       } else {
-        remove(entry.key)
+        remove(entry)
       }
     }
     if hand > 1_024, hand > order.count / 2 {

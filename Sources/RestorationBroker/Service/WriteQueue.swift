@@ -39,6 +39,14 @@ package struct WriteQueue {
     fileprivate var followsFailure: Bool {
       if case .announcement(let announcement) = self { announcement.condition != .stored } else { false }
     }
+
+    /// About the memory it takes while it waits.
+    fileprivate var memory: Int {
+      switch self {
+      case .notification(_, _, let parameters): 256 + parameters.bytes.count
+      case .announcement(let announcement): 512 + announcement.recipients.count * MemoryLayout<Subscriber>.stride
+      }
+    }
   }
 
   /// What is to be done next.
@@ -62,7 +70,7 @@ package struct WriteQueue {
   /// In the order in which they are carried out; at most the last one can still take more.
   private var handedOver: [HandedOver] = []
   private var handedOverCount = 0
-  /// Bytes of states that are not durable yet: what pauses those who write faster than the disk takes it.
+  /// About the memory of what waits for the disk: pauses those who write faster than it takes that.
   package private(set) var pendingBytes = 0
   private var answers: [Waiting] = []
   /// In ascending order of what they wait for.
@@ -84,7 +92,7 @@ package struct WriteQueue {
   }
 
   package mutating func add(_ change: ArchiveChange) {
-    let bytes = change.stateBytes
+    let bytes = change.memory
     pendingBytes += bytes
     changesBytes += bytes
     changes.append(change)
@@ -144,21 +152,28 @@ package struct WriteQueue {
 
   /// The notice leaves when everything added so far is durable.
   package mutating func await(_ notice: Notice) {
+    pendingBytes += notice.memory
     notices.append((notice, tail))
   }
 
   package mutating func readyNotices() -> [Notice] {
     guard !notices.isEmpty else { return [] }
     let end = notices.firstIndex { $0.after > durable } ?? notices.endIndex
-    let ready = notices[..<end].map(\.notice).filter(\.followsSuccess)
+    let due = notices[..<end].map(\.notice)
+    pendingBytes -= due.reduce(0) { $0 + $1.memory }
     notices.removeFirst(end)
-    return ready
+    return due.filter(\.followsSuccess)
   }
 
   /// Notices that go all the same when the transaction has failed; to be asked before `failed`.
-  package mutating func noticesOfFailure() -> [Notice] {
-    defer { notices = [] }
-    return notices.map(\.notice).filter(\.followsFailure)
+  package func noticesOfFailure() -> [Notice] {
+    notices.map(\.notice).filter(\.followsFailure)
+  }
+
+  /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
+  package var awaitedSequences: [SequenceNumber] {
+    guard !reads.isEmpty || !scans.isEmpty || !jobs.isEmpty else { return [] }
+    return reads.flatMap(\.request.rows).map(\.sequence) + scans.map(\.page.sequence) + jobs.map(\.after)
   }
 
   /// Reads whose changes are durable now.

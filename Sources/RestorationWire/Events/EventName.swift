@@ -45,9 +45,10 @@ package enum EventName: String, CaseIterable, Sendable, JSONWritable {
     var names: [EventName] = []
     for text in texts {
       guard let event = EventName(rawValue: text) else {
+        let beginning = String(text.unicodeScalars.prefix(nameLengthMax))
         throw .invalidParameter(
           reader.pointer("\(name)/\(names.count)"),
-          "there is no event of the name \(JSONText(.string(String(text.prefix(nameLengthMax)))).string)",
+          "there is no event of the name \(JSONText(.string(beginning)).string)",
           hint: known
         )
       }
