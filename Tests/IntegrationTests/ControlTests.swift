@@ -26,6 +26,7 @@ internal import Testing
       #expect(result.end == .exit(0), "\(result.errors)")
       #expect(result.output.contains(broker.socket))
       #expect(result.output.contains("\(try broker.pid)"))
+      #expect(result.output.contains(/Uptime:\ \ [0-9]+\ (s|min)\n/), "\(result.output)")
       #expect(result.errors.isEmpty)
       #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
     }
@@ -126,6 +127,27 @@ internal import Testing
       #expect(result.end == .exit(64))
       #expect(result.output.isEmpty)
       #expect(!result.errors.isEmpty)
+    }
+  }
+
+  @Test(arguments: ["{", "7", ""])
+  func parametersThatCannotBeSentAreToldWhatTheyShouldBe(_ parameters: String) async throws {
+    try await withBroker { broker in
+      for (argument, input) in [(parameters, ""), ("-", parameters)] {
+        let result = try Self.run(broker, ["call", "ping", argument], input: input)
+        #expect(result.end == .exit(64))
+        #expect(result.errors.contains(#"such as '{"application":"org.example.Notes"}'"#), "\(result.errors)")
+      }
+    }
+  }
+
+  @Test func aWrongParameterIsNamed() async throws {
+    try await withBroker { broker in
+      let parameters = #"{"application":"a","object":["A"],"state":{"a":1,"a":2}}"#
+      let result = try Self.run(broker, ["-j", "call", "encodeRestorableState", parameters])
+      #expect(result.end == .exit(1))
+      #expect(result.errors.contains("Invalid params (/state/a)\n"), "\(result.errors)")
+      #expect(result.output.contains(#""pointer":"/state/a""#))
     }
   }
 
