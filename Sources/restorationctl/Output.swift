@@ -40,9 +40,6 @@ enum Output {
   /// Columns that a line of a table may have; nil for any number.
   static var width: Int? { settings.isFull ? nil : Terminal.columns }
 
-  /// Whether a person is likely to read the data.
-  static var isTerminal: Bool { Terminal.isOutput }
-
   /// Writes data. Ends the tool where it cannot be written: a pipe that nobody reads, a full disk.
   static func print(_ text: String) throws {
     let error = write(text, to: .data)
