@@ -226,6 +226,21 @@ internal import Testing
     }
   }
 
+  /// What the tool opens itself must not be taken for a place to write to.
+  @Test(arguments: [("<&- >&-", true), ("<&- >&- 2>&-", false), ("2>&-", false)])
+  func aClosedDescriptorIsNothingElse(_ closed: String, _ complains: Bool) async throws {
+    try await Self.withObject { broker in
+      for (command, status) in [("tree a", closed == "2>&-" ? 0 : 74), ("tree b", 4)] as [(String, Int32)] {
+        let result = try ChildProcess.run(
+          ["bash", "-c", "exec \"$0\" \(command) \(closed)", Products.control],
+          environment: ControlTool.environment(broker)
+        )
+        #expect(result.end == .exit(status), "\(command): \(result.errors)")
+        if complains { #expect(result.errors.contains(status == 74 ? "Bad file descriptor" : "no archive of b")) }
+      }
+    }
+  }
+
   // MARK: Terminals
 
   @Test func coloursAreForTerminals() async throws {
