@@ -10,11 +10,15 @@ struct SystemError: Error {
   let path: String
   let code: Int32
 
-  init(_ operation: String, _ path: String) {
-    code = errno
+  /// - Parameter code: nil for the error of the last call.
+  init(_ operation: String, _ path: String, code: Int32? = nil) {
+    self.code = code ?? errno
     self.operation = operation
     self.path = path
   }
+
+  /// There is something already.
+  static var exists: Int32 { EEXIST }
 
   var message: String { "\(operation) \(path): \(String(cString: strerror(code)))" }
 
@@ -29,6 +33,9 @@ struct SystemError: Error {
 /// connection's locks.
 struct ArchiveDirectory: Sendable {
   let path: String
+
+  /// Takes a directory of somebody else's as it is.
+  init(existing path: String) { self.path = path }
 
   /// Creates the directory and missing ones above it, or checks the one there is: owner, type, mode.
   init(_ path: String) throws(SystemError) {
@@ -75,7 +82,7 @@ struct ArchiveDirectory: Sendable {
     return .file(size: Int(status.st_size), changed: changed)
   }
 
-  func pathname(_ name: String) -> String { "\(path)/\(name)" }
+  func pathname(_ name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
 
   /// Names of everything in the directory.
   func names() throws(SystemError) -> [String] {

@@ -54,8 +54,19 @@ struct ArchiveIndex {
     return used
   }
 
-  /// Up to `limit` nodes shown at `point` in ascending order, beginning after `node`.
-  mutating func nodes(after node: NodeID, limit: Int, at point: ArchivePoint) -> [NodeID] {
+  /// How many nodes have rows.
+  var nodeCount: Int { logs.count }
+
+  /// How many of them have an id of at most `node`.
+  mutating func nodeCount(upTo node: NodeID) -> Int { sortedNodes(after: node).startIndex }
+
+  /// Up to `limit` nodes with all their rows in ascending order, beginning after `node`.
+  mutating func logs(after node: NodeID, limit: Int) -> [NodeLog] {
+    sortedNodes(after: node).prefix(limit).compactMap { logs[$0] }
+  }
+
+  /// All nodes in ascending order; the slice begins after `node`.
+  private mutating func sortedNodes(after node: NodeID) -> ArraySlice<NodeID> {
     let sorted = order ?? logs.keys.sorted()
     order = sorted
     var low = 0
@@ -64,8 +75,13 @@ struct ArchiveIndex {
       let middle = (low + high) / 2
       if sorted[middle] <= node { low = middle + 1 } else { high = middle }
     }
+    return sorted[low...]
+  }
+
+  /// Up to `limit` nodes shown at `point` in ascending order, beginning after `node`.
+  mutating func nodes(after node: NodeID, limit: Int, at point: ArchivePoint) -> [NodeID] {
     var found: [NodeID] = []
-    for candidate in sorted[low...] {
+    for candidate in sortedNodes(after: node) {
       guard found.count < limit else { break }
       if description(of: candidate, at: point) != nil { found.append(candidate) }
     }

@@ -39,6 +39,11 @@ protocol ArchiveRows {
   /// In ascending order of node.
   func claims() throws(ArchiveError) -> [ClaimRecord]
   func run() throws(ArchiveError) -> RunRecord?
+
+  /// Gives up what is kept in memory of the rows, so that the next reading is of what is stored.
+  func forgetCached() throws(ArchiveError)
+  /// What is wrong with what holds the rows together, a sentence each.
+  func structureFaults() throws(ArchiveError) -> [String]
 }
 
 /// The numbers of an archive that every commit writes anew.

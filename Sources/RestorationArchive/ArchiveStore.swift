@@ -55,8 +55,19 @@ package protocol ArchiveStore: Sendable {
   /// - Returns: whether there is more to do.
   func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool
 
-  /// Keeps a copy of the archive as the last good one (R32).
-  func backUp(_ lease: ArchiveLease) async throws(ArchiveError)
+  /// Checks a bounded piece of what is stored, as it is on disk, and changes nothing; others get their turn between two
+  /// pieces.
+  ///
+  /// Every row that some reader can reach is read and held against its checksum; its text is handed over, because a
+  /// store does not know what it means. Begin with nil, go on with the position each piece names.
+  func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) async throws(ArchiveError) -> VerificationPiece
+
+  /// Keeps a copy of the archive as the last good one (R32); returns its size in bytes.
+  @discardableResult
+  func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int
 
   /// Gives the lease back and closes the archive.
   func close(_ lease: ArchiveLease) async

@@ -117,4 +117,8 @@ struct MemoryArchive: ArchiveRows {
   func claims() -> [ClaimRecord] { contents.claims.values.sorted { $0.node < $1.node } }
 
   func run() -> RunRecord? { contents.run }
+
+  func forgetCached() {}
+
+  func structureFaults() -> [String] { [] }
 }

@@ -84,8 +84,15 @@ package actor MemoryArchiveStore: ArchiveStore {
   }
 
   /// Checks the lease; memory has nothing to fall back to.
-  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) {
-    _ = try archive(lease)
+  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
+    try archive(lease).rows.bytes
+  }
+
+  package func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) async throws(ArchiveError) -> VerificationPiece {
+    try archive(lease).verify(from: position)
   }
 
   package func close(_ lease: ArchiveLease) async {

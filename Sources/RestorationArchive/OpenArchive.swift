@@ -6,7 +6,7 @@
 final class OpenArchive<Rows: ArchiveRows> {
   let application: String
   private(set) var rows: Rows
-  private(set) var index: ArchiveIndex
+  var index: ArchiveIndex
   /// The epoch of the newest lease.
   private(set) var epoch: Int64
   private let upkeep: ArchiveUpkeep

@@ -31,6 +31,22 @@ extension SQLiteArchive {
     return hasReleased
   }
 
+  func forgetCached() throws(ArchiveError) {
+    try reading("forget") { () throws(SQLiteFailure) in try connection.execute("PRAGMA shrink_memory") }
+  }
+
+  func structureFaults() throws(ArchiveError) -> [String] {
+    var faults: [String] = []
+    do throws(SQLiteFailure) {
+      try connection.forEachRow("PRAGMA quick_check(16)") { row in
+        if let text = row.string(0), text != "ok" { faults.append("the file is damaged: \(text)") }
+      }
+    } catch {
+      faults.append("the file cannot be checked: \(error.message) (SQLite \(error.code), errno \(error.systemError))")
+    }
+    return faults
+  }
+
   /// Writes a copy of everything committed to an empty file.
   func copy(to path: String) throws(SQLiteFailure) {
     let statement = try connection.prepare("VACUUM INTO ?1")

@@ -45,7 +45,7 @@ struct SQLiteArchive: ArchiveRows {
   }
 
   /// Maps what can go wrong while reading.
-  private func reading<Value>(
+  func reading<Value>(
     _ what: String,
     _ body: () throws(SQLiteFailure) -> Value
   ) throws(ArchiveError) -> Value {

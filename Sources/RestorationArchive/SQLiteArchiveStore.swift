@@ -76,7 +76,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     summaries[lease.application] = (stamp, summary)
   }
 
-  private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<SQLiteArchive> {
+  func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<SQLiteArchive> {
     guard let archive = archives[lease.application] else {
       throw ArchiveError(.fenced, "the archive of \(lease.application) has been closed")
     }
@@ -160,6 +160,13 @@ package actor SQLiteArchiveStore: ArchiveStore {
     try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
   }
 
+  package func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) async throws(ArchiveError) -> VerificationPiece {
+    try archive(lease).verify(from: position)
+  }
+
   // MARK: Upkeep
 
   package func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
@@ -185,7 +192,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     return !isDone
   }
 
-  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) {
+  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
     let archive = try archive(lease)
     let files = ArchiveFiles(lease.application)
     do throws(OpeningFailure) {
@@ -198,6 +205,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
         try directory.replace(files.backup, with: files.newBackup)
         try directory.sync()
       }
+      return try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(files.backup).bytes }
     } catch {
       // The archive itself is as it was, and so is the earlier backup.
       try? directory.remove(files.newBackup)

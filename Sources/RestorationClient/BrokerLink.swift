@@ -39,6 +39,9 @@ actor BrokerLink {
   private var closeWaiters: [CheckedContinuation<Void, Never>] = []
   private var notifications = NotificationQueue<BrokerNotification>(capacity: BrokerLink.notificationsMax)
   private var notificationWaiters: [NotificationWaiter] = []
+  /// Who is told how far calls have come, by their tokens.
+  var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
+  var lastProgress = 0
   private weak var observer: (any BrokerLinkObserver)?
   /// Answers for the observer, told when the machine is done with them: it may send from inside.
   private var observed: [(ticket: Ticket, answer: Response.Outcome)] = []
@@ -395,6 +398,7 @@ extension BrokerLink: ConnectionDelegate {
       else { break }
       take(event, of: number)
     case .notification(let notification):
+      if tellProgress(notification) { break }
       if let known = BrokerNotification(notification) { take(known) }
     case .request(let call, let request):
       // A session lists what it serves, and this client serves no calls.

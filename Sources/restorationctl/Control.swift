@@ -41,7 +41,8 @@ struct Control: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, HistoryCommand.self,
-      MonitorCommand.self, DiscardCommand.self, CallCommand.self,
+      MonitorCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self, ImportCommand.self,
+      DiscardCommand.self, CallCommand.self,
     ]
   )
 

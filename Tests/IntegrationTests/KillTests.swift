@@ -72,6 +72,28 @@ internal import Testing
     }
   }
 
+  /// An import is one transaction: at whatever moment the broker dies, all of it is there or nothing.
+  @Test func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() async throws {
+    let rounds = Environment.isLong ? 100 : 8
+    let count = 3_000
+    try await withBroker(BrokerOptions(isAlone: true)) { broker in
+      try broker.connect().send(ArchiveTests.importing(ArchiveTests.document(0, count: count)))
+      try Wait.until("the first import is there") { (try? ArchiveTests.value(broker, count: count)) == 0 }
+      var expected: Int64 = 0
+      for round in 1...rounds {
+        let client = try broker.connect()
+        try client.send(ArchiveTests.importing(ArchiveTests.document(round, count: count)))
+        Wait.moment(.milliseconds(Int64.random(in: 0...700)))
+        let isAnswered = client.hasInput(within: .zero)
+        try broker.kill()
+        try broker.start()
+        let found = try ArchiveTests.value(broker, count: count)
+        #expect(found == Int64(round) || !isAnswered && found == expected, "round \(round)")
+        expected = found ?? 0
+      }
+    }
+  }
+
   @Test func aKillAtAnyMomentUnderLoadLosesNothingAcknowledged() async throws {
     let rounds = Environment.isLong ? 200 : 12
     try await withBroker(BrokerOptions(isAlone: true)) { broker in

@@ -28,6 +28,11 @@ final class CoreDriver {
   private(set) var logged: [String] = []
   private(set) var backups = 0
   private(set) var openCount = 0
+  /// Pieces of work done so far, and what a test does before each of them.
+  private(set) var jobCount = 0
+  var betweenPieces: (() -> Void)?
+  /// Why copies to these files fail.
+  var copyFailures: [String: ArchiveCopyError] = [:]
   private(set) var closed: [String] = []
   /// What the core has written, committed or not, since the last `forgetWritten`.
   private(set) var written: [ArchiveChange] = []
@@ -55,6 +60,7 @@ final class CoreDriver {
     var answers: [(after: SequenceNumber, caller: Caller, answer: Answer)] = []
     var reads: [(request: StateRequest, after: SequenceNumber)] = []
     var scans: [ScanRequest] = []
+    var jobs: [(job: StoreJob, after: SequenceNumber)] = []
     var notices: [(after: SequenceNumber, notice: WriteQueue.Notice)] = []
   }
 
@@ -168,7 +174,9 @@ final class CoreDriver {
   /// The transaction of an application fails, and nothing of it was stored.
   func failCommit(_ name: String) {
     guard let (id, file) = files.first(where: { $0.value.name == name }) else { return }
-    let callers = file.answers.map(\.caller) + file.reads.map(\.request.caller) + file.scans.map(\.caller)
+    let callers =
+      file.answers.map(\.caller) + file.reads.map(\.request.caller) + file.scans.map(\.caller)
+      + file.jobs.map(\.job.caller)
     files[id] = nil
     for caller in callers {
       send(.error(ErrorObject.restoration(.storeFailed, "the disk is full", hint: "Make room.")), to: caller)
@@ -198,6 +206,14 @@ final class CoreDriver {
 
   func forgetWritten() {
     written = []
+  }
+
+  /// Changes an archive behind the core's back; it is noticed when the archive is opened again.
+  func tamper(_ name: String, _ change: (inout NaiveArchive) -> Void) {
+    if var archive = archives[name] {
+      change(&archive)
+      archives[name] = archive
+    }
   }
 
   func application(_ name: String) -> Application? {
@@ -273,11 +289,14 @@ final class CoreDriver {
     files[id]?.answers.removeAll { $0.after <= durable }
     files[id]?.reads.removeAll { $0.after <= durable }
     files[id]?.scans.removeAll { $0.page.sequence <= durable }
+    let jobs = file.jobs.filter { $0.after <= durable }
+    files[id]?.jobs.removeAll { $0.after <= durable }
     files[id]?.notices.removeAll { $0.after <= durable }
     for waiting in ready { send(waiting.answer, to: waiting.caller) }
     for notice in file.notices where notice.after <= durable { send(notice.notice) }
     for read in reads { self.read(id, read.request) }
     for scan in scans { self.scan(id, scan) }
+    for job in jobs { carryOut(id, job.job) }
     let bytes = measuresArchives ? archives[file.name]?.reachableBytes ?? 0 : 0
     core.committed(id, ArchiveReceipt(sequence: durable, reachableBytes: bytes), at: now)
   }
@@ -318,6 +337,13 @@ final class CoreDriver {
 
   private func performOther(_ effect: Effect) {
     switch effect {
+    case .carryOut(let id, let job, let after):
+      if let file = files[id], file.durable < after {
+        files[id]?.jobs.append((job, after))
+      } else {
+        carryOut(id, job)
+      }
+    case .tell(let client, let method, let parameters): peers[client]?.notify(method, parameters)
     case .notify(let id, let client, let method, let parameters):
       notices.append((id, .notification(client, method: method, parameters: parameters)))
     case .announce(let id, let announcement): notices.append((id, .announcement(announcement)))
@@ -400,6 +426,25 @@ final class CoreDriver {
     }
     let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
     files[id]?.reads.append((request, row.sequence))
+  }
+
+  /// A check is of one node at a time, so that there are always several pieces.
+  private func carryOut(_ id: ApplicationID, _ job: StoreJob) {
+    guard let archive = files[id].flatMap({ archives[$0.name] }) else { return }
+    jobCount += 1
+    betweenPieces?()
+    switch job.step {
+    case .nodes(let after, let sequence):
+      let readings = archive.contents(at: sequence).readings.filter { $0.node.node > after }.prefix(StoreJob.nodesMax)
+      core.jobFinished(id, job, .success(.nodes(Array(readings))), at: now)
+    case .check(let position): core.jobFinished(id, job, .success(.checked(archive.check(position))), at: now)
+    case .backUp(let path?):
+      let failure = copyFailures[path].map { Result<StoreJob.Outcome, ArchiveCopyError>.failure($0) }
+      core.jobFinished(id, job, failure ?? .success(.copied(bytes: 4_096)), at: now)
+    case .backUp(nil):
+      backups += 1
+      core.jobFinished(id, job, .success(.copied(bytes: 4_096)), at: now)
+    }
   }
 
   private func scan(_ id: ApplicationID, _ request: ScanRequest) {

@@ -10,6 +10,8 @@ struct NaiveArchive {
   /// What the whole log comes to.
   private(set) var head = Contents()
   private var epoch: Int64 = 0
+  /// Sequences of state rows that cannot be read any more.
+  var damaged: Set<SequenceNumber> = []
 
   init(uuid: String) {
     self.uuid = uuid
@@ -34,8 +36,35 @@ struct NaiveArchive {
 
   /// The state written as `sequence`.
   func state(_ sequence: SequenceNumber) -> StateReading? {
+    if damaged.contains(sequence) { return .unreadable(sequence: sequence) }
     guard case .state(let record) = log[Int(sequence) - 1] else { return nil }
     return .state(record, sequence: sequence)
+  }
+
+  /// Puts another change in the place of one that was made.
+  mutating func replace(_ sequence: SequenceNumber, with change: ArchiveChange) {
+    log[Int(sequence) - 1] = change
+    head = contents(at: self.sequence)
+  }
+
+  /// The rows of one node, then the structure.
+  func check(_ position: VerificationPosition?) -> VerificationPiece {
+    var piece = VerificationPiece()
+    let nodes = head.nodes.keys.sorted()
+    piece.total = nodes.count
+    piece.done = nodes.count
+    guard case .rows(let after) = position ?? .rows(after: 0), let node = nodes.first(where: { $0 > after }) else {
+      return piece
+    }
+    piece.done = nodes.firstIndex(of: node).map { $0 + 1 } ?? 0
+    piece.next = node == nodes.last ? .structure : .rows(after: node)
+    for state in head.states[node] ?? [] {
+      let isLast = state.sequence == head.states[node]?.last?.sequence
+      let shown = VerificationPiece.Shown(isCurrent: isLast, generations: [])
+      let reading = self.state(state.sequence) ?? .unreadable(sequence: state.sequence)
+      piece.rows.append(VerificationPiece.Row(node: node, reading: reading, fault: nil, shown: shown))
+    }
+    return piece
   }
 
   mutating func open(_ application: String) -> ArchiveOpening {

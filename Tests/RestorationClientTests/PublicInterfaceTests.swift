@@ -40,6 +40,10 @@ internal import Testing
       }
     }
     for try await object in broker.readArchive() { print(object.path, object.status) }
+    let document = try await broker.exportArchive(reveal: true) { print($0.done, $0.total ?? 0) }
+    try await broker.importArchive(document, into: "org.example.Copy", force: true)
+    try await broker.backUpArchive(to: "\(socketPath).sqlite")
+    for problem in try await broker.verifyArchive().problems { print(problem.kind, problem.path ?? []) }
     try await broker.goodbye(.closed)
     await broker.close()
   }

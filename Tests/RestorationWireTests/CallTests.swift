@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 20)
+    #expect(names.count == 24)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -155,6 +155,20 @@ struct RightCall: CustomTestStringConvertible {
     RightCall(ListApplications.self, "{}", "[]"),
     RightCall(DescribeApplication.self, #"{"cursor":"c"}"#, #"["c"]"#),
     RightCall(ListGenerations.self, "{}", "[]"),
+    RightCall(VerifyArchive.self, #"{"progressToken":"t"}"#, #"["t"]"#),
+    RightCall(VerifyArchive.self, "{}", "[]"),
+    RightCall(BackupArchive.self, #"{"to":"/a/b","progressToken":7}"#, #"["/a/b",7]"#),
+    RightCall(
+      ExportArchive.self,
+      #"{"generation":3,"cursor":"c","reveal":true,"progressToken":-1}"#,
+      #"[3,"c",true,-1]"#
+    ),
+    RightCall(
+      ImportArchive.self,
+      #"{"part":{"x":1e400},"upload":"u","more":true,"force":true,"progressToken":"t"}"#,
+      #"[null,{"x":1e400},"u",true,true,"t"]"#
+    ),
+    RightCall(ImportArchive.self, #"{"document":{}}"#, #"[{}]"#),
     RightCall(Subscribe.self, "{}", "[]"),
     RightCall(Subscribe.self, #"{"events":["stateEncoded","eventsLost"]}"#, #"[["stateEncoded","eventsLost"]]"#),
     RightCall(Unsubscribe.self, #"{"subscription":3}"#, "[3]"),

@@ -96,7 +96,7 @@ internal import Testing
   private func exchange(in page: String) throws -> [Line] {
     let limits = written { Limits().write(to: &$0) }
     let values = [
-      "<handle>": "4294967297", "<sequence>": "7", "<pid>": "4711", "<token>": "00112233445566778899aabbccddeeff",
+      "<handle>": "4294967297", "<sequence>": "7", "<pid>": "4711", "<bytes>": "4096", "<milliseconds>": "3", "<token>": "00112233445566778899aabbccddeeff",
       "<uuid>": "6f9619ff-8b86-4011-b42d-00c04fc964ff", "<time>": "2026-02-28T09:05:00.042Z", "<version>": "1.0",
       "<system>": "12", "<limits>": limits, "<result>": "\"any\"",
     ]

@@ -142,6 +142,24 @@ struct ResultText: CustomTestStringConvertible {
         #"{"generations":[{"generation":1,"kind":"startup","committed":"now","objects":2,"bytes":3,"pinned":true}]}"#
       ]
     ),
+    ResultText(
+      VerifyArchive.Reply.self,
+      #"{"sound":false,"objects":1,"states":2,"bytes":3,"problems":[{"kind":"state","path":["a"],"generation":4,"#
+        + #""message":"m"},{"kind":"later","message":"n"}],"omitted":5,"milliseconds":6}"#,
+      wrong: [
+        "{}", #"{"sound":1,"objects":1,"states":2,"bytes":3,"problems":[],"milliseconds":6}"#,
+        #"{"sound":true,"objects":1,"states":2,"bytes":3,"problems":[{"kind":"state"}],"milliseconds":6}"#,
+      ]
+    ),
+    ResultText(
+      BackupArchive.Reply.self,
+      #"{"to":"/a","bytes":1,"milliseconds":2}"#,
+      wrong: ["{}", #"{"to":1,"bytes":1,"milliseconds":2}"#]
+    ),
+    ResultText(BackupArchive.Reply.self, #"{"to":null,"bytes":1,"milliseconds":2}"#),
+    ResultText(ExportArchive.Reply.self, #"{"part":{"objects":[1e400]},"cursor":"c"}"#, wrong: ["{}", #"{"part":[]}"#]),
+    ResultText(ImportArchive.Reply.self, #"{"upload":"u","objects":1,"states":2,"bytes":3}"#, wrong: ["{}"]),
+    ResultText(ImportArchive.Reply.self, #"{"objects":1,"states":2,"bytes":3,"generation":4}"#),
     ResultText(Subscribe.Reply.self, #"{"subscription":3}"#, wrong: ["{}", #"{"subscription":"3"}"#]),
   ]
 }
@@ -160,6 +178,19 @@ struct ResultText: CustomTestStringConvertible {
   func registrationReplacedIsReadAsItWasWritten(_ text: String) throws {
     #expect(try RegistrationReplaced(slice(text))?.parameters.string == text)
     #expect(RegistrationReplaced.method == .registrationReplaced)
+  }
+
+  @Test(arguments: [
+    #"{"progressToken":"\u0061","done":1,"total":2,"message":"m"}"#, #"{"progressToken":18446744073709551616,"done":1}"#,
+  ])
+  func progressIsReadAsItWasWritten(_ text: String) throws {
+    #expect(try Progress(slice(text))?.parameters.string == text)
+    #expect(Progress.method == .progress)
+  }
+
+  @Test(arguments: ["{}", #"{"progressToken":null,"done":1}"#, #"{"progressToken":1.5,"done":1}"#])
+  func progressOfAnotherShapeIsNil(_ text: String) throws {
+    #expect(try Progress(slice(text)) == nil)
   }
 
   @Test(arguments: ["{}", "[]", #"{"object":"7","path":["a"]}"#, #"{"object":7,"path":["a"],"by":{"pid":"x"}}"#])

@@ -58,7 +58,7 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
     for word in ["token", "uuid", "time", "version", "system"] {
       text = replacing("\"<\(word)>\"", in: text, by: #"{"$match":"(?s).+"}"#)
     }
-    for word in ["handle", "sequence", "pid", "limits", "result"] {
+    for word in ["handle", "sequence", "pid", "bytes", "milliseconds", "limits", "result"] {
       text = replacing("<\(word)>", in: text, by: #"{"$any":1}"#)
     }
     return relaxed(try VectorValue(parsing: text))

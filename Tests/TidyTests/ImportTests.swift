@@ -35,7 +35,10 @@ internal import Testing
 
   private static func importedModule(_ line: String) -> String? {
     let words = line.split(separator: " ")
-    guard let index = words.firstIndex(of: "import"), index + 1 < words.count, index <= 2 else { return nil }
+    // Words before it are attributes and access levels; anything else is a text that speaks of importing.
+    guard let index = words.firstIndex(of: "import"), index + 1 < words.count,
+      words[..<index].allSatisfy({ ["public", "package", "internal", "private"].contains($0) || $0.hasPrefix("@") })
+    else { return nil }
     return words[index + 1].split(separator: ".").first.map(String.init)
   }
 

@@ -265,6 +265,11 @@ extension Application {
 
   /// The text as given out: references name today's paths, and the handle where the target is live (R27).
   func splice(_ record: StateRecord) -> JSONText {
+    splice(record) { writeReference(to: tree.node($0), &$1) }
+  }
+
+  /// The same with references as `write` has them; it is given the node that one names.
+  func splice(_ record: StateRecord, _ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
     guard let table = record.references else { return JSONText(validated: record.text) }
     let numbers = StateSummary.numbers(inTable: table)
     var out: [UInt8] = []
@@ -276,7 +281,7 @@ extension Application {
       // The table is of our own making and covered by the row's checksum; a bad one would trap below.
       guard copied <= begin, begin <= end, end <= text.endIndex else { break }
       out.append(contentsOf: text[copied..<begin])
-      JSONWriter.append(to: &out) { writeReference(to: tree.node(numbers[index + 2]), &$0) }
+      JSONWriter.append(to: &out) { write(numbers[index + 2], &$0) }
       copied = end
     }
     out.append(contentsOf: text[copied...])

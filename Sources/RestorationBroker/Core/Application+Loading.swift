@@ -54,6 +54,8 @@ extension Application {
     headBytes = 0
     growth = []
     readsUnderWay = 0
+    operations = [:]
+    exports = [:]
     earlyDue = nil
   }
 

@@ -118,11 +118,7 @@ extension Application {
     }
     if let number = page.generation {
       guard let sealed = generations.first(where: { $0.record.generation == number }) else {
-        throw .invalidParameter(
-          "/generation",
-          "there is no generation \(number)",
-          hint: "listGenerations names those that are kept."
-        )
+        throw Application.unknownGeneration(number)
       }
       page.sequence = sealed.sequence
     }

@@ -60,6 +60,11 @@ package final class Application {
   var lastUsed: Int64 = 0
   /// Reads of the archive whose answers have not come.
   var readsUnderWay = 0
+  /// What is done piece by piece, by number.
+  var operations: [Int: Operation] = [:]
+  var operationCounter = 0
+  /// Exports whose next page may be asked for, by number.
+  var exports: [Int: ExportPlan] = [:]
   /// Whether waiting registrations are being let in; one that comes in by it does not begin anew.
   var isAdmitting = false
   /// Sessions just found alive; only set while the call that asked goes on (R1).

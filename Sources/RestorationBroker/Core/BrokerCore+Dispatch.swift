@@ -59,6 +59,8 @@ extension BrokerCore {
       SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try dispatchOwned(message, client, application, session)
+    case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method:
+      try dispatchArchive(message, client)
     default:
       throw .methodNotFound(message.method, hint: "Protocol/README.md lists the methods; names are case sensitive.")
     }
@@ -130,7 +132,7 @@ extension BrokerCore {
   }
 
   /// Reading does not make an application: one that nothing was ever written to is unknown.
-  private func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
+  func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
     guard session == nil, application.sequence == 0, case .open = application.phase else { return }
     throw Application.unknownApplication("there is no application \(application.name)")
   }
@@ -149,7 +151,7 @@ extension BrokerCore {
   // MARK: Scope
 
   /// The application and session of a call; nil where it waits for the archive to open.
-  private mutating func scope(
+  mutating func scope(
     of message: IncomingMessage,
     _ client: Client
   ) throws(ErrorObject) -> (Application, Session?)? {
@@ -166,13 +168,7 @@ extension BrokerCore {
       }
       return (application, session)
     }
-    guard let text = scope.application else {
-      throw .restoration(
-        .notInitialized,
-        "the call names no application",
-        hint: "Call initialize first, or give application as a member of params."
-      )
-    }
+    guard let text = scope.application else { throw Self.noApplication() }
     guard let application = try application(text, for: client, message) else { return nil }
     return (application, try detached(scope.session, client, application))
   }
@@ -182,6 +178,14 @@ extension BrokerCore {
       "/application",
       "this connection was initialized for \(application.name)",
       hint: "Leave application out, or use another connection."
+    )
+  }
+
+  static func noApplication() -> ErrorObject {
+    .restoration(
+      .notInitialized,
+      "the call names no application",
+      hint: "Call initialize first, or give application as a member of params."
     )
   }
 

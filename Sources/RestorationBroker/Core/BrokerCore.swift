@@ -77,8 +77,10 @@ package struct BrokerCore {
       if session.client == id { session.client = nil }
       if !session.usedElsewhere { application.end(session, .expired) }
     }
+    dropUpload(of: client)
     for application in client.applications.compactMap({ applications[$0] }) {
       application.abandonWaiting { $0.caller.client == id }
+      application.abandonExports(of: id)
       closeIfUseless(application)
     }
   }
@@ -164,6 +166,7 @@ package struct BrokerCore {
     counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
+    if message.method == ImportArchive.method { dropUpload(of: client) }
     context.emit(.respond(message.caller, .error(error)))
     announceFailure(of: message, client, error)
     resume(client)
@@ -221,6 +224,8 @@ package struct BrokerCore {
     case (.success(let readings), .decode(let node)):
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
     case (.success(let readings), .page(let page)):
+      application.finishPage(readings, page, for: request.caller)
+    case (.success(let readings), .export(let page)):
       application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _):
       context.emit(.respond(request.caller, .error(Application.storeError(error))))
@@ -309,6 +314,10 @@ package struct BrokerCore {
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .parent(let id, let number): applications[id]?.parentTimerFired(number)
+    case .exports(let id): applications[id]?.exportTimerFired()
+    case .upload(let id):
+      // One that is complete and waits for its archive is not idle.
+      if let client = clients[id], client.upload?.plan == nil { dropUpload(of: client) }
     }
   }
 
@@ -353,6 +362,7 @@ package struct BrokerCore {
     guard applications.count >= max else { return }
     let idle = applications.values.filter { application in
       application.sessions.isEmpty && application.waiting.isEmpty && application.readsUnderWay == 0
+        && application.exports.isEmpty
         && !clients.values.contains { $0.waitsFor == application.id }
     }
     guard let oldest = idle.min(by: { $0.lastUsed < $1.lastUsed }) else {
@@ -390,6 +400,8 @@ final class Client {
   var choosesInstance = false
   /// One of its messages waits until it is known whether processes have ended.
   var isProbing = false
+  /// A document that it imports, as far as it has come.
+  var upload: ArchiveUpload?
   /// Its connection has ended; it goes when its queue is done.
   var hasLeft = false
   /// Messages that wait behind the one that waits.
@@ -422,4 +434,5 @@ package struct Counters: Sendable {
   package var decodes: Int64 = 0
   package var registrations: Int64 = 0
   package var waits: Int64 = 0
+  package var uploads: Int64 = 0
 }

@@ -37,6 +37,8 @@ package enum Effect: Sendable {
   case read(ApplicationID, StateRequest, after: SequenceNumber)
   /// Read nodes and states as of an older sequence, and bring them to `scanFinished`.
   case scan(ApplicationID, ScanRequest)
+  /// Do a piece of work once the changes up to `after` are durable, and bring its outcome to `jobFinished`.
+  case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
   /// Open the archive, making it where there is none only if `creating`, and tell `opened`.
   case open(ApplicationID, ApplicationName, creating: Bool)
   case close(ApplicationID)
@@ -46,6 +48,8 @@ package enum Effect: Sendable {
   case reportStatistics(Caller)
   /// Send a notification, if the client still is there, when everything this event wrote is durable.
   case notify(ApplicationID, ClientID, method: String, parameters: JSONText)
+  /// Send a notification at once, if the client still is there: it is about no change.
+  case tell(ClientID, method: String, parameters: JSONText)
   /// Tell subscribers of an event when its condition is met.
   case announce(ApplicationID, Announcement)
   /// Say now what a subscription has lost, because it has ended.
@@ -89,6 +93,10 @@ package enum TimerName: Hashable, Sendable {
   case early(ApplicationID)
   /// A registration has waited long enough for its parent (R3).
   case parent(ApplicationID, Int)
+  /// Exports of the application whose next page nobody asks for are given up.
+  case exports(ApplicationID)
+  /// An import whose next part does not come is given up.
+  case upload(ClientID)
 }
 
 /// States the core wants to see, and what for.
@@ -119,6 +127,8 @@ package struct StateRequest: Sendable {
     case decode(node: NodeID)
     /// Answer one page of `readArchive`.
     case page(ArchivePage)
+    /// Answer one page of `exportArchive`.
+    case export(ExportPage)
   }
 }
 
@@ -158,7 +168,9 @@ package struct IncomingMessage: Sendable {
   /// Calls that only look make no archive for an application nobody knows.
   var makesArchive: Bool {
     switch method {
-    case EncodeRestorableState.method, RegisterObjectForStateRestoration.method, Initialize.method: true
+    case EncodeRestorableState.method, RegisterObjectForStateRestoration.method, Initialize.method,
+      ImportArchive.method:
+      true
     default: false
     }
   }

@@ -30,8 +30,11 @@ package struct NodeTree {
   /// The node with this id, or the one that took its place.
   package func node(_ id: NodeID) -> Node? {
     var id = id
-    while let successor = successors[id] {
+    // A damaged archive may name successors in a circle.
+    var left = successors.count
+    while left > 0, let successor = successors[id] {
       id = successor
+      left -= 1
     }
     return nodes[id]
   }
@@ -139,15 +142,42 @@ package struct NodeTree {
   }
 
   /// Links parents and paths of the nodes taken in by `load`.
-  mutating func indexAll() {
+  ///
+  /// - Returns: nodes that were their own ancestors and have become roots; only a damaged archive has any.
+  @discardableResult
+  mutating func indexAll() -> [NodeID] {
     for node in nodes.values {
       guard let parent = node.record.parent.flatMap({ self.node($0) }) else { continue }
       node.parent = parent
       parent.children.insert(node.id)
     }
+    let cut = cutCircles()
     for node in nodes.values {
       if let key = key(of: node) { index[key] = node.id }
     }
+    return cut
+  }
+
+  private func cutCircles() -> [NodeID] {
+    /// The walk upwards that came by a node first.
+    var walks: [NodeID: Int] = [:]
+    walks.reserveCapacity(nodes.count)
+    var cut: [NodeID] = []
+    for (number, start) in nodes.values.enumerated() {
+      var current: Node? = start
+      while let node = current {
+        if let walk = walks[node.id] {
+          guard walk == number else { break }
+          node.parent?.children.remove(node.id)
+          node.parent = nil
+          cut.append(node.id)
+          break
+        }
+        walks[node.id] = number
+        current = node.parent
+      }
+    }
+    return cut
   }
 
   /// Adds a node under a path that is free.

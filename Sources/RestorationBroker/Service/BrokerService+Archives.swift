@@ -16,8 +16,6 @@ extension BrokerService {
   private static let restFactor: Int64 = 4
   /// An archive whose transactions fail one after the other is opened again only after so long.
   private static let reopenMilliseconds: Int64 = 1_000
-  /// A page's view of the archive is kept for so long after it was last used.
-  private static let cursorMilliseconds: Int64 = 60_000
 
   // MARK: Opening and closing
 
@@ -126,6 +124,9 @@ extension BrokerService {
     for request in archive.queue.readyScans() {
       scan(id, request)
     }
+    for job in archive.queue.readyJobs() {
+      carryOut(id, job)
+    }
     handle { $0.committed(id, receipt, at: $1) }
     resumeWriters()
     becomeIdle(archive)
@@ -161,7 +162,7 @@ extension BrokerService {
     becomeIdle(archive)
   }
 
-  private func becomeIdle(_ archive: OpenArchive) {
+  func becomeIdle(_ archive: OpenArchive) {
     guard !archive.isBusy else { return }
     if archive.isClosing, archives[archive.id] === archive { finishClosing(archive) }
     let waiting = archive.whenIdle
@@ -187,6 +188,7 @@ extension BrokerService {
 
   func read(_ id: ApplicationID, _ request: StateRequest, after: SequenceNumber) {
     guard let archive = archives[id] else { return }
+    if case .export(let page) = request.purpose { hold(page.holds, in: archive) }
     if after > archive.queue.durable {
       archive.queue.await(request, after: after)
       return
@@ -254,9 +256,7 @@ extension BrokerService {
       archive.queue.await(request)
       return
     }
-    let now = clock.now.monotonic
-    archive.held.removeAll { $0.until <= now || $0.sequence == sequence }
-    archive.held.append((sequence, now + Self.cursorMilliseconds))
+    hold([sequence], in: archive)
     archive.readsUnderWay += 1
     Task {
       do throws(ArchiveError) {

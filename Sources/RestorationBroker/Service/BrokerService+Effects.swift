@@ -22,6 +22,10 @@ extension BrokerService {
       read(id, request, after: after)
     case .scan(let id, let request):
       scan(id, request)
+    case .carryOut(let id, let job, let after):
+      carryOut(id, job, after: after)
+    case .tell(let client, let method, let parameters):
+      connections[client]?.notify(method: method, parameters: parameters)
     case .open(let id, let name, let creating):
       open(id, name, creating: creating)
     case .close(let id):

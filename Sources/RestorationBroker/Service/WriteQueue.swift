@@ -69,6 +69,7 @@ package struct WriteQueue {
   private var notices: [(notice: Notice, after: SequenceNumber)] = []
   private var reads: [(request: StateRequest, after: SequenceNumber)] = []
   private var scans: [ScanRequest] = []
+  private var jobs: [(job: StoreJob, after: SequenceNumber)] = []
 
   package var isIdle: Bool { handedOver.isEmpty && changes.isEmpty }
 
@@ -100,6 +101,10 @@ package struct WriteQueue {
 
   package mutating func await(_ request: ScanRequest) {
     scans.append(request)
+  }
+
+  package mutating func await(_ job: StoreJob, after: SequenceNumber) {
+    jobs.append((job, after))
   }
 
   /// Hands over what was added, with the batch the archive has not begun yet if there is one.
@@ -171,9 +176,18 @@ package struct WriteQueue {
     return ready
   }
 
+  /// Pieces of work whose changes are durable now.
+  package mutating func readyJobs() -> [StoreJob] {
+    guard !jobs.isEmpty else { return [] }
+    let ready = jobs.filter { $0.after <= durable }.map(\.job)
+    jobs.removeAll { $0.after <= durable }
+    return ready
+  }
+
   /// The transaction failed: nothing that was not durable before will be.
   package mutating func failed() -> [Caller] {
-    let callers = answers.map(\.caller) + reads.map(\.request.caller) + scans.map(\.caller)
+    let callers =
+      answers.map(\.caller) + reads.map(\.request.caller) + scans.map(\.caller) + jobs.map(\.job.caller)
     isOpen = false
     changes = []
     changesBytes = 0
@@ -184,6 +198,7 @@ package struct WriteQueue {
     notices = []
     reads = []
     scans = []
+    jobs = []
     return callers
   }
 }

@@ -107,7 +107,8 @@ package struct Initialize: RestorationMethod {
     writer.member("protocolVersion", protocolVersion)
   }
 
-  private static func process(from reader: ParameterReader) throws(ErrorObject) -> String? {
+  /// Reads the member `process`; nil where it is absent or null.
+  static func process(from reader: ParameterReader) throws(ErrorObject) -> String? {
     guard let process = try reader.optionalString("process") else { return nil }
     let isPrintable = !process.unicodeScalars.contains { $0.properties.generalCategory == .control }
     guard (1...processBytesMax).contains(process.utf8.count), isPrintable else {

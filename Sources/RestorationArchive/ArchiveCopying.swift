@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A store that keeps files can copy an archive to one; apart from `ArchiveStore`, whose words hold no path.
+package protocol ArchiveCopying: Sendable {
+  /// Copies everything committed to a new file that only its owner can read; it is complete and synced before it has
+  /// its name.
+  ///
+  /// - Parameter path: absolute; nothing may be there.
+  /// - Returns: bytes of the copy.
+  func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int
+}
+
+/// Why an archive was not copied; it is as it was, and there is no new file.
+package enum ArchiveCopyError: Error, Hashable, Sendable {
+  /// The file cannot be made there; why.
+  case target(String)
+  /// The archive cannot be copied.
+  case archive(ArchiveError)
+}
+
+extension SQLiteArchiveStore: ArchiveCopying {
+  package func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int {
+    let archive: OpenArchive<SQLiteArchive>
+    do throws(ArchiveError) {
+      archive = try self.archive(lease)
+    } catch {
+      throw .archive(error)
+    }
+    guard let slash = path.lastIndex(of: "/") else { throw .target("\(path) is not an absolute path") }
+    let name = String(path[path.index(after: slash)...])
+    let folder = ArchiveDirectory(existing: slash == path.startIndex ? "/" : String(path[..<slash]))
+    let draft = ".\(SQLiteArchive.newUUID()).part"
+    do throws(SystemError) {
+      guard try folder.entry(name) == .absent else { throw SystemError("create", path, code: SystemError.exists) }
+      try folder.createEmpty(draft)
+    } catch {
+      throw Self.failure(error, path)
+    }
+    do throws(ArchiveCopyError) {
+      try fill(folder.pathname(draft), from: archive)
+      do throws(SystemError) {
+        try folder.syncFile(draft)
+        try folder.move(draft, to: name)
+        try folder.sync()
+        return try folder.entry(name).bytes
+      } catch {
+        throw Self.failure(error, path)
+      }
+    } catch {
+      for leftover in [draft, draft + ArchiveFiles.logSuffix, draft + "-journal"] { try? folder.remove(leftover) }
+      throw error
+    }
+  }
+
+  /// Names the file that was asked for, not the draft.
+  private static func failure(_ error: SystemError, _ path: String) -> ArchiveCopyError {
+    let message = SystemError(error.operation, path, code: error.code).message
+    return error.isFull ? .archive(ArchiveError(.full, message)) : .target(message)
+  }
+
+  private func fill(_ path: String, from archive: OpenArchive<SQLiteArchive>) throws(ArchiveCopyError) {
+    do throws(SQLiteFailure) {
+      try archive.rows.copy(to: path)
+      // Both go on from here: numbers somebody knows from the one do not hold for the other.
+      let copy = try SQLiteConnection(path: path)
+      try copy.execute("UPDATE archive SET uuid = '\(SQLiteArchive.newUUID())'")
+      copy.close()
+    } catch {
+      let text = "copy: \(error.message) (SQLite \(error.code), errno \(error.systemError))"
+      throw .archive(ArchiveError(error.isFull ? .full : .definite, text))
+    }
+  }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DequeModule
+
+/// Where the next piece of a verification begins.
+package enum VerificationPosition: Hashable, Sendable {
+  /// With the rows of the first node after this one.
+  case rows(after: NodeID)
+  /// With what holds the rows together; the last piece.
+  case structure
+}
+
+/// What checking one bounded piece of an archive gave.
+package struct VerificationPiece: Hashable, Sendable {
+  /// A state row that some reader can reach, as it was read.
+  package struct Row: Hashable, Sendable {
+    package var node: NodeID
+    package var reading: StateReading
+    /// Why it is unreadable; nil where it is not.
+    package var fault: String?
+    package var shown: Shown
+
+    package init(node: NodeID, reading: StateReading, fault: String?, shown: Shown) {
+      self.node = node
+      self.reading = reading
+      self.fault = fault
+      self.shown = shown
+    }
+  }
+
+  /// Something wrong that is not about one state.
+  package struct Fault: Hashable, Sendable {
+    /// The node whose description it is; nil where it is about the whole.
+    package var node: NodeID?
+    package var message: String
+    package var shown: Shown
+
+    package init(node: NodeID? = nil, message: String, shown: Shown) {
+      self.node = node
+      self.message = message
+      self.shown = shown
+    }
+  }
+
+  /// Which contents show a row.
+  package struct Shown: Hashable, Sendable {
+    /// The head does, or an owner that decodes is given it (R19).
+    package var isCurrent: Bool
+    /// The kept generations that do, ascending.
+    package var generations: [Int64]
+
+    package init(isCurrent: Bool, generations: [Int64]) {
+      self.isCurrent = isCurrent
+      self.generations = generations
+    }
+  }
+
+  package var rows: [Row] = []
+  package var faults: [Fault] = []
+  /// Nil when everything has been checked.
+  package var next: VerificationPosition?
+  /// Nodes whose rows have been checked so far, and all there are.
+  package var done = 0
+  package var total = 0
+
+  package init() {}
+}
+
+extension OpenArchive {
+  /// One piece ends at so many rows or bytes of text.
+  private static var rowsPerPiece: Int { 256 }
+  private static var bytesPerPiece: Int { 1 << 20 }
+
+  /// Checks the next piece: every row of some nodes that a reader can reach, or what holds the rows together.
+  func verify(from position: VerificationPosition?) throws(ArchiveError) -> VerificationPiece {
+    switch position ?? .rows(after: 0) {
+    case .rows(let node):
+      // What is in memory says nothing about what is on disk.
+      if position == nil { try rows.forgetCached() }
+      return verifyRows(after: node)
+    case .structure:
+      var piece = VerificationPiece()
+      (piece.done, piece.total) = (index.nodeCount, index.nodeCount)
+      piece.faults = try rows.structureFaults().map { message in
+        VerificationPiece.Fault(message: message, shown: VerificationPiece.Shown(isCurrent: true, generations: []))
+      }
+      return piece
+    }
+  }
+
+  private func verifyRows(after node: NodeID) -> VerificationPiece {
+    var piece = VerificationPiece()
+    var last = node
+    var count = 0
+    var bytes = 0
+    var isComplete = true
+    for log in index.logs(after: node, limit: Self.rowsPerPiece) {
+      guard count < Self.rowsPerPiece, bytes < Self.bytesPerPiece else {
+        isComplete = false
+        break
+      }
+      verifyDescriptions(of: log, &piece)
+      for (row, shown) in log.reachableStates(under: index.horizon, index.generations) {
+        piece.rows.append(verifiedRow(row, of: log.node, shown))
+        count += 1
+        bytes += Int(row.bytes)
+      }
+      count += 1
+      last = log.node
+    }
+    piece.total = index.nodeCount
+    piece.done = index.nodeCount(upTo: last)
+    piece.next = isComplete && piece.done == piece.total ? .structure : .rows(after: last)
+    return piece
+  }
+
+  private func verifiedRow(
+    _ row: NodeLog.State,
+    of node: NodeID,
+    _ shown: VerificationPiece.Shown
+  ) -> VerificationPiece.Row {
+    var reading = StateReading.unreadable(sequence: row.sequence)
+    var fault: String?
+    do throws(ArchiveError) {
+      reading = try rows.state(at: row.sequence)
+      switch reading {
+      case .unreadable:
+        fault = "the stored state is damaged: its row is gone, or its checksum is wrong"
+      case .state(let record, _):
+        // The row is whole and lies where another one should.
+        guard record.node == node, record.bytes == Int(row.bytes) else {
+          reading = .unreadable(sequence: row.sequence)
+          fault = "the stored state is that of another object"
+          break
+        }
+      }
+    } catch {
+      fault = "the stored state cannot be read: \(error.message)"
+    }
+    return VerificationPiece.Row(node: node, reading: reading, fault: fault, shown: shown)
+  }
+
+  private func verifyDescriptions(of log: NodeLog, _ piece: inout VerificationPiece) {
+    for (row, shown) in log.reachableDescriptions(under: index.horizon, index.generations) {
+      var message: String?
+      do throws(ArchiveError) {
+        let record = try rows.node(at: row.sequence)
+        if record.node != log.node || record.textBytes != Int(row.bytes) {
+          message = "the stored description is not the one that was written"
+        }
+      } catch {
+        message = "the stored description cannot be read: \(error.message)"
+      }
+      if let message { piece.faults.append(VerificationPiece.Fault(node: log.node, message: message, shown: shown)) }
+    }
+  }
+}
+
+extension NodeLog {
+  /// State rows that a reader can reach, and who does.
+  func reachableStates(
+    under horizon: Horizon,
+    _ generations: [SealedGeneration]
+  ) -> [(row: State, shown: VerificationPiece.Shown)] {
+    states.indices.compactMap { index in
+      let row = states[index]
+      guard !row.isDead, !row.isTombstone else { return nil }
+      let numbers = generations.filter { states.isShown(index, at: [$0.sequence], under: horizon) }
+      let isSettled = state(at: .beforeClaim, under: horizon)?.sequence == row.sequence
+      let isCurrent = states.end(of: index, under: horizon) == .max || isSettled
+      return (row, VerificationPiece.Shown(isCurrent: isCurrent, generations: numbers.map(\.record.generation)))
+    }
+  }
+
+  /// Node rows likewise.
+  func reachableDescriptions(
+    under horizon: Horizon,
+    _ generations: [SealedGeneration]
+  ) -> [(row: Description, shown: VerificationPiece.Shown)] {
+    descriptions.indices.compactMap { index in
+      let row = descriptions[index]
+      guard !row.isDead, !row.isTombstone else { return nil }
+      let numbers = generations.filter { descriptions.isShown(index, at: [$0.sequence], under: horizon) }
+      let isCurrent = descriptions.end(of: index, under: horizon) == .max
+      return (row, VerificationPiece.Shown(isCurrent: isCurrent, generations: numbers.map(\.record.generation)))
+    }
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Giving out what is saved as a document (`Protocol/export-format.md`).
+extension Application {
+  func export(_ request: ExportArchive, messageBytesMax: Int64?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let bytes = messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes
+    if let cursor = request.cursor {
+      let (export, place) = try self.export(at: cursor, of: caller.client)
+      readPage(of: export, from: place, bytesMax: bytes, token: request.progressToken, for: caller)
+    } else if let number = request.generation {
+      guard let sealed = generations.first(where: { $0.record.generation == number }) else {
+        throw Application.unknownGeneration(number)
+      }
+      let planning = ExportPlanning(request: request, generation: sealed, bytesMax: bytes)
+      begin(.planning(planning), .nodes(after: 0, at: sealed.sequence), for: caller)
+    } else {
+      let plan = ExportPlan(tree, at: sequence, showsEarly: true, reveals: request.reveal, for: caller.client)
+      readPage(of: add(plan), from: 0, bytesMax: bytes, token: request.progressToken, for: caller)
+    }
+  }
+
+  static func unknownGeneration(_ number: Int64) -> ErrorObject {
+    .invalidParameter(
+      "/generation",
+      "there is no generation \(number)",
+      hint: "listGenerations names those that are kept."
+    )
+  }
+
+  private static func staleCursor() -> ErrorObject {
+    .invalidParameter(
+      "/cursor",
+      "this cursor is not of this call, or too old",
+      hint: "Begin again without cursor; one is good for a minute, on the connection it was given to."
+    )
+  }
+
+  private func export(at cursor: String, of client: ClientID) throws(ErrorObject) -> (export: Int, place: Int) {
+    let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int($0) }
+    guard numbers.count == 2, let export = numbers[0], let place = numbers[1], let plan = exports[export],
+      plan.client == client, plan.entries.indices.contains(place)
+    else { throw Application.staleCursor() }
+    return (export, place)
+  }
+
+  // MARK: Planning
+
+  /// Nodes of a generation have come; the last ones where they are fewer than were asked for.
+  func goOn(with planning: inout ExportPlanning, _ nodes: [NodeReading], _ job: StoreJob) {
+    planning.readings += nodes
+    let sequence = planning.generation.sequence
+    if nodes.count == StoreJob.nodesMax, let last = nodes.last {
+      return goOn(with: .planning(planning), .nodes(after: last.node.node, at: sequence), job)
+    }
+    var past = NodeTree()
+    for reading in planning.readings { past.load(reading.node) }
+    past.indexAll()
+    for reading in planning.readings { past.nodes[reading.node.node]?.state = reading.state }
+    let plan = ExportPlan(
+      past,
+      at: sequence,
+      omitting: Set(planning.generation.record.omitted),
+      showsEarly: false,
+      reveals: planning.request.reveal,
+      for: job.caller.client
+    )
+    let token = planning.request.progressToken
+    readPage(of: add(plan), from: 0, bytesMax: planning.bytesMax, token: token, for: job.caller)
+  }
+
+  private func add(_ plan: ExportPlan) -> Int {
+    if exports.count >= ExportPlan.countMax, let oldest = exports.min(by: { $0.value.lastUsed < $1.value.lastUsed }) {
+      exports[oldest.key] = nil
+    }
+    if exports.isEmpty { context.emit(.setTimer(.exports(id), milliseconds: ExportPlan.idleMilliseconds)) }
+    operationCounter += 1
+    exports[operationCounter] = plan
+    return operationCounter
+  }
+
+  /// Gives up exports whose next page nobody has asked for.
+  func exportTimerFired() {
+    let now = context.now.monotonic
+    exports = exports.filter { now - $0.value.lastUsed < ExportPlan.idleMilliseconds }
+    guard let oldest = exports.values.map(\.lastUsed).min() else { return }
+    let rest = max(1, oldest + ExportPlan.idleMilliseconds - now)
+    context.emit(.setTimer(.exports(id), milliseconds: rest))
+  }
+
+  /// Gives up the exports of a client that has gone.
+  func abandonExports(of client: ClientID) {
+    guard !exports.isEmpty else { return }
+    exports = exports.filter { $0.value.client != client }
+    if exports.isEmpty { context.emit(.cancelTimer(.exports(id))) }
+  }
+
+  private func end(export number: Int) {
+    exports[number] = nil
+    if exports.isEmpty { context.emit(.cancelTimer(.exports(id))) }
+  }
+
+  // MARK: Pages
+
+  /// Asks for the texts that fit into the page that begins at `place`.
+  private func readPage(
+    of export: Int,
+    from place: Int,
+    bytesMax: Int,
+    token: ProgressToken?,
+    for caller: Caller
+  ) {
+    exports[export]?.lastUsed = context.now.monotonic
+    guard let plan = exports[export] else { return }
+    var rows: [StateRequest.Row] = []
+    var bytes = 0
+    var end = place
+    while end < plan.entries.count {
+      let entry = plan.entries[end]
+      // What the text will take at least; how much it is, is known when it has been written.
+      bytes += 48 + (entry.isRedacted ? 0 : (entry.state?.bytes ?? 0) + (entry.beforeClaim?.bytes ?? 0))
+      if bytes > bytesMax, end > place { break }
+      if !entry.isRedacted {
+        for state in [entry.state, entry.beforeClaim].compactMap({ $0 }) {
+          rows.append(StateRequest.Row(node: entry.record.node, sequence: state.sequence))
+        }
+      }
+      end += 1
+    }
+    let page = ExportPage(export: export, range: place..<end, bytesMax: bytesMax, token: token, holds: plan.holds)
+    readsUnderWay += 1
+    let request = StateRequest(caller: caller, purpose: .export(page), rows: rows)
+    context.emit(.read(id, request, after: plan.sequence))
+  }
+
+  /// The texts of a page have come.
+  func finishPage(_ readings: [StateReading?], _ page: ExportPage, for caller: Caller) {
+    do throws(ErrorObject) {
+      context.emit(.respond(caller, .result(try makePage(readings, page, for: caller))))
+    } catch {
+      end(export: page.export)
+      context.emit(.respond(caller, .error(error)))
+    }
+  }
+
+  private func makePage(
+    _ readings: [StateReading?],
+    _ page: ExportPage,
+    for caller: Caller
+  ) throws(ErrorObject) -> ExportArchive.Reply {
+    guard let plan = exports[page.export] else { throw Application.staleCursor() }
+    var remaining = readings[...]
+    var objects: [JSONText] = []
+    var bytes = 0
+    for place in page.range {
+      let text = try documentObject(plan.entries[place], of: plan, &remaining).text
+      bytes += text.count + 1
+      if bytes > page.bytesMax, !objects.isEmpty { break }
+      objects.append(text)
+    }
+    let next = page.range.lowerBound + objects.count
+    let isLast = next == plan.entries.count
+    if isLast { end(export: page.export) }
+    var writer = JSONWriter(reserving: bytes + 128)
+    ArchiveDocument.write(redacted: plan.isRedacted, objects, to: &writer)
+    var call = LongCall(caller, token: page.token, at: context.now)
+    context.tell(call.progress(next, of: plan.entries.count, isLast: true, at: context.now), to: caller)
+    return ExportArchive.Reply(
+      part: JSONText(validated: writer.bytes),
+      cursor: isLast ? nil : "\(page.export).\(next)"
+    )
+  }
+
+  private func documentObject(
+    _ entry: ExportPlan.Entry,
+    of plan: ExportPlan,
+    _ readings: inout ArraySlice<StateReading?>
+  ) throws(ErrorObject) -> DocumentObject {
+    let record = entry.record
+    var object = DocumentObject(path: entry.path, parent: entry.parent, kind: record.kind.wire)
+    object.classes = record.classes.map { WriterContext.classes(inText: $0) } ?? []
+    object.restorationClass = record.restorationClass
+    object.storyboard = record.storyboard
+    object.keepsForever = record.keepsForever
+    object.confidential = record.isConfidential
+    guard let summary = entry.state else { return object }
+    if entry.isRedacted {
+      object.missing = .redacted
+      return object
+    }
+    object.state = try documentState(readings.popFirst() ?? nil, summary, of: plan)
+    let before = try entry.beforeClaim.map { summary throws(ErrorObject) in
+      try documentState(readings.popFirst() ?? nil, summary, of: plan)
+    }
+    if object.state == nil {
+      object.missing = .unreadable
+    } else if entry.isEarly {
+      object.isEarly = true
+      object.beforeClaim = before ?? nil
+    }
+    return object
+  }
+
+  /// Nil where the state cannot be read.
+  private func documentState(
+    _ reading: StateReading?,
+    _ summary: StateSummary,
+    of plan: ExportPlan
+  ) throws(ErrorObject) -> DocumentState? {
+    switch reading {
+    case .state(let record, let sequence) where sequence == summary.sequence:
+      let writer = contexts[record.context] ?? WriterContext(text: "{}")
+      return DocumentState(
+        text: splice(record) { target, writer in
+          ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
+        },
+        elements: record.elements.map { JSONText(validated: Array($0.utf8)) },
+        writer: writer.document(written: record.written)
+      )
+    case .unreadable(let sequence) where sequence == summary.sequence:
+      return nil
+    default:
+      throw Application.staleCursor()
+    }
+  }
+}
+
+extension WriterContext {
+  func document(written: Int64) -> DocumentState.Writer {
+    DocumentState.Writer(
+      classes: classes,
+      process: role,
+      bundleVersion: bundleVersion,
+      userInterfaceIdiom: userInterfaceIdiom,
+      systemVersion: systemVersion,
+      storyboard: storyboard,
+      written: Timestamp(milliseconds: written)
+    )
+  }
+
+  init(_ writer: DocumentState.Writer) {
+    self.init(
+      classes: writer.classes,
+      role: writer.process,
+      bundleVersion: writer.bundleVersion,
+      userInterfaceIdiom: writer.userInterfaceIdiom,
+      systemVersion: writer.systemVersion,
+      storyboard: writer.storyboard
+    )
+  }
+}
+
+/// References as documents have them: by path, or to nothing.
+enum ArchiveReferences {
+  static func write(_ path: IdentifierPath?, to writer: inout JSONWriter) {
+    if let path {
+      writer.object { $0.member("$restorable", path) }
+    } else {
+      writer.text(nothing)
+    }
+  }
+
+  /// A reference to nothing, as it is stored and given out.
+  static let nothing = JSONText(validated: Array("{\"$restorable\":null,\"object\":null}".utf8))
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Putting a document in the place of the head (`Protocol/export-format.md`).
+extension Application {
+  /// Writes all of it in one transaction; what was there stays as the newest generation.
+  func importArchive(
+    _ plan: ImportPlan,
+    force: Bool,
+    progress: Progress?,
+    for caller: Caller
+  ) throws(ErrorObject) {
+    try requireWritable()
+    try requireNobodyLives()
+    let hasState = tree.nodes.values.contains { $0.hasState }
+    if hasState, !force {
+      throw .restoration(
+        .needsForce,
+        "\(name) has saved state, which the import would replace",
+        hint: "Say force: true; what is there stays as the newest generation."
+      )
+    }
+    let first = lastNode
+    let bytes = plan.objects.reduce(0) { sum, object in
+      sum + (object.state?.bytes(after: first) ?? 0) + (object.beforeClaim?.bytes(after: first) ?? 0)
+    }
+    let value = reachableBytes + bytes
+    guard value <= context.limits.archiveBytesMax else {
+      throw .limitExceeded("archiveBytesMax", max: context.limits.archiveBytesMax, value: value)
+    }
+    // From here on nothing can fail but the disk.
+    var former: Int64?
+    if hasState {
+      if contentSequence > (generations.last?.sequence ?? 0) { seal(kind: "import") }
+      former = generations.last?.record.generation
+    }
+    if tree.count > 0 { write(.removeAll) }
+    tree = plan.makeTree(after: first)
+    lastNode += NodeID(plan.objects.count)
+    headBytes = 0
+    for object in plan.objects { write(object, after: first) }
+    growth.append((sequence, bytes))
+    reachableBytes += bytes
+    beginAnew()
+    context.tell(progress, to: caller)
+    let reply = ImportArchive.Reply(
+      objects: plan.objects.count,
+      states: plan.objects.count { $0.state != nil },
+      bytes: headBytes,
+      generation: former
+    )
+    announce { ArchiveImported(objects: reply.objects, bytes: reply.bytes) }
+    respond(caller, reply)
+  }
+
+  /// Those who live would go on writing what the import has just replaced.
+  private func requireNobodyLives() throws(ErrorObject) {
+    let living = sessions.values.filter { !$0.isDiscarded }.sorted { $0.id < $1.id }
+    guard !living.isEmpty else { return }
+    throw .restoration(
+      .alreadyServed,
+      "\(name) is in use by \(living.prefix(4).map(Application.describe).joined(separator: ", "))"
+        + (living.count > 4 ? " and \(living.count - 4) more" : ""),
+      hint: "End it first; an import replaces everything it would go on writing.",
+      details: ["owners": .array(living.prefix(16).map(Application.ownerJSON))]
+    )
+  }
+
+  private func write(_ object: ImportPlan.Object, after first: NodeID) {
+    let record = object.record(after: first)
+    guard let node = tree.nodes[record.node] else { return }
+    write(.node(record))
+    if record.component != nil {
+      // Nobody claims it yet: from now on it is an orphan (R13).
+      let claim = ClaimRecord(
+        node: record.node,
+        session: 0,
+        handle: 0,
+        released: context.now.wall,
+        restorationsAtRelease: run.restorations
+      )
+      node.claimRecord = claim
+      write(.claim(claim))
+    }
+    if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
+    if let state = object.state {
+      node.state = write(state, isEarly: object.isEarly, of: node, after: first)
+      headBytes += node.state?.bytes ?? 0
+    }
+  }
+
+  private func write(_ state: ImportPlan.State, isEarly: Bool, of node: Node, after first: NodeID) -> StateSummary {
+    let (text, table) = state.stored(after: first)
+    let record = StateRecord(
+      node: node.id,
+      context: contextID(of: state.writer),
+      isEarly: isEarly,
+      written: state.written,
+      text: text,
+      references: table,
+      elements: state.elements
+    )
+    return StateSummary(
+      sequence: write(.state(record)),
+      context: record.context,
+      session: 0,
+      revision: 0,
+      isEarly: isEarly,
+      written: record.written,
+      bytes: record.bytes,
+      references: table
+    )
+  }
+
+  /// How runs before ended says nothing about what is there now (R20).
+  private func beginAnew() {
+    runFacts.outcome = .clean
+    runFacts.outcomeByRole = [:]
+    runFacts.endedByUserQuit = false
+    brokenWindows = []
+    writeRun()
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Work on the archive that is done piece by piece: checking it, and copying it.
+extension Application {
+  func verify(_ request: VerifyArchive, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let head = Verification.Point(generation: nil, sequence: sequence)
+    let points = generations.reversed().map { sealed in
+      Verification.Point(generation: sealed.record.generation, sequence: sealed.sequence)
+    }
+    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    let verification = Verification(call, [head] + points, lastNode: lastNode)
+    begin(.verification(verification), .check(nil), for: caller)
+  }
+
+  func backUp(_ request: BackupArchive, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller)
+  }
+
+  /// Begins an operation with its first step, once everything written so far is durable.
+  func begin(_ operation: Operation, _ step: StoreJob.Step, for caller: Caller) {
+    operationCounter += 1
+    operations[operationCounter] = operation
+    emit(StoreJob(caller: caller, operation: operationCounter, step: step), after: sequence)
+  }
+
+  private func emit(_ job: StoreJob, after sequence: SequenceNumber = 0) {
+    readsUnderWay += 1
+    context.emit(.carryOut(id, job, after: sequence))
+  }
+
+  /// A step of an operation is done.
+  func jobFinished(_ job: StoreJob, _ result: Result<StoreJob.Outcome, ArchiveCopyError>) {
+    readsUnderWay = max(0, readsUnderWay - 1)
+    guard let operation = operations.removeValue(forKey: job.operation) else {
+      let error = Application.storeFailed("the archive was opened anew meanwhile", indeterminate: false)
+      context.emit(.respond(job.caller, .error(error)))
+      return
+    }
+    switch (operation, result) {
+    case (.verification(var verification), .success(let outcome)):
+      goOn(with: &verification, outcome, job)
+    case (.planning(var planning), .success(.nodes(let nodes))):
+      goOn(with: &planning, nodes, job)
+    case (.backup(var call, let path), .success(.copied(let bytes))):
+      context.tell(call.progress(bytes, of: bytes, isLast: true, at: context.now), to: job.caller)
+      let reply = BackupArchive.Reply(to: path, bytes: bytes, milliseconds: call.milliseconds(at: context.now))
+      context.emit(.respond(job.caller, .result(reply)))
+    case (_, .failure(.archive(let error))):
+      context.emit(.respond(job.caller, .error(Application.storeError(error))))
+    case (_, .failure(.target(let message))):
+      let error = ErrorObject.invalidParameter(
+        "/to",
+        "the file cannot be made: \(message)",
+        hint: "Name a file that is not there yet, in a directory that the broker may write to."
+      )
+      context.emit(.respond(job.caller, .error(error)))
+    case (_, .success):
+      context.emit(.respond(job.caller, .error(.internalError(hint: "Ask again; the broker's log says more."))))
+    }
+  }
+
+  /// Takes the same operation on with another step.
+  func goOn(
+    with operation: Operation,
+    _ step: StoreJob.Step,
+    _ job: StoreJob,
+    after sequence: SequenceNumber = 0
+  ) {
+    operations[job.operation] = operation
+    emit(StoreJob(caller: job.caller, operation: job.operation, step: step), after: sequence)
+  }
+
+  private func goOn(with verification: inout Verification, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
+    var step: StoreJob.Step?
+    switch outcome {
+    case .checked(let piece):
+      verification.take(piece)
+      step = piece.next.map { .check($0) }
+    case .nodes(let nodes):
+      verification.take(nodes, contexts: contexts)
+    case .copied:
+      break
+    }
+    var after: SequenceNumber = 0
+    if step == nil {
+      if verification.prepare(head: sequence, kept: generations) { after = sequence }
+      step = verification.nextPoint.map { .nodes(after: $0.after, at: $0.at) }
+    }
+    if step == nil { verification.finish() }
+    let (done, total) = verification.progress
+    let progress = verification.call.progress(done, of: total, isLast: step == nil, at: context.now)
+    context.tell(progress, to: job.caller)
+    if let step { return goOn(with: .verification(verification), step, job, after: after) }
+    let reply = verification.reply(milliseconds: verification.call.milliseconds(at: context.now))
+    context.emit(.respond(job.caller, .result(reply)))
+  }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A document on its way into an archive: what has come of it so far, checked object by object.
+///
+/// Pointers in its errors are into the whole document, however many parts it comes in.
+struct ArchiveUpload {
+  /// Bytes an object is counted for besides its texts.
+  private static let overhead = 512
+
+  /// An import whose next part does not come within this is given up.
+  static let idleMilliseconds: Int64 = 60_000
+
+  let token: String
+  let application: ApplicationName
+  private(set) var objects: [DocumentObject] = []
+  private(set) var states = 0
+  /// Whether anything is missing that was there when the document was made.
+  private(set) var isIncomplete = false
+  /// What it takes in memory, roughly.
+  private(set) var charge = 0
+  /// Set when the last part has come: what is to be written.
+  var plan: ImportPlan?
+
+  init(token: String, application: ApplicationName) {
+    self.token = token
+    self.application = application
+  }
+
+  /// Takes in a document or its next part; checks all of it that can be checked by itself.
+  ///
+  /// - Parameters:
+  ///   - place: where it lies in the parameters.
+  ///   - roomLeft: bytes that may still be taken in, by all imports that are under way.
+  mutating func take(_ document: JSONSlice, at place: String, _ limits: Limits, roomLeft: Int) throws(ErrorObject) {
+    let document = try ArchiveDocument(document, at: place)
+    if document.redacted { isIncomplete = true }
+    let count = objects.count + document.objects.count
+    guard count <= limits.objectsPerApplicationMax else {
+      throw .limitExceeded("objectsPerApplicationMax", max: limits.objectsPerApplicationMax, value: count)
+    }
+    objects.reserveCapacity(count)
+    let before = charge
+    for slice in document.objects {
+      do throws(ErrorObject) {
+        let object = try DocumentObject(slice)
+        try Self.check(object, limits)
+        charge += slice.text.count + Self.overhead
+        if object.state != nil { states += 1 }
+        if object.missing != nil { isIncomplete = true }
+        objects.append(object)
+      } catch {
+        throw error.below("/document/objects/\(objects.count)")
+      }
+      guard charge - before <= roomLeft else {
+        let max = 2 * limits.archiveBytesMax
+        throw .limitExceeded("archiveBytesMax", max: max, value: max - roomLeft + charge - before)
+      }
+    }
+  }
+
+  // MARK: One object
+
+  private static func check(_ object: DocumentObject, _ limits: Limits) throws(ErrorObject) {
+    if let path = object.path {
+      for (index, component) in path.components.enumerated() where RestorationIdentifier.split(component) == nil {
+        throw .restoration(
+          .invalidIdentifier,
+          "a component of the path is no restoration identifier",
+          hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
+          path: path,
+          details: ["pointer": .string("/path/\(index)")]
+        )
+      }
+      guard path.bytes <= limits.pathBytesMax else {
+        let error = ErrorObject.limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)
+        throw error.below("/path")
+      }
+    }
+    if let state = object.state { try check(state, path: object.path, limits) }
+    if let state = object.beforeClaim {
+      do throws(ErrorObject) {
+        try check(state, path: object.path, limits)
+      } catch {
+        throw error.below("/beforeClaim")
+      }
+    }
+  }
+
+  private static func check(_ state: DocumentState, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
+    guard let encoded = state.encoded else { return }
+    if let key = encoded.reservedKey {
+      throw .restoration(
+        .reservedKey,
+        "the key \(key) is reserved for the broker",
+        hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
+        path: path,
+        details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
+      )
+    }
+    // As paths references take more than in what was encoded: each counts as much as the shortest.
+    let references = encoded.references
+    let referenceBytes = references.reduce(0) { $0 + $1.objectRange.count }
+    let bytes = state.text.count - referenceBytes + 20 * references.count + (state.elements?.count ?? 0)
+    func exceeded(_ limit: String, _ max: Int, _ value: Int) -> ErrorObject {
+      ErrorObject.limitExceeded(limit, max: max, value: value, path: path).below("/state")
+    }
+    guard bytes <= limits.stateBytesMax else { throw exceeded("stateBytesMax", limits.stateBytesMax, bytes) }
+    // For the same reason one may be a level deeper.
+    let depth = encoded.depth - (references.isEmpty ? 0 : 1)
+    guard depth <= limits.stateDepthMax else { throw exceeded("stateDepthMax", limits.stateDepthMax, depth) }
+    guard references.count <= limits.referencesPerStateMax else {
+      throw exceeded("referencesPerStateMax", limits.referencesPerStateMax, references.count)
+    }
+  }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// Whole archives: checking, copying, giving them out and taking them in.
+extension BrokerCore {
+  mutating func dispatchArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    if message.method == ImportArchive.method { return try importArchive(message, client) }
+    guard let (application, session) = try scope(of: message, client) else { return }
+    try requireKnown(application, session)
+    let (caller, parameters) = (message.caller, message.parameters)
+    switch message.method {
+    case VerifyArchive.method:
+      try application.verify(VerifyArchive(parameters), for: caller)
+    case BackupArchive.method:
+      try application.backUp(BackupArchive(parameters), for: caller)
+    default:
+      let max = session?.facts.messageBytesMax
+      try application.export(ExportArchive(parameters), messageBytesMax: max, for: caller)
+    }
+  }
+
+  /// A piece of work of the store is done.
+  package mutating func jobFinished(
+    _ id: ApplicationID,
+    _ job: StoreJob,
+    _ result: Result<StoreJob.Outcome, ArchiveCopyError>,
+    at now: Moment
+  ) {
+    context.now = now
+    guard let application = applications[id] else { return }
+    application.jobFinished(job, result)
+  }
+
+  // MARK: Importing
+
+  /// Takes a document or a part of one; with the last part, everything that can be wrong with it by itself is found
+  /// before its archive is opened, so that a document that is refused makes none.
+  private mutating func importArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    do throws(ErrorObject) {
+      // The last part comes here again when its archive is open.
+      if client.upload?.plan == nil, try !takePart(of: message, client) { return }
+      guard let upload = client.upload, let plan = upload.plan else { return }
+      guard let (application, _) = try scope(of: message, client) else { return }
+      let others = application.sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
+      if !others.isEmpty, application.verified.isEmpty {
+        // Processes that have just ended are not in the way.
+        return probe(others.map(\.id), of: application, for: message, client)
+      }
+      let request = try ImportArchive(message.parameters)
+      var call = LongCall(message.caller, token: request.progressToken, at: context.now)
+      let count = plan.objects.count
+      let progress = call.progress(count, of: count, isLast: true, at: context.now)
+      try application.importArchive(plan, force: request.force, progress: progress, for: message.caller)
+    } catch {
+      dropUpload(of: client)
+      throw error
+    }
+    dropUpload(of: client)
+  }
+
+  /// - Returns: whether it was the last part, and the upload has its plan.
+  private mutating func takePart(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> Bool {
+    let target = try targetName(of: message, client)
+    let request = try ImportArchive(message.parameters)
+    var upload = try self.upload(for: request, into: target, client)
+    let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }
+    switch request.content {
+    case .document(let slice): try upload.take(slice, at: "/document", context.limits, roomLeft: roomLeft)
+    case .part(let slice): try upload.take(slice, at: "/part", context.limits, roomLeft: roomLeft)
+    }
+    if upload.isIncomplete, !request.force {
+      throw .restoration(
+        .needsForce,
+        "states are missing in the document: it was exported without confidential ones, or some could not be read",
+        hint: "Export it with reveal: true, or say force: true to import what is there."
+      )
+    }
+    guard request.more else {
+      upload.plan = try ImportPlan(upload)
+      let bytes = upload.plan?.bytes ?? 0
+      guard bytes <= context.limits.archiveBytesMax else {
+        throw .limitExceeded("archiveBytesMax", max: context.limits.archiveBytesMax, value: bytes)
+      }
+      client.upload = upload
+      return true
+    }
+    client.upload = upload
+    context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.idleMilliseconds))
+    var call = LongCall(message.caller, token: request.progressToken, at: context.now)
+    let progress = call.progress(upload.objects.count, of: nil, isLast: true, at: context.now)
+    context.tell(progress, to: message.caller)
+    let reply = ImportArchive.Reply(
+      upload: upload.token,
+      objects: upload.objects.count,
+      states: upload.states,
+      bytes: upload.charge
+    )
+    context.emit(.respond(message.caller, .result(reply)))
+    return false
+  }
+
+  /// The upload that a part belongs to; a first part begins a new one.
+  private mutating func upload(
+    for request: ImportArchive,
+    into application: ApplicationName,
+    _ client: Client
+  ) throws(ErrorObject) -> ArchiveUpload {
+    guard let token = request.upload else {
+      dropUpload(of: client)
+      counters.uploads += 1
+      return ArchiveUpload(token: "\(counters.uploads)", application: application)
+    }
+    guard let upload = client.upload, upload.token == token, upload.application == application else {
+      throw .invalidParameter(
+        "/upload",
+        "there is no such upload on this connection for this application",
+        hint: "Begin again with the first part; the next ones must follow within a minute."
+      )
+    }
+    return upload
+  }
+
+  /// The application a call is about, which need not have an archive.
+  private func targetName(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName {
+    let scope = try CallScope(message.parameters)
+    if let (application, _) = boundSession(client) {
+      if scope.application == nil || scope.application == application.name.description { return application.name }
+      throw Self.otherApplication(than: application)
+    }
+    guard let text = scope.application else { throw Self.noApplication() }
+    return try Self.name(text)
+  }
+
+  mutating func dropUpload(of client: Client) {
+    guard client.upload != nil else { return }
+    client.upload = nil
+    context.emit(.cancelTimer(.upload(client.id)))
+  }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A whole document, checked: what is to be written of it, with places in the document instead of node ids.
+struct ImportPlan {
+  /// A state whose references are places.
+  struct State {
+    var text: ArraySlice<UInt8>
+    var references: [Reference]
+    var elements: String?
+    var writer: WriterContext
+    var written: Int64
+  }
+
+  /// A reference in a state's text; nil leads to nothing.
+  struct Reference {
+    var range: Range<Int>
+    var target: Int?
+  }
+
+  struct Object {
+    /// Node and parent are places plus one.
+    var record: NodeRecord
+    var state: State?
+    var isEarly: Bool
+    var beforeClaim: State?
+  }
+
+  private(set) var objects: [Object] = []
+
+  /// Checks what makes the objects a tree, and where references lead.
+  init(_ upload: ArchiveUpload) throws(ErrorObject) {
+    var places: [IdentifierPath: Int] = [:]
+    for (place, object) in upload.objects.enumerated() {
+      do throws(ErrorObject) {
+        let parent = try Self.parent(of: object, at: place, places)
+        objects.append(Object(record: Self.record(of: object, at: place, below: parent), isEarly: object.isEarly))
+        guard let path = object.path else { continue }
+        guard places.updateValue(place, forKey: path) == nil else {
+          throw .restoration(
+            .duplicatePath,
+            "two objects of the document have the path \(path)",
+            hint: "Each path may stand in a document once.",
+            path: path,
+            details: ["pointer": "/path", "owners": []]
+          )
+        }
+      } catch {
+        throw error.below("/document/objects/\(place)")
+      }
+    }
+    try checkPaths(upload.objects)
+    for (place, object) in upload.objects.enumerated() {
+      do throws(ErrorObject) {
+        objects[place].state = try object.state.map { state throws(ErrorObject) in try Self.state(state, places) }
+        objects[place].beforeClaim = try object.beforeClaim.map { state throws(ErrorObject) in
+          do throws(ErrorObject) {
+            return try Self.state(state, places)
+          } catch {
+            throw error.below("/beforeClaim")
+          }
+        }
+      } catch {
+        throw error.below("/document/objects/\(place)")
+      }
+    }
+  }
+
+  /// The place of the parent: the one given, else the one the path tells.
+  private static func parent(
+    of object: DocumentObject,
+    at place: Int,
+    _ places: [IdentifierPath: Int]
+  ) throws(ErrorObject) -> Int? {
+    if let parent = object.parent {
+      guard parent < place else {
+        throw .invalidParameter("/parent", "the parent comes after the object", hint: "Put parents before children.")
+      }
+      return parent
+    }
+    guard let path = object.path, path.components.count > 1 else { return nil }
+    let above = IdentifierPath(path.components.dropLast())
+    guard let parent = places[above] else {
+      throw .restoration(
+        .unknownParent,
+        "the document has no object \(above) before this one",
+        hint: "Put parents before children, also those that have no state.",
+        path: above,
+        details: ["pointer": "/path"]
+      )
+    }
+    return parent
+  }
+
+  private static func record(of object: DocumentObject, at place: Int, below parent: Int?) -> NodeRecord {
+    NodeRecord(
+      node: NodeID(place) + 1,
+      parent: parent.map { NodeID($0) + 1 },
+      component: object.path?.components.last,
+      kind: NodeKind(object.kind),
+      classes: WriterContext.text(ofClasses: object.classes),
+      restorationClass: object.restorationClass,
+      storyboard: object.storyboard,
+      keepsForever: object.keepsForever,
+      isConfidential: object.confidential
+    )
+  }
+
+  /// By kind and parents each object must have the path it gives itself (R4).
+  private func checkPaths(_ documents: [DocumentObject]) throws(ErrorObject) {
+    let tree = makeTree(after: 0)
+    for (place, document) in documents.enumerated() {
+      let path = tree.nodes[NodeID(place) + 1].flatMap { tree.path(of: $0) }
+      guard path == document.path else {
+        throw .invalidParameter(
+          "/document/objects/\(place)/path",
+          "by its parent and kind the object's path is \(path?.description ?? "none")",
+          hint: "Give that path, or another parent."
+        )
+      }
+    }
+  }
+
+  /// Bytes of all states, in an archive of its own.
+  var bytes: Int {
+    objects.reduce(0) { $0 + ($1.state?.bytes(after: 0) ?? 0) + ($1.beforeClaim?.bytes(after: 0) ?? 0) }
+  }
+
+  /// The tree of the document, with ids that follow `last`.
+  func makeTree(after last: NodeID) -> NodeTree {
+    var tree = NodeTree()
+    for object in objects { tree.load(object.record(after: last)) }
+    tree.indexAll()
+    return tree
+  }
+
+  private static func state(
+    _ document: DocumentState,
+    _ places: [IdentifierPath: Int]
+  ) throws(ErrorObject) -> State {
+    var references: [Reference] = []
+    for reference in document.encoded?.references ?? [] {
+      var target: Int?
+      if !reference.target.isNull {
+        target = IdentifierPath(reference.target).flatMap { places[$0] }
+        guard target != nil else {
+          throw .restoration(
+            .invalidReference,
+            "\(reference.target) leads to no object of the document",
+            hint: "References are paths of objects in the document, or null.",
+            details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
+          )
+        }
+      }
+      references.append(Reference(range: reference.objectRange, target: target))
+    }
+    return State(
+      text: document.text.bytes,
+      references: references,
+      elements: document.elements?.string,
+      writer: WriterContext(document.writer),
+      written: document.writer.written.milliseconds
+    )
+  }
+}
+
+extension ImportPlan.Object {
+  func record(after last: NodeID) -> NodeRecord {
+    var record = record
+    record.node += last
+    record.parent = record.parent.map { $0 + last }
+    return record
+  }
+}
+
+extension ImportPlan.State {
+  /// The text as it is stored and its table of references, with node ids that follow `last` (R6, R14).
+  func stored(after last: NodeID) -> (text: ArraySlice<UInt8>, table: String?) {
+    guard !references.isEmpty else { return (text, nil) }
+    var stored: [UInt8] = []
+    stored.reserveCapacity(text.count)
+    var entries: [String] = []
+    var copied = text.startIndex
+    for reference in references {
+      stored += text[copied..<(text.startIndex + reference.range.lowerBound)]
+      copied = text.startIndex + reference.range.upperBound
+      guard let target = reference.target else {
+        stored += ArchiveReferences.nothing.bytes
+        continue
+      }
+      let offset = stored.count
+      let node = NodeID(target) + 1 + last
+      stored += "{\"$restorable\":\(node)}".utf8
+      entries.append("[\(offset),\(stored.count - offset),\(node)]")
+    }
+    stored += text[copied...]
+    return (stored[...], entries.isEmpty ? nil : "[\(entries.joined(separator: ","))]")
+  }
+
+  /// Bytes the archive limit counts for it.
+  func bytes(after last: NodeID) -> Int {
+    let stored = stored(after: last)
+    return stored.text.count + (stored.table?.utf8.count ?? 0) + (elements?.utf8.count ?? 0)
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Holds the nodes that some contents of an archive show against what makes them a tree.
+struct TreeCheck {
+  struct Fault {
+    var kind: ArchiveProblem.Kind
+    var node: NodeID?
+    var message: String
+  }
+
+  private(set) var faults: [Fault] = []
+  private var tree = NodeTree()
+
+  init(_ readings: [NodeReading], contexts: [ContextID: WriterContext]) {
+    for reading in readings { tree.load(reading.node) }
+    for node in tree.indexAll().sorted() {
+      faults.append(Fault(kind: .tree, node: node, message: "the object is its own ancestor"))
+    }
+    for reading in readings where !reading.node.isRemoved { check(reading, contexts) }
+    checkPaths()
+  }
+
+  var objects: Int { tree.count }
+
+  func path(of id: NodeID) -> IdentifierPath? {
+    tree.node(id).flatMap { tree.path(of: $0) }
+  }
+
+  private mutating func check(_ reading: NodeReading, _ contexts: [ContextID: WriterContext]) {
+    let record = reading.node
+    func note(_ kind: ArchiveProblem.Kind, _ message: String) {
+      faults.append(Fault(kind: kind, node: record.node, message: message))
+    }
+    if let parent = record.parent, tree.node(parent) == nil { note(.tree, "the object's parent is not there") }
+    if let component = record.component {
+      if RestorationIdentifier.split(component) == nil { note(.object, "the object's identifier is none") }
+    } else if record.kind == .object {
+      note(.object, "a plain object has no identifier")
+    }
+    if let classes = record.classes, WriterContext.classes(inText: classes).isEmpty {
+      note(.object, "the object's classes are not a list of names")
+    }
+    if let state = reading.state, contexts[state.context] == nil {
+      note(.object, "what is recorded of the state's writer is not there")
+    }
+  }
+
+  private mutating func checkPaths() {
+    var seen: Set<IdentifierPath> = []
+    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
+      guard let path = tree.path(of: node), !seen.insert(path).inserted else { continue }
+      faults.append(Fault(kind: .tree, node: node.id, message: "another object has the same path"))
+    }
+  }
+}

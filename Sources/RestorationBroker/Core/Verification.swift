@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What `verifyArchive` has found so far: first in all rows, then in what the head and each generation show.
+struct Verification {
+  /// Contents whose tree is looked at, the head first.
+  struct Point {
+    /// Nil for the head.
+    var generation: Int64?
+    var sequence: SequenceNumber
+  }
+
+  /// Something wrong whose object's path is not known yet.
+  private struct Finding {
+    var kind: ArchiveProblem.Kind
+    var node: NodeID?
+    var shown: VerificationPiece.Shown
+    var message: String
+  }
+
+  /// Problems beyond these are only counted.
+  private static let problemsMax = 256
+
+  var call: LongCall
+  /// Those still to be looked at.
+  private(set) var points: [Point]
+  private let pointCount: Int
+  private let lastNode: NodeID
+  private var findings: [Finding] = []
+  private var readings: [NodeReading] = []
+  private var problems: [ArchiveProblem] = []
+  private var omitted: Int64 = 0
+  private var objects = 0
+  private var states = 0
+  private var bytes = 0
+  private var nodes = (done: 0, total: 0)
+
+  init(_ call: LongCall, _ points: [Point], lastNode: NodeID) {
+    self.call = call
+    self.points = points
+    pointCount = points.count
+    self.lastNode = lastNode
+  }
+
+  /// How far it has come, and of what.
+  var progress: (done: Int, total: Int) {
+    (nodes.done + pointCount - points.count, nodes.total + pointCount)
+  }
+
+  /// Settles, before the next contents are looked at, what they are: the head is that of `sequence`, and generations
+  /// that are not kept any more are passed over.
+  ///
+  /// - Returns: whether other contents come next than so far.
+  mutating func prepare(head sequence: SequenceNumber, kept: [SealedGeneration]) -> Bool {
+    guard readings.isEmpty else { return false }
+    points.removeAll { point in
+      point.generation.map { number in !kept.contains { $0.record.generation == number } } ?? false
+    }
+    if let point = points.first, point.generation == nil { points[0].sequence = sequence }
+    return true
+  }
+
+  /// What is to be done next; nil when everything has been looked at.
+  var nextPoint: (after: NodeID, at: SequenceNumber)? {
+    points.first.map { (readings.last?.node.node ?? 0, $0.sequence) }
+  }
+
+  func reply(milliseconds: Int64) -> VerifyArchive.Reply {
+    VerifyArchive.Reply(
+      sound: problems.isEmpty,
+      objects: objects,
+      states: states,
+      bytes: bytes,
+      problems: problems,
+      omitted: omitted == 0 ? nil : omitted,
+      milliseconds: milliseconds
+    )
+  }
+
+  // MARK: Rows
+
+  mutating func take(_ piece: VerificationPiece) {
+    nodes = (piece.done, piece.total)
+    for fault in piece.faults {
+      let kind: ArchiveProblem.Kind = fault.node == nil ? .file : .object
+      note(Finding(kind: kind, node: fault.node, shown: fault.shown, message: fault.message))
+    }
+    for row in piece.rows {
+      states += 1
+      guard case .state(let record, _) = row.reading else {
+        let message = row.fault ?? "the stored state is damaged"
+        note(Finding(kind: .state, node: row.node, shown: row.shown, message: message))
+        continue
+      }
+      bytes += record.bytes
+      if let (kind, message) = StoredText.fault(of: record, lastNode: lastNode) {
+        note(Finding(kind: kind, node: row.node, shown: row.shown, message: message))
+      }
+    }
+  }
+
+  private mutating func note(_ finding: Finding) {
+    if finding.node == nil {
+      add(ArchiveProblem(finding.kind, finding.message))
+    } else if findings.count < Self.problemsMax {
+      findings.append(finding)
+    } else {
+      omitted += 1
+    }
+  }
+
+  private mutating func add(_ problem: ArchiveProblem) {
+    if problems.count < Self.problemsMax { problems.append(problem) } else { omitted += 1 }
+  }
+
+  // MARK: Trees
+
+  /// Takes some nodes of the point that is looked at; the last ones where they are fewer than were asked for.
+  mutating func take(_ more: [NodeReading], contexts: [ContextID: WriterContext]) {
+    readings += more
+    guard more.count < StoreJob.nodesMax, let point = points.first else { return }
+    points.removeFirst()
+    let check = TreeCheck(readings, contexts: contexts)
+    readings = []
+    if point.generation == nil { objects = check.objects }
+    name(at: point, by: check)
+    for fault in check.faults {
+      let path = fault.node.flatMap { check.path(of: $0) }
+      add(ArchiveProblem(fault.kind, path: path, generation: point.generation, fault.message))
+    }
+  }
+
+  /// Everything has been looked at: what no tree shows has no name.
+  mutating func finish() {
+    for finding in findings { add(ArchiveProblem(finding.kind, finding.message)) }
+    findings = []
+  }
+
+  /// Gives the findings that this point shows the paths they have there.
+  private mutating func name(at point: Point, by check: TreeCheck) {
+    var others: [Finding] = []
+    for finding in findings {
+      let isShown =
+        point.generation.map { finding.shown.generations.contains($0) } ?? finding.shown.isCurrent
+      guard isShown, let node = finding.node else {
+        others.append(finding)
+        continue
+      }
+      let path = check.path(of: node)
+      let message = path == nil ? "\(finding.message) (object \(node) of the archive)" : finding.message
+      add(ArchiveProblem(finding.kind, path: path, generation: point.generation, message))
+    }
+    findings = others
+  }
+}
+
+/// Holds a stored text against what a state, its references and its elements must be.
+enum StoredText {
+  private static let limits = FrameLimits(
+    frameBytesMax: Int(Int32.max) - 16,
+    depthMax: 64,
+    valuesPerFrameMax: .max,
+    keysPerObjectMax: Int(Int32.max)
+  )
+
+  /// What is wrong with the texts of a row; nil where nothing is.
+  static func fault(of record: StateRecord, lastNode: NodeID) -> (kind: ArchiveProblem.Kind, message: String)? {
+    let state: JSONSlice
+    do throws(JSONError) {
+      state = try JSONSlice.scan(Array(record.text), vocabulary: EncodedState.vocabulary, limits: limits)
+    } catch {
+      return (.text, "the stored state is not JSON: \(error.message), at byte \(error.position)")
+    }
+    guard state.kind == .object else { return (.text, "the stored state is not an object") }
+    if let elements = record.elements, !areElements(elements) {
+      return (.text, "the stored elements have not the form of elements")
+    }
+    return faultOfReferences(record, state, lastNode: lastNode).map { (.reference, $0) }
+  }
+
+  private static func areElements(_ text: String) -> Bool {
+    let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: limits)
+    return slice?.elements?.allSatisfy { Element($0) != nil } ?? false
+  }
+
+  private static func faultOfReferences(_ record: StateRecord, _ state: JSONSlice, lastNode: NodeID) -> String? {
+    let found = state.references.filter { !$0.target.isNull }
+    let listed = record.references.map { StateSummary.numbers(inTable: $0) } ?? []
+    guard listed.count == 3 * found.count else {
+      return "the state has \(found.count) references, its table lists \(listed.count / 3)"
+    }
+    for (index, reference) in found.enumerated() {
+      let (offset, length, node) = (listed[3 * index], listed[3 * index + 1], listed[3 * index + 2])
+      let range = reference.objectRange
+      guard Int(clamping: offset) == range.lowerBound, Int(clamping: length) == range.count,
+        reference.target.integer() == node
+      else { return "the reference at byte \(range.lowerBound) is not the one its table lists" }
+      guard (1...max(1, lastNode)).contains(node) else {
+        return "the reference at byte \(range.lowerBound) leads to object \(node), which never was"
+      }
+    }
+    return nil
+  }
+}

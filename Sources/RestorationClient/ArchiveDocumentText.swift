@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// A document put together from the pages of an export: what it says of itself on the first line, then a line for each
+/// object.
+struct ExportedDocument {
+  private var bytes: [UInt8] = []
+  private var isEmpty = true
+
+  /// Adds a page; false where it is none.
+  mutating func append(_ part: JSONText) -> Bool {
+    guard let page = try? JSONInput.scan(Array(part.bytes), subject: "a page"), let members = page.members,
+      let objects = page["objects"]?.elements
+    else { return false }
+    if bytes.isEmpty {
+      JSONWriter.append(to: &bytes) { writer in
+        writer.beginObject()
+        for member in members where member.name != "objects" {
+          writer.key(member.name)
+          writer.text(member.value.compactText)
+        }
+        writer.key("objects")
+      }
+      bytes += "[".utf8
+    }
+    for object in objects {
+      bytes += (isEmpty ? "\n" : ",\n").utf8
+      bytes += object.compactText.bytes
+      isEmpty = false
+    }
+    return true
+  }
+
+  /// The whole document, with a line feed at its end.
+  var text: String { String(decoding: bytes, as: UTF8.self) + "\n]}\n" }
+}
+
+/// A document cut into parts that the broker takes as messages.
+struct ImportedDocument {
+  /// A part is no larger, unless a single object is.
+  private static let partBytesMax = 1 << 20
+  /// Values of a message besides its objects.
+  private static let envelopeValues = 64
+
+  private let whole: JSONSlice
+  private let objects: [JSONSlice]
+  private let ranges: [Range<Int>]
+
+  var count: Int { ranges.count }
+  var objectCount: Int { objects.count }
+
+  /// Throws a `RestorationError` with code `parseError` where the text is not JSON. What else is wrong with it, the
+  /// broker finds.
+  init(_ text: String, limits: Limits) throws {
+    whole = try JSONInput.scan(text, subject: "the document")
+    objects = whole["objects"]?.elements ?? []
+    let bytesMax = min(Self.partBytesMax, limits.frameBytesMax / 2)
+    let valuesMax = limits.valuesPerFrameMax - Self.envelopeValues
+    var ranges: [Range<Int>] = []
+    var begin = 0
+    var bytes = 0
+    var values = 0
+    for (index, object) in objects.enumerated() {
+      let more = (bytes: object.text.count, values: Self.valuesMost(in: object.text))
+      if index > begin, bytes + more.bytes > bytesMax || values + more.values > valuesMax {
+        ranges.append(begin..<index)
+        (begin, bytes, values) = (index, 0, 0)
+      }
+      bytes += more.bytes
+      values += more.values
+    }
+    ranges.append(begin..<objects.count)
+    self.ranges = ranges
+  }
+
+  /// One of the parts; the document itself where there is only one.
+  func part(_ index: Int) throws -> JSONSlice {
+    guard count > 1, let members = whole.members else { return whole }
+    var writer = JSONWriter()
+    writer.beginObject()
+    for member in members {
+      writer.key(member.name)
+      guard member.name == "objects" else {
+        writer.text(member.value.compactText)
+        continue
+      }
+      writer.beginArray()
+      for object in objects[ranges[index]] { writer.text(object.compactText) }
+      writer.endArray()
+    }
+    writer.endObject()
+    return try JSONInput.scan(writer.bytes, subject: "a part")
+  }
+
+  /// No fewer values than there are in the text: each but the outermost follows one of these characters.
+  private static func valuesMost(in text: ArraySlice<UInt8>) -> Int {
+    1
+      + text.reduce(0) { count, byte in
+        byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: ":") ? count + 1 : count
+      }
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+// `application` names the application on a connection without a session; with one it is left out.
+extension BrokerConnection {
+  /// Checks everything that is stored of an application, and changes nothing. Others are served meanwhile.
+  public func verifyArchive(
+    of application: String? = nil,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> ArchiveVerification {
+    let reply = try await withProgress(progress) { token in
+      try await perform(VerifyArchive(progressToken: token), application: application)
+    }
+    return ArchiveVerification(reply)
+  }
+
+  /// Copies an archive to a file, or renews the copy the broker falls back to when the archive is damaged (R32).
+  ///
+  /// - Parameter path: absolute, of a file that is not there yet; the broker makes it, for its owner only. It is
+  ///   complete when it has its name. Nil renews the archive's own backup copy.
+  @discardableResult
+  public func backUpArchive(
+    of application: String? = nil,
+    to path: String? = nil,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> ArchiveBackup {
+    let reply = try await withProgress(progress) { token in
+      try await perform(BackupArchive(to: path, progressToken: token), application: application)
+    }
+    return ArchiveBackup(reply)
+  }
+
+  /// Everything an application has saved, of one moment, as the text of a document that `importArchive` takes
+  /// (`Protocol/export-format.md`). What has been saved alike gives the same text, byte by byte.
+  ///
+  /// - Parameters:
+  ///   - generation: nil exports the head.
+  ///   - reveal: whether confidential states are part of it; without them it is imported only by force.
+  public func exportArchive(
+    of application: String? = nil,
+    generation: Int64? = nil,
+    reveal: Bool = false,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> String {
+    try await withProgress(progress) { token in
+      var document = ExportedDocument()
+      var cursor: String?
+      repeat {
+        let call = ExportArchive(generation: generation, cursor: cursor, reveal: reveal, progressToken: token)
+        let reply = try await perform(call, application: application)
+        guard document.append(reply.part) else { throw unexpectedAnswer(to: ExportArchive.method) }
+        cursor = reply.cursor
+      } while cursor != nil
+      return document.text
+    }
+  }
+
+  /// Puts a document that `exportArchive` gave in the place of what an application has saved: all of it, or nothing
+  /// where this throws. It must not be in use. A document too large for one message is sent in parts.
+  ///
+  /// - Parameter force: replace state that is there, which stays as the newest generation; and take a document that
+  ///   states are missing in.
+  @discardableResult
+  public func importArchive(
+    _ document: String,
+    into application: String? = nil,
+    force: Bool = false,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> ImportedArchive {
+    let parts = try ImportedDocument(document, limits: try await perform(ReportLimits()))
+    let total = Int64(parts.objectCount)
+    var told: ArchiveProgress.Handler?
+    if let progress {
+      // The broker does not know how many are to come.
+      told = { progress(ArchiveProgress(done: $0.done, total: total, message: $0.message)) }
+    }
+    return try await withProgress(told) { token in
+      ImportedArchive(try await send(parts, into: application, force: force, token))
+    }
+  }
+
+  private func send(
+    _ parts: ImportedDocument,
+    into application: String?,
+    force: Bool,
+    _ token: ProgressToken?
+  ) async throws -> ImportArchive.Reply {
+    var upload: String?
+    for index in 0..<parts.count - 1 {
+      let call = ImportArchive(
+        .part(try parts.part(index)),
+        upload: upload,
+        more: true,
+        force: force,
+        progressToken: token
+      )
+      upload = try await perform(call, application: application).upload
+    }
+    let last = try parts.part(parts.count - 1)
+    let call = ImportArchive(
+      parts.count == 1 ? .document(last) : .part(last),
+      upload: upload,
+      force: force,
+      progressToken: token
+    )
+    return try await perform(call, application: application)
+  }
+
+  /// Calls `body` with a token under which the broker tells `progress`; without a token where nobody wants to know.
+  private func withProgress<Result>(
+    _ progress: ArchiveProgress.Handler?,
+    _ body: (ProgressToken?) async throws -> Result
+  ) async throws -> Result {
+    guard let progress else { return try await body(nil) }
+    let token = await link.add(progress)
+    do {
+      let result = try await body(token)
+      await link.removeProgress(token)
+      return result
+    } catch {
+      await link.removeProgress(token)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// A document of `exportArchive`, or a part of one: what it says of itself, and its objects as they came
+/// (`Protocol/export-format.md`).
+package struct ArchiveDocument: Sendable {
+  package static let format = "restorationd.archive"
+  package static let version: Int64 = 1
+
+  /// Whether confidential states were left out.
+  package var redacted: Bool
+  /// Each to be read by `DocumentObject`.
+  package var objects: [JSONSlice]
+
+  /// Reads a document or a part.
+  ///
+  /// - Parameter place: where it lies in the parameters, such as `/document`.
+  package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
+    guard slice.kind == .object else {
+      throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
+    }
+    do throws(ErrorObject) {
+      let reader = ParameterReader(.named(slice), names: [])
+      guard try reader.string("format") == Self.format else {
+        throw reader.wrong("format", "\"\(Self.format)\"")
+      }
+      let version = try reader.optionalInteger("version", in: 1...Int64.max)
+      guard version == Self.version else {
+        throw .invalidParameter(
+          "/version",
+          version.map { "the document is of version \($0), this broker reads \(Self.version)" } ?? "version is missing",
+          hint: "Export it with a broker of this version, or import it with a later one."
+        )
+      }
+      self.redacted = try reader.bool("redacted")
+      guard let objects = try reader.required("objects").elements else {
+        throw reader.wrong("objects", "an array of objects")
+      }
+      self.objects = objects
+    } catch {
+      throw error.below(place)
+    }
+  }
+
+  /// Writes a document or a part; `objects` are texts that `DocumentObject` wrote.
+  package static func write(redacted: Bool, _ objects: [JSONText], to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("format", format)
+      writer.member("version", version)
+      writer.member("redacted", redacted)
+      writer.member("objects", objects)
+    }
+  }
+}
+
+extension ErrorObject {
+  /// The same error with `place` put before the pointer it has.
+  package func below(_ place: String) -> ErrorObject {
+    guard case .object(var data) = data else { return self }
+    data["pointer"] = .string(place + (data["pointer"]?.string ?? ""))
+    return ErrorObject(code: code, message: message, data: .object(data))
+  }
+}

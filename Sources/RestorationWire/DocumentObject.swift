@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// One object of a document: its description and its state (`Protocol/export-format.md`).
+package struct DocumentObject: Sendable {
+  /// Why a state that there is does not stand in the document.
+  package enum Missing: String, CaseIterable, Sendable {
+    /// It is confidential and `reveal` was not said.
+    case redacted
+    /// It could not be read (R32).
+    case unreadable
+  }
+
+  /// Nil where the object's own identifier is null (R4).
+  package var path: IdentifierPath?
+  /// The parent's place in `objects`, where the path does not tell which object it is.
+  package var parent: Int?
+  package var kind: ObjectKind
+  /// The class and superclasses as registered; empty where none was given.
+  package var classes: [String]
+  package var restorationClass: String?
+  /// The unit of the storyboard.
+  package var storyboard: String?
+  /// `keep: "forever"` (R13).
+  package var keepsForever: Bool
+  package var confidential: Bool
+  package var missing: Missing?
+  package var state: DocumentState?
+  /// Whether the state is early: an owner that decodes gets `beforeClaim` (R19).
+  package var isEarly: Bool
+  package var beforeClaim: DocumentState?
+
+  package init(path: IdentifierPath?, parent: Int? = nil, kind: ObjectKind) {
+    self.path = path
+    self.parent = parent
+    self.kind = kind
+    classes = []
+    keepsForever = false
+    confidential = false
+    isEarly = false
+  }
+
+  /// Reads an object; all of it is copied, so that the frame it came in need not be kept.
+  ///
+  /// What is wrong is named by a JSON pointer from the object on.
+  package init(_ slice: JSONSlice) throws(ErrorObject) {
+    let reader = try Self.reader(of: slice)
+    let path = try Self.path(reader)
+    let kind = try reader.optionalWord("kind", as: ObjectKind.self)
+    guard let kind else { throw reader.wrong("kind", "object, viewController or view") }
+    self.init(path: path, kind: kind)
+    self.parent = try reader.optionalInteger("parent", in: 0...Int64(Int32.max)).map { Int($0) }
+    self.classes = try reader.classes("objectClass")
+    self.restorationClass = try reader.optionalName("restorationClass")
+    self.storyboard = try Storyboard.unit(from: reader)
+    self.keepsForever = try reader.optionalWord("keep", as: Keep.self) == .forever
+    self.confidential = try reader.bool("confidential")
+    self.missing = try reader.optionalWord("missing", as: Missing.self)
+    self.state = try DocumentState.read(from: reader)
+    self.isEarly = try reader.bool("early")
+    if let before = reader.present("beforeClaim") {
+      do throws(ErrorObject) {
+        guard before.kind == .object else {
+          throw .invalidParameter("", "beforeClaim is no object", hint: "Give an object with state and writer.")
+        }
+        self.beforeClaim = try DocumentState.read(from: ParameterReader(.named(before), names: []))
+        guard beforeClaim != nil else { throw .missing("/state", "state") }
+      } catch {
+        throw error.below("/beforeClaim")
+      }
+    }
+    try check(reader)
+  }
+
+  /// Members that belong together.
+  private func check(_ reader: ParameterReader) throws(ErrorObject) {
+    if path == nil, kind == .object { throw reader.wrong("path", "there; a plain object has an identifier") }
+    if path == nil, state != nil { throw reader.wrong("state", "absent; an object without path keeps no state") }
+    if state != nil, missing != nil { throw reader.wrong("missing", "absent where there is a state") }
+    if state == nil, isEarly { throw reader.wrong("early", "absent where there is no state") }
+    if !isEarly, beforeClaim != nil { throw reader.wrong("beforeClaim", "absent where the state is not early") }
+  }
+
+  private static func path(_ reader: ParameterReader) throws(ErrorObject) -> IdentifierPath? {
+    let member = try reader.required("path")
+    if member.isNull { return nil }
+    guard let path = IdentifierPath(member) else { throw reader.wrong("path", "an array of strings, or null") }
+    return path
+  }
+
+  /// Looks at the object's text by itself: what is above it then cannot hide references in it.
+  private static func reader(of slice: JSONSlice) throws(ErrorObject) -> ParameterReader {
+    let bytes = Array(slice.compactText.bytes)
+    let limits = FrameLimits(
+      frameBytesMax: Int(Int32.max) - 16,
+      depthMax: 64,
+      valuesPerFrameMax: .max,
+      keysPerObjectMax: Int(Int32.max)
+    )
+    guard slice.kind == .object,
+      let own = try? JSONSlice.scan(bytes, vocabulary: EncodedState.vocabulary, limits: limits)
+    else {
+      throw .invalidParameter("", "this is not an object", hint: "Give objects as exportArchive does.")
+    }
+    for name in [EncodedState.vocabulary.referenceKey, EncodedState.vocabulary.literalKey] where own[name] != nil {
+      throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
+    }
+    if let name = own.duplicateName {
+      let pointer = "/\(JSONPointer.escaped(name))"
+      throw .invalidParameter(pointer, "\(name) is given twice", hint: "Give each member once.")
+    }
+    return ParameterReader(.named(own), names: [])
+  }
+
+  /// Values of `keep`.
+  private enum Keep: String, CaseIterable {
+    case forever
+  }
+
+  /// The object as it stands in a document.
+  package var text: JSONText {
+    var writer = JSONWriter(reserving: 256 + (state?.text.count ?? 0) + (beforeClaim?.text.count ?? 0))
+    writer.object { writer in
+      writer.member("path", path)
+      writer.member("parent", ifPresent: parent)
+      writer.member("kind", kind)
+      if !classes.isEmpty {
+        writer.key("objectClass")
+        ClassList.write(classes, to: &writer)
+      }
+      writer.member("restorationClass", ifPresent: restorationClass)
+      writer.member("storyboard", ifPresent: storyboard.map { Storyboard(unit: $0) })
+      if keepsForever { writer.member("keep", Keep.forever.rawValue) }
+      writer.member("confidential", ifTrue: confidential)
+      writer.member("missing", ifPresent: missing?.rawValue)
+      state?.writeMembers(to: &writer)
+      writer.member("early", ifTrue: isEarly)
+      if let beforeClaim {
+        writer.key("beforeClaim")
+        writer.object { beforeClaim.writeMembers(to: &$0) }
+      }
+    }
+    return JSONText(validated: writer.bytes)
+  }
+}
+
+extension ErrorObject {
+  /// −32602 for a member that has to be there.
+  static func missing(_ pointer: String, _ name: String) -> ErrorObject {
+    .invalidParameter(pointer, "\(name) is missing", hint: "Give \(name).")
+  }
+}

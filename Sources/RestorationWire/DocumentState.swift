@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// A state in a document, with its elements and who wrote it (R25, R26, R28).
+package struct DocumentState: Sendable {
+  /// The state with its references as paths.
+  package var text: JSONText
+  /// The elements as they are stored; nil where there are none.
+  package var elements: JSONText?
+  package var writer: Writer
+  /// What reading found out about the text; nil for a state that is to be written.
+  package var encoded: EncodedState?
+
+  package init(text: JSONText, elements: JSONText?, writer: Writer) {
+    self.text = text
+    self.elements = elements
+    self.writer = writer
+  }
+
+  /// Reads `state`, `elements` and `writer`; nil where there is no state.
+  static func read(from reader: ParameterReader) throws(ErrorObject) -> DocumentState? {
+    guard let slice = reader.present("state") else {
+      for name in ["elements", "writer"] where reader.present(name) != nil {
+        throw reader.wrong(name, "absent where there is no state")
+      }
+      return nil
+    }
+    guard let encoded = EncodedState(slice) else { throw reader.wrong("state", "an object") }
+    if let name = slice.duplicateName {
+      throw .invalidParameter(
+        "/state/\(JSONPointer.escaped(name))",
+        "the state has the key \(name) twice",
+        hint: "Give each key of a state once."
+      )
+    }
+    var elements = try Element.read(from: reader, "elements")
+    for index in elements.indices {
+      // Nobody has asked a data source, so the raw index path is what comes back.
+      elements[index].resolved = false
+    }
+    guard let member = reader.present("writer") else { throw .missing("/writer", "writer") }
+    let writer: Writer
+    do throws(ErrorObject) {
+      guard member.kind == .object else { throw .invalidParameter("", "writer is no object", hint: "Give an object.") }
+      writer = try Writer(ParameterReader(.named(member), names: []))
+    } catch {
+      throw error.below("/writer")
+    }
+    var state = DocumentState(text: encoded.text, elements: elements.isEmpty ? nil : elements.text, writer: writer)
+    state.encoded = encoded
+    return state
+  }
+
+  func writeMembers(to writer: inout JSONWriter) {
+    writer.member("state", text)
+    writer.member("elements", ifPresent: elements)
+    writer.member("writer", self.writer)
+  }
+
+  /// The session that wrote a state, as far as the state's coder and class tell.
+  package struct Writer: Hashable, Sendable, JSONWritable {
+    package var classes: [String]
+    /// The process role.
+    package var process: String?
+    package var bundleVersion: String?
+    package var userInterfaceIdiom: Int64
+    package var systemVersion: String?
+    /// The unit of a view controller's storyboard.
+    package var storyboard: String?
+    package var written: Timestamp
+
+    package init(
+      classes: [String],
+      process: String?,
+      bundleVersion: String?,
+      userInterfaceIdiom: Int64,
+      systemVersion: String?,
+      storyboard: String?,
+      written: Timestamp
+    ) {
+      self.classes = classes
+      self.process = process
+      self.bundleVersion = bundleVersion
+      self.userInterfaceIdiom = userInterfaceIdiom
+      self.systemVersion = systemVersion
+      self.storyboard = storyboard
+      self.written = written
+    }
+
+    init(_ reader: ParameterReader) throws(ErrorObject) {
+      classes = try reader.classes("objectClass")
+      process = try Initialize.process(from: reader)
+      bundleVersion = try reader.optionalName("bundleVersion")
+      userInterfaceIdiom =
+        try reader.optionalInteger("userInterfaceIdiom", in: Int64.min...Int64.max) ?? ReservedKeys.unspecifiedIdiom
+      systemVersion = try reader.optionalName("systemVersion")
+      storyboard = try Storyboard.unit(from: reader)
+      guard let written = Timestamp(try reader.string("written")) else {
+        throw reader.wrong("written", "a time such as 2026-02-28T09:05:00.042Z")
+      }
+      self.written = written
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        if !classes.isEmpty {
+          writer.key("objectClass")
+          ClassList.write(classes, to: &writer)
+        }
+        writer.member("process", ifPresent: process)
+        writer.member("bundleVersion", ifPresent: bundleVersion)
+        writer.member("userInterfaceIdiom", userInterfaceIdiom)
+        writer.member("systemVersion", ifPresent: systemVersion)
+        writer.member("storyboard", ifPresent: storyboard.map { Storyboard(unit: $0) })
+        writer.member("written", written)
+      }
+    }
+  }
+}

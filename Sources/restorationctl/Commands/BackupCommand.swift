@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl backup`
+struct BackupCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backup",
+    abstract: "Copy an application's archive.",
+    usage: "restorationctl backup [<option> ...] <application> [<file>]",
+    discussion: """
+      Examples:
+        restorationctl backup org.example.Notes
+        restorationctl backup org.example.Notes notes.sqlite
+
+      Without a file the copy is renewed that the broker falls back to when the
+      archive is damaged. The file must not be there yet; only its owner can read
+      it, and it is complete when it has its name.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Argument(help: "The file to copy to.")
+  var file: String?
+
+  func run() async throws {
+    let path = try file.map { file in
+      do throws(OutputFile.Fault) {
+        return try OutputFile.absolute(file)
+      } catch {
+        throw ValidationError(error.message)
+      }
+    }
+    try await connection.run { broker in
+      let copy = try await ProgressLine.during("copying") { progress in
+        try await broker.backUpArchive(of: application, to: path, progress: progress)
+      }
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("to", copy.path)
+        members.add("bytes", Int64(copy.bytes))
+        members.add("milliseconds", Int64(copy.duration / .milliseconds(1)))
+        try layout.print(members.text)
+      } else {
+        let place = copy.path ?? "its backup copy"
+        try Output.print("\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n")
+      }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl export`
+struct ExportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Write what an application has saved as a document.",
+    usage: "restorationctl export [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl export org.example.Notes > notes.json
+        restorationctl export org.example.Notes -o notes.json --reveal
+        restorationctl export org.example.Notes --generation 3 | diff notes.json -
+
+      The document is JSON, one object a line, and the same for what has been
+      saved alike. A file is written whole or not at all, and only its owner can
+      read it. Confidential states are left out unless --reveal is said.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("Write to a file instead of standard output.", valueName: "file")
+  )
+  var file: String?
+
+  @Option(help: ArgumentHelp("Export a generation instead of the head.", valueName: "number"))
+  var generation: Int64?
+
+  @Flag(help: "Export confidential states as well.")
+  var reveal = false
+
+  func validate() throws {
+    if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
+  }
+
+  func run() async throws {
+    try await connection.run { broker in
+      var document = try await ProgressLine.during("exporting") { try await export(broker, $0) }
+      // The broker says so in the first line.
+      let isRedacted = document.prefix { $0 != "\n" }.contains("\"redacted\":true")
+      if let layout = output.layout { document = layout.lay(out: try JSONLayout.compact.format(document)) + "\n" }
+      if let file {
+        do throws(OutputFile.Fault) {
+          try OutputFile(path: file).write(document)
+        } catch {
+          throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message)
+        }
+      } else {
+        try Output.show(document)
+      }
+      if isRedacted { Output.complain("confidential states were left out; --reveal exports them as well") }
+    }
+  }
+
+  private func export(_ broker: BrokerConnection, _ progress: ArchiveProgress.Handler?) async throws -> String {
+    do {
+      return try await broker.exportArchive(of: application, generation: generation, reveal: reveal, progress: progress)
+    } catch let error as RestorationError where error.code == .invalidParams && error.pointer == "/generation" {
+      var failure = Failure(error)
+      failure.status = ExitStatus.notThere
+      failure.hint = "restorationctl history \(application) lists those that are kept."
+      throw failure
+    }
+  }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl verify`
+struct VerifyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Check everything that is stored of an application.",
+    usage: "restorationctl verify [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl verify org.example.Notes
+        restorationctl verify org.example.Notes -j
+
+      Nothing is changed, and applications are served meanwhile. Exit status 1 says
+      that something is wrong; what it is, is listed. In JSON it is the result of
+      the method verifyArchive.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  func run() async throws {
+    var isSound = true
+    try await connection.run { broker in
+      let found = try await ProgressLine.during("verifying") { progress in
+        try await broker.verifyArchive(of: application, progress: progress)
+      }
+      isSound = found.isSound
+      if let layout = output.layout {
+        try Output.show(layout.lay(out: json(of: found)) + "\n")
+      } else {
+        try Output.show(text(of: found))
+      }
+    }
+    if !isSound { throw ExitStatus.refused }
+  }
+
+  private func text(of found: ArchiveVerification) -> String {
+    let objects = Quantity.count(found.objects, "object")
+    let states = Quantity.count(found.states, "state")
+    let checked = "\(objects), \(states), \(Quantity.bytes(found.bytes))"
+    if found.isSound { return "\(application) is sound: \(checked).\n" }
+    var table = TextTable([
+      TextTable.Column("KIND", minimum: nil), TextTable.Column("GENERATION", .right), TextTable.Column("PATH"),
+      TextTable.Column("PROBLEM", minimum: nil),
+    ])
+    for problem in found.problems {
+      table.add([
+        problem.kind,
+        problem.generation.map { String($0) } ?? "-",
+        problem.path?.joined(separator: "/") ?? "-",
+        problem.message,
+      ])
+    }
+    let problems = Quantity.count(found.problems.count + Int(clamping: found.omittedProblems), "problem")
+    let summary = "\n\(application) is not sound: \(problems); \(checked).\n"
+    return table.text(header: !legend.hidesLegend) + (legend.hidesLegend ? "" : summary)
+  }
+
+  private func json(of found: ArchiveVerification) -> String {
+    var members = JSONMembers()
+    members.add("sound", found.isSound)
+    members.add("objects", Int64(found.objects))
+    members.add("states", Int64(found.states))
+    members.add("bytes", Int64(found.bytes))
+    members.add("problems", text: JSONMembers.array(found.problems.map(json)))
+    if found.omittedProblems > 0 { members.add("omitted", found.omittedProblems) }
+    members.add("milliseconds", Int64(found.duration / .milliseconds(1)))
+    return members.text
+  }
+
+  private func json(of problem: ArchiveVerification.Problem) -> String {
+    var members = JSONMembers()
+    members.add("kind", problem.kind)
+    if let path = problem.path { members.add("path", path) }
+    if let generation = problem.generation { members.add("generation", generation) }
+    members.add("message", problem.message)
+    return members.text
+  }
+}
