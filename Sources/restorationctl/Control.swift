@@ -50,7 +50,10 @@ struct Control: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
   @OptionGroup var legend: LegendOptions
 
+  /// On the main actor, so that it begins before the runtime opens descriptors of its own.
+  @MainActor
   static func main() async {
+    StandardStreams.reserve()
     // A pipe that nobody reads is an error of writing, like a full disk.
     signal(SIGPIPE, SIG_IGN)
     do {

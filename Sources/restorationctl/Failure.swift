@@ -16,6 +16,8 @@ struct Failure: Error {
   var code: Int?
   /// The object it is about.
   var path: [String]?
+  /// The parameter that is wrong (JSON pointer).
+  var pointer: String?
 
   init(_ status: ExitCode, kind: String, _ message: String, hint: String? = nil) {
     self.status = status
@@ -34,10 +36,12 @@ struct Failure: Error {
       default: ExitStatus.refused
       }
     message = error.message
-    hint = error.hint
+    // The broker names a method there.
+    hint = error.code == .unknownApplication ? "restorationctl list shows those that there are." : error.hint
     kind = error.code.description
     code = error.code.rawValue
     path = error.path
+    pointer = error.pointer
   }
 
   /// There was no answer.
@@ -50,6 +54,19 @@ struct Failure: Error {
       default: (ExitStatus.unavailable, "unavailable")
       }
     message = error.message
+    switch error.code {
+    case .lost:
+      message = "the broker\(error.socketPath.map { " on \($0)" } ?? "") ended or closed the connection"
+      hint = "Look at its log, and whether restorationctl status finds it again."
+    case .unexpectedAnswer:
+      hint = "Name the broker's socket by --socket, or take the restorationctl of the broker's version."
+    default: break
+    }
+  }
+
+  /// What stands on standard input is of no use.
+  static func input(_ message: String) -> Failure {
+    Failure(ExitStatus.usage, kind: "usage", message)
   }
 
   /// An object that is not there, in the broker's words.
@@ -64,7 +81,8 @@ struct Failure: Error {
   /// Says it on standard error, and where JSON was asked for also as an object on standard output: who reads that in
   /// a program then always finds exactly one document, or with streams one more line.
   func report() {
-    Output.complain(message.printable)
+    let place = pointer.flatMap { $0.isEmpty ? nil : " (\($0))" } ?? ""
+    Output.complain((message + place).printable)
     if let hint { Output.write("  \(hint.printable)\n", to: .messages) }
     // An object in the middle of a document that was cut off would help nobody.
     if let layout = Output.settings.layout, Output.isAtLineBegin {
@@ -79,6 +97,7 @@ struct Failure: Error {
     error.add("kind", kind)
     error.add("hint", hint)
     error.add("path", path)
+    error.add("pointer", pointer)
     var document = JSONMembers()
     document.add("error", text: error.text)
     return document.text

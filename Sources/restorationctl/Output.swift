@@ -34,14 +34,11 @@ enum Output {
     set { state.withLock { $0.settings = newValue } }
   }
 
-  /// Whether the data printed so far ends with a line, or there is none.
+  /// Whether the data printed so far ends with a line, or there is none, and no more is being printed.
   static var isAtLineBegin: Bool { state.withLock { $0.isAtLineBegin } }
 
   /// Columns that a line of a table may have; nil for any number.
   static var width: Int? { settings.isFull ? nil : Terminal.columns }
-
-  /// Whether a person is likely to read the data.
-  static var isTerminal: Bool { Terminal.isOutput }
 
   /// Writes data. Ends the tool where it cannot be written: a pipe that nobody reads, a full disk.
   static func print(_ text: String) throws {
@@ -66,10 +63,13 @@ enum Output {
   /// Writes all of the text; gives the number of the error where that fails, else 0.
   @discardableResult
   static func write(_ text: String, to place: Place) -> Int32 {
-    if place == .data, let last = text.utf8.last {
-      state.withLock { $0.isAtLineBegin = last == UInt8(ascii: "\n") }
-    }
-    return write(text, descriptor: place == .data ? STDOUT_FILENO : STDERR_FILENO)
+    guard place == .data else { return write(text, descriptor: STDERR_FILENO) }
+    guard let last = text.utf8.last else { return 0 }
+    // A reader that is slow may hold it up for any time.
+    state.withLock { $0.isAtLineBegin = false }
+    let error = write(text, descriptor: STDOUT_FILENO)
+    state.withLock { $0.isAtLineBegin = error == 0 && last == UInt8(ascii: "\n") }
+    return error
   }
 
   /// The same for any descriptor.
@@ -101,11 +101,11 @@ enum Output {
       } else if count == 0 {
         break
       } else if errno != EINTR {
-        throw ValidationError("standard input cannot be read: \(String(cString: strerror(errno)))")
+        throw Failure.input("standard input cannot be read: \(String(cString: strerror(errno)))")
       }
     }
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw ValidationError("standard input is not UTF-8")
+      throw Failure.input("standard input is not UTF-8")
     }
     return text
   }

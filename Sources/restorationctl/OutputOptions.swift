@@ -57,8 +57,9 @@ extension JSONLayout {
     try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
   }
 
-  /// Lays out JSON text that is known to be compact and right.
+  /// Lays out JSON text that is known to be compact and right. For a terminal, what would steer it is escaped.
   func lay(out compactText: String) -> String {
-    self == .pretty ? PrettyJSON.lay(out: compactText) : compactText
+    let text = self == .pretty ? PrettyJSON.lay(out: compactText) : compactText
+    return Terminal.isOutput ? text.printableJSON : text
   }
 }

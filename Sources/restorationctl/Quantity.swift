@@ -17,7 +17,9 @@ enum Quantity {
 
   /// A time span by its two largest units: `3 d 4 h`, `12 min 5 s`, `7 s`.
   static func span(_ duration: Duration) -> String {
-    parts(duration.components.seconds).prefix(2).filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: " ")
+    let parts = parts(duration.components.seconds)
+    return (parts.prefix(1) + parts.dropFirst().prefix(1).filter { $0.0 > 0 }).map { "\($0.0) \($0.1)" }
+      .joined(separator: " ")
   }
 
   /// How long ago something was, by its largest unit: `3 d`, `7 s`; a clock that was put back makes nothing negative.

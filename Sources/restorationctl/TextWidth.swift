@@ -8,7 +8,8 @@ extension String {
     return reduce(0) { $0 + $1.columns }
   }
 
-  /// The text without characters that steer a terminal or turn the direction of writing; they are written as numbers.
+  /// The text without characters that steer a terminal, turn the direction of writing or cannot be seen; they are
+  /// written as numbers.
   ///
   /// Names come from applications, and none of them is to move the cursor of who looks at them.
   var printable: String {
@@ -26,11 +27,13 @@ extension String {
 
   /// The same for JSON text: what stands in its strings is escaped as JSON has it, and so remains what it was.
   var printableJSON: String {
+    if utf8.allSatisfy({ $0 < 0x7f }) { return self }
     var text = String.UnicodeScalarView()
     for scalar in unicodeScalars {
       if scalar.steersTerminal, scalar.value > 0x20 {
-        let digits = String(scalar.value, radix: 16)
-        text.append(contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
+        for unit in String(scalar).utf16 {
+          text.append(contentsOf: JSONMembers.escape(unit).unicodeScalars)
+        }
       } else {
         text.append(scalar)
       }
@@ -98,9 +101,12 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// Control characters, line and paragraph separators, and what overrides the direction of text.
+  /// Control characters, line and paragraph separators, what sets the direction of text, and what cannot be seen. The
+  /// two joiners, without which some words and pictures fall apart, are not among them.
   fileprivate var steersTerminal: Bool {
-    value < 0x20 || (0x7f...0x9f).contains(value) || (0x2028...0x202e).contains(value)
-      || (0x2066...0x2069).contains(value)
+    if value < 0x7f { return value < 0x20 }
+    if value <= 0x9f || value == 0x2028 || value == 0x2029 { return true }
+    return properties.generalCategory == .format && properties.isDefaultIgnorableCodePoint
+      && value != 0x200c && value != 0x200d
   }
 }

@@ -69,16 +69,21 @@ enum TimeLimit {
     // Nobody gets the lock any more: what the others print after this would contradict it.
     state.withLock { state in
       guard state.count == count, let limit = state.limit else { return }
-      let failure =
-        state.watches
-        ? Failure(ExitStatus.tryAgain, kind: "timedOut", "the \(limit) s of --timeout are over")
-        : Failure(
-          ExitStatus.tryAgain,
-          kind: "timedOut",
-          "the broker on \(state.socket) is not done after \(limit) s",
-          hint: "It is stopped or has much to do: look at its process, or give it more time by --timeout."
-        )
-      failure.report()
+      let (message, hint): (String, String?) =
+        if !Output.isAtLineBegin {
+          (
+            "the output is not read to its end after \(limit) s",
+            "Look at what reads it, or give it more time by --timeout."
+          )
+        } else if state.watches {
+          ("the \(limit) s of --timeout are over", nil)
+        } else {
+          (
+            "the broker on \(state.socket) is not done after \(limit) s",
+            "It is stopped or has much to do: look at its process, or give it more time by --timeout."
+          )
+        }
+      Failure(ExitStatus.tryAgain, kind: "timedOut", message, hint: hint).report()
       _exit(ExitStatus.tryAgain.rawValue)
     }
   }

@@ -6,18 +6,21 @@ internal import ArgumentParser
 enum UnknownCommand {
   /// Names the command that was meant, as the parser does for options; nil where the error has another reason.
   static func error(_ error: any Error, _ arguments: [String]) -> ValidationError? {
-    guard Control.exitCode(for: error) == ExitStatus.usage, let name = command(in: arguments.dropFirst()) else {
-      return nil
-    }
+    var words = words(in: arguments.dropFirst())
+    // The parser answers to help on what there is not with help on everything.
+    let isAskedForHelp = words.first == "help"
+    if isAskedForHelp { words.removeFirst() }
+    guard isAskedForHelp || Control.exitCode(for: error) == ExitStatus.usage, let name = words.first else { return nil }
     let known = Control.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     guard !known.contains(name) else { return nil }
     let suggestion = Suggestion.nearest(to: name, in: known).map { " Did you mean '\($0)'?" } ?? ""
     return ValidationError("There is no command '\(name)'.\(suggestion)")
   }
 
-  /// The first argument that is neither an option nor an option's value.
-  private static func command(in arguments: ArraySlice<String>) -> String? {
+  /// The arguments that are neither options nor values of options that all commands have.
+  private static func words(in arguments: ArraySlice<String>) -> [String] {
     let takesValue: Set<String> = ["--socket", "--json", "--timeout"]
+    var words: [String] = []
     var isValue = false
     for argument in arguments {
       if isValue {
@@ -25,10 +28,10 @@ enum UnknownCommand {
       } else if argument.hasPrefix("-") {
         isValue = takesValue.contains(argument)
       } else {
-        return argument
+        words.append(argument)
       }
     }
-    return nil
+    return words
   }
 }
 

@@ -103,7 +103,8 @@ internal import Testing
         let error = try result.error
         #expect(error["kind"] == .string(kind))
         #expect(error["message"]?.string.map { text.errors.contains($0) } == true)
-        #expect(error.object?.members.map(\.name) == ["code", "message", "kind", "hint", "path"])
+        #expect(error.object?.members.map(\.name) == ["code", "message", "kind", "hint", "path", "pointer"])
+        if kind == "unknownApplication" { #expect(error["hint"]?.string?.contains("restorationctl list") == true) }
       }
     }
   }
@@ -124,7 +125,7 @@ internal import Testing
 
   @Test(arguments: [
     (["lsit"], "'list'"), (["-j", "--socket", "/nowhere", "tre", "a"], "'tree'"), (["tree", "a", "--jsno"], "'--json'"),
-    (["history", "--no-legnd", "a"], "'--no-legend'"),
+    (["history", "--no-legnd", "a"], "'--no-legend'"), (["help", "lsit"], "'list'"), (["-j", "help", "tre"], "'tree'"),
   ])
   func aMistypedWordIsToldTheRightOne(_ arguments: [String], _ word: String) async throws {
     try await Self.withObject { broker in
@@ -166,6 +167,51 @@ internal import Testing
     }
   }
 
+  /// A state of 250 KiB, which no pipe takes as a whole.
+  private static func withLargeState(_ body: @Sendable (BrokerFixture) throws -> Void) async throws {
+    try await withBroker { broker in
+      let state: JSONValue = ["text": .string(String(repeating: "x", count: 250 << 10))]
+      try broker.connect().call(
+        "encodeRestorableState", ["application": "a", "object": .path("Large"), "state": state]
+      )
+      try body(broker)
+    }
+  }
+
+  @Test(arguments: [[], ["-j"]])
+  func outputThatNobodyReadsIsStatus75AfterTheTimeout(_ form: [String]) async throws {
+    try await Self.withLargeState { broker in
+      let errors = broker.directory.file("errors")
+      let process = try ChildProcess(
+        [Products.control, "show", "a", "Large", "--timeout=0.3"] + form,
+        environment: ControlTool.environment(broker),
+        errors: errors
+      )
+      #expect(try process.waitForEnd() == .exit(75))
+      #expect(try Files.text(errors).contains("the output is not read to its end after 0.3 s"))
+      // What was cut off has nothing behind it that could be taken for its end.
+      #expect(try process.output?.rest(Deadline()).contains("timedOut") == false)
+    }
+  }
+
+  @Test func aBrokerThatEndsMeanwhileIsStatus69() async throws {
+    try await Self.withObject { broker in
+      let path = broker.directory.file("odd.sock")
+      let server = """
+        import socket
+        s = socket.socket(socket.AF_UNIX); s.bind("\(path)"); s.listen(); print("ready", flush=True)
+        c, _ = s.accept(); c.recv(1); c.close()
+        """
+      let process = try ChildProcess(["python3", "-c", server])
+      #expect(try process.output?.next() == "ready")
+      let result = try ControlTool.run(broker, ["-j", "tree", "a", "--socket", path])
+      #expect(result.end == .exit(69), "\(result.errors)")
+      #expect(try result.error["kind"] == "unavailable")
+      #expect(try result.error["hint"]?.string?.contains("restorationctl status") == true)
+      try process.waitForEnd()
+    }
+  }
+
   @Test func outputThatCannotBeWrittenIsStatus74() async throws {
     try await Self.withObject { broker in
       let errors = broker.directory.file("errors")
@@ -177,6 +223,21 @@ internal import Testing
       )
       #expect(try process.waitForEnd() == .exit(74))
       #expect(try Files.text(errors).contains("cannot be written"))
+    }
+  }
+
+  /// What the tool opens itself must not be taken for a place to write to.
+  @Test(arguments: [("<&- >&-", true), ("<&- >&- 2>&-", false), ("2>&-", false)])
+  func aClosedDescriptorIsNothingElse(_ closed: String, _ complains: Bool) async throws {
+    try await Self.withObject { broker in
+      for (command, status) in [("tree a", closed == "2>&-" ? 0 : 74), ("tree b", 4)] as [(String, Int32)] {
+        let result = try ChildProcess.run(
+          ["bash", "-c", "exec \"$0\" \(command) \(closed)", Products.control],
+          environment: ControlTool.environment(broker)
+        )
+        #expect(result.end == .exit(status), "\(command): \(result.errors)")
+        if complains { #expect(result.errors.contains(status == 74 ? "Bad file descriptor" : "no archive of b")) }
+      }
     }
   }
 
@@ -266,6 +327,34 @@ internal import Testing
       }
       #expect(try ControlTool.run(broker, ["tree", "a"]).output.contains(#"A\u{202e}B"#))
       #expect(try ControlTool.run(broker, ["show", "a", "A\u{202e}B"]).output.contains(#""k": "\u009b\u007f""#))
+      for arguments in [["tree", "a", "-j", "--no-pager"], ["call", "describeApplication", #"{"application":"a"}"#]] {
+        let shown = try ControlTool.runOnTerminal(broker, arguments).output
+        #expect(shown.contains(#""\u009b31m""#) && shown.contains(#"A\u202eB"#), "\(shown)")
+        #expect(try ControlTool.run(broker, arguments).output.contains("A\u{202e}B"))
+      }
+    }
+  }
+
+  @Test func whatCannotBeSeenInANameIsShown() async throws {
+    let hidden = [
+      "200b": #"\u200b"#, "200e": #"\u200e"#, "61c": #"\u061c"#, "feff": #"\ufeff"#, "e0041": #"\udb40\udc41"#,
+    ]
+    try await withBroker { broker in
+      let client = try broker.connect()
+      for digits in hidden.keys {
+        let scalar = try #require(UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init))
+        let name = "Name\(scalar)"
+        try client.call(
+          "encodeRestorableState", ["application": "a", "object": .path(name), "state": [name: 1]]
+        )
+        let tree = try ControlTool.run(broker, ["tree", "a"]).output
+        #expect(tree.contains(#"Name\u{\#(digits)}"#), "\(tree)")
+        let shown = try ControlTool.run(broker, ["show", "a", name]).output
+        #expect(shown.contains(#""Name\#(hidden[digits] ?? "")": 1"#), "\(shown)")
+      }
+      // Joined pictures are one.
+      try client.call("encodeRestorableState", ["application": "a", "object": .path("👩‍👧"), "state": [:]])
+      #expect(try ControlTool.run(broker, ["tree", "a"]).output.contains("─👩‍👧 "))
     }
   }
 }

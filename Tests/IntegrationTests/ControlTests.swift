@@ -6,26 +6,17 @@ internal import Testing
 
 /// `restorationctl`: what it prints and how it ends.
 @Suite struct ControlTests {
-  private static func run(_ broker: BrokerFixture, _ arguments: [String], input: String = "") throws -> (
-    end: ChildProcess.End, output: String, errors: String
-  ) {
-    try ChildProcess.run(
-      [Products.control, "--socket", broker.socket] + arguments,
-      input: input,
-      environment: broker.environment
-    )
-  }
-
   @Test func statusNamesTheBrokerItsSocketAndItsProcess() async throws {
     try await withBroker { broker in
       try broker.session("org.example.Notes").call(
         "registerObjectForStateRestoration",
         ["restorationIdentifier": "Main"]
       )
-      let result = try Self.run(broker, ["status"])
+      let result = try ControlTool.run(broker, ["status"])
       #expect(result.end == .exit(0), "\(result.errors)")
       #expect(result.output.contains(broker.socket))
       #expect(result.output.contains("\(try broker.pid)"))
+      #expect(result.output.contains(/Uptime:\ \ [0-9]+\ (s|min)\n/), "\(result.output)")
       #expect(result.errors.isEmpty)
       #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
     }
@@ -79,13 +70,13 @@ internal import Testing
 
   @Test func listShowsApplications() async throws {
     try await withBroker { broker in
-      let empty = try Self.run(broker, ["list"])
+      let empty = try ControlTool.run(broker, ["list"])
       #expect(empty.end == .exit(0))
       #expect(empty.output.contains("0 applications"))
       let client = try broker.session("org.example.Notes")
       try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
       try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
-      let result = try Self.run(broker, ["list"])
+      let result = try ControlTool.run(broker, ["list"])
       #expect(result.end == .exit(0))
       #expect(result.output.contains("org.example.Notes"))
       #expect(result.output.contains("available"))
@@ -96,10 +87,10 @@ internal import Testing
   @Test func callPrintsTheResultOnOneLineInAPipe() async throws {
     try await withBroker { broker in
       let state = #"{"application":"a","object":["A"],"state":{"x":0.1,"y":18446744073709551615,"z":1e400}}"#
-      let encoded = try Self.run(broker, ["call", "encodeRestorableState", state])
+      let encoded = try ControlTool.run(broker, ["call", "encodeRestorableState", state])
       #expect(encoded.end == .exit(0), "\(encoded.errors)")
       #expect(encoded.output.contains(#""durability":"disk""#))
-      let decoded = try Self.run(
+      let decoded = try ControlTool.run(
         broker,
         ["call", "decodeRestorableState", "-"],
         input: #"{"application":"a","object":["A"]}"#
@@ -112,7 +103,7 @@ internal import Testing
 
   @Test func anErrorOfTheBrokerIsAMessageAndStatus1() async throws {
     try await withBroker { broker in
-      let result = try Self.run(broker, ["call", "noSuchMethod"])
+      let result = try ControlTool.run(broker, ["call", "noSuchMethod"])
       #expect(result.end == .exit(1))
       #expect(result.output.isEmpty)
       #expect(!result.errors.isEmpty)
@@ -122,10 +113,31 @@ internal import Testing
   @Test(arguments: [["call", "ping", "{"], ["call", "ping", "7"], ["call"], ["dance"]])
   func aWrongCommandLineIsStatus64(_ arguments: [String]) async throws {
     try await withBroker { broker in
-      let result = try Self.run(broker, arguments)
+      let result = try ControlTool.run(broker, arguments)
       #expect(result.end == .exit(64))
       #expect(result.output.isEmpty)
       #expect(!result.errors.isEmpty)
+    }
+  }
+
+  @Test(arguments: ["{", "7", ""])
+  func parametersThatCannotBeSentAreToldWhatTheyShouldBe(_ parameters: String) async throws {
+    try await withBroker { broker in
+      for (argument, input) in [(parameters, ""), ("-", parameters)] {
+        let result = try ControlTool.run(broker, ["call", "ping", argument], input: input)
+        #expect(result.end == .exit(64))
+        #expect(result.errors.contains(#"such as '{"application":"org.example.Notes"}'"#), "\(result.errors)")
+      }
+    }
+  }
+
+  @Test func aWrongParameterIsNamed() async throws {
+    try await withBroker { broker in
+      let parameters = #"{"application":"a","object":["A"],"state":{"a":1,"a":2}}"#
+      let result = try ControlTool.run(broker, ["-j", "call", "encodeRestorableState", parameters])
+      #expect(result.end == .exit(1))
+      #expect(result.errors.contains("Invalid params (/state/a)\n"), "\(result.errors)")
+      #expect(result.output.contains(#""pointer":"/state/a""#))
     }
   }
 

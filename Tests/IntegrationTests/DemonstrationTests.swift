@@ -33,6 +33,19 @@ internal import Testing
 
   private static func command(_ programs: String) -> [String] { ["python3", "-B", demonstration, programs] }
 
+  /// The same for a repository of a few texts: what fails, and what is interrupted, need not be large.
+  private static func smallCommand(_ programs: String, in scratch: ScratchDirectory) throws -> [String] {
+    for directory in ["", "/systemd", "/Sources", "/Sources/JSONRPC"] {
+      _ = try scratch.makeDirectory("repository\(directory)")
+    }
+    let linked = [
+      "README.md", "Package.swift", "Sources/ARCHITECTURE.md", "Sources/JSONRPC/JSONValue.swift", "systemd/try.sh",
+      "systemd/demonstration",
+    ]
+    for path in linked { symlink("\(Products.repository)/\(path)", scratch.file("repository/\(path)")) }
+    return ["python3", "-B", scratch.file("repository/systemd/demonstration"), programs]
+  }
+
   @Test func everythingThatWasKilledComesBack() async throws {
     try await withScratch(alone: true) { scratch in
       let result = try ChildProcess.run(
@@ -95,9 +108,9 @@ internal import Testing
 
   @Test(arguments: Fault.allCases)
   func whatIsDifferentIsShownAndFails(_ fault: Fault) async throws {
-    try await withScratch(alone: true) { scratch in
+    try await withScratch { scratch in
       let result = try ChildProcess.run(
-        Self.command(try Self.programs(in: scratch, standIns: fault.standIns)),
+        try Self.smallCommand(try Self.programs(in: scratch, standIns: fault.standIns), in: scratch),
         environment: ["TMPDIR": scratch.path],
         Deadline(.seconds(120))
       )
@@ -121,10 +134,10 @@ internal import Testing
   /// Ctrl-C, the end of a terminal, and a kill that leaves the demonstration no time to clean up.
   @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGKILL])
   func aSignalLeavesNothingBehind(_ signal: Int32) async throws {
-    try await withScratch(alone: true) { scratch in
+    try await withScratch { scratch in
       let errors = scratch.file("errors")
       let child = try ChildProcess(
-        Self.command(try Self.programs(in: scratch)),
+        try Self.smallCommand(try Self.programs(in: scratch), in: scratch),
         environment: ["TMPDIR": scratch.path],
         errors: errors
       )
@@ -133,7 +146,7 @@ internal import Testing
       child.send(signal: signal)
       #expect(try child.waitForEnd() == .signal(signal))
       try Wait.until("all processes have ended") { Self.processes(of: scratch).isEmpty }
-      if signal != SIGKILL { #expect(Set(Files.list(scratch.path)) == ["errors", "programs"]) }
+      if signal != SIGKILL { #expect(Set(Files.list(scratch.path)) == ["errors", "programs", "repository"]) }
       #expect(try Files.text(errors).isEmpty)
     }
   }

@@ -10,6 +10,17 @@ internal import Testing
 @Suite struct ArchiveAccessTests {
   let driver = CoreDriver()
 
+  @Test(arguments: [
+    ("encodeRestorableState", #""object":["A"],"state":[]"#), ("encodeRestorableState", #""object":["A"]"#),
+    ("encodeRestorableState", #""object":7.5,"state":{}"#), ("registerObjectForStateRestoration", #""kind":"window""#),
+  ])
+  func whatIsRefusedForItsFormMakesNoArchive(_ method: String, _ parameters: String) throws {
+    let peer = driver.connect()
+    #expect(try peer.fail(method, #"{"application":"App",\#(parameters)}"#).code == -32602)
+    #expect(try peer.call("listApplications")["applications"] == [])
+    #expect(try peer.fail("describeApplication", #"{"application":"App"}"#).data["kind"] == "unknownApplication")
+  }
+
   // MARK: Pages
 
   @Test func describeApplicationPagesThroughAllObjects() throws {

@@ -337,6 +337,7 @@ package struct BrokerCore {
       }
       return application
     }
+    try message.checkBeforeArchiveIsMade()
     try makeRoom()
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)

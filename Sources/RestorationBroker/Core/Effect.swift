@@ -175,6 +175,15 @@ package struct IncomingMessage: Sendable {
     }
   }
 
+  /// What is refused for its form leaves no empty archive behind. (`initialize` is read before an application is.)
+  func checkBeforeArchiveIsMade() throws(ErrorObject) {
+    switch method {
+    case EncodeRestorableState.method: _ = try EncodeRestorableState(parameters)
+    case RegisterObjectForStateRestoration.method: _ = try RegisterObjectForStateRestoration(parameters)
+    default: break
+    }
+  }
+
   package init(caller: Caller, method: String, parameters: Parameters) {
     self.caller = caller
     self.method = method

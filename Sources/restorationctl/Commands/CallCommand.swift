@@ -49,10 +49,19 @@ struct CallCommand: AsyncParsableCommand {
     do {
       text = try JSONLayout.compact.format(parameters)
     } catch let error as RestorationError {
-      throw ValidationError(error.message)
+      throw Self.wrong(error.message)
     }
     guard text.hasPrefix("{") || text.hasPrefix("[") else {
-      throw ValidationError("the parameters are neither a JSON object nor an array")
+      throw Self.wrong("the parameters are neither a JSON object nor an array")
     }
+  }
+
+  private static func wrong(_ message: String) -> Failure {
+    Failure(
+      ExitStatus.usage,
+      kind: "usage",
+      message,
+      hint: #"Give JSON as one argument, such as '{"application":"org.example.Notes"}', or - and JSON as input."#
+    )
   }
 }

@@ -127,7 +127,7 @@ struct ObjectPath: Equatable {
       hint += "is nothing"
     } else {
       hint += children.count == 1 ? "is " : "are "
-      hint += children.prefix(8).joined(separator: ", ")
+      hint += children.prefix(8).map { $0.shortened(to: 40) }.joined(separator: ", ")
       if children.count > 8 { hint += " and \(children.count - 8) more" }
     }
     if let near = Suggestion.nearest(to: components[known], in: children) { hint += "; did you mean \(near)?" }
