@@ -134,7 +134,7 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let revision = call.encodes.map { objects.nextRevision(of: $0.id) }
+        let revision = call.encodes.map { _ in objects.nextRevision() }
         waiters[ticket] = Waiter(call: call, revision: revision, continuation: continuation)
         act(machine.submit(ticket, call.queued, at: Host.monotonicMilliseconds))
       }
