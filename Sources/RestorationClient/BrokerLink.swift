@@ -24,6 +24,9 @@ actor BrokerLink {
 
   private static let notificationsMax = 1_024
 
+  /// How long closing waits for a broker that does not take what was sent.
+  private static let closeSeconds: Int64 = 5
+
   /// Events that one subscription keeps until they are taken.
   private static let eventsMax = 1_024
 
@@ -306,6 +309,18 @@ actor BrokerLink {
 
   // MARK: Carrying out
 
+  /// Closes the connection at once: what the broker has not taken does not reach it.
+  nonisolated func cut() {
+    eventLoop.execute {
+      self.assumeIsolated { $0.connection?.close(afterOutput: false) }
+    }
+  }
+
+  private func closeAfterOutput() {
+    connection?.close(afterOutput: true)
+    eventLoop.scheduleTask(in: .seconds(Self.closeSeconds)) { [weak self] in self?.cut() }
+  }
+
   private func run(_ actions: [BrokerConnection.StateMachine.Action], answer: Response.Outcome? = nil) {
     for action in actions {
       switch action {
@@ -324,7 +339,7 @@ actor BrokerLink {
       case .fail(let ticket, let ending):
         fail(ticket, BrokerConnectionError(ending, path: socketPath))
       case .close(let afterOutput):
-        connection?.close(afterOutput: afterOutput)
+        if afterOutput { closeAfterOutput() } else { connection?.close(afterOutput: false) }
       }
     }
   }

@@ -35,7 +35,8 @@ actor SessionDriver {
     case call(Ticket)
     /// A call whose task was cancelled.
     case abandonedCall(SessionCall)
-    case replay
+    /// What was said without waiting for an answer.
+    case unawaited
   }
 
   nonisolated let eventLoop: any EventLoop
@@ -87,6 +88,12 @@ actor SessionDriver {
   /// Connects and opens a session.
   static func start(_ options: SessionOptions, socket: SocketPath, timeout: Duration?) async throws -> SessionDriver {
     let link = try await BrokerLink.connect(to: socket)
+    // A broker that is stopped takes connections all the same.
+    let timer = timeout.map { timeout in
+      let silenceMax = max(milliseconds(timeout), RestorationSession.StateMachine.silenceMilliseconds)
+      return link.eventLoop.scheduleTask(in: .milliseconds(silenceMax)) { link.cut() }
+    }
+    defer { timer?.cancel() }
     let info: SessionInfo
     do {
       let parameters = BrokerConnection.parameters(of: try options.forSession.wire(resuming: nil))
@@ -209,14 +216,15 @@ actor SessionDriver {
     case .initialize: initialize()
     case .register(let id): register(id)
     case .replay:
-      if hasCompletedRestoration { ask(.replay, CompleteStateRestoration.method, parameters: nil) }
+    case .ping: ask(.unawaited, Ping.method, parameters: nil)
+      if hasCompletedRestoration { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
     case .send(let ticket): send(ticket)
     case .forget(let ticket): forget(ticket)
     case .complete(let ticket): complete(ticket)
     case .cancel(let ticket): fail(ticket, CancellationError())
     case .fail(let ticket, let failure): fail(ticket, error(of: failure, ticket))
     case .setAlarm(let time): setAlarm(at: time)
-    case .disconnect: link?.abandon()
+    case .disconnect: link?.cut()
     case .close(let leaving): close(leaving: leaving)
     case .report(let report): tell(report)
     }
@@ -320,7 +328,7 @@ actor SessionDriver {
     endTimer?.cancel()
     if leaving {
       // A session that nobody asked for: it is not to count as a crash when the process ends.
-      ask(.replay, Goodbye.method, parameters: BrokerConnection.parameters(of: Goodbye(reason: .restart)))
+      ask(.unawaited, Goodbye.method, parameters: BrokerConnection.parameters(of: Goodbye(reason: .restart)))
     }
     link?.abandon()
     link = nil
