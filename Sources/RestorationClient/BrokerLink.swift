@@ -89,6 +89,8 @@ actor BrokerLink {
     // The window bounds what we send, and how long an answer takes is the broker's matter.
     limits.outQueueBytesMax = .max
     limits.partialFrameMilliseconds = 86_400_000
+    // An error without an id is about one of our messages, which will have no other answer: there is no telling which.
+    limits.conversation.strayResponsesMax = 0
     do throws(TransportError) {
       _ = try await UnixConnector.connect(
         to: path,
@@ -307,8 +309,6 @@ actor BrokerLink {
     }
   }
 
-  // MARK: Carrying out
-
   /// Closes the connection at once: what the broker has not taken does not reach it.
   nonisolated func cut() {
     eventLoop.execute {
@@ -320,6 +320,8 @@ actor BrokerLink {
     connection?.close(afterOutput: true)
     eventLoop.scheduleTask(in: .seconds(Self.closeSeconds)) { [weak self] in self?.cut() }
   }
+
+  // MARK: Carrying out
 
   private func run(_ actions: [BrokerConnection.StateMachine.Action], answer: Response.Outcome? = nil) {
     for action in actions {

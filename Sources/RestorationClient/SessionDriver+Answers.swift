@@ -68,19 +68,19 @@ extension SessionDriver: BrokerLinkObserver {
   private func registeredAgain(_ id: ObjectPlan.ObjectID, _ answer: Response.Outcome) {
     switch answer {
     case .result(let slice):
-      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else { 
-        link?.abandon()
+      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else {
+        link?.cut()
         return
       }
       objects.registered(id, as: RegisteredObject(reply))
+      decodeAgain(id, reply)
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):
       let refusal = RestorationError(answer: slice)
       if Self.asksForAnotherConnection(refusal) {
-        link?.abandon()
-      } else if let object = objects[id]?.object {
-        forget(object, refusal)
-        events.notify(.registrationLost(object, because: refusal))
+        link?.cut()
+      } else {
+        refused(id, refusal)
       }
     }
   }
@@ -119,7 +119,10 @@ extension SessionDriver: BrokerLinkObserver {
     var object: RestorableObject?
     switch answer {
     case .result(let result):
-      if let call = waiters[ticket]?.call { object = follow(call.effect, result) }
+      if let call = waiters[ticket]?.call {
+        object = follow(call.effect, result)
+        if call.method == DecodeRestorableState.method, let decoded = call.objects.first { objects.decoded(decoded.id) }
+      }
     case .error(let slice):
       let error = RestorationError(answer: slice)
       isFinal = !Self.asksForAnotherConnection(error)

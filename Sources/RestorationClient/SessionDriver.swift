@@ -107,7 +107,8 @@ actor SessionDriver {
       }
     } catch {
       link.abandon()
-      throw error
+      let isOver = (error as? BrokerConnectionError)?.code == .closed
+      throw isOver ? RestorationSessionError.timedOut(socket.path) : error
     }
     var options = options
     options.application = info.application
@@ -215,8 +216,8 @@ actor SessionDriver {
       }
     case .initialize: initialize()
     case .register(let id): register(id)
-    case .replay:
     case .ping: ask(.unawaited, Ping.method, parameters: nil)
+    case .replay:
       if hasCompletedRestoration { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
     case .send(let ticket): send(ticket)
     case .forget(let ticket): forget(ticket)
@@ -249,7 +250,7 @@ actor SessionDriver {
     act(machine.connected())
   }
 
-  private func ask(_ question: Question, _ method: String, parameters: JSONText?) {
+  func ask(_ question: Question, _ method: String, parameters: JSONText?) {
     guard let link else { return }
     let linkTicket = link.assumeIsolated { $0.begin(method, parameters) }
     questions[linkTicket] = question
@@ -265,6 +266,11 @@ actor SessionDriver {
   private func register(_ id: ObjectPlan.ObjectID) {
     guard let registration = objects.registrationAgain(id) else { return act(machine.settled(id, isRegistered: false)) }
     let parameters = BrokerConnection.parameters(of: registration.wire)
+    do {
+      try FrameCheck(method: RegisterObjectForStateRestoration.method, parameters: parameters).run(limits)
+    } catch {
+      return refused(id, error)
+    }
     ask(.register(id), RegisterObjectForStateRestoration.method, parameters: parameters)
   }
 
