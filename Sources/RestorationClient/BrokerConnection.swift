@@ -67,8 +67,9 @@ public final class BrokerConnection: Sendable {
     }
   }
 
-  /// Closes the connection and waits for its end. Notifications sent before reach the broker; calls without an answer
-  /// fail. The session is not ended by it: say `goodbye` first where it is over.
+  /// Closes the connection and waits for its end. Notifications sent before reach the broker, unless it does not take
+  /// them for five seconds; calls without an answer fail. The session is not ended by it: say `goodbye` first where it
+  /// is over.
   public func close() async {
     await link.close()
   }

@@ -28,7 +28,8 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
     public static let closed = Code(value: .closed)
     /// The broker closed the connection or ended. Calls without an answer may have taken effect or not.
     public static let lost = Code(value: .lost)
-    /// The peer does not speak the protocol, or an answer has another form than the protocol gives it.
+    /// The peer does not speak the protocol, could not read a message, or an answer has another form than the protocol
+    /// gives it.
     public static let unexpectedAnswer = Code(value: .unexpectedAnswer)
   }
 

@@ -24,6 +24,9 @@ actor BrokerLink {
 
   private static let notificationsMax = 1_024
 
+  /// How long closing waits for a broker that does not take what was sent.
+  private static let closeSeconds: Int64 = 5
+
   /// Events that one subscription keeps until they are taken.
   private static let eventsMax = 1_024
 
@@ -89,6 +92,8 @@ actor BrokerLink {
     // The window bounds what we send, and how long an answer takes is the broker's matter.
     limits.outQueueBytesMax = .max
     limits.partialFrameMilliseconds = 86_400_000
+    // An error without an id is about one of our messages, which will have no other answer: there is no telling which.
+    limits.conversation.strayResponsesMax = 0
     do throws(TransportError) {
       _ = try await UnixConnector.connect(
         to: path,
@@ -307,6 +312,18 @@ actor BrokerLink {
     }
   }
 
+  /// Closes the connection at once: what the broker has not taken does not reach it.
+  nonisolated func cut() {
+    eventLoop.execute {
+      self.assumeIsolated { $0.connection?.close(afterOutput: false) }
+    }
+  }
+
+  private func closeAfterOutput() {
+    connection?.close(afterOutput: true)
+    eventLoop.scheduleTask(in: .seconds(Self.closeSeconds)) { [weak self] in self?.cut() }
+  }
+
   // MARK: Carrying out
 
   private func run(_ actions: [BrokerConnection.StateMachine.Action], answer: Response.Outcome? = nil) {
@@ -327,7 +344,7 @@ actor BrokerLink {
       case .fail(let ticket, let ending):
         fail(ticket, BrokerConnectionError(ending, path: socketPath))
       case .close(let afterOutput):
-        connection?.close(afterOutput: afterOutput)
+        if afterOutput { closeAfterOutput() } else { connection?.close(afterOutput: false) }
       }
     }
   }

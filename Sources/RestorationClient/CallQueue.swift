@@ -65,11 +65,19 @@ package struct CallQueue {
   package var count: Int { entries.count }
   package var isEmpty: Bool { entries.isEmpty }
   package var tickets: [Ticket] { entries.keys.sorted() }
+  /// Whether calls wait for an object.
+  package var hasParked: Bool { parked.values.contains { !$0.tickets.isEmpty } }
+  /// What the order of calls takes: some of those that do not wait any more stay for a while.
+  package var length: Int { order.count - head }
 
   package subscript(ticket: Ticket) -> Entry? { entries[ticket] }
 
   package mutating func append(_ ticket: Ticket, _ call: Call, at now: Int64) {
     entries[ticket] = Entry(call: call, since: now)
+    if length > 2 * count + 32 {
+      order = order[head...].filter { entries[$0]?.place == .waiting }
+      head = 0
+    }
     order.append(ticket)
   }
 
@@ -140,11 +148,11 @@ package struct CallQueue {
     head = 0
   }
 
-  /// The connection is lost: everything waits again, for a broker and since now.
-  package mutating func requeue(at now: Int64) {
-    for ticket in entries.keys {
+  /// The connection is lost: everything waits again, for a broker that is gone since then.
+  package mutating func requeue(since: Int64) {
+    for (ticket, entry) in entries {
       entries[ticket]?.place = .waiting
-      entries[ticket]?.since = now
+      entries[ticket]?.since = max(since, entry.since)
     }
     order = tickets
     head = 0

@@ -30,7 +30,7 @@ struct FrameCheck {
   }
 
   /// Throws a `RestorationError` with code `limitExceeded` that names the limit.
-  func run(_ limits: Limits) throws {
+  func run(_ limits: Limits) throws(RestorationError) {
     if passes(limits) { return }
     guard bytes <= limits.frameBytesMax else {
       throw Self.error("frameBytesMax", limits.frameBytesMax, bytes)

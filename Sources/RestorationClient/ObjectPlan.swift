@@ -13,8 +13,6 @@ package struct ObjectPlan {
     case pending
     /// The broker has been told and has not answered.
     case registering
-    /// It is not this session's any more.
-    case lost
   }
 
   private struct Entry {
@@ -25,28 +23,30 @@ package struct ObjectPlan {
   private var entries: [ObjectID: Entry] = [:]
   /// Pending objects by the parent that they wait for.
   private var dependents: [ObjectID: [ObjectID]] = [:]
-  /// Those that are neither registered nor lost.
+  /// Those that are not registered now.
   package private(set) var unsettled = 0
 
   package init() {}
 
   package var count: Int { entries.count }
 
-  /// Nil for one that was never registered, or is not any more.
+  /// Nil for one that is not the session's: it was never registered, or is lost.
   package func status(of object: ObjectID) -> Status? { entries[object]?.status }
 
+  /// One that is there already may be about to be registered again, and is not settled by this.
+  ///
   /// - Parameter parent: nil for a root, and where the parent is not of this session.
   package mutating func add(_ object: ObjectID, below parent: ObjectID?) {
-    entries[object] = Entry(parent: parent, status: .registered)
+    entries[object] = Entry(parent: parent, status: entries[object]?.status ?? .registered)
   }
 
   package mutating func move(_ object: ObjectID, below parent: ObjectID?) {
     entries[object]?.parent = parent
   }
 
-  /// Gives those that waited for it, in order.
+  /// It is not the session's any more; gives those that waited for it, in order.
   package mutating func remove(_ object: ObjectID) -> [ObjectID] {
-    let ready = settle(object, as: .lost)
+    let ready = settle(object)
     entries[object] = nil
     return ready
   }
@@ -69,24 +69,37 @@ package struct ObjectPlan {
 
   /// The objects to be registered now, in order; the others follow when their parents are settled.
   package mutating func begin() -> [ObjectID] {
+    dependents = [:]
     var ready: [ObjectID] = []
-    let pending = entries.filter { $0.value.status == .pending }
-    for object in pending.keys.sorted() {
-      if let parent = pending[object]?.parent, pending[parent] != nil {
+    let pending = entries.keys.filter { entries[$0]?.status == .pending }.sorted()
+    for object in pending {
+      if let parent = entries[object]?.parent, let status = entries[parent]?.status, status != .registered {
         dependents[parent, default: []].append(object)
       } else {
         ready.append(object)
+      }
+    }
+    // Where the answer to a move was lost, objects may seem to be below each other: one of them goes first.
+    var reached: Set<ObjectID> = []
+    var next = ready + entries.keys.filter { entries[$0]?.status == .registering }
+    for object in pending {
+      while let object = next.popLast() {
+        if reached.insert(object).inserted { next += dependents[object] ?? [] }
+      }
+      if !reached.contains(object) {
+        ready.append(object)
+        next = [object]
       }
     }
     for object in ready { entries[object]?.status = .registering }
     return ready
   }
 
-  /// What became of an object; gives those that waited for it, in order.
-  package mutating func settle(_ object: ObjectID, as status: Status) -> [ObjectID] {
+  /// It is registered; gives those that waited for it, in order.
+  package mutating func settle(_ object: ObjectID) -> [ObjectID] {
     guard let entry = entries[object] else { return [] }
-    if entry.status == .pending || entry.status == .registering { unsettled -= 1 }
-    entries[object]?.status = status
+    if entry.status != .registered { unsettled -= 1 }
+    entries[object]?.status = .registered
     let ready = (dependents.removeValue(forKey: object) ?? []).filter { entries[$0]?.status == .pending }
     for object in ready { entries[object]?.status = .registering }
     return ready

@@ -18,6 +18,9 @@ package struct ReconnectDelay: Equatable {
     failures = 0
   }
 
+  /// Whether the last connection was of use.
+  package var isReset: Bool { failures == 0 }
+
   /// Milliseconds before the next try; counts as one more failure.
   package mutating func next(hasWork: Bool) -> Int64 {
     defer { failures = min(failures + 1, 16) }

@@ -17,6 +17,7 @@ extension RestorationSession {
   /// 3. A call that is not idempotent is sent once at most; others on `triesMax` connections at most.
   /// 4. At most `windowBytes` are with the broker, unless a single larger call is all there is.
   /// 5. When the session has ended, every ticket has, and later ones fail at once.
+  /// 6. With a `timeout`, no call but the goodbye stays with a broker that says nothing at all.
   package struct StateMachine {
     package typealias Ticket = CallQueue.Ticket
     package typealias ObjectID = ObjectPlan.ObjectID
@@ -27,6 +28,9 @@ extension RestorationSession {
 
     /// A connection that has lived for so many milliseconds was of use.
     package static let usefulMilliseconds: Int64 = 1_000
+
+    /// A broker that owes an answer may be silent for so many milliseconds, whatever `timeout` is.
+    package static let silenceMilliseconds: Int64 = 1_000
 
     package enum Ending: Equatable, Sendable {
       /// We left. Whether the broker has confirmed it.
@@ -63,6 +67,8 @@ extension RestorationSession {
       case initialize
       /// To be reported by `settled`.
       case register(ObjectID)
+      /// See whether the broker is alive: `heard` where it answers.
+      case ping
       /// All objects have been registered with a new session: say the rest of what the broker knew of the former one.
       case replay
       case send(Ticket)
@@ -97,6 +103,8 @@ extension RestorationSession {
     private var lastTicket = 0
     private var goodbye: Ticket?
     private var alarmTime: Int64?
+    /// Since when the broker owes an answer and has said nothing.
+    private var quietSince: Int64
     private var isReplaying = false
     /// Whether all objects were registered again on this connection.
     private var hasRegisteredAgain = false
@@ -107,6 +115,7 @@ extension RestorationSession {
     package init(windowBytes: Int, timeout: Int64?, at now: Int64) {
       self.timeout = timeout
       state = .open(since: now)
+      quietSince = now
       queue = CallQueue(windowBytes: windowBytes)
     }
 
@@ -137,6 +146,7 @@ extension RestorationSession {
     }
 
     private mutating func enqueue(_ ticket: Ticket, _ call: Call, at now: Int64) -> [Action] {
+      if queue.isEmpty { quietSince = now }
       queue.append(ticket, call, at: now)
       if case .waiting(let milliseconds) = state, milliseconds > ReconnectDelay.longestWithWork {
         state = .connecting
@@ -166,7 +176,7 @@ extension RestorationSession {
     /// all objects are registered again, which changes nothing for those it knows. Nil where that is no remedy.
     package mutating func unknownObject(_ ticket: Ticket) -> [Action]? {
       guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else { return nil }
-      guard !hasRegisteredAgain || plan.unsettled > 0 else { return nil }
+      guard !hasRegisteredAgain || entry.call.objects.contains(where: { !isRegistered($0) }) else { return nil }
       var registrations: [Action] = []
       if !hasRegisteredAgain {
         hasRegisteredAgain = true
@@ -191,10 +201,22 @@ extension RestorationSession {
       return forget + [.cancel(ticket)] + drain() + updateAlarm()
     }
 
-    /// The time set for calls without a broker has come.
+    /// The broker has said something.
+    package mutating func heard(at now: Int64) {
+      quietSince = now
+    }
+
+    /// The time set for calls without a broker, or for a silent one, has come.
     package mutating func alarm(at now: Int64) -> [Action] {
       alarmTime = nil
-      guard let timeout, !isOpen, !hasEnded else { return [] }
+      guard let timeout, let silenceMax, !hasEnded else { return [] }
+      if isOpen {
+        guard !queue.isEmpty, now - quietSince >= silenceMax / 2 else { return updateAlarm() }
+        // It is stopped, perhaps, and will take the session back when it goes on.
+        guard now - quietSince < silenceMax else { return [.disconnect] }
+        alarmTime = quietSince + silenceMax
+        return [.ping, .setAlarm(at: alarmTime)]
+      }
       var actions: [Action] = []
       for ticket in queue.tickets where ticket != goodbye {
         guard let entry = queue[ticket], entry.since + timeout <= now else { break }
@@ -215,20 +237,14 @@ extension RestorationSession {
       plan.move(object, below: parent)
     }
 
-    package mutating func unregistered(_ object: ObjectID) -> [Action] {
-      let ready = plan.remove(object)
-      queue.unpark(object)
-      return ready.map { .register($0) } + replay() + drain()
-    }
-
-    /// Another session has the object now.
-    package mutating func lost(_ object: ObjectID) -> [Action] {
+    /// It is not the session's any more.
+    package mutating func removed(_ object: ObjectID) -> [Action] {
       settled(object, isRegistered: false)
     }
 
     /// The broker has answered to an object's being registered again.
     package mutating func settled(_ object: ObjectID, isRegistered: Bool) -> [Action] {
-      let ready = plan.settle(object, as: isRegistered ? .registered : .lost)
+      let ready = isRegistered ? plan.settle(object) : plan.remove(object)
       queue.unpark(object)
       return ready.map { .register($0) } + replay() + drain()
     }
@@ -258,7 +274,11 @@ extension RestorationSession {
         }
       }
       plan.interrupt()
-      if isOpen { queue.requeue(at: now) }
+      if isOpen {
+        // Connections that are of no use do not begin the wait anew; a silent broker was gone before this.
+        let isSilent = silenceMax.map { now - quietSince >= $0 } ?? false
+        queue.requeue(since: !delay.isReset ? 0 : isSilent ? quietSince : now)
+      }
       return actions + reconnect() + updateAlarm()
     }
 
@@ -293,6 +313,7 @@ extension RestorationSession {
       }
       hasRegisteredAgain = !isResumed
       state = .open(since: now)
+      quietSince = now
       return updateAlarm() + [.report(.connected)] + plan.begin().map { .register($0) } + replay() + drain()
     }
 
@@ -310,7 +331,14 @@ extension RestorationSession {
 
     /// Nobody waits for the goodbye, or for anything else.
     package mutating func giveUp() -> [Action] {
-      hasEnded ? [] : finish(.left(isConfirmed: false))
+      guard !hasEnded else { return [] }
+      var last: [Action] = []
+      if isOpen, let goodbye, queue[goodbye]?.place == .waiting {
+        // What it waited for will not be said, but this still can.
+        queue.send(goodbye)
+        last = [.send(goodbye)]
+      }
+      return last + finish(.left(isConfirmed: false))
     }
 
     private mutating func reconnect() -> [Action] {
@@ -334,7 +362,8 @@ extension RestorationSession {
       guard isOpen else { return [] }
       var actions: [Action] = []
       while let ticket = queue.first(), let call = queue[ticket]?.call {
-        if let object = call.objects.first(where: { !isWithUs($0) }) {
+        if ticket == goodbye, queue.hasParked { break }
+        if let object = call.objects.first(where: { plan.status(of: $0) == nil }) {
           _ = queue.remove(ticket)
           actions.append(.fail(ticket, .notRegistered(object)))
         } else if let object = queue.blocker(of: call) ?? call.objects.first(where: { !isRegistered($0) }) {
@@ -349,16 +378,17 @@ extension RestorationSession {
       return actions
     }
 
-    private func isWithUs(_ object: ObjectID) -> Bool {
-      let status = plan.status(of: object)
-      return status != nil && status != .lost
-    }
+    /// How long the broker may be silent while it owes an answer.
+    private var silenceMax: Int64? { timeout.map { max($0, Self.silenceMilliseconds) } }
 
-    /// The one alarm is for the call that waits longest; the order of calls is that of their waiting.
+    /// The one alarm is for the call that waits longest; the order of calls is that of their waiting. While there is a
+    /// connection it is for the broker's silence, and is not put off with each answer, but when it comes.
     private mutating func updateAlarm() -> [Action] {
-      guard let timeout else { return [] }
+      guard let timeout, let silenceMax else { return [] }
       var time: Int64?
-      if !isOpen, !hasEnded, let first = queue.first(), first != goodbye, let entry = queue[first] {
+      if isOpen {
+        if !queue.isEmpty { time = alarmTime ?? quietSince + silenceMax / 2 }
+      } else if !hasEnded, let first = queue.first(), first != goodbye, let entry = queue[first] {
         time = entry.since + timeout
       }
       guard time != alarmTime else { return [] }

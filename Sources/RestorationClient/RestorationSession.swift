@@ -28,8 +28,8 @@ internal import Synchronization
 /// long as `brokerTimeout` says. Those that the broker had not answered are sent again in the order they were made, and
 /// take longer and nothing else; a state carries its revision, so that it is stored once, and no older one after it
 /// (R15). Only calls that must not be sent twice (`discardApplicationState`, `call`, `setChildren` by paths) fail
-/// with `outcomeUnknown` when the connection ends between the two. At most 4 MiB are with the broker at a time; every
-/// further call waits, and holds nothing but what its caller holds.
+/// with `outcomeUnknown` when the connection ends between the two, and any other when eight connections have. At most
+/// 4 MiB are with the broker at a time; every further call waits, and holds nothing but what its caller holds.
 ///
 /// A call throws
 ///
@@ -54,14 +54,15 @@ public final class RestorationSession: Sendable {
 
   /// Connects to the broker and opens a session.
   ///
-  /// Does not wait for a broker to be started: throws a `BrokerConnectionError` where none runs, and a
-  /// `RestorationError` where it refuses the session.
+  /// Does not wait for a broker to be started: throws a `BrokerConnectionError` where none runs, a `RestorationError`
+  /// where it refuses the session, and a `RestorationSessionError` where it does not answer within `brokerTimeout`.
   ///
   /// - Parameters:
   ///   - options: who this process is. All of it is said again to each broker.
   ///   - socketPath: nil takes `$RESTORATIOND_SOCKET`, else `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
   ///   - brokerTimeout: how long a call may wait where the broker is gone, from then or from its beginning; nil for
-  ///     ever.
+  ///     ever. A broker that is there, owes an answer and says nothing at all is gone, but is given a second at least:
+  ///     it is stopped or hangs. One that answers others, or a ping, is not gone, however long a call takes.
   public static func start(
     _ options: SessionOptions,
     socket socketPath: String? = nil,

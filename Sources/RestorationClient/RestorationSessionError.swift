@@ -13,7 +13,8 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
     /// The session has ended: by `end`, or because the broker does not take it back (`refusal`). The call has not
     /// reached the broker.
     public static let ended = Code(value: .ended)
-    /// No broker came within the session's `brokerTimeout`. The call has not reached one.
+    /// No broker came within the session's `brokerTimeout`. The call has not reached one, except perhaps that of
+    /// `start`.
     public static let timedOut = Code(value: .timedOut)
     /// The connection ended after the call was sent and before it was answered. It may have taken effect or not, and is
     /// not sent again: because it is not idempotent, or was sent too often, or no broker came in time.
@@ -52,7 +53,7 @@ extension RestorationSessionError {
   }
 
   static func timedOut(_ socketPath: String) -> RestorationSessionError {
-    RestorationSessionError(.timedOut, "no broker came back on \(socketPath) in time; the call was not sent, try again")
+    RestorationSessionError(.timedOut, "no broker answers on \(socketPath) in time; try again")
   }
 
   static func outcomeUnknown(_ method: String) -> RestorationSessionError {

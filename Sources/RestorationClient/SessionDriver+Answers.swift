@@ -9,6 +9,7 @@ extension SessionDriver: BrokerLinkObserver {
   nonisolated func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink) {
     assumeIsolated { driver in
       guard driver.link === link, let question = driver.questions.removeValue(forKey: ticket) else { return }
+      driver.machine.heard(at: Host.monotonicMilliseconds)
       driver.take(answer, to: question)
     }
   }
@@ -36,7 +37,7 @@ extension SessionDriver: BrokerLinkObserver {
     case .call(let ticket): completed(ticket, answer)
     case .abandonedCall(let call):
       if case .result(let result) = answer { _ = follow(call.effect, result) }
-    case .replay: break
+    case .unawaited: break
     }
   }
 
@@ -67,27 +68,42 @@ extension SessionDriver: BrokerLinkObserver {
   private func registeredAgain(_ id: ObjectPlan.ObjectID, _ answer: Response.Outcome) {
     switch answer {
     case .result(let slice):
-      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else { 
-        link?.abandon()
+      guard let reply = RegisterObjectForStateRestoration.Reply(slice) else {
+        link?.cut()
         return
       }
       objects.registered(id, as: RegisteredObject(reply))
+      decodeAgain(id, reply)
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):
       let refusal = RestorationError(answer: slice)
       if Self.asksForAnotherConnection(refusal) {
-        link?.abandon()
-      } else if let object = objects[id]?.object {
-        forget(object, refusal)
-        events.notify(.registrationLost(object, because: refusal))
+        link?.cut()
+      } else {
+        refused(id, refusal)
       }
     }
+  }
+
+  /// An object cannot be registered again.
+  func refused(_ id: ObjectPlan.ObjectID, _ refusal: RestorationError) {
+    guard let object = objects[id]?.object else { return }
+    forget(object, refusal)
+    events.notify(.registrationLost(object, because: refusal))
+  }
+
+  /// Where a session has not decoded what is saved, the broker takes its pushes for blank ones and hides them from the
+  /// next decode (R19). This process has, in the former session.
+  private func decodeAgain(_ id: ObjectPlan.ObjectID, _ reply: RegisterObjectForStateRestoration.Reply) {
+    guard objects[id]?.wasDecoded == true, reply.restoration.state == .available else { return }
+    let call = DecodeRestorableState(object: .handle(reply.object))
+    ask(.unawaited, DecodeRestorableState.method, parameters: BrokerConnection.parameters(of: call))
   }
 
   /// The object is not the session's any more.
   private func forget(_ object: RestorableObject, _ refusal: RestorationError?) {
     objects.remove(object.id, .notRegistered(object.path, refusal))
-    act(machine.lost(object.id))
+    act(machine.removed(object.id))
   }
 
   // MARK: Calls
@@ -103,7 +119,10 @@ extension SessionDriver: BrokerLinkObserver {
     var object: RestorableObject?
     switch answer {
     case .result(let result):
-      if let call = waiters[ticket]?.call { object = follow(call.effect, result) }
+      if let call = waiters[ticket]?.call {
+        object = follow(call.effect, result)
+        if call.method == DecodeRestorableState.method, let decoded = call.objects.first { objects.decoded(decoded.id) }
+      }
     case .error(let slice):
       let error = RestorationError(answer: slice)
       isFinal = !Self.asksForAnotherConnection(error)
@@ -119,8 +138,7 @@ extension SessionDriver: BrokerLinkObserver {
     switch (error.code, call.effect) {
     case (.unknownObject, .unregisters(let object)), (.replaced, .unregisters(let object)):
       // It is gone, perhaps since the first time that this was said.
-      objects.remove(object.id, .notRegistered(object.path, nil))
-      act(machine.unregistered(object.id))
+      forget(object, nil)
     case (.unknownObject, .none) where call.isOfOneObject:
       if let actions = machine.unknownObject(ticket) {
         act(actions)
@@ -148,8 +166,7 @@ extension SessionDriver: BrokerLinkObserver {
       machine.registered(object.id, below: parent?.id)
       return object
     case .unregisters(let object):
-      objects.remove(object.id, .notRegistered(object.path, nil))
-      act(machine.unregistered(object.id))
+      forget(object, nil)
     case .moves(let object, let parent):
       guard let reply = SetRestorationParent.Reply(result) else { return nil }
       objects.moved(object.id, below: parent, to: reply.path?.components)

@@ -35,7 +35,8 @@ actor SessionDriver {
     case call(Ticket)
     /// A call whose task was cancelled.
     case abandonedCall(SessionCall)
-    case replay
+    /// What was said without waiting for an answer.
+    case unawaited
   }
 
   nonisolated let eventLoop: any EventLoop
@@ -87,6 +88,12 @@ actor SessionDriver {
   /// Connects and opens a session.
   static func start(_ options: SessionOptions, socket: SocketPath, timeout: Duration?) async throws -> SessionDriver {
     let link = try await BrokerLink.connect(to: socket)
+    // A broker that is stopped takes connections all the same.
+    let timer = timeout.map { timeout in
+      let silenceMax = max(milliseconds(timeout), RestorationSession.StateMachine.silenceMilliseconds)
+      return link.eventLoop.scheduleTask(in: .milliseconds(silenceMax)) { link.cut() }
+    }
+    defer { timer?.cancel() }
     let info: SessionInfo
     do {
       let parameters = BrokerConnection.parameters(of: try options.forSession.wire(resuming: nil))
@@ -100,7 +107,8 @@ actor SessionDriver {
       }
     } catch {
       link.abandon()
-      throw error
+      let isOver = (error as? BrokerConnectionError)?.code == .closed
+      throw isOver ? RestorationSessionError.timedOut(socket.path) : error
     }
     var options = options
     options.application = info.application
@@ -134,7 +142,7 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let revision = call.encodes.map { objects.nextRevision(of: $0.id) }
+        let revision = call.encodes.map { _ in objects.nextRevision() }
         waiters[ticket] = Waiter(call: call, revision: revision, continuation: continuation)
         act(machine.submit(ticket, call.queued, at: Host.monotonicMilliseconds))
       }
@@ -208,15 +216,16 @@ actor SessionDriver {
       }
     case .initialize: initialize()
     case .register(let id): register(id)
+    case .ping: ask(.unawaited, Ping.method, parameters: nil)
     case .replay:
-      if hasCompletedRestoration { ask(.replay, CompleteStateRestoration.method, parameters: nil) }
+      if hasCompletedRestoration { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
     case .send(let ticket): send(ticket)
     case .forget(let ticket): forget(ticket)
     case .complete(let ticket): complete(ticket)
     case .cancel(let ticket): fail(ticket, CancellationError())
     case .fail(let ticket, let failure): fail(ticket, error(of: failure, ticket))
     case .setAlarm(let time): setAlarm(at: time)
-    case .disconnect: link?.abandon()
+    case .disconnect: link?.cut()
     case .close(let leaving): close(leaving: leaving)
     case .report(let report): tell(report)
     }
@@ -241,7 +250,7 @@ actor SessionDriver {
     act(machine.connected())
   }
 
-  private func ask(_ question: Question, _ method: String, parameters: JSONText?) {
+  func ask(_ question: Question, _ method: String, parameters: JSONText?) {
     guard let link else { return }
     let linkTicket = link.assumeIsolated { $0.begin(method, parameters) }
     questions[linkTicket] = question
@@ -257,6 +266,11 @@ actor SessionDriver {
   private func register(_ id: ObjectPlan.ObjectID) {
     guard let registration = objects.registrationAgain(id) else { return act(machine.settled(id, isRegistered: false)) }
     let parameters = BrokerConnection.parameters(of: registration.wire)
+    do {
+      try FrameCheck(method: RegisterObjectForStateRestoration.method, parameters: parameters).run(limits)
+    } catch {
+      return refused(id, error)
+    }
     ask(.register(id), RegisterObjectForStateRestoration.method, parameters: parameters)
   }
 
@@ -320,7 +334,7 @@ actor SessionDriver {
     endTimer?.cancel()
     if leaving {
       // A session that nobody asked for: it is not to count as a crash when the process ends.
-      ask(.replay, Goodbye.method, parameters: BrokerConnection.parameters(of: Goodbye(reason: .restart)))
+      ask(.unawaited, Goodbye.method, parameters: BrokerConnection.parameters(of: Goodbye(reason: .restart)))
     }
     link?.abandon()
     link = nil

@@ -11,8 +11,8 @@ struct SessionObjects {
     /// As it would have to be said today. The parent is the one of another session; one of this session is in `parent`.
     var registration: ObjectRegistration
     var parent: ObjectID?
-    /// The last number given to a state of the object (R15).
-    var revision: Int64 = 0
+    /// Whether the session has asked for its saved state.
+    var wasDecoded = false
   }
 
   /// How long a parent of another process is waited for where that has to register it again too.
@@ -22,6 +22,7 @@ struct SessionObjects {
   private var idsByHandle: [Int64: ObjectID] = [:]
   private var children: [ObjectID: Set<ObjectID>] = [:]
   private var lastID = 0
+  private var lastRevision: Int64 = 0
 
   subscript(id: ObjectID) -> Record? { records[id] }
 
@@ -82,10 +83,15 @@ struct SessionObjects {
     idsByHandle = [:]
   }
 
-  mutating func nextRevision(of id: ObjectID) -> Int64 {
-    let revision = (records[id]?.revision ?? 0) + 1
-    records[id]?.revision = revision
-    return revision
+  mutating func decoded(_ id: ObjectID) {
+    records[id]?.wasDecoded = true
+  }
+
+  /// The number of the next state (R15). All objects count together: where the session has had another object at the
+  /// same path before, the broker may go by the numbers of that one.
+  mutating func nextRevision() -> Int64 {
+    lastRevision += 1
+    return lastRevision
   }
 
   /// What the broker calls an object now; nil where it is not the session's any more.

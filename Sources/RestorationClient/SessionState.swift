@@ -13,7 +13,8 @@ public enum SessionState: Hashable, Sendable {
 /// How a session ended.
 public enum SessionEnding: Hashable, Sendable {
   /// By `RestorationSession.end`, or with the last reference to it. `isConfirmed` tells whether the broker has
-  /// acknowledged the goodbye; otherwise its objects wait for this process, and it has crashed when the process ends.
+  /// acknowledged the goodbye; otherwise it may not have heard it: then the objects wait for this process, and the
+  /// session has crashed when the process ends.
   case left(isConfirmed: Bool)
   /// The broker does not take the session back, e.g. because another process is the application's delegate by now.
   case refused(RestorationError)

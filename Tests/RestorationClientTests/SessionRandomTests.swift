@@ -19,7 +19,7 @@ internal import Testing
 
   /// The broker's side, and the books on what the machine does.
   private struct World {
-    var machine = Machine(windowBytes: 200, timeout: nil, at: 0)
+    var machine: Machine
     var generator: Generator
     var now: Int64 = 0
     var calls: [Int: CallQueue.Call] = [:]
@@ -34,6 +34,12 @@ internal import Testing
     var isInitializing = false
     var isConnecting = false
     var isWaiting = false
+    var alarm: Int64?
+
+    init(seed: UInt64, timeout: Int64?) {
+      machine = Machine(windowBytes: 200, timeout: timeout, at: 0)
+      generator = Generator(state: seed)
+    }
 
     mutating func carryOut(_ actions: [Machine.Action]) {
       for action in actions {
@@ -51,7 +57,9 @@ internal import Testing
           #expect(isUp && !registering.contains(object))
           registering.append(object)
         case .disconnect: lose()
-        case .report, .replay, .setAlarm: break
+        case .setAlarm(let time): alarm = time
+        case .ping: #expect(isUp && !open.isEmpty)
+        case .report, .replay: break
         case .close: Issue.record("\(action)")
         }
       }
@@ -97,6 +105,13 @@ internal import Testing
       case 0..<7: submit()
       case 7..<12:
         if isUp, let ticket = sent.randomElement(using: &generator) {
+          machine.heard(at: now)
+          if Int.random(in: 0..<8, using: &generator) == 0, let actions = machine.unknownObject(ticket) {
+            sent.removeAll { $0 == ticket }
+            timesSent[ticket, default: 1] -= 1
+            for object in calls[ticket]?.objects ?? [] { lastSent[object] = nil }
+            return carryOut(actions)
+          }
           carryOut(machine.answered(ticket, isFinal: Int.random(in: 0..<30, using: &generator) > 0))
         }
       case 12:
@@ -106,6 +121,11 @@ internal import Testing
         machine.registered(object, below: objects.sorted().randomElement(using: &generator))
         objects.insert(object)
       case 14: if isUp || isInitializing { lose() }
+      case 15:
+        if let alarm, alarm <= now {
+          self.alarm = nil
+          carryOut(machine.alarm(at: now))
+        }
       default: advance()
       }
     }
@@ -123,14 +143,15 @@ internal import Testing
         carryOut(machine.initialized(isResumed: Int.random(in: 0..<3, using: &generator) > 0, at: now))
       } else if let object = registering.first {
         registering.removeFirst()
+        machine.heard(at: now)
         carryOut(machine.settled(object, isRegistered: Int.random(in: 0..<20, using: &generator) > 0))
       }
     }
   }
 
-  @Test(arguments: 1...12)
-  func everyCallEndsOnceAndNothingIsSentOutOfOrder(_ seed: UInt64) {
-    var world = World(generator: Generator(state: seed))
+  @Test(arguments: 1...12, [nil, 700, 5_000])
+  func everyCallEndsOnceAndNothingIsSentOutOfOrder(_ seed: UInt64, timeout: Int64?) {
+    var world = World(seed: seed, timeout: timeout)
     for _ in 0..<2_000 { world.step() }
     // When everything goes well from here on, everything ends.
     for _ in 0..<100_000 where !world.open.isEmpty {

@@ -21,6 +21,8 @@ final class SessionScript: Sendable {
     /// Methods that are not answered at all.
     var silent: Set<String> = []
     var lastHandle: Int64 = 100
+    /// What registering says of an older state.
+    var saved = RestorationState.none
     var paths: [Int64: [String]] = [:]
     /// Parameters of all registrations.
     var registrations: [String] = []
@@ -35,13 +37,20 @@ final class SessionScript: Sendable {
 
   var registrations: [String] { state.withLock { $0.registrations } }
 
+  /// The session that the broker knows.
+  var token: String { state.withLock { $0.token } }
+
+  /// What the object was registered as.
+  func name(of handle: Int64) -> String? { state.withLock { $0.paths[handle]?.last } }
+
   /// Runs `body` with a session at a broker that follows the script.
   static func run(
     timeout: Duration? = nil,
+    limits: TransportLimits = TransportLimits(),
     _ body: (RestorationSession, FakeBroker, SessionScript) async throws -> Void
   ) async throws {
     let script = SessionScript()
-    try await FakeBroker.run(answer: script.answer) { fake in
+    try await FakeBroker.run(answer: script.answer, limits: limits) { fake in
       let session = try await RestorationSession.start(
         SessionOptions(application: "a", process: "p"),
         socket: fake.path,
@@ -53,6 +62,7 @@ final class SessionScript: Sendable {
   }
 
   @Sendable func answer(_ request: JSONRPC.Request) -> Outcome? {
+    if request.method == Ping.method, state.withLock({ !$0.silent.contains(Ping.method) }) { return .text("{}") }
     guard case .named(let parameters) = request.parameters else { return nil }
     return state.withLock { state in
       guard !state.silent.contains(request.method) else { return nil }
@@ -90,7 +100,7 @@ final class SessionScript: Sendable {
       object: state.lastHandle,
       path: IdentifierPath(path),
       included: true,
-      restoration: ObjectRestoration(state: .none)
+      restoration: ObjectRestoration(state: state.saved)
     )
     var writer = JSONWriter()
     reply.write(to: &writer)

@@ -331,11 +331,66 @@ internal import Testing
     #expect(machine.unknownObject(9) == nil)
   }
 
+  /// It is sent again for an object that is being registered again, and for no other: that would go on and on.
+  @Test mutating func anObjectThatIsUnknownAfterItWasRegisteredAgainIsReported() {
+    machine.registered(1, below: nil)
+    machine.registered(2, below: nil)
+    _ = submit(1, [1])
+    #expect(machine.unknownObject(1) == [.register(1), .register(2)])
+    #expect(machine.settled(1, isRegistered: true) == [.send(1)])
+    #expect(machine.unknownObject(1) == nil)
+  }
+
+  @Test mutating func childrenWaitForTheirParentsAlsoWhereAllIsRegisteredAgainMeanwhile() {
+    for object in 1...4 { machine.registered(object, below: object == 4 ? nil : object - 1) }
+    lose()
+    _ = machine.initialized(isResumed: false, at: 0)
+    #expect(machine.settled(4, isRegistered: true) == [])
+    lose()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .register(1)])
+    #expect(submit(1, [4]) == [.send(1)])
+    #expect(machine.unknownObject(1) == [.register(4)])
+    #expect(machine.settled(1, isRegistered: true) == [.register(2)])
+    #expect(machine.settled(2, isRegistered: true) == [.register(3)])
+    #expect(machine.settled(4, isRegistered: true) == [.send(1)])
+    #expect(machine.settled(3, isRegistered: true) == [.replay])
+  }
+
+  @Test mutating func whatItsOwnerRegistersMeanwhileIsCountedOnce() {
+    machine.registered(1, below: nil)
+    lose()
+    #expect(machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(1)])
+    machine.registered(1, below: nil)
+    #expect(machine.settled(1, isRegistered: true) == [.replay])
+  }
+
+  /// An answer that was lost, to a move in between, leaves such a picture of the tree.
+  @Test mutating func objectsThatSeemToBeBelowEachOtherAreRegisteredAgain() {
+    for object in 1...4 { machine.registered(object, below: object - 1) }
+    machine.moved(1, below: 3)
+    _ = submit(1, [4])
+    lose()
+    #expect(machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(1)])
+    #expect(machine.settled(1, isRegistered: false) == [.register(2)])
+    #expect(machine.settled(2, isRegistered: true) == [.register(3)])
+    #expect(machine.settled(3, isRegistered: true) == [.register(4)])
+    #expect(machine.settled(4, isRegistered: true) == [.replay, .send(1)])
+  }
+
+  @Test mutating func aGoodbyeWaitsForCallsThatWaitForTheirObjects() {
+    machine.registered(1, below: nil)
+    _ = submit(1, [1])
+    lose()
+    _ = machine.initialized(isResumed: false, at: 0)
+    #expect(machine.end(2, bytes: 0, at: 0) == [])
+    #expect(machine.settled(1, isRegistered: true) == [.replay, .send(1), .send(2)])
+  }
+
   @Test mutating func anObjectTakenOverOrUnregisteredIsNotTheSessionsAnyMore() {
     machine.registered(1, below: nil)
     machine.registered(2, below: nil)
-    #expect(machine.lost(1) == [])
-    #expect(machine.unregistered(2) == [])
+    #expect(machine.removed(1) == [])
+    #expect(machine.removed(2) == [])
     #expect(submit(1, [1]) == [.fail(1, .notRegistered(1))])
     #expect(submit(2, [2]) == [.fail(2, .notRegistered(2))])
     lose()
@@ -355,8 +410,9 @@ internal import Testing
   }
 
   @Test mutating func callsWaitForABrokerSoLongAndNoLonger() {
-    #expect(submit(1, bytes: 100) == [.send(1)])
+    #expect(submit(1, bytes: 100) == [.send(1), .setAlarm(at: 500)])
     #expect(submit(2) == [])
+    machine.heard(at: 900)
     #expect(machine.lost(at: 1_000) == [.report(.reconnecting), .connect, .setAlarm(at: 1_050)])
     _ = machine.connectFailed()
     #expect(submit(3, at: 1_020) == [])
@@ -368,9 +424,45 @@ internal import Testing
     #expect(submit(4, at: 1_080) == [.setAlarm(at: 1_130)])
     _ = machine.connected()
     #expect(
-      machine.initialized(isResumed: true, at: 1_090) == [.setAlarm(at: nil), .report(.connected), .send(4)]
+      machine.initialized(isResumed: true, at: 1_090) == [.report(.connected), .send(4)]
     )
-    #expect(machine.alarm(at: 1_130) == [])
+    #expect(machine.alarm(at: 1_130) == [.setAlarm(at: 1_590)])
+  }
+
+  /// Connections that end at once are as good as none.
+  @Test mutating func callsDoNotWaitLongerForABrokerThatComesAndGoes() {
+    _ = submit(1)
+    machine.heard(at: 1_000)
+    #expect(machine.lost(at: 1_000).contains(.setAlarm(at: 1_050)))
+    _ = machine.connected()
+    _ = machine.initialized(isResumed: true, at: 1_020)
+    #expect(machine.lost(at: 1_040) == [.report(.reconnecting), .wait(milliseconds: 5)])
+    #expect(machine.alarm(at: 1_050) == [.fail(1, .outcomeUnknown)])
+  }
+
+  @Test mutating func aBrokerThatIsSilentForLongIsAskedAndThenLeft() {
+    #expect(submit(1, at: 2_000) == [.send(1), .setAlarm(at: 2_500)])
+    #expect(submit(2, at: 2_010) == [.send(2)])
+    machine.heard(at: 2_100)
+    #expect(machine.answered(2, isFinal: true) == [.complete(2)])
+    #expect(machine.alarm(at: 2_500) == [.setAlarm(at: 2_600)])
+    #expect(machine.alarm(at: 2_600) == [.ping, .setAlarm(at: 3_100)])
+    machine.heard(at: 2_610)
+    #expect(machine.alarm(at: 3_100) == [.setAlarm(at: 3_110)])
+    #expect(machine.alarm(at: 3_110) == [.ping, .setAlarm(at: 3_610)])
+    #expect(submit(3, at: 3_600) == [.send(3)])
+    #expect(machine.alarm(at: 3_610) == [.disconnect])
+    // It was gone all that time, for those who waited for it.
+    #expect(machine.lost(at: 3_611) == [.report(.reconnecting), .connect, .setAlarm(at: 2_660)])
+    #expect(machine.alarm(at: 3_611) == [.fail(1, .outcomeUnknown), .setAlarm(at: 3_650)])
+    #expect(machine.alarm(at: 3_650) == [.fail(3, .outcomeUnknown)])
+  }
+
+  @Test mutating func aBrokerThatOwesNothingMayBeSilent() {
+    _ = submit(1)
+    _ = machine.answered(1, isFinal: true)
+    #expect(machine.alarm(at: 500) == [])
+    #expect(submit(2, at: 9_000) == [.send(2), .setAlarm(at: 9_500)])
   }
 
   @Test mutating func aGoodbyeFollowsWhatWasCalledBefore() {
@@ -381,7 +473,7 @@ internal import Testing
     #expect(machine.answered(1, isFinal: true) == [.complete(1)])
     #expect(
       machine.answered(2, isFinal: true) == [
-        .complete(2), .close(leaving: false), .report(.ended(.left(isConfirmed: true))),
+        .complete(2), .setAlarm(at: nil), .close(leaving: false), .report(.ended(.left(isConfirmed: true))),
       ]
     )
     #expect(machine.lost(at: 0) == [])
@@ -390,9 +482,11 @@ internal import Testing
 
   @Test mutating func aGoodbyeWaitsForABrokerAndIsSaidAgain() {
     _ = machine.end(1, bytes: 0, at: 0)
-    #expect(machine.lost(at: 0) == [.report(.reconnecting), .connect])
+    #expect(machine.lost(at: 0) == [.report(.reconnecting), .connect, .setAlarm(at: nil)])
     _ = machine.connected()
-    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(1)])
+    #expect(
+      machine.initialized(isResumed: true, at: 0) == [.setAlarm(at: 500), .report(.connected), .send(1)]
+    )
   }
 
   @Test mutating func aGoodbyeWasHeardWhereTheBrokerDoesNotKnowTheSessionAnyMore() {
@@ -415,13 +509,29 @@ internal import Testing
     _ = machine.end(3, bytes: 0, at: 0)
     #expect(
       machine.cancelled(3) == [
-        .fail(1, .outcomeUnknown), .fail(2, .ended), .fail(3, .ended), .close(leaving: false),
-        .report(.ended(.left(isConfirmed: false))),
+        .send(3), .setAlarm(at: nil), .fail(1, .outcomeUnknown), .fail(2, .ended), .fail(3, .outcomeUnknown),
+        .close(leaving: false), .report(.ended(.left(isConfirmed: false))),
       ]
     )
     #expect(machine.giveUp() == [])
     #expect(machine.pending == 0)
     #expect(machine.alarm(at: 1_000) == [])
     #expect(machine.connectFailed() == [])
+  }
+}
+
+/// The order of calls, by itself.
+@Suite struct CallQueueTests {
+  /// As where each call has a time limit of its own and no broker comes.
+  @Test func callsThatAreGivenUpBehindOneThatWaitsTakeNoRoom() {
+    var queue = CallQueue(windowBytes: 100)
+    queue.append(0, CallQueue.Call(isIdempotent: true, bytes: 1), at: 0)
+    for ticket in 1...10_000 {
+      queue.append(ticket, CallQueue.Call(isIdempotent: true, bytes: 1), at: 0)
+      _ = queue.remove(ticket)
+    }
+    #expect(queue.count == 1)
+    #expect(queue.length < 100)
+    #expect(queue.first() == 0)
   }
 }

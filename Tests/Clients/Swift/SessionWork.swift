@@ -5,9 +5,9 @@ internal import RestorationClient
 
 /// A process at work: objects whose states change all the time, through a session that outlives the broker.
 ///
-/// Objects `One0`, `One1` … encode one state after the other; the number in a state is its revision. Objects `Many0` …
-/// encode three at a time; the number is that of the three. What was sent, what was acknowledged, and how each loss of
-/// the connection was got over is recorded.
+/// Objects `One0`, `One1` … encode one state after the other, numbered from 1. Objects `Many0` … encode three at a time;
+/// the number is that of the three. What was sent, what was acknowledged, and how each loss of the connection was got
+/// over is recorded.
 actor SessionWork {
   private struct Record {
     var sent: Int64 = 0
