@@ -253,6 +253,16 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r15RevisionsGoOnWhereASessionRegistersAPathAgain() throws {
+    let handle = try peer.register("A")
+    try peer.encode("\(handle)", #"{"a":5}"#, #""revision":5"#)
+    try peer.call("unregisterObject", #"{"object":\#(handle),"keepState":true}"#)
+    let again = try peer.register("A")
+    #expect(try peer.encode("\(again)", #"{"a":0}"#, #""revision":5"#) == ["superseded": true])
+    #expect(try peer.encode("\(again)", #"{"a":6}"#, #""revision":6"#)["durability"] == "disk")
+    driver.inspect()
+  }
+
   @Test func r15RevisionsAreCountedBySession() throws {
     try peer.register("A")
     try peer.encode(#"["A"]"#, #"{"a":5}"#, #""revision":5"#)

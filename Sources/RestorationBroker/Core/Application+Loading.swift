@@ -90,21 +90,23 @@ extension Application {
       // take a good push for a blank one would hide it.
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
-      var claim = Node.Claim(
+      let claim = Node.Claim(
         session: session.id,
         handle: record.handle,
         since: former[record.handle]?.since ?? context.now.monotonic,
         classes: classes,
         hasDecoded: former[record.handle]?.hasDecoded ?? !isEarly
       )
-      if let state = node.state, state.session == session.id { claim.revision = state.revision }
       hold(node, claim, by: session)
       if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
     }
   }
 
-  /// Makes `session` the live owner of `node` in memory.
+  /// Makes `session` the live owner of `node` in memory. Its revisions go on from those it wrote under an earlier
+  /// claim, which after a restart could not be told apart from those of this one (R15).
   func hold(_ node: Node, _ claim: Node.Claim, by session: Session) {
+    var claim = claim
+    if let state = node.state, state.session == session.id { claim.revision = max(claim.revision, state.revision) }
     node.claim = claim
     session.objects[claim.handle] = node
     nodesByHandle[claim.handle] = node
