@@ -43,9 +43,9 @@ internal import Testing
       "/document/objects/0/path",
       Document.of(Document.object(#"["a","b"]"#, "{}"), Document.object(#"["a"]"#, "{}"))
     ),
-    Refusal("invalidParams", "/document/objects/0/parent", Document.of(#"{"path":["a"],"kind":"view","parent":0}"#)),
+    Refusal("unknownParent", "/document/objects/0/parent", Document.of(#"{"path":["a"],"kind":"view","parent":0}"#)),
     Refusal(
-      "invalidParams",
+      "unknownParent",
       "/document/objects/1/parent",
       Document.of(good, #"{"path":null,"kind":"view","parent":2}"#)
     ),
@@ -183,6 +183,23 @@ internal import Testing
     #expect(failure.data["limit"] == "archiveBytesMax")
     try tool.importDocument(document(24 << 10), into: "App", #""force":true"#)
     driver.inspect()
+  }
+
+  @Test func anUploadIsCountedForWhatItsPathsTakeInMemory() throws {
+    var limits = Limits()
+    limits.archiveBytesMax = 64 << 10
+    let driver = CoreDriver(limits: limits)
+    let tool = driver.connect()
+    func document(_ depth: Int) -> String {
+      let objects = (1...depth).map { depth in
+        Document.object("[" + Array(repeating: #""a""#, count: depth).joined(separator: ",") + "]", "{}")
+      }
+      return Document.of(objects.joined(separator: ","))
+    }
+    try tool.importDocument(document(20), into: "App")
+    #expect(document(100).utf8.count + 100 * 512 < 128 << 10)
+    let failure = try tool.fail("importArchive", tool.importing(document(100), into: "Other"))
+    #expect(failure.data["limit"] == "archiveBytesMax", "\(failure)")
   }
 
   // MARK: What is there
