@@ -222,6 +222,30 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func whatNoWalkReachesStaysAsWell() throws {
+    let tool = driver.connect(pid: 7)
+    let written = Document.writer
+    let document = Document.of(
+      Document.object(#"["A"]"#, "{}"),
+      #"{"path":["Alone"],"kind":"view","state":{"x":1},\#(written)}"#
+    )
+    let empty = Document.of()
+    try tool.importDocument(document, into: "App")
+    let before = try tool.export("App")
+    try tool.importDocument(empty, into: "App", #""force":true"#)
+    #expect(try tool.export("App", #""generation":1"#) == before)
+    // Also where the head has not changed since a generation that left something out.
+    try tool.importDocument(document, into: "App", #""force":true"#)
+    let peer = driver.connect()
+    try peer.initialize()
+    try peer.goodbye("restart")
+    let startup = try tool.call("listGenerations", #"{"application":"App"}"#)["generations"]?.array?.last
+    #expect(startup?["kind"] == "startup" && startup?["objects"] == 1)
+    let former = try tool.importDocument(empty, into: "App", #""force":true"#)["generation"]?.integer
+    #expect(try tool.export("App", #""generation":\#(former ?? 0)"#) == before)
+    driver.inspect()
+  }
+
   @Test func subscribersAreToldOfAnImport() throws {
     let watcher = driver.connect(pid: 9)
     try watcher.call("subscribe", #"{"events":["archiveImported","generationSealed"]}"#)
