@@ -64,22 +64,37 @@ package struct DocumentObject: Sendable {
         guard before.kind == .object else {
           throw .invalidParameter("", "beforeClaim is no object", hint: "Give an object with state and writer.")
         }
+        try before.requireDistinctNames()
         self.beforeClaim = try DocumentState.read(from: ParameterReader(.named(before), names: []))
         guard beforeClaim != nil else { throw .missing("/state", "state") }
       } catch {
         throw error.below("/beforeClaim")
       }
     }
-    try check(reader)
+    try check()
   }
 
   /// Members that belong together.
-  private func check(_ reader: ParameterReader) throws(ErrorObject) {
-    if path == nil, kind == .object { throw reader.wrong("path", "there; a plain object has an identifier") }
-    if path == nil, state != nil { throw reader.wrong("state", "absent; an object without path keeps no state") }
-    if state != nil, missing != nil { throw reader.wrong("missing", "absent where there is a state") }
-    if state == nil, isEarly { throw reader.wrong("early", "absent where there is no state") }
-    if !isEarly, beforeClaim != nil { throw reader.wrong("beforeClaim", "absent where the state is not early") }
+  private func check() throws(ErrorObject) {
+    func refuse(_ name: String, _ message: String, _ hint: String) throws(ErrorObject) {
+      throw .invalidParameter("/\(name)", message, hint: hint)
+    }
+    if path == nil, kind == .object {
+      try refuse("path", "a plain object has no path", "Give the path, or another kind.")
+    }
+    if path == nil, state != nil {
+      try refuse("state", "an object without path has a state", "Take the state away, or give the path.")
+    }
+    if state != nil, missing != nil {
+      try refuse("missing", "missing is said of a state that is there", "Take missing or the state away.")
+    }
+    if state == nil, isEarly {
+      try refuse("early", "early is said where there is no state", "Give the state, or take early away.")
+    }
+    if !isEarly, beforeClaim != nil {
+      let message = "beforeClaim is given for a state that is not early"
+      try refuse("beforeClaim", message, "Take beforeClaim away, or say early: true.")
+    }
   }
 
   private static func path(_ reader: ParameterReader) throws(ErrorObject) -> IdentifierPath? {
@@ -106,10 +121,7 @@ package struct DocumentObject: Sendable {
     for name in [EncodedState.vocabulary.referenceKey, EncodedState.vocabulary.literalKey] where own[name] != nil {
       throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
     }
-    if let name = own.duplicateName {
-      let pointer = "/\(JSONPointer.escaped(name))"
-      throw .invalidParameter(pointer, "\(name) is given twice", hint: "Give each member once.")
-    }
+    try own.requireDistinctNames()
     return ParameterReader(.named(own), names: [])
   }
 
@@ -149,5 +161,14 @@ extension ErrorObject {
   /// −32602 for a member that has to be there.
   static func missing(_ pointer: String, _ name: String) -> ErrorObject {
     .invalidParameter(pointer, "\(name) is missing", hint: "Give \(name).")
+  }
+}
+
+extension JSONSlice {
+  /// Refuses an object that gives a member twice.
+  func requireDistinctNames() throws(ErrorObject) {
+    guard let name = duplicateName else { return }
+    let pointer = "/\(JSONPointer.escaped(name))"
+    throw .invalidParameter(pointer, "\(name) is given twice", hint: "Give each member once.")
   }
 }

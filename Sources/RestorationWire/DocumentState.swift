@@ -9,8 +9,18 @@ package struct DocumentState: Sendable {
   /// The elements as they are stored; nil where there are none.
   package var elements: JSONText?
   package var writer: Writer
-  /// What reading found out about the text; nil for a state that is to be written.
+  /// What reading found out about the text; nil for a state that is to be written, and once that was looked at.
   package var encoded: EncodedState?
+  /// The references of a state that was read, in the order of the text.
+  package private(set) var references: [Reference] = []
+
+  /// A reference in the text of a state.
+  package struct Reference: Hashable, Sendable {
+    /// Of the whole reference, as offsets from the first byte of `text`.
+    package var range: Range<Int>
+    /// Nil where it leads to nothing.
+    package var target: IdentifierPath?
+  }
 
   package init(text: JSONText, elements: JSONText?, writer: Writer) {
     self.text = text
@@ -22,7 +32,7 @@ package struct DocumentState: Sendable {
   static func read(from reader: ParameterReader) throws(ErrorObject) -> DocumentState? {
     guard let slice = reader.present("state") else {
       for name in ["elements", "writer"] where reader.present(name) != nil {
-        throw reader.wrong(name, "absent where there is no state")
+        throw .invalidParameter("/\(name)", "\(name) is given where there is no state", hint: "Give the state as well.")
       }
       return nil
     }
@@ -43,12 +53,18 @@ package struct DocumentState: Sendable {
     let writer: Writer
     do throws(ErrorObject) {
       guard member.kind == .object else { throw .invalidParameter("", "writer is no object", hint: "Give an object.") }
+      try member.requireDistinctNames()
       writer = try Writer(ParameterReader(.named(member), names: []))
     } catch {
       throw error.below("/writer")
     }
     var state = DocumentState(text: encoded.text, elements: elements.isEmpty ? nil : elements.text, writer: writer)
     state.encoded = encoded
+    state.references = try encoded.references.map { reference throws(ErrorObject) in
+      let target = IdentifierPath(reference.target)
+      guard target != nil || reference.target.isNull else { throw .unknownTarget(reference.target.compactText) }
+      return Reference(range: reference.objectRange, target: target)
+    }
     return state
   }
 
@@ -116,5 +132,17 @@ package struct DocumentState: Sendable {
         writer.member("written", written)
       }
     }
+  }
+}
+
+extension ErrorObject {
+  /// −32015 for a reference of a document that leads to none of its objects.
+  package static func unknownTarget(_ target: JSONText) -> ErrorObject {
+    .restoration(
+      .invalidReference,
+      "\(target) leads to no object of the document",
+      hint: "References are paths of objects in the document, or null.",
+      details: ["pointer": "/state", "reference": .text(target)]
+    )
   }
 }

@@ -11,16 +11,36 @@ struct OutputFile {
 
   let path: String
 
-  /// Writes the file in place of one that may be there.
+  /// Writes the file in place of one that may be there; where a symbolic link leads to it, the link stays. A device, a
+  /// pipe or another thing that is no file is written to as it is.
   func write(_ text: String) throws(Fault) {
+    let bytes = Array(text.utf8)
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+      let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+      guard descriptor >= 0 else { throw failure() }
+      defer { close(descriptor) }
+      return try fill(descriptor, bytes)
+    }
+    try replace(target, bytes)
+  }
+
+  /// The file the path leads to.
+  private var target: String {
+    guard let resolved = realpath(path, nil) else { return path }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  private func replace(_ target: String, _ bytes: [UInt8]) throws(Fault) {
     // In the same directory, so that giving it its name is one step.
-    let draft = "\(path).\(getpid()).part"
+    let draft = "\(target).\(getpid()).part"
     let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure() }
     do throws(Fault) {
-      try fill(descriptor, Array(text.utf8))
+      try fill(descriptor, bytes)
       guard fsync(descriptor) == 0 else { throw failure() }
-      guard rename(draft, path) == 0 else { throw failure() }
+      guard rename(draft, target) == 0 else { throw failure() }
       close(descriptor)
     } catch {
       close(descriptor)

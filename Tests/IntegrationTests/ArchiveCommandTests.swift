@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 internal import Testing
@@ -137,6 +138,24 @@ internal import Testing
       #expect(try Self.run(broker, ["export", Self.application, "-o", file]).end == .exit(0))
       #expect(try Files.text(file).hasPrefix(#"{"format":"#))
       #expect(!Files.list(broker.directory.path).contains { $0.contains(".part") })
+    }
+  }
+
+  @Test func aLinkStaysALinkAndWhatIsNoFileIsWrittenTo() async throws {
+    try await withBroker { broker in
+      try Self.fill(broker)
+      let exported = try Self.run(broker, ["export", Self.application, "--reveal"]).output
+      let file = broker.directory.file("real.json")
+      try Files.write(Array("old".utf8), to: file)
+      let (link, device) = (broker.directory.file("link.json"), broker.directory.file("device"))
+      #expect(symlink(file, link) == 0 && symlink("/dev/null", device) == 0)
+      #expect(try Self.run(broker, ["export", Self.application, "--reveal", "-o", link]).end == .exit(0))
+      #expect(try Files.text(file) == exported)
+      #expect(realpath(link, nil).map { String(cString: $0) } == realpath(file, nil).map { String(cString: $0) })
+      #expect(try Self.run(broker, ["export", Self.application, "-o", device]).end == .exit(0))
+      #expect(try Files.text(device).isEmpty)
+      #expect(try Self.run(broker, ["export", Self.application, "--reveal", "-o", "-"]).output == exported)
+      #expect(!Files.exists("-"))
     }
   }
 

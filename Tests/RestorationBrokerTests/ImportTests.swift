@@ -43,9 +43,9 @@ internal import Testing
       "/document/objects/0/path",
       Document.of(Document.object(#"["a","b"]"#, "{}"), Document.object(#"["a"]"#, "{}"))
     ),
-    Refusal("invalidParams", "/document/objects/0/parent", Document.of(#"{"path":["a"],"kind":"view","parent":0}"#)),
+    Refusal("unknownParent", "/document/objects/0/parent", Document.of(#"{"path":["a"],"kind":"view","parent":0}"#)),
     Refusal(
-      "invalidParams",
+      "unknownParent",
       "/document/objects/1/parent",
       Document.of(good, #"{"path":null,"kind":"view","parent":2}"#)
     ),
@@ -185,6 +185,23 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func anUploadIsCountedForWhatItsPathsTakeInMemory() throws {
+    var limits = Limits()
+    limits.archiveBytesMax = 64 << 10
+    let driver = CoreDriver(limits: limits)
+    let tool = driver.connect()
+    func document(_ depth: Int) -> String {
+      let objects = (1...depth).map { depth in
+        Document.object("[" + Array(repeating: #""a""#, count: depth).joined(separator: ",") + "]", "{}")
+      }
+      return Document.of(objects.joined(separator: ","))
+    }
+    try tool.importDocument(document(20), into: "App")
+    #expect(document(100).utf8.count + 100 * 512 < 128 << 10)
+    let failure = try tool.fail("importArchive", tool.importing(document(100), into: "Other"))
+    #expect(failure.data["limit"] == "archiveBytesMax", "\(failure)")
+  }
+
   // MARK: What is there
 
   @Test func stateThatIsThereNeedsForceAndStaysAsTheNewestGeneration() throws {
@@ -202,6 +219,30 @@ internal import Testing
     // A head that is that of the newest generation is not sealed again.
     let again = try tool.importDocument(document, into: "App", #""force":true"#)
     #expect(again["generation"] == 2)
+    driver.inspect()
+  }
+
+  @Test func whatNoWalkReachesStaysAsWell() throws {
+    let tool = driver.connect(pid: 7)
+    let written = Document.writer
+    let document = Document.of(
+      Document.object(#"["A"]"#, "{}"),
+      #"{"path":["Alone"],"kind":"view","state":{"x":1},\#(written)}"#
+    )
+    let empty = Document.of()
+    try tool.importDocument(document, into: "App")
+    let before = try tool.export("App")
+    try tool.importDocument(empty, into: "App", #""force":true"#)
+    #expect(try tool.export("App", #""generation":1"#) == before)
+    // Also where the head has not changed since a generation that left something out.
+    try tool.importDocument(document, into: "App", #""force":true"#)
+    let peer = driver.connect()
+    try peer.initialize()
+    try peer.goodbye("restart")
+    let startup = try tool.call("listGenerations", #"{"application":"App"}"#)["generations"]?.array?.last
+    #expect(startup?["kind"] == "startup" && startup?["objects"] == 1)
+    let former = try tool.importDocument(empty, into: "App", #""force":true"#)["generation"]?.integer
+    #expect(try tool.export("App", #""generation":\#(former ?? 0)"#) == before)
     driver.inspect()
   }
 

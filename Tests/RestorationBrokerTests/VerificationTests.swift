@@ -179,6 +179,37 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func referencesToObjectsThatCameMeanwhileAreNoProblem() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    for index in 0..<20 { try peer.encode(#"["o\#(index)"]"#, "{}") }
+    let tool = driver.connect(pid: 7)
+    var count = 0
+    driver.betweenPieces = {
+      count += 1
+      guard count == 2 else { return }
+      _ = peer.start("registerObjectForStateRestoration", #"{"restorationIdentifier":"New"}"#)
+      _ = peer.start("encodeRestorableState", #"{"object":["o19"],"state":{"r":{"$restorable":["New"]}}}"#)
+    }
+    let result = try verify(tool)
+    driver.betweenPieces = nil
+    #expect(peer.unanswered.isEmpty)
+    #expect(result["sound"] == true, "\(result)")
+    #expect(result["objects"] == 21)
+  }
+
+  @Test func aClientThatLeavesEndsItsCheck() throws {
+    let peer = driver.connect()
+    for index in 0..<20 { try peer.encode(#"["o\#(index)"]"#, "{}", #""application":"App""#) }
+    let tool = driver.connect(pid: 7)
+    driver.betweenPieces = { [driver] in if driver.jobCount == 3 { driver.disconnect(tool) } }
+    tool.start("verifyArchive", #"{"application":"App"}"#)
+    driver.betweenPieces = nil
+    #expect(driver.jobCount == 3)
+    #expect(try verify(peer)["sound"] == true)
+    driver.inspect()
+  }
+
   @Test func problemsBeyondTheFirstAreCounted() throws {
     let peer = driver.connect()
     for index in 0..<300 { try peer.encode(#"["o\#(index)"]"#, "{}", #""application":"App""#) }

@@ -34,7 +34,11 @@ extension Application {
     // From here on nothing can fail but the disk.
     var former: Int64?
     if hasState {
-      if contentSequence > (generations.last?.sequence ?? 0) { seal(kind: "import") }
+      let newest = generations.last
+      if contentSequence > (newest?.sequence ?? 0) || newest?.record.omitted.isEmpty == false {
+        // Nobody saves here, and nothing else keeps what no walk reaches.
+        seal(sealRecord(kind: "import", holdsAll: true))
+      }
       former = generations.last?.record.generation
     }
     if tree.count > 0 { write(.removeAll) }

@@ -102,8 +102,10 @@ extension Application {
   }
 
   /// What the next generation would be if the head were sealed as it is.
-  func sealRecord(kind: String) -> GenerationRecord {
-    let reached = reachedNodes()
+  ///
+  /// - Parameter holdsAll: whether it also holds states that no walk reaches (R4).
+  func sealRecord(kind: String, holdsAll: Bool = false) -> GenerationRecord {
+    let reached = holdsAll ? Set(tree.nodes.keys) : reachedNodes()
     var objects = 0
     var bytes = 0
     var omitted: [NodeID] = []

@@ -13,7 +13,7 @@ extension Application {
       Verification.Point(generation: sealed.record.generation, sequence: sealed.sequence)
     }
     let call = LongCall(caller, token: request.progressToken, at: context.now)
-    let verification = Verification(call, [head] + points, lastNode: lastNode)
+    let verification = Verification(call, [head] + points)
     begin(.verification(verification), .check(nil), for: caller)
   }
 
@@ -43,6 +43,8 @@ extension Application {
       context.emit(.respond(job.caller, .error(error)))
       return
     }
+    // The client has left: nobody waits for what is still to be done.
+    guard clients.contains(job.caller.client) else { return }
     switch (operation, result) {
     case (.verification(var verification), .success(let outcome)):
       goOn(with: &verification, outcome, job)
@@ -81,7 +83,8 @@ extension Application {
     var step: StoreJob.Step?
     switch outcome {
     case .checked(let piece):
-      verification.take(piece)
+      // What was written since the check began may refer to objects that are as new.
+      verification.take(piece, lastNode: lastNode)
       step = piece.next.map { .check($0) }
     case .nodes(let nodes):
       verification.take(nodes, contexts: contexts)

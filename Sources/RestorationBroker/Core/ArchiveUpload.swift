@@ -10,6 +10,8 @@ internal import RestorationWire
 struct ArchiveUpload {
   /// Bytes an object is counted for besides its texts.
   private static let overhead = 512
+  /// Bytes a component of a path takes.
+  private static let componentBytes = 16
 
   /// An import whose next part does not come within this is given up.
   static let idleMilliseconds: Int64 = 60_000
@@ -46,9 +48,12 @@ struct ArchiveUpload {
     let before = charge
     for slice in document.objects {
       do throws(ErrorObject) {
-        let object = try DocumentObject(slice)
+        var object = try DocumentObject(slice)
         try Self.check(object, limits)
-        charge += slice.text.count + Self.overhead
+        // What the check needed holds on to far more than the texts.
+        object.state?.encoded = nil
+        object.beforeClaim?.encoded = nil
+        charge += slice.text.count + Self.overhead + Self.componentBytes * object.componentCount
         if object.state != nil { states += 1 }
         if object.missing != nil { isIncomplete = true }
         objects.append(object)
@@ -115,5 +120,13 @@ struct ArchiveUpload {
     guard references.count <= limits.referencesPerStateMax else {
       throw exceeded("referencesPerStateMax", limits.referencesPerStateMax, references.count)
     }
+  }
+}
+
+extension DocumentObject {
+  /// Components of its path, and of those its states refer to.
+  fileprivate var componentCount: Int {
+    let references = (state?.references ?? []) + (beforeClaim?.references ?? [])
+    return references.reduce(path?.components.count ?? 0) { $0 + ($1.target?.components.count ?? 0) }
   }
 }

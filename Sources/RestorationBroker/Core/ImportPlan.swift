@@ -77,7 +77,12 @@ struct ImportPlan {
   ) throws(ErrorObject) -> Int? {
     if let parent = object.parent {
       guard parent < place else {
-        throw .invalidParameter("/parent", "the parent comes after the object", hint: "Put parents before children.")
+        throw .restoration(
+          .unknownParent,
+          "the document has no object \(parent) before this one",
+          hint: "Put parents before children.",
+          details: ["pointer": "/parent"]
+        )
       }
       return parent
     }
@@ -142,20 +147,10 @@ struct ImportPlan {
     _ places: [IdentifierPath: Int]
   ) throws(ErrorObject) -> State {
     var references: [Reference] = []
-    for reference in document.encoded?.references ?? [] {
-      var target: Int?
-      if !reference.target.isNull {
-        target = IdentifierPath(reference.target).flatMap { places[$0] }
-        guard target != nil else {
-          throw .restoration(
-            .invalidReference,
-            "\(reference.target) leads to no object of the document",
-            hint: "References are paths of objects in the document, or null.",
-            details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
-          )
-        }
-      }
-      references.append(Reference(range: reference.objectRange, target: target))
+    for reference in document.references {
+      let place = reference.target.flatMap { places[$0] }
+      if let target = reference.target, place == nil { throw .unknownTarget(JSONText(target.json)) }
+      references.append(Reference(range: reference.range, target: place))
     }
     return State(
       text: document.text.bytes,

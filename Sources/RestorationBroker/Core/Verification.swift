@@ -28,7 +28,6 @@ struct Verification {
   /// Those still to be looked at.
   private(set) var points: [Point]
   private let pointCount: Int
-  private let lastNode: NodeID
   private var findings: [Finding] = []
   private var readings: [NodeReading] = []
   private var problems: [ArchiveProblem] = []
@@ -38,11 +37,10 @@ struct Verification {
   private var bytes = 0
   private var nodes = (done: 0, total: 0)
 
-  init(_ call: LongCall, _ points: [Point], lastNode: NodeID) {
+  init(_ call: LongCall, _ points: [Point]) {
     self.call = call
     self.points = points
     pointCount = points.count
-    self.lastNode = lastNode
   }
 
   /// How far it has come, and of what.
@@ -82,7 +80,8 @@ struct Verification {
 
   // MARK: Rows
 
-  mutating func take(_ piece: VerificationPiece) {
+  /// - Parameter lastNode: the newest node there was when the piece had been read.
+  mutating func take(_ piece: VerificationPiece, lastNode: NodeID) {
     nodes = (piece.done, piece.total)
     for fault in piece.faults {
       let kind: ArchiveProblem.Kind = fault.node == nil ? .file : .object

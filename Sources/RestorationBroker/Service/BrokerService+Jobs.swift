@@ -12,6 +12,8 @@ extension BrokerService {
 
   func carryOut(_ id: ApplicationID, _ job: StoreJob, after: SequenceNumber = 0) {
     guard let archive = archives[id] else { return }
+    // Already while it waits: what is written meanwhile must not take these nodes away.
+    if case .nodes(_, let sequence) = job.step { hold([sequence], in: archive) }
     if after > archive.queue.durable {
       archive.queue.await(job, after: after)
       return
@@ -20,7 +22,6 @@ extension BrokerService {
       let error = ArchiveError(.definite, "the archive of \(archive.name) is being opened anew")
       return core.jobFinished(id, job, .failure(.archive(error)), at: clock.now)
     }
-    if case .nodes(_, let sequence) = job.step { hold([sequence], in: archive) }
     archive.readsUnderWay += 1
     Task {
       let result = await outcome(of: job, lease)

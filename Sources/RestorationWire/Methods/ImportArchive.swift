@@ -41,16 +41,38 @@ package struct ImportArchive: RestorationMethod {
     switch (reader.present("document"), reader.present("part")) {
     case (let document?, nil): content = .document(document)
     case (nil, let part?): content = .part(part)
-    case (nil, nil): throw reader.wrong("document", "there; one of document and part is needed")
-    case (_?, _?): throw reader.wrong("part", "absent; only one of document and part may be given")
+    case (nil, nil):
+      throw .invalidParameter(
+        reader.pointer("document"),
+        "neither document nor part is given",
+        hint: "Give a document, or a part of one."
+      )
+    case (_?, _?):
+      throw .invalidParameter(
+        reader.pointer("part"),
+        "document and part are given",
+        hint: "Give a document, or a part of one."
+      )
     }
     self.upload = try reader.optionalName("upload")
     self.more = try reader.bool("more")
     self.force = try reader.bool("force")
     self.progressToken = try ProgressToken.read(from: reader)
     if case .document = content {
-      if upload != nil { throw reader.wrong("upload", "absent; a whole document belongs to no upload") }
-      if more { throw reader.wrong("more", "false; nothing can follow a whole document") }
+      if upload != nil {
+        throw .invalidParameter(
+          reader.pointer("upload"),
+          "a whole document belongs to no upload",
+          hint: "Leave upload out, or give a part."
+        )
+      }
+      if more {
+        throw .invalidParameter(
+          reader.pointer("more"),
+          "nothing can follow a whole document",
+          hint: "Leave more out, or give a part."
+        )
+      }
     }
   }
 

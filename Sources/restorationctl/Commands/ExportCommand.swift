@@ -30,7 +30,7 @@ struct ExportCommand: AsyncParsableCommand {
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write to a file instead of standard output.", valueName: "file")
+    help: ArgumentHelp("Write to a file; - is standard output.", valueName: "file")
   )
   var file: String?
 
@@ -50,7 +50,7 @@ struct ExportCommand: AsyncParsableCommand {
       // The broker says so in the first line.
       let isRedacted = document.prefix { $0 != "\n" }.contains("\"redacted\":true")
       if let layout = output.layout { document = layout.lay(out: try JSONLayout.compact.format(document)) + "\n" }
-      if let file {
+      if let file, file != "-" {
         do throws(OutputFile.Fault) {
           try OutputFile(path: file).write(document)
         } catch {
