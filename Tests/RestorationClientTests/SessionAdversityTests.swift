@@ -26,7 +26,7 @@ internal import Testing
   // MARK: A stopped broker
 
   @Test func callsAtABrokerThatStopsEndInTime() async throws {
-    try await SessionScript.run(timeout: .milliseconds(500)) { session, fake, script in
+    try await SessionScript.run(timeout: .seconds(3)) { session, fake, script in
       let object = try await session.register(ObjectRegistration("A"))
       script.change { $0.silent = Self.everything }
       let calls = [
@@ -45,7 +45,7 @@ internal import Testing
 
   /// That one is answered late says nothing of the broker.
   @Test func aCallThatTakesLongWaitsForABrokerThatIsAlive() async throws {
-    try await SessionScript.run(timeout: .milliseconds(500)) { session, fake, script in
+    try await SessionScript.run(timeout: .seconds(3)) { session, fake, script in
       script.change { $0.silent = [Ping.method] }
       let call = Task { try await session.call("x") }
       let slow = try await fake.events.request()

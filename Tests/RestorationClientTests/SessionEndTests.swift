@@ -10,7 +10,7 @@ internal import Testing
 /// How waiting for a session's broker ends: by time, by cancelling, by the session's end.
 @Suite(.timeLimit(.minutes(2))) struct SessionEndTests {
   @Test func callsWaitForABrokerAsLongAsTheyMay() async throws {
-    try await SessionScript.run(timeout: .milliseconds(50)) { session, fake, script in
+    try await SessionScript.run(timeout: .seconds(1)) { session, fake, script in
       let sent = Task { try await session.call("x") }
       let again = Task { try await session.decode(["A"]) }
       let requests = [try await fake.events.request(), try await fake.events.request()]
