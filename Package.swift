@@ -98,6 +98,7 @@ let package = Package(
         "RestorationArchive",
         "RestorationBroker",
         "RestorationWire",
+        "TestSupport",
       ],
       swiftSettings: settings
     ),

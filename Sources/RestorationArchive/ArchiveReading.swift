@@ -122,6 +122,20 @@ package struct StateSummary: Hashable, Sendable {
     self.bytes = bytes
     self.references = references
   }
+
+  /// What is known of a row without its texts.
+  package init(_ record: StateRecord, at sequence: SequenceNumber) {
+    self.init(
+      sequence: sequence,
+      context: record.context,
+      session: record.session,
+      revision: record.revision,
+      isEarly: record.isEarly,
+      written: record.written,
+      bytes: record.bytes,
+      references: record.references
+    )
+  }
 }
 
 /// What reading one node's state gave.

@@ -76,7 +76,7 @@ actor BrokerLink {
 
   /// Events that have come, or else who waits for them.
   private struct Subscription {
-    var queue: EventQueue
+    var queue: NotificationQueue<BrokerEvent>
     var waiters: [(ticket: Ticket, continuation: CheckedContinuation<BrokerEvent?, any Error>)] = []
   }
 
@@ -240,7 +240,9 @@ actor BrokerLink {
 
   private func subscribed(_ answer: Response.Outcome, isAwaited: Bool) {
     guard case .result(let result) = answer, let number = Subscribe.Reply(result)?.subscription else { return }
-    subscriptions[number] = Subscription(queue: EventQueue(subscription: number, capacity: Self.eventsMax))
+    subscriptions[number] = Subscription(
+      queue: NotificationQueue(capacity: Self.eventsMax) { BrokerEvent.lost($0, of: number) }
+    )
     if !isAwaited { endSubscription(number) }
   }
 
@@ -270,7 +272,7 @@ actor BrokerLink {
   private func take(_ event: BrokerEvent, of number: Int64) {
     guard let subscription = subscriptions[number] else { return }
     if subscription.waiters.isEmpty {
-      subscriptions[number]?.queue.append(event)
+      subscriptions[number]?.queue.append(event, standingFor: event.lost ?? 1)
     } else {
       subscriptions[number]?.waiters.removeFirst().continuation.resume(returning: event)
     }

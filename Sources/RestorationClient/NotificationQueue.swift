@@ -8,23 +8,27 @@ package protocol CountsMissed: Sendable {
 extension BrokerNotification: CountsMissed {}
 
 /// Notifications that nobody has taken yet: the first `capacity` of them, then how many were lost.
-package struct NotificationQueue<Notification: CountsMissed> {
+package struct NotificationQueue<Notification: Sendable>: Sendable {
   private let capacity: Int
+  private let missedNotification: @Sendable (_ count: Int64) -> Notification?
   private var notifications: [Notification] = []
   private var head = 0
   /// Lost since the newest in the queue.
-  private var missed = 0
+  private var missed: Int64 = 0
 
-  /// - Parameter capacity: notifications kept.
-  package init(capacity: Int) {
+  /// - Parameters:
+  ///   - capacity: notifications kept.
+  ///   - missed: makes the one that says how many were lost.
+  package init(capacity: Int, missed: @escaping @Sendable (_ count: Int64) -> Notification?) {
     self.capacity = capacity
+    missedNotification = missed
   }
 
-  /// Adds one, or counts it as lost.
-  package mutating func append(_ notification: Notification) {
+  /// Adds one, or counts it as lost: as `count`, where it tells itself that so many were.
+  package mutating func append(_ notification: Notification, standingFor count: Int64 = 1) {
     // Once one was lost, later ones are too until the loss is told, or they would come before it.
     if missed > 0 || notifications.count - head >= capacity {
-      missed += 1
+      missed += count
     } else {
       notifications.append(notification)
     }
@@ -35,7 +39,7 @@ package struct NotificationQueue<Notification: CountsMissed> {
     guard head < notifications.count else {
       guard missed > 0 else { return nil }
       defer { missed = 0 }
-      return .missed(count: missed)
+      return missedNotification(missed)
     }
     let notification = notifications[head]
     head += 1
@@ -45,5 +49,12 @@ package struct NotificationQueue<Notification: CountsMissed> {
       head = 0
     }
     return notification
+  }
+}
+
+extension NotificationQueue where Notification: CountsMissed {
+  /// - Parameter capacity: notifications kept.
+  package init(capacity: Int) {
+    self.init(capacity: capacity) { .missed(count: Int(clamping: $0)) }
   }
 }

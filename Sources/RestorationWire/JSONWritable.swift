@@ -46,6 +46,13 @@ extension JSONWriter {
   }
 }
 
+/// Words are written as they are spelled.
+extension JSONWritable where Self: RawRepresentable, RawValue == String {
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.string(rawValue)
+  }
+}
+
 extension String: JSONWritable {
   package func writeJSON(to writer: inout JSONWriter) {
     writer.string(self)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// What a registered object is to its application; decides which rules hold for it (R4, R5, R22, R23).
 package enum ObjectKind: String, CaseIterable, Sendable, JSONWritable {
   /// Any object with state; needs an identifier.
@@ -10,8 +8,4 @@ package enum ObjectKind: String, CaseIterable, Sendable, JSONWritable {
   case viewController
   /// Saved only below views and view controllers that all have identifiers (R5).
   case view
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(rawValue)
-  }
 }

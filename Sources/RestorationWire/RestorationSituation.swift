@@ -10,10 +10,6 @@ package enum RestorationState: String, CaseIterable, Sendable, JSONWritable {
   case unreadable
   /// It is there and withheld, because giving it out ended in crashes.
   case quarantined
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(rawValue)
-  }
 }
 
 /// Why an application, or one process role of it, finds itself as it is (R20).
@@ -26,10 +22,6 @@ package enum RestorationReason: String, CaseIterable, Sendable, JSONWritable {
   case recover
   /// The broker started this process in order to restore it.
   case restore
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(rawValue)
-  }
 }
 
 /// What `initialize` says about the application's saved state.

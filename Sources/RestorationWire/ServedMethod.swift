@@ -37,8 +37,4 @@ package enum ServedMethod: String, CaseIterable, Sendable, JSONWritable {
     }
     return served
   }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(rawValue)
-  }
 }

@@ -2,6 +2,7 @@
 
 internal import CJansson
 internal import JSONRPC
+internal import TestSupport
 internal import Testing
 
 /// Holds the scan against jansson, an independent parser: both must judge mutated frames alike.
@@ -21,7 +22,7 @@ internal import Testing
     + [0, 1, 0x1F, 0x7F, 0x80, 0xBF, 0xC0, 0xC3, 0xE0, 0xED, 0xF0, 0xF4, 0xFF]
 
   @Test func theScanAndJanssonJudgeAlike() {
-    var random = SplitMix(state: 0x5EED)
+    var random = SeededGenerator(seed: 0x5EED)
     for _ in 0..<6_000 {
       let text = Self.mutation(&random)
       let scanned = Result { try scan(text) }
@@ -33,7 +34,7 @@ internal import Testing
   }
 
   @Test func everyCutGivesTheSameEvents() {
-    var random = SplitMix(state: 0xC07)
+    var random = SeededGenerator(seed: 0xC07)
     for _ in 0..<1_500 {
       let text = Self.mutation(&random) + Self.mutation(&random)
       var whole = PeerFixture()
@@ -46,7 +47,7 @@ internal import Testing
   }
 
   @Test func whatIsAcceptedIsUnderstoodAlike() throws {
-    var random = SplitMix(state: 0xA11)
+    var random = SeededGenerator(seed: 0xA11)
     for _ in 0..<1_000 {
       let text = Self.mutation(&random)
       guard let slice = try? scan(text), let value = try? slice.value() else { continue }
@@ -69,7 +70,7 @@ internal import Testing
   }
 
   /// One of the seeds with a few bytes changed, inserted, removed, or copied from elsewhere.
-  private static func mutation(_ random: inout SplitMix) -> [UInt8] {
+  private static func mutation(_ random: inout SeededGenerator) -> [UInt8] {
     var text = seeds[random.below(seeds.count)]
     for _ in 0..<random.below(4) + 1 where !text.isEmpty {
       let index = random.below(text.count)
@@ -109,19 +110,8 @@ internal import Testing
   }
 }
 
-/// A small generator, so that a failure can be repeated.
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
-
-  mutating func below(_ bound: Int) -> Int {
+extension SeededGenerator {
+  fileprivate mutating func below(_ bound: Int) -> Int {
     Int(next() % UInt64(bound))
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// What becomes of archives whose files are not as they were left (R32).

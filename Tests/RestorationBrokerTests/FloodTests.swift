@@ -4,6 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
+internal import TestSupport
 internal import Testing
 
 /// Thousands of random calls, crashes, failed transactions and restarts; after every one the tree must be sound and the
@@ -23,23 +24,6 @@ internal import Testing
     #expect(flood.unanswered.isEmpty)
     // Not a flood of refusals.
     #expect(flood.stored > 50)
-  }
-}
-
-/// A reproducible source of random numbers (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) {
-    state = seed
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }
 

@@ -4,6 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
+internal import TestSupport
 internal import Testing
 
 /// Whatever an archive holds: export, import and export give the same text, and every state is the same.

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationClient
+internal import TestSupport
 internal import Testing
 
 /// Thousands of events in any order, held against what the state machine promises.
 @Suite struct SessionRandomTests {
   typealias Machine = RestorationSession.StateMachine
 
-  /// Numbers that are the same in each run.
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return state ^ (state >> 29)
-    }
-  }
-
   /// The broker's side, and the books on what the machine does.
   private struct World {
     var machine: Machine
-    var generator: Generator
+    var generator: SeededGenerator
     var now: Int64 = 0
     var calls: [Int: CallQueue.Call] = [:]
     var open: Set<Int> = []
@@ -38,7 +29,7 @@ internal import Testing
 
     init(seed: UInt64, timeout: Int64?) {
       machine = Machine(windowBytes: 200, timeout: timeout, at: 0)
-      generator = Generator(state: seed)
+      generator = SeededGenerator(seed: seed)
     }
 
     mutating func carryOut(_ actions: [Machine.Action]) {

@@ -9,16 +9,6 @@ internal import Testing
 /// Many objects encode through a session whose broker does whatever a broker may do, by chance: what was acknowledged
 /// is there, nothing older takes the place of something newer, and every call ends (R15).
 @Suite(.timeLimit(.minutes(2))) struct SessionStoreTests {
-  /// Numbers that are the same in each run.
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return state ^ (state >> 29)
-    }
-  }
-
   /// What a broker has on disk.
   private actor Store {
     private struct Row {
@@ -28,14 +18,14 @@ internal import Testing
     }
 
     private let script: SessionScript
-    private var generator: Generator
+    private var generator: SeededGenerator
     private var rows: [String: Row] = [:]
     private(set) var faults: [String] = []
     private var isKind = false
 
     init(_ script: SessionScript, seed: UInt64) {
       self.script = script
-      generator = Generator(state: seed)
+      generator = SeededGenerator(seed: seed)
     }
 
     func becomeKind() { isKind = true }
@@ -114,7 +104,7 @@ internal import Testing
     _ name: String,
     _ session: RestorationSession,
     _ store: Store,
-    _ generator: Generator
+    _ generator: SeededGenerator
   ) async throws {
     var generator = generator
     var object = try await session.register(ObjectRegistration(name))
@@ -147,7 +137,7 @@ internal import Testing
       let serving = Task { try await store.serve(fake.events) }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<8 {
-          let generator = Generator(state: seed &* 100 &+ UInt64(number))
+          let generator = SeededGenerator(seed: seed &* 100 &+ UInt64(number))
           group.addTask { try await Self.work("O\(number)", session, store, generator) }
         }
         try await group.waitForAll()

@@ -55,30 +55,12 @@ extension Application {
   }
 
   private func check(_ request: EncodeRestorableState) throws(ErrorObject) {
-    let limits = context.limits
     let path = request.path ?? node(request.object).flatMap { tree.path(of: $0) }
-    if let key = request.state.reservedKey {
-      throw .restoration(
-        .reservedKey,
-        "the key \(key) is reserved for the broker",
-        hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
-        path: path,
-        details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
-      )
-    }
+    try request.state.checkKeys(path: path)
     let bytes =
       request.state.text.bytes.count
       + (request.elements.isEmpty ? 0 : elementsText(request.elements).utf8.count)
-    guard bytes <= limits.stateBytesMax else {
-      throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
-    }
-    guard request.state.depth <= limits.stateDepthMax else {
-      throw .limitExceeded("stateDepthMax", max: limits.stateDepthMax, value: request.state.depth, path: path)
-    }
-    let references = request.state.references.count
-    guard references <= limits.referencesPerStateMax else {
-      throw .limitExceeded("referencesPerStateMax", max: limits.referencesPerStateMax, value: references, path: path)
-    }
+    try request.state.checkSize(bytes: bytes, depth: request.state.depth, path: path, context.limits)
   }
 
   /// The node a push is for: the caller's own, or one that no live session owns; nil where the path is new.
@@ -97,13 +79,7 @@ extension Application {
       throw .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: path.bytes, path: path)
     }
     for component in path.components where RestorationIdentifier.split(component) == nil {
-      throw .restoration(
-        .invalidIdentifier,
-        "a component of the path is no restoration identifier",
-        hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
-        path: path,
-        details: ["pointer": "/object"]
-      )
+      throw Application.invalidComponent(of: path, "/object")
     }
     let missing = path.components.count - knownPrefix(of: path)
     guard tree.count + missing <= context.limits.objectsPerApplicationMax else {
@@ -191,16 +167,7 @@ extension Application {
       node.beforeClaim = nil
     }
     node.isUnreadable = false
-    node.state = StateSummary(
-      sequence: sequence,
-      context: record.context,
-      session: record.session,
-      revision: record.revision,
-      isEarly: record.isEarly,
-      written: record.written,
-      bytes: record.bytes,
-      references: record.references
-    )
+    node.state = StateSummary(record, at: sequence)
   }
 
   /// The archive has counted what it holds up to a change; what was written since comes on top.
@@ -226,19 +193,8 @@ extension Application {
   ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
     let text = request.state.text.bytes
     guard !request.state.references.isEmpty else { return (text, nil) }
-    var stored: [UInt8] = []
-    stored.reserveCapacity(text.count)
-    var table = JSONWriter()
-    table.beginArray()
-    var copied = text.startIndex
-    for reference in request.state.references {
-      if reference.target.isNull {
-        // A reference to nothing stays one; what stands beside it is dropped as for every other.
-        stored.append(contentsOf: text[copied..<(text.startIndex + reference.objectRange.lowerBound)])
-        stored.append(contentsOf: "{\"$restorable\":null,\"object\":null}".utf8)
-        copied = text.startIndex + reference.objectRange.upperBound
-        continue
-      }
+    let references = try request.state.references.map { reference throws(ErrorObject) in
+      if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
       guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
         throw .restoration(
           .invalidReference,
@@ -247,20 +203,9 @@ extension Application {
           details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
         )
       }
-      let begin = text.startIndex + reference.objectRange.lowerBound
-      stored.append(contentsOf: text[copied..<begin])
-      let offset = stored.count
-      stored.append(contentsOf: "{\"$restorable\":\(node.id)}".utf8)
-      table.beginArray()
-      table.integer(offset)
-      table.integer(stored.count - offset)
-      table.integer(node.id)
-      table.endArray()
-      copied = text.startIndex + reference.objectRange.upperBound
+      return (range: reference.objectRange, target: node.id)
     }
-    stored.append(contentsOf: text[copied...])
-    table.endArray()
-    return (stored[...], String(decoding: table.bytes, as: UTF8.self))
+    return ArchiveReferences.store(references, in: text)
   }
 
   /// The text as given out: references name today's paths, and the handle where the target is live (R27).
@@ -295,6 +240,46 @@ extension Application {
     writer.key("object")
     if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
     writer.endObject()
+  }
+}
+
+extension Application {
+  static func invalidComponent(of path: IdentifierPath, _ pointer: String) -> ErrorObject {
+    .restoration(
+      .invalidIdentifier,
+      "a component of the path is no restoration identifier",
+      hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
+      path: path,
+      details: ["pointer": .string(pointer)]
+    )
+  }
+}
+
+extension EncodedState {
+  /// Passes unless it writes what only the broker does (R10).
+  func checkKeys(path: IdentifierPath?) throws(ErrorObject) {
+    guard let key = reservedKey else { return }
+    throw .restoration(
+      .reservedKey,
+      "the key \(key) is reserved for the broker",
+      hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
+      path: path,
+      details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
+    )
+  }
+
+  /// Passes within the limits of a state; `bytes` and `depth` are what counts of it.
+  func checkSize(bytes: Int, depth: Int, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
+    guard bytes <= limits.stateBytesMax else {
+      throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
+    }
+    guard depth <= limits.stateDepthMax else {
+      throw .limitExceeded("stateDepthMax", max: limits.stateDepthMax, value: depth, path: path)
+    }
+    let count = references.count
+    guard count <= limits.referencesPerStateMax else {
+      throw .limitExceeded("referencesPerStateMax", max: limits.referencesPerStateMax, value: count, path: path)
+    }
   }
 }
 

@@ -254,8 +254,39 @@ extension WriterContext {
   }
 }
 
-/// References as documents have them: by path, or to nothing.
+/// References as documents have them, by path or to nothing, and as they are stored, by archive id.
 enum ArchiveReferences {
+  /// The text with these references, in its order, as it is stored, and their table (R6, R14); what stands beside a
+  /// reference is dropped. One without target stays a reference to nothing and is not in the table.
+  static func store(
+    _ references: [(range: Range<Int>, target: NodeID?)],
+    in text: ArraySlice<UInt8>
+  ) -> (text: ArraySlice<UInt8>, table: String) {
+    var stored: [UInt8] = []
+    stored.reserveCapacity(text.count)
+    var table = JSONWriter()
+    table.beginArray()
+    var copied = text.startIndex
+    for (range, target) in references {
+      stored += text[copied..<(text.startIndex + range.lowerBound)]
+      copied = text.startIndex + range.upperBound
+      guard let target else {
+        stored += nothing.bytes
+        continue
+      }
+      let offset = stored.count
+      stored += "{\"$restorable\":\(target)}".utf8
+      table.beginArray()
+      table.integer(offset)
+      table.integer(stored.count - offset)
+      table.integer(target)
+      table.endArray()
+    }
+    stored += text[copied...]
+    table.endArray()
+    return (stored[...], String(decoding: table.bytes, as: UTF8.self))
+  }
+
   static func write(_ path: IdentifierPath?, to writer: inout JSONWriter) {
     if let path {
       writer.object { $0.member("$restorable", path) }

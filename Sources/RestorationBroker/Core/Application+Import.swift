@@ -107,16 +107,7 @@ extension Application {
       references: table,
       elements: state.elements
     )
-    return StateSummary(
-      sequence: write(.state(record)),
-      context: record.context,
-      session: 0,
-      revision: 0,
-      isEarly: isEarly,
-      written: record.written,
-      bytes: record.bytes,
-      references: table
-    )
+    return StateSummary(record, at: write(.state(record)))
   }
 
   /// How runs before ended says nothing about what is there now (R20).

@@ -72,13 +72,7 @@ struct ArchiveUpload {
   private static func check(_ object: DocumentObject, _ limits: Limits) throws(ErrorObject) {
     if let path = object.path {
       for (index, component) in path.components.enumerated() where RestorationIdentifier.split(component) == nil {
-        throw .restoration(
-          .invalidIdentifier,
-          "a component of the path is no restoration identifier",
-          hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
-          path: path,
-          details: ["pointer": .string("/path/\(index)")]
-        )
+        throw Application.invalidComponent(of: path, "/path/\(index)")
       }
       guard path.bytes <= limits.pathBytesMax else {
         let error = ErrorObject.limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)
@@ -97,28 +91,17 @@ struct ArchiveUpload {
 
   private static func check(_ state: DocumentState, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
     guard let encoded = state.encoded else { return }
-    if let key = encoded.reservedKey {
-      throw .restoration(
-        .reservedKey,
-        "the key \(key) is reserved for the broker",
-        hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
-        path: path,
-        details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
-      )
-    }
+    try encoded.checkKeys(path: path)
     // As paths references take more than in what was encoded: each counts as much as the shortest.
     let references = encoded.references
     let referenceBytes = references.reduce(0) { $0 + $1.objectRange.count }
     let bytes = state.text.count - referenceBytes + 20 * references.count + (state.elements?.count ?? 0)
-    func exceeded(_ limit: String, _ max: Int, _ value: Int) -> ErrorObject {
-      ErrorObject.limitExceeded(limit, max: max, value: value, path: path).below("/state")
-    }
-    guard bytes <= limits.stateBytesMax else { throw exceeded("stateBytesMax", limits.stateBytesMax, bytes) }
     // For the same reason one may be a level deeper.
     let depth = encoded.depth - (references.isEmpty ? 0 : 1)
-    guard depth <= limits.stateDepthMax else { throw exceeded("stateDepthMax", limits.stateDepthMax, depth) }
-    guard references.count <= limits.referencesPerStateMax else {
-      throw exceeded("referencesPerStateMax", limits.referencesPerStateMax, references.count)
+    do throws(ErrorObject) {
+      try encoded.checkSize(bytes: bytes, depth: depth, path: path, limits)
+    } catch {
+      throw error.below("/state")
     }
   }
 }

@@ -65,7 +65,7 @@ extension BrokerCore {
 
   /// - Returns: whether it was the last part, and the upload has its plan.
   private mutating func takePart(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> Bool {
-    let target = try targetName(of: message, client)
+    guard let target = try namedApplication(message, client) else { throw Self.noApplication() }
     let request = try ImportArchive(message.parameters)
     var upload = try self.upload(for: request, into: target, client)
     let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }
@@ -123,17 +123,6 @@ extension BrokerCore {
       )
     }
     return upload
-  }
-
-  /// The application a call is about, which need not have an archive.
-  private func targetName(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName {
-    let scope = try CallScope(message.parameters)
-    if let (application, _) = boundSession(client) {
-      guard let named = scope.application, !application.name.isSpelled(named) else { return application.name }
-      throw Self.otherApplication(than: application)
-    }
-    guard let text = scope.application else { throw Self.noApplication() }
-    return try Self.name(text)
   }
 
   mutating func dropUpload(of client: Client) {

@@ -176,7 +176,16 @@ extension BrokerCore {
     return (application, try detached(scope.session, client, application))
   }
 
-  static func otherApplication(than application: Application) -> ErrorObject {
+  /// The application a call is about, which need not have an archive: that of the connection's session, else the one it
+  /// names; nil where it names none.
+  func namedApplication(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName? {
+    let named = try CallScope(message.parameters).application
+    guard let (application, _) = boundSession(client) else { return try named.map(Self.name) }
+    if let named, !application.name.isSpelled(named) { throw Self.otherApplication(than: application) }
+    return application.name
+  }
+
+  private static func otherApplication(than application: Application) -> ErrorObject {
     .invalidParameter(
       "/application",
       "this connection was initialized for \(application.name)",

@@ -16,7 +16,8 @@ extension BrokerCore {
 
   /// Opens no archive and makes none: an application may be subscribed to before it is there.
   func subscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    let application = try subscribedApplication(message, client)
+    // Nil for all applications.
+    let application = try namedApplication(message, client)
     let request = try Subscribe(message.parameters)
     let max = context.limits.subscriptionsMax
     let count = context.subscriptions.count(of: client.id)
@@ -27,19 +28,6 @@ extension BrokerCore {
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
     context.subscriptions.add(subscriber, to: request.events.map { Set($0) }, of: application)
     context.emit(.respond(message.caller, .result(Subscribe.Reply(subscription: subscriber.number))))
-  }
-
-  /// Nil for all applications.
-  private func subscribedApplication(
-    _ message: IncomingMessage,
-    _ client: Client
-  ) throws(ErrorObject) -> ApplicationName? {
-    let named = try CallScope(message.parameters).application
-    if let (application, _) = boundSession(client) {
-      guard let named, !application.name.isSpelled(named) else { return application.name }
-      throw Self.otherApplication(than: application)
-    }
-    return try named.map(Self.name)
   }
 
   func unsubscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
@@ -90,9 +78,8 @@ extension BrokerCore {
 
   /// Nil where it cannot be told whose event it would be.
   private func applicationName(of message: IncomingMessage, _ client: Client) -> ApplicationName? {
-    let named = (try? CallScope(message.parameters))?.application
     if let (application, _) = boundSession(client) { return application.name }
-    return named.flatMap { ApplicationName($0) }
+    return (try? CallScope(message.parameters))?.application.flatMap { ApplicationName($0) }
   }
 
   private func session(of message: IncomingMessage, _ client: Client, _ application: Application?) -> Session? {

@@ -175,24 +175,7 @@ extension ImportPlan.State {
   /// The text as it is stored and its table of references, with node ids that follow `last` (R6, R14).
   func stored(after last: NodeID) -> (text: ArraySlice<UInt8>, table: String?) {
     guard !references.isEmpty else { return (text, nil) }
-    var stored: [UInt8] = []
-    stored.reserveCapacity(text.count)
-    var entries: [String] = []
-    var copied = text.startIndex
-    for reference in references {
-      stored += text[copied..<(text.startIndex + reference.range.lowerBound)]
-      copied = text.startIndex + reference.range.upperBound
-      guard let target = reference.target else {
-        stored += ArchiveReferences.nothing.bytes
-        continue
-      }
-      let offset = stored.count
-      let node = NodeID(target) + 1 + last
-      stored += "{\"$restorable\":\(node)}".utf8
-      entries.append("[\(offset),\(stored.count - offset),\(node)]")
-    }
-    stored += text[copied...]
-    return (stored[...], entries.isEmpty ? nil : "[\(entries.joined(separator: ","))]")
+    return ArchiveReferences.store(references.map { ($0.range, $0.target.map { NodeID($0) + 1 + last }) }, in: text)
   }
 
   /// Bytes the archive limit counts for it.

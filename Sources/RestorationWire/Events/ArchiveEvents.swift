@@ -153,10 +153,6 @@ package struct ApplicationDiscarded: RestorationEvent {
     case discarded
     /// A goodbye of this reason: registrations of the sessions still live have ended, too.
     case userQuit
-
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.string(rawValue)
-    }
   }
 
   package var cause: Cause

@@ -27,10 +27,6 @@ package enum EventName: String, CaseIterable, Sendable, JSONWritable {
   /// Comes to every subscription that has lost something, whatever it asked for.
   case eventsLost
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(rawValue)
-  }
-
   /// Reads the member `name`, an array of these names; nil where it is absent or null.
   package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> [EventName]? {
     guard let texts = try reader.strings(name) else { return nil }

@@ -44,10 +44,6 @@ package struct ObjectUnregistered: RestorationEvent {
     case unregistered
     /// Another session has claimed the path (R1, R8).
     case replaced
-
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.string(rawValue)
-    }
   }
 
   /// The handle, which names nothing any more.

@@ -99,10 +99,6 @@ package struct SessionEnded: RestorationEvent {
     case crashed
     /// A detached session that was not used any more, or one that its process left behind.
     case expired
-
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.string(rawValue)
-    }
   }
 
   package var session: SessionIdentity
