@@ -167,12 +167,13 @@ internal import Testing
 
   @Test func aBackupThatFailsLeavesTheEarlierOne() async throws {
     let fixture = try ArchiveFixture(.sqlite)
+    // Before the archive is opened: a copy is written through the same layer as the archive.
+    let disk = FaultingDisk(fixture.directory.path + "/x+newbackup")
     var author = try await fixture.author("x")
     try await author.apply(.node(1, "a"))
     try await author.store.backUp(author.lease)
     let backup = try fixture.directory.read("x+backup.sqlite")
     try await author.apply(Self.changes(1))
-    let disk = FaultingDisk(fixture.directory.path + "/x+newbackup")
     disk.fail(FaultingDisk.Fault(code: SQLITE_FULL, operations: [.write]))
     let kind = await failure { [author] () async throws(ArchiveError) in try await author.store.backUp(author.lease) }
     #expect(kind == .full)
