@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
-internal import RestorationWire
+package import RestorationArchive
+package import RestorationWire
 
 /// An object whose owner is to be asked for its state.
 package struct EncodeTarget: Hashable, Sendable {

@@ -73,7 +73,8 @@ extension SaveRound {
     private var questions: [SessionID: QuestionLane] = [:]
     /// Sessions whose connection is lost; what they have not answered is asked again if they come back in time.
     private var absent: Set<SessionID> = []
-    private var known: Set<NodeID> = []
+    /// Nodes that were found to be asked for.
+    package private(set) var known: Set<NodeID> = []
     package private(set) var stale: [Stale] = []
 
     private struct QuestionLane: Hashable {
@@ -98,12 +99,13 @@ extension SaveRound.StateMachine {
     (known.count - lanes.values.reduce(0) { $0 + $1.asked.count + $1.waiting.count }, known.count)
   }
 
-  /// Whether the session has a call of this round to answer.
-  package func isAsking(_ session: SessionID) -> Bool {
-    lanes[session]?.isAsking == true || questions[session]?.asked.isEmpty == false
+  /// The batch that the session is to answer, and everything that it has not answered.
+  package func asked(of session: SessionID) -> [EncodeTarget] { lanes[session]?.asked ?? [] }
+  package func unanswered(by session: SessionID) -> [EncodeTarget] {
+    lanes[session].map { $0.asked + $0.waiting } ?? []
   }
 
-  package func hasAsked(for node: NodeID) -> Bool { known.contains(node) }
+  package var isDeciding: Bool { phase == .deciding }
 
   // MARK: The delegate
 
