@@ -42,7 +42,12 @@ extension Application {
     store(record, at: node)
     if isOwner, let session {
       if let revision = request.revision { node.claim?.revision = revision }
-      if isEarly, let claim = node.claim { watchEarlyMark(since: claim.since) }
+      if isEarly {
+        if let claim = node.claim { watchEarlyMark(since: claim.since) }
+      } else {
+        // What is saved is its own from now on, so that a restoration has nothing to bring back to it (R34).
+        node.claim?.hasDecoded = true
+      }
       closeWindow(of: node.id, for: session)
     }
     if context.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }

@@ -15,6 +15,7 @@ extension Application {
     }
     sessions[session.id] = nil
     forget(session, ending)
+    leaveRoles(of: session)
     context.emit(.unwatch(id, session.id))
     context.emit(.cancelTimer(.lost(id, session.id)))
     if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
@@ -103,12 +104,14 @@ extension Application {
     }
     runFacts.outcomeByRole = [:]
     brokenWindows = []
+    drive(.discarded)
   }
 
   // MARK: Single objects
 
   /// Takes an object and its state out; its node stays vacant while it has descendants (R3).
   func drop(_ node: Node) {
+    let wasClaimed = node.claim != nil
     if let claim = node.claim { release(claim) }
     node.claim = nil
     if node.hasState {
@@ -125,6 +128,7 @@ extension Application {
       node.claimRecord = nil
     }
     prune(node)
+    if wasClaimed { drive(.released(node.id, isGone: true)) }
   }
 
   /// Lets go of an object whose session goes on; the state stays (R13).
@@ -145,6 +149,7 @@ extension Application {
     )
     node.claimRecord = record
     write(.claim(record))
+    drive(.released(node.id, isGone: false))
   }
 
   private func release(_ claim: Node.Claim) {

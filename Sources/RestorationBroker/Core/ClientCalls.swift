@@ -25,6 +25,9 @@ struct PendingCall {
 
 /// What a call to a client was made for: who gets its answer.
 enum CallPurpose {
+  case restoring(RestoringCall)
+  /// An element of a view is looked for, for the resolution with this number.
+  case resolving(Int)
 }
 
 extension Application {
@@ -50,6 +53,8 @@ extension Application {
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
     guard let call = calls.removeValue(forKey: number) else { return }
     switch call.purpose {
+    case .restoring(let purpose): callEnded(number, purpose, answer)
+    case .resolving(let resolution): elementFound(resolution, answer)
     }
   }
 
