@@ -21,6 +21,10 @@ struct ElementResolution {
   var resolved: [Element] = []
   var next = 0
   var call: CallNumber?
+
+  func isOf(_ restoring: OpenRestoration) -> Bool {
+    if case .batch(let number, _, _) = purpose { number == restoring.number } else { false }
+  }
 }
 
 extension Application {

@@ -30,6 +30,9 @@ extension Application {
     )
     restoring.callers.append((call, bytes ?? Application.pageBytes))
     self.restoring = restoring
+    for session in sessions.values where session.extensions > 0 {
+      session.extensionEnd = max(session.extensionEnd, restoring.decisions.deadline)
+    }
     context.emit(.park(caller))
     drive(.started)
   }
@@ -59,9 +62,11 @@ extension Application {
   }
 
   private func close(_ restoring: OpenRestoration) {
-    for call in restoring.calls.sorted() { endCall(call) }
-    for (number, resolution) in resolutions {
-      if case .batch(restoring.number, _) = resolution.purpose { abandonResolution(number) }
+    for call in restoring.calls.sorted() {
+      endCall(call)
+    }
+    for (number, resolution) in resolutions where resolution.isOf(restoring) {
+      abandonResolution(number)
     }
     if restoring.timerDue != nil { context.emit(.cancelTimer(.restoration(id))) }
   }

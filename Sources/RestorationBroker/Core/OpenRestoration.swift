@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
-internal import RestorationWire
+package import RestorationArchive
+package import RestorationWire
 
 /// The restoration that an application is in: its decisions, and what carries them out.
 ///
