@@ -13,11 +13,17 @@ extension Application {
     }
     let node = try requireNode(request.object)
     let isOwner = session != nil && node.claim?.session == session?.id
+    if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
+      return try wait(request, by: session, for: caller)
+    }
     let summary = isOwner ? node.stateBeforeClaim : node.state
     if isOwner { node.claim?.hasDecoded = true }
     guard let summary else {
       context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: .none))))
       return
+    }
+    if isOwner, node.withheld != nil, node.isWithheld(summary) {
+      return withhold(summary, of: node, from: session, for: caller)
     }
     if isOwner, !classMatches(node, summary) {
       let reply = DecodeRestorableState.Reply(status: .classMismatch, coder: coder(of: summary))
@@ -29,6 +35,15 @@ extension Application {
     guard caller.call != nil else { return }
     readsUnderWay += 1
     context.emit(.readState(id, StateRequest.Row(node: node.id, sequence: summary.sequence), caller))
+  }
+
+  /// The state is in quarantine: its owner gets nothing, and is not waited for (R35).
+  private func withhold(_ summary: StateSummary, of node: Node, from session: Session?, for caller: Caller) {
+    let since = node.withheld?.first { $0.row.sequence == summary.sequence }?.since ?? 0
+    node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
+    if let session { closeWindow(of: node.id, for: session) }
+    let reply = DecodeRestorableState.Reply(status: .quarantined, coder: coder(of: summary))
+    respond(caller, after: summary.sequence, reply)
   }
 
   /// The state of a decode has come from the archive.

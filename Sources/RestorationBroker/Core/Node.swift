@@ -18,6 +18,9 @@ package final class Node {
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
+  /// Rows of it that are withheld, or were until a newer one took their place, oldest first; nearly always nil (R35).
+  package internal(set) var withheld: [WithheldRow]?
+
   /// What happened to it in the last save round, or at its last push since.
   package private(set) var savingSteps: [SavingStep] = []
   /// What happened to it when it was last to be restored.
@@ -61,6 +64,19 @@ package final class Node {
   package var stateBeforeClaim: StateSummary? {
     guard let state else { return nil }
     return state.isEarly ? beforeClaim : state
+  }
+
+  // MARK: Quarantine
+
+  /// Whether a state of it is withheld from owners.
+  package func isWithheld(_ state: StateSummary) -> Bool {
+    withheld?.contains { $0.row.sequence == state.sequence } ?? false
+  }
+
+  /// Its owner would be given nothing, although there is a state (R35).
+  package var isQuarantined: Bool {
+    guard withheld != nil, let state = stateBeforeClaim else { return false }
+    return isWithheld(state)
   }
 
   // MARK: Explaining
