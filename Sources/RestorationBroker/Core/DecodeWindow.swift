@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import RestorationArchive
+
 /// The time after a state was handed to its owner in which a crash of the owner counts against it (R31).
 package struct DecodeWindow: Hashable, Sendable {
   /// Milliseconds of the monotonic clock.

@@ -127,7 +127,7 @@ extension QuarantineReport {
     guard !hidesLegend else { return text }
     if !objects.isEmpty { text += "\n" }
     if let archive { text += "The whole archive is in quarantine since \(archive.local).\n" }
-    if strikes > 0 { text += "\(Quantity.count(strikes, "crash", "crashes")) of unknown cause in a row.\n" }
+    if strikes > 0 { text += "\(Quantity.count(strikes, "strike")) in a row: crashes of unknown cause.\n" }
     return text + Quantity.count(objects.count, "object") + ".\n"
   }
 
