@@ -42,6 +42,7 @@ extension Application {
     phase = .open
     loadWithheld(opening.withheld)
     goOnHandingOut()
+    updatePulling()
   }
 
   private func reset() {
@@ -61,6 +62,9 @@ extension Application {
     }
     operations = [:]
     exports = [:]
+    forgetChanges()
+    invalidated = []
+    pulls = [:]
     earlyDue = nil
   }
 

@@ -23,8 +23,10 @@ extension Application {
     }
     let bytesMax = messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes
     let suspects = runFacts.blame.suspects
-    let nodes = tree.nodes.values.filter { $0.id > after && ($0.withheld != nil || suspects[$0.id] != nil) }
-      .sorted { $0.id < $1.id }
+    let nodes = tree.nodes.values.filter { node in
+      node.id > after && node.record.kind != .application && (node.withheld != nil || suspects[node.id] != nil)
+    }
+    .sorted { $0.id < $1.id }
     let isInForce = runFacts.quarantined != 0 && tree.nodes.values.contains { $0.isQuarantined }
     var reply = ListQuarantine.Reply(
       archive: isInForce ? Timestamp(milliseconds: runFacts.quarantined) : nil,
