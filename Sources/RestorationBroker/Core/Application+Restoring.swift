@@ -7,7 +7,7 @@ internal import RestorationWire
 /// Restorations that the broker drives (R21 – R25, R34): carries out what `Restoration` decides.
 extension Application {
   /// No save round begins by itself meanwhile (R12).
-  var isRestoring: Bool { restoring != nil }
+  package var isRestoring: Bool { restoring != nil }
 
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
