@@ -13,6 +13,8 @@ package enum RestorationMethods {
     RegisterDataSource.self,
     EncodeRestorableState.self,
     DecodeRestorableState.self,
+    InvalidateRestorableState.self,
+    SaveApplicationState.self,
     RestoreApplicationState.self,
     ExtendStateRestoration.self,
     CompleteStateRestoration.self,

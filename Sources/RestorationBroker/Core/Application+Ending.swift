@@ -15,6 +15,9 @@ extension Application {
     }
     sessions[session.id] = nil
     forget(session, ending)
+    updatePulling()
+    loseCalls(of: session.id)
+    pulls[session.id] = nil
     leaveRoles(of: session)
     context.emit(.unwatch(id, session.id))
     context.emit(.cancelTimer(.lost(id, session.id)))
@@ -90,6 +93,7 @@ extension Application {
 
   /// Empties the head in one row; the sessions given are cut off from it (R30).
   func emptyHead(discarding discarded: [Session]) {
+    interruptRound()
     write(.removeAll)
     for node in tree.nodes.values {
       if let claim = node.claim { nodesByHandle[claim.handle] = nil }

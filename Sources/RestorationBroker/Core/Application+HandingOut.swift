@@ -162,7 +162,7 @@ extension Application {
         let bytes = state.bytes.count + (elements?.bytes.count ?? 0) + (path?.bytes ?? 0) + Self.envelopeBytes
         if bytes <= left {
           left -= bytes
-          content = .init(state: state, coder: coderText(of: record), elements: elements ?? .emptyArray)
+          content = .init(state: state, coder: decoded(record).coderText, elements: elements ?? .emptyArray)
         }
       }
       objects.append(.init(object: claim.handle, path: path, content: content))
@@ -190,9 +190,6 @@ extension Application {
     return (slice.elements ?? []).compactMap { Element($0) }
   }
 
-  private func coderText(of record: StateRecord) -> JSONText? {
-    contexts[record.context].map { $0.reservedKeys(timestamp: record.written).text }
-  }
 }
 
 // MARK: - Facts
@@ -244,7 +241,7 @@ extension Application: RestorationFacts {
   }
 
   func batchBytesMax(of session: SessionID) -> Int {
-    (sessions[session]?.pushBytesMax ?? 0) / 2
+    batchBytesMax(sessions[session])
   }
 
   func isExtended(_ session: SessionID) -> Bool {

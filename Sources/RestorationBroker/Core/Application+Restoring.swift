@@ -59,6 +59,7 @@ extension Application {
       context.emit(.unpark(call.caller))
       context.emit(.respond(call.caller, .error(error)))
     }
+    restorationEnded()
   }
 
   private func close(_ restoring: OpenRestoration) {
@@ -157,7 +158,7 @@ extension Application {
 
   /// Whether there is something to bring back: not what its present owner has decoded, or written itself (R34).
   private func concerns(_ node: Node) -> Bool {
-    guard node.record.component != nil, node.claim?.hasDecoded != true, !isApplicationNode(node) else { return false }
+    guard node.record.component != nil, node.claim?.hasDecoded != true, node.record.kind != .application else { return false }
     return node.hasState || node.record.restorationClass != nil
       || node.record.kind == .viewController && node.claimRecord != nil
   }
@@ -221,6 +222,7 @@ extension Application {
       context.emit(.unpark(call.caller))
       respond(call.caller, reply(restoring, bytesMax: bytesMax))
     }
+    restorationEnded()
   }
 
   private func reply(_ restoring: OpenRestoration, bytesMax: Int) -> RestoreApplicationState.Reply {
@@ -282,7 +284,7 @@ extension Application {
     if restoring.application != nil { return sendToDelegate(session, isAsking: isAsking, restoring) }
     let coder = sessions[session].flatMap { situation(for: $0).coder }
     restoring.application = ApplicationState(state: nil, coder: coder)
-    guard let node = tree.nodes.values.first(where: { isApplicationNode($0) }), let state = node.state else {
+    guard let node = tree.applicationNode, let state = node.state else {
       return sendToDelegate(session, isAsking: isAsking, restoring)
     }
     let row = StateRequest.Row(node: node.id, sequence: state.sequence)
@@ -298,10 +300,5 @@ extension Application {
       : call(session, DidDecodeRestorableState(application: application), for: .restoring(.tell))
     guard let number else { return drive(isAsking ? .decided(true) : .told) }
     restoring.calls.insert(number)
-  }
-
-  /// The node that holds the application's own state (R11).
-  private func isApplicationNode(_ node: Node) -> Bool {
-    NodeKind(rawValue: 3).map { node.record.kind == $0 } ?? false
   }
 }

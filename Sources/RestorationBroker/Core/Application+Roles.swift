@@ -55,16 +55,6 @@ extension Application {
   func leaveRoles(of session: Session) {
     restorationClasses = restorationClasses.filter { $0.value != session.id }
     dataSources = dataSources.filter { $0.value != session.id }
-    if let restoring {
-      for number in restoring.calls.sorted() where calls[number]?.session == session.id {
-        guard let call = calls[number], case .restoring(let purpose) = call.purpose else { continue }
-        endCall(number)
-        callEnded(number, purpose, .lost)
-      }
-    }
-    for (number, resolution) in resolutions where resolution.call.flatMap({ calls[$0] })?.session == session.id {
-      finishResolution(number)
-    }
     drive(.ended(session.id))
   }
 

@@ -72,6 +72,16 @@ package final class Application {
   /// Views whose elements are being looked for, by number.
   var resolutions: [Int: ElementResolution] = [:]
   var resolutionCounter = 0
+  /// The save round that is under way (R12).
+  var round: SaveRound?
+  var roundCounter: Int64 = 0
+  /// Changes since the last round, as far as they make one begin by itself (R18).
+  var changes = ChangeWatch()
+  /// A live session serves encode.
+  var isPulled = false
+  /// Objects whose owners are to be asked soon, and those that are being asked (R18).
+  var invalidated: Set<NodeID> = []
+  var pulls: [SessionID: StatePull] = [:]
   /// What is done piece by piece, by number.
   var operations: [Int: Operation] = [:]
   var operationCounter = 0
@@ -107,7 +117,10 @@ package final class Application {
     // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
     guard case .open = phase else { return sequence }
     sequence += 1
-    if change.isContent { contentSequence = sequence }
+    if change.isContent {
+      contentSequence = sequence
+      noteChange()
+    }
     context.emit(.write(id, change))
     return sequence
   }

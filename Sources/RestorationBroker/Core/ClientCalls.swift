@@ -28,6 +28,10 @@ enum CallPurpose {
   case restoring(RestoringCall)
   /// An element of a view is looked for, for the resolution with this number.
   case resolving(Int)
+  /// Of the save round under way.
+  case save(SaveRound.Question)
+  /// For the states of objects that were invalidated.
+  case pull
 }
 
 extension Application {
@@ -55,6 +59,17 @@ extension Application {
     switch call.purpose {
     case .restoring(let purpose): callEnded(number, purpose, answer)
     case .resolving(let resolution): elementFound(resolution, answer)
+    case .save(let question): saveCallEnded(call, question, answer)
+    case .pull: pullEnded(call, answer)
+    }
+  }
+
+  /// A session has ended, though its connection may go on.
+  func loseCalls(of session: SessionID) {
+    guard !calls.isEmpty else { return }
+    for (number, call) in calls.filter({ $0.value.session == session }).sorted(by: { $0.key < $1.key }) {
+      context.emit(.endCall(call.client, number, of: id))
+      callEnded(number, .lost)
     }
   }
 
