@@ -158,7 +158,7 @@ extension Application {
 
   /// Whether there is something to bring back: not what its present owner has decoded, or written itself (R34).
   private func concerns(_ node: Node) -> Bool {
-    guard node.record.component != nil, node.claim?.hasDecoded != true, node.record.kind != .application else { return false }
+    guard node.record.component != nil, node.claim?.hasDecoded != true, node !== tree.applicationNode else { return false }
     return node.hasState || node.record.restorationClass != nil
       || node.record.kind == .viewController && node.claimRecord != nil
   }
@@ -203,12 +203,12 @@ extension Application {
     for session in finished.keys.sorted() {
       guard let session = sessions[session] else { continue }
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
-      for node in nodes { session.windows[node.id] = nil }
+      closeWindows(of: session, for: nodes.map(\.id))
       tellFinished(nodes, of: session, isDurable: true)
     }
     // Windows opened for a node whose state another object got (R24).
     for item in restoring.decisions.items where item.place == .settled(.restored) && item.object != item.node {
-      item.owner.flatMap { sessions[$0] }?.windows[item.node] = nil
+      if let owner = item.owner.flatMap({ sessions[$0] }) { closeWindows(of: owner, for: [item.node]) }
     }
     // Whoever still holds it back has had its time.
     for session in sessions.values where restoring.decisions.participants.contains(session.id) {
