@@ -89,7 +89,8 @@ internal import Testing
       return (try? delegate.register("Other", below: nil, Self.controller)).map { #"{"object":\#($0)}"# }
     }
     try delegate.register("Main", below: nil, Self.controller)
-    #expect(outcome(try delegate.call("restoreApplicationState")) == ["+Main", "+Other"])
+    let result = outcome(try delegate.call("restoreApplicationState"))
+    #expect(result == ["+Main", "+Other"])
   }
 
   @Test func r22AStoryboardsUnitIsStartedAndThePathAwaited() throws {
