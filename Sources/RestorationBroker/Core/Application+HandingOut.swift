@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationArchive
-internal import RestorationWire
+package import RestorationArchive
+package import RestorationWire
 
 /// What a restoration sends to sessions, and their answers.
 extension Application {
@@ -208,11 +208,11 @@ extension Application {
 // MARK: - Facts
 
 extension Application: RestorationFacts {
-  func registrant(of node: NodeID) -> SessionID? {
+  package func registrant(of node: NodeID) -> SessionID? {
     tree.nodes[node].flatMap { owner(of: $0) }?.id
   }
 
-  func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
+  package func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
     switch lookup {
     case .restorationClass:
       tree.node(node)?.record.restorationClass.flatMap { restorationClasses[$0] }
@@ -222,7 +222,7 @@ extension Application: RestorationFacts {
     }
   }
 
-  func delegate(serving method: ServedMethod) -> SessionID? {
+  package func delegate(serving method: ServedMethod) -> SessionID? {
     sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.client != nil && $0.serves(method) }?.id
   }
 
@@ -231,7 +231,7 @@ extension Application: RestorationFacts {
     return session.id
   }
 
-  func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
+  package func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
     guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
       let owner = sessions[claim.session]
     else { return .later }
@@ -260,11 +260,11 @@ extension Application: RestorationFacts {
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)
   }
 
-  func batchBytesMax(of session: SessionID) -> Int {
+  package func batchBytesMax(of session: SessionID) -> Int {
     batchBytesMax(sessions[session])
   }
 
-  func isExtended(_ session: SessionID) -> Bool {
+  package func isExtended(_ session: SessionID) -> Bool {
     (sessions[session]?.extensions ?? 0) > 0
   }
 
