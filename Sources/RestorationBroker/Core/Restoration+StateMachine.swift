@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
-package import RestorationWire
+internal import RestorationArchive
+internal import RestorationWire
 
 extension Restoration {
   /// Takes in an event; what is to be done now is returned, in this order.

@@ -251,7 +251,7 @@ package struct Restoration {
   /// Objects to be told that they are restored, by session: each once, also where it was given several states, and
   /// those whose state is withheld too (R35).
   package var finished: [SessionID: [NodeID]] {
-    package var finished: [SessionID: [NodeID]] = [:]
+    var finished: [SessionID: [NodeID]] = [:]
     var seen: Set<NodeID> = []
     for item in items {
       guard item.place == .settled(.restored) || item.place == .settled(.skipped(.quarantined)),
