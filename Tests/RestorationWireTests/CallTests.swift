@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 26)
+    #expect(names.count == 28)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -162,6 +162,10 @@ struct RightCall: CustomTestStringConvertible {
     RightCall(ListApplications.self, "{}", "[]"),
     RightCall(DescribeApplication.self, #"{"cursor":"c"}"#, #"["c"]"#),
     RightCall(ListGenerations.self, "{}", "[]"),
+    RightCall(ListQuarantine.self, #"{"cursor":"c","reveal":true}"#, #"["c",true]"#),
+    RightCall(ListQuarantine.self, "{}", "[]"),
+    RightCall(ReleaseQuarantine.self, #"{"path":["a"]}"#, #"[["a"]]"#),
+    RightCall(ReleaseQuarantine.self, "{}", "[]"),
     RightCall(VerifyArchive.self, #"{"progressToken":"t"}"#, #"["t"]"#),
     RightCall(VerifyArchive.self, "{}", "[]"),
     RightCall(BackupArchive.self, #"{"to":"/a/b","progressToken":7}"#, #"["/a/b",7]"#),

@@ -98,7 +98,8 @@ struct QuarantineReleaseCommand: AsyncParsableCommand {
         return try Output.print(layout.lay(out: members.text) + "\n")
       }
       let what = released == 0 ? "Nothing was withheld" : "Released \(Quantity.count(released, "object"))"
-      try Output.print("\(what)\(path.map { " at \($0.description)" } ?? "") of \(application).\n")
+      let place = path.map { " at \($0.description)" } ?? ""
+      try Output.print("\(what)\(place) of \(application).\n")
     }
   }
 }
