@@ -136,6 +136,8 @@ internal import Testing
       let json = try ControlTool.run(broker, ["-j", "quarantine", "list", Self.application]).json
       #expect(json["application"] == .string(Self.application))
       #expect(json["objects"]?.array?.first?["states"]?.array?.first?["state"] == ["poison": 1])
+      let before = ["--socket", broker.socket, "quarantine", "-j", "list", Self.application]
+      #expect(try ControlTool.run(broker, before).json == json)
       let shown = try ControlTool.run(broker, ["show", Self.application, "Main/o1"])
       #expect(shown.output.contains("Marks:  orphaned, quarantined"))
       #expect(shown.output.contains("poison"))
