@@ -61,11 +61,12 @@ extension Application {
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
     waitingDecodes.append(WaitingDecode(caller: caller, session: session.id, request: request))
     context.emit(.park(caller))
-    watchTrials()
+    watchTrials(of: [session])
   }
 
   /// Hands out what waited, as far as it may be now.
   func goOnHandingOut() {
+    drive(.trialsChanged)
     guard !waitingDecodes.isEmpty, case .open = phase else { return }
     let waiting = waitingDecodes
     waitingDecodes = []
@@ -83,7 +84,7 @@ extension Application {
         context.emit(.respond(decode.caller, .error(error)))
       }
     }
-    watchTrials()
+    watchTrials(of: Set(waitingDecodes.map(\.session)).compactMap { sessions[$0] })
   }
 
   /// The client waits for the next state, has had its time with those before, and lives.
@@ -95,9 +96,8 @@ extension Application {
   }
 
   /// Sees to it that what waits goes on when the first trial in its way is over.
-  private func watchTrials() {
+  func watchTrials(of sessions: [Session]) {
     let now = context.now.monotonic
-    let sessions = Set(waitingDecodes.map(\.session)).compactMap { self.sessions[$0] }
     let ends = sessions.flatMap { session in
       session.windows.values.filter { $0.isOnTrial(at: now) }.map { $0.opened + DecodeWindow.trialMilliseconds }
     }

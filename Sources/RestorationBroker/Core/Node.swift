@@ -80,7 +80,12 @@ package final class Node {
 
   /// Whether a state of it is withheld from owners.
   package func isWithheld(_ state: StateSummary) -> Bool {
-    withheld?.contains { $0.row.sequence == state.sequence } ?? false
+    withheldSince(state) != nil
+  }
+
+  /// Since when a state of it is withheld, in milliseconds since 1970; nil where it is not.
+  func withheldSince(_ state: StateSummary) -> Int64? {
+    withheld?.first { $0.row.sequence == state.sequence }?.since
   }
 
   /// Its owner would be given nothing, although there is a state (R35).
@@ -98,6 +103,9 @@ package final class Node {
     if isFirst { savingSteps = [] }
     if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
   }
+
+  /// It is to be restored anew.
+  func forgetRestoringSteps() { restoringSteps = [] }
 
   func note(_ step: RestoringStep, isFirst: Bool = false) {
     if isFirst { restoringSteps = [] }
