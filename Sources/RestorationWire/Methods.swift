@@ -11,6 +11,8 @@ package enum RestorationMethods {
     SetChildren.self,
     EncodeRestorableState.self,
     DecodeRestorableState.self,
+    InvalidateRestorableState.self,
+    SaveApplicationState.self,
     CompleteStateRestoration.self,
     DiscardApplicationState.self,
     Goodbye.self,

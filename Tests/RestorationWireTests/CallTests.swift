@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 24)
+    #expect(names.count == 26)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -142,6 +142,13 @@ struct RightCall: CustomTestStringConvertible {
       #"[7,{"x":0.1},[{"role":"topVisible","indexPath":[0,2],"identifier":"m","resolved":false}],9]"#
     ),
     RightCall(DecodeRestorableState.self, #"{"object":["a"]}"#, #"[["a"]]"#),
+    RightCall(InvalidateRestorableState.self, #"{"object":7}"#, "[7]"),
+    RightCall(SaveApplicationState.self, "{}", "[]"),
+    RightCall(
+      SaveApplicationState.self,
+      #"{"reason":"r","deadlineMilliseconds":250,"progressToken":"t"}"#,
+      #"["r",250,"t"]"#
+    ),
   ]
 
   static let archives: [RightCall] = [

@@ -20,20 +20,20 @@ struct ResultText: CustomTestStringConvertible {
 }
 
 @Suite struct ResultTests {
-  @Test(arguments: sessions + objects + archives)
+  @Test(arguments: sessions + objects + rounds + archives)
   func aResultIsReadAsItWasWritten(_ result: ResultText) throws {
     let value = try #require(try result.type.init(slice(result.text)))
     #expect(written { value.write(to: &$0) } == result.text)
   }
 
-  @Test(arguments: sessions + objects + archives)
+  @Test(arguments: sessions + objects + rounds + archives)
   func membersThatLaterBrokersAddAreIgnored(_ result: ResultText) throws {
     let text = result.text == "{}" ? #"{"later":[{}]}"# : result.text.dropLast() + #","later":[{}]}"#
     let value = try #require(try result.type.init(slice(text)))
     #expect(written { value.write(to: &$0) } == result.text)
   }
 
-  @Test(arguments: sessions + objects + archives)
+  @Test(arguments: sessions + objects + rounds + archives)
   func aResultOfAnotherShapeIsNil(_ result: ResultText) throws {
     for text in result.wrong {
       #expect(try result.type.init(slice(text)) == nil, "\(text)")
@@ -103,6 +103,29 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(
       DecodeRestorableState.Reply.self,
       #"{"status":"classMismatch","state":null,"coder":{"k":1},"elements":[]}"#
+    ),
+  ]
+
+  static let rounds: [ResultText] = [
+    ResultText(
+      SaveApplicationState.Reply.self,
+      #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{"object":7,"path":["a","b"],"process":"p","#
+        + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed"},"#
+        + #"{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
+        + #""process":null,"pid":3,"by":7},{"object":9,"path":null,"process":"q","pid":3,"by":["d"]}],"#
+        + #""milliseconds":31}"#,
+      wrong: [
+        "{}",
+        #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{}],"excluded":[],"milliseconds":1}"#,
+        #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[],"excluded":[{}],"milliseconds":1}"#,
+        #"{"saved":true,"generation":4,"objects":9,"bytes":8,"stale":[{"path":[1],"why":"late"}],"#
+          + #""excluded":[],"milliseconds":1}"#,
+      ]
+    ),
+    ResultText(
+      SaveApplicationState.Reply.self,
+      #"{"saved":false,"reason":"declined","generation":null,"objects":0,"bytes":0,"stale":[],"excluded":[],"#
+        + #""milliseconds":0}"#
     ),
   ]
 
