@@ -61,6 +61,20 @@ struct ResultText: CustomTestStringConvertible {
         + #""limits":"# + limits + "}"
     ),
     ResultText(CompleteStateRestoration.Reply.self, #"{"pending":0}"#, wrong: ["{}", #"{"pending":true}"#]),
+    ResultText(
+      RestoreApplicationState.Reply.self,
+      #"{"restored":[["a"]],"skipped":[{"path":["a","b"],"reason":"refused"}],"absent":[["c"]],"#
+        + #""declined":true,"omitted":3,"milliseconds":7}"#,
+      wrong: [
+        "{}",
+        #"{"restored":[[]],"skipped":[],"absent":[],"milliseconds":7}"#,
+        #"{"restored":[],"skipped":[{"path":["a"]}],"absent":[],"milliseconds":7}"#,
+      ]
+    ),
+    ResultText(
+      RestoreApplicationState.Reply.self,
+      #"{"restored":[],"skipped":[],"absent":[],"milliseconds":0}"#
+    ),
     ResultText(EmptyResult.self, "{}"),
     ResultText(Limits.self, limits, wrong: ["{}", #"{"frameBytesMax":1}"#]),
     ResultText(
