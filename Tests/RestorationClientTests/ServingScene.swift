@@ -14,7 +14,10 @@ struct ServingScene {
   let model: ServingModel
   let delegate: ServingDelegate
 
+  /// - Parameter answersServing: whether classes and data sources are taken for the session on the first connection, the
+  ///   second and so on; else the test has to answer.
   static func run(
+    answersServing: @escaping @Sendable (_ connection: Int) -> Bool = { _ in true },
     limits change: @escaping @Sendable (inout Limits) -> Void = { _ in },
     _ body: (ServingScene) async throws -> Void
   ) async throws {
@@ -22,7 +25,7 @@ struct ServingScene {
     script.change { change(&$0.limits) }
     let served: Set = [RegisterRestorationClass.method, RegisterDataSource.method]
     try await FakeBroker.run { request in
-      served.contains(request.method) ? .text("{}") : script.answer(request)
+      served.contains(request.method) && answersServing(script.connections) ? .text("{}") : script.answer(request)
     } _: { fake in
       let model = ServingModel()
       let delegate = ServingDelegate(model)
@@ -79,6 +82,8 @@ actor ServingModel: ModelAssociating {
   private(set) var elements: [RestorableElement] = []
   private var objects: [String: ServingObject] = [:]
   private var states: [String: ObjectState?] = [:]
+  private var isBlocked = false
+  private var blocked: [CheckedContinuation<Void, Never>] = []
   private var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
 
   func follow(_ connection: Connection) {
@@ -111,8 +116,20 @@ actor ServingModel: ModelAssociating {
     states[name] = .some(state)
   }
 
-  func encode(_ name: String) throws -> ObjectState {
+  /// Keeps who is asked to encode from answering.
+  func block() {
+    isBlocked = true
+  }
+
+  func unblock() {
+    isBlocked = false
+    for continuation in blocked { continuation.resume() }
+    blocked = []
+  }
+
+  func encode(_ name: String) async throws -> ObjectState {
     note("encode \(name)")
+    if isBlocked { await withCheckedContinuation { blocked.append($0) } }
     switch states[name] {
     case .some(nil): throw TestFailure("nothing to encode")
     case .some(let state?): return state
