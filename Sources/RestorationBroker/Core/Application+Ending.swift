@@ -18,7 +18,7 @@ extension Application {
     updatePulling()
     loseCalls(of: session.id)
     pulls[session.id] = nil
-    dataSources = dataSources.filter { $0.value != session.id }
+    leaveRoles(of: session)
     context.emit(.unwatch(id, session.id))
     context.emit(.cancelTimer(.lost(id, session.id)))
     if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
@@ -108,12 +108,14 @@ extension Application {
     }
     runFacts.outcomeByRole = [:]
     brokenWindows = []
+    drive(.discarded)
   }
 
   // MARK: Single objects
 
   /// Takes an object and its state out; its node stays vacant while it has descendants (R3).
   func drop(_ node: Node) {
+    let wasClaimed = node.claim != nil
     if let claim = node.claim { release(claim) }
     node.claim = nil
     if node.hasState {
@@ -130,6 +132,7 @@ extension Application {
       node.claimRecord = nil
     }
     prune(node)
+    if wasClaimed { drive(.released(node.id, isGone: true)) }
   }
 
   /// Lets go of an object whose session goes on; the state stays (R13).
@@ -150,6 +153,7 @@ extension Application {
     )
     node.claimRecord = record
     write(.claim(record))
+    drive(.released(node.id, isGone: false))
   }
 
   private func release(_ claim: Node.Claim) {

@@ -196,7 +196,10 @@ extension Application {
       let record = ClaimRecord(node: into.id, session: session.id, handle: claim.handle)
       into.claimRecord = record
       write(.claim(record))
+      drive(.released(gone.id, isGone: true))
+      drive(.claimed(into.id))
     }
+    if let source = dataSources.removeValue(forKey: gone.id) { dataSources[into.id] = source }
     if gone.hasState {
       headBytes -= gone.state?.bytes ?? 0
       gone.state = nil

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -20,6 +21,61 @@ extension Application {
     hasOpenedWindow = true
   }
 
+  // MARK: The end of a restoration
+
+  /// A session holds back the end, for so long at the most where the broker does not drive the restoration.
+  static let extensionMilliseconds: Int64 = 10_000
+
+  /// - Returns: how many sessions are still restoring.
+  func extendRestoration(of session: Session) throws(ErrorObject) -> Int {
+    try requireWritable()
+    session.extensions += 1
+    // Until the deadline of the restoration that is under way; else for as long as a window is open.
+    let end = context.now.monotonic + Application.extensionMilliseconds
+    session.extensionEnd = max(end, restoring?.decisions.deadline ?? end)
+    if !hasWindowTimer {
+      hasWindowTimer = true
+      context.emit(.setTimer(.windows(id), milliseconds: Application.extensionMilliseconds))
+    }
+    return pendingSessions
+  }
+
+  private var pendingSessions: Int { sessions.values.count { !$0.windows.isEmpty || $0.extensions > 0 } }
+
+  /// Sessions that have fetched states by themselves are told of those objects when nobody restores any more (R21).
+  private func checkBarrier() {
+    guard !isRestoring else { return }
+    guard sessions.values.allSatisfy({ $0.windows.isEmpty && $0.extensions == 0 }) else { return }
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) where !session.unfinished.isEmpty {
+      let nodes = session.unfinished.sorted().compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
+      session.unfinished = []
+      tellFinished(nodes, of: session, isDurable: false)
+    }
+  }
+
+  /// Tells a session that these objects of it are restored (R21).
+  ///
+  /// - Parameter isDurable: whether nothing of this moment has yet to be stored first.
+  func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
+    for node in nodes { node.note(.finished) }
+    guard session.serves(.applicationFinishedRestoringState), let client = session.client else { return }
+    // A handle takes at most 17 bytes with its comma.
+    let most = max(1, session.pushBytesMax / 2 / 17)
+    let handles = nodes.compactMap { $0.claim?.handle }
+    for start in stride(from: 0, to: handles.count, by: most) {
+      let some = Array(handles[start..<min(start + most, handles.count)])
+      let parameters = ApplicationFinishedRestoringState(objects: some).parameters
+      let method = ApplicationFinishedRestoringState.method.rawValue
+      context.emit(
+        isDurable
+          ? .tell(client, method: method, parameters: parameters)
+          : .notify(id, client, method: method, parameters: parameters)
+      )
+    }
+  }
+
+  // MARK: Windows
+
   func closeWindow(of node: NodeID, for session: Session) {
     guard session.windows.removeValue(forKey: node) != nil || brokenWindows.contains(node) else { return }
     brokenWindows.remove(node)
@@ -38,6 +94,13 @@ extension Application {
           earliest = min(earliest ?? deadline, deadline)
         }
       }
+      guard session.extensions > 0 else { continue }
+      if session.extensionEnd <= context.now.monotonic {
+        session.extensions = 0
+        drive(.extensionsChanged)
+      } else {
+        earliest = min(earliest ?? session.extensionEnd, session.extensionEnd)
+      }
     }
     if let earliest {
       hasWindowTimer = true
@@ -47,7 +110,15 @@ extension Application {
   }
 
   /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
+  ///
+  /// - Returns: how many sessions are still restoring.
   func completeRestoration(of session: Session) -> Int {
+    // As often as it was extended; only the last time is it over.
+    if session.extensions > 1 {
+      session.extensions -= 1
+      return pendingSessions
+    }
+    session.extensions = 0
     session.hasCompletedRestoration = true
     settle(session.objects.values.filter { $0.state?.isEarly == true })
     for node in session.windows.keys {
@@ -55,13 +126,15 @@ extension Application {
     }
     session.windows = [:]
     checkCompletion()
-    return sessions.values.count { !$0.windows.isEmpty }
+    drive(.extensionsChanged)
+    return pendingSessions
   }
 
   /// The application's restoration completes once a run, when nobody's window is open any more (R19).
   func checkCompletion() {
     guard sessions.values.allSatisfy({ $0.windows.isEmpty }) else { return }
-    if hasWindowTimer {
+    checkBarrier()
+    if hasWindowTimer, sessions.values.allSatisfy({ $0.extensions == 0 }) {
       hasWindowTimer = false
       context.emit(.cancelTimer(.windows(id)))
     }

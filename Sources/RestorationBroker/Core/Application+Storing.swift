@@ -90,7 +90,12 @@ extension Application {
   func noteEncoding(_ record: StateRecord, at node: Node, by session: Session?) {
     guard let session, let claim = node.claim, claim.session == session.id else { return }
     node.claim?.revision = max(claim.revision, record.revision)
-    if record.isEarly { watchEarlyMark(since: claim.since) }
+    if record.isEarly {
+      watchEarlyMark(since: claim.since)
+    } else {
+      // What is saved is its own from now on, so that a restoration has nothing to bring back to it (R34).
+      node.claim?.hasDecoded = true
+    }
     closeWindow(of: node.id, for: session)
   }
 

@@ -73,8 +73,15 @@ package final class Application {
   /// Objects whose owners are to be asked soon, and those that are being asked (R18).
   var invalidated: Set<NodeID> = []
   var pulls: [SessionID: StatePull] = [:]
-  /// Who knows what a view shows, by view (R28).
+  /// The restoration that is under way.
+  var restoring: OpenRestoration?
+  var restorationCounter = 0
+  /// Who makes the objects of a restoration class, and who knows the elements of a view (R9).
+  var restorationClasses: [String: SessionID] = [:]
   var dataSources: [NodeID: SessionID] = [:]
+  /// Views whose elements are being looked for, by number.
+  var resolutions: [Int: ElementResolution] = [:]
+  var resolutionCounter = 0
   /// What is done piece by piece, by number.
   var operations: [Int: Operation] = [:]
   var operationCounter = 0

@@ -52,13 +52,18 @@ extension BrokerCore {
       try subscribe(message, client)
     case Unsubscribe.method:
       try unsubscribe(message, client)
+    case RestoreApplicationState.method:
+      guard let (application, session) = try scope(of: message, client) else { return }
+      try requireKnown(application, session)
+      try application.restore(RestoreApplicationState(message.parameters), by: session, for: message.caller)
     case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method,
       SaveApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
       try dispatchOpen(message, client, application, session)
     case RegisterObjectForStateRestoration.method, UnregisterObject.method, SetRestorationParent.method,
-      SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method,
+      SetRestorationIdentifier.method, SetChildren.method, RegisterRestorationClass.method,
+      RegisterDataSource.method, ExtendStateRestoration.method, CompleteStateRestoration.method, Goodbye.method,
       InvalidateRestorableState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try dispatchOwned(message, client, application, session)
@@ -125,6 +130,15 @@ extension BrokerCore {
       try application.setChildren(SetChildren(parameters), by: session, for: caller)
     case InvalidateRestorableState.method:
       try application.invalidate(InvalidateRestorableState(parameters), by: session, for: caller)
+    case RegisterRestorationClass.method:
+      let request = try RegisterRestorationClass(parameters)
+      try application.registerRestorationClass(request, by: try Self.require(session), for: caller)
+    case RegisterDataSource.method:
+      let request = try RegisterDataSource(parameters)
+      try application.registerDataSource(request, by: try Self.require(session), for: caller)
+    case ExtendStateRestoration.method:
+      let pending = try application.extendRestoration(of: try Self.require(session))
+      application.respond(caller, ExtendStateRestoration.Reply(pending: Int64(pending)))
     case CompleteStateRestoration.method:
       let pending = application.completeRestoration(of: try Self.require(session))
       application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))

@@ -131,6 +131,7 @@ extension BrokerCore {
       application.write(.session(application.record(of: resumed)))
     }
     application.sessionResumed(resumed)
+    application.returned(resumed)
     return resumed
   }
 

@@ -29,6 +29,9 @@ enum CallPurpose {
   case save(SaveRound.Question)
   /// For the states of objects that were invalidated.
   case pull
+  case restoring(RestoringCall)
+  /// An element of a view is looked for, for the resolution with this number.
+  case resolving(Int)
 }
 
 extension Application {
@@ -56,6 +59,8 @@ extension Application {
     switch call.purpose {
     case .save(let question): saveCallEnded(call, question, answer)
     case .pull: pullEnded(call, answer)
+    case .restoring(let purpose): callEnded(number, purpose, answer)
+    case .resolving(let resolution): elementFound(resolution, answer)
     }
   }
 

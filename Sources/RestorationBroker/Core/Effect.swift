@@ -71,6 +71,8 @@ package enum Effect: Sendable {
   /// Tell `timerFired` after so many milliseconds; replaces a timer of the same name.
   case setTimer(TimerName, milliseconds: Int64)
   case cancelTimer(TimerName)
+  /// Start a unit of the service manager for the application, and tell `unitFailed` if it cannot be (R22).
+  case startUnit(ApplicationID, unit: String)
   /// Keep a copy of the archive as the last good one (R32).
   case backUp(ApplicationID)
   /// Do not read the client while much of what it sent waits, or read it again.
@@ -99,6 +101,10 @@ package enum TimerName: Hashable, Sendable {
   case parent(ApplicationID, Int)
   /// Exports of the application whose next page nobody asks for are given up.
   case exports(ApplicationID)
+  /// The open restoration has waited long enough (R21).
+  case restoration(ApplicationID)
+  /// A data source has had its time (R28).
+  case elements(ApplicationID, Int)
   /// An import whose next part does not come is given up.
   case upload(ClientID)
   /// The save round goes on without those who have not answered, or ends (R12).
@@ -137,6 +143,10 @@ package struct StateRequest: Sendable {
   package enum Purpose: Sendable {
     /// Answer a decode.
     case decode(node: NodeID)
+    /// Answer the decode of a view's owner, its elements found in today's data (R28).
+    case decodeView(node: NodeID)
+    /// Something for the restoration with this number.
+    case restoring(Int, RestoringRead)
     /// Answer one page of `readArchive`.
     case page(ArchivePage)
     /// Answer one page of `exportArchive`.

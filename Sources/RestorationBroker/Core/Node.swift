@@ -83,6 +83,9 @@ package final class Node {
     if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
   }
 
+  /// It is to be restored anew.
+  func forgetRestoringSteps() { restoringSteps = [] }
+
   func note(_ step: RestoringStep, isFirst: Bool = false) {
     if isFirst { restoringSteps = [] }
     if restoringSteps.count < Node.stepsMax { restoringSteps.append(step) }

@@ -47,6 +47,11 @@ package final class Session {
   package var hasExited = false
   /// Nodes whose state it was handed and has not answered for yet, with the time the window closes by itself (R31).
   package var windows: [NodeID: Int64] = [:]
+  /// Nodes whose state it fetched since the last finish callback; it is told of them with the next one (R21).
+  package var unfinished: Set<NodeID> = []
+  /// How often it holds back the end of the restoration, and until when at the longest (R21, R34).
+  package var extensions = 0
+  package var extensionEnd: Int64 = 0
   /// It declared its own restoration complete: its pushes are not early any more (R19).
   package var hasCompletedRestoration = false
   /// For a detached session: when it was last used, and whether another connection than its first one used it.
