@@ -13,11 +13,17 @@ extension Application {
     }
     let node = try requireNode(request.object)
     let isOwner = session != nil && node.claim?.session == session?.id
+    if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
+      return try wait(request, by: session, for: caller)
+    }
     let summary = isOwner ? node.stateBeforeClaim : node.state
     if isOwner { node.claim?.hasDecoded = true }
     guard let summary else {
       context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: .none))))
       return
+    }
+    if isOwner, let since = node.withheldSince(summary) {
+      return withhold(summary, of: node, since: since, from: session, for: caller)
     }
     if isOwner, !classMatches(node, summary) {
       let reply = DecodeRestorableState.Reply(status: .classMismatch, coder: coder(of: summary))
@@ -50,6 +56,20 @@ extension Application {
     } else {
       finishDecode(reading, node: number, for: caller)
     }
+  }
+
+  /// The state is in quarantine: its owner gets nothing, and is not waited for (R35).
+  private func withhold(
+    _ summary: StateSummary,
+    of node: Node,
+    since: Int64,
+    from session: Session?,
+    for caller: Caller
+  ) {
+    node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
+    if let session { closeWindow(of: node.id, for: session) }
+    let reply = DecodeRestorableState.Reply(status: .quarantined, coder: coder(of: summary))
+    respond(caller, after: summary.sequence, reply)
   }
 
   /// The state of a decode has come from the archive.

@@ -26,7 +26,9 @@ extension Application {
       drive(.made(node, made(answer, node, restoring)))
     case .handOut(let session):
       switch answer {
-      case .result: drive(.handled(session, .done))
+      case .result:
+        if let owner = sessions[session] { tookIn(restoring.decisions.batch(of: session), owner) }
+        drive(.handled(session, .done))
       case .error: drive(.handled(session, .failed))
       case .lost: drive(.handled(session, .lost))
       }
@@ -38,7 +40,7 @@ extension Application {
   func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID, _ restoring: OpenRestoration) {
     guard let node = tree.node(number) else { return drive(.made(number, .failed)) }
     var rows: [StateRequest.Row] = []
-    if let state = node.stateBeforeClaim, !isWithheld(node, state), !node.isUnreadable,
+    if let state = node.stateBeforeClaim, !node.isWithheld(state), !node.isUnreadable,
       state.bytes <= batchBytesMax(of: session)
     {
       rows.append(StateRequest.Row(node: number, sequence: state.sequence))
@@ -68,7 +70,7 @@ extension Application {
       objectClass: classes.first ?? node.record.classes.flatMap { WriterContext.classes(inText: $0).first },
       state: isSent ? text : nil,
       coder: summary.flatMap { coder(of: $0) },
-      isDeferred: !isSent && summary.map { !isWithheld(node, $0) && !node.isUnreadable } ?? false
+      isDeferred: !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
     )
     let sent =
       switch lookup {
@@ -178,7 +180,7 @@ extension Application {
       tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
       guard !isDeferred else { continue }
       object.claim?.hasDecoded = true
-      if let node = tree.node(handout.node) { openWindow(of: node, for: session) }
+      if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
     }
   }
 
@@ -231,7 +233,10 @@ extension Application: RestorationFacts {
     }
     // It fetched the state by itself.
     if claim.hasDecoded, object === node { return .nothing }
-    if isWithheld(node, state) { return .skip(.quarantined) }
+    if let since = node.withheldSince(state) {
+      node.note(.quarantined(since: Timestamp(milliseconds: since)))
+      return .skip(.quarantined)
+    }
     if node.isUnreadable { return .skip(.unreadable) }
     guard classMatches(object, state) else {
       let saved = contexts[state.context]?.classes.first ?? ""
@@ -240,7 +245,11 @@ extension Application: RestorationFacts {
     }
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed) }
     let bytes = state.bytes + (tree.path(of: object)?.bytes ?? 0) + Self.envelopeBytes
-    return .state(bytes: bytes)
+    guard mayHandOut(node, to: owner) else {
+      watchTrials(of: [owner])
+      return .later
+    }
+    return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)
   }
 
   func batchBytesMax(of session: SessionID) -> Int {
@@ -250,9 +259,6 @@ extension Application: RestorationFacts {
   func isExtended(_ session: SessionID) -> Bool {
     (sessions[session]?.extensions ?? 0) > 0
   }
-
-  /// Whether the state is kept from owners, because it has crashed them (R35).
-  func isWithheld(_ node: Node, _ state: StateSummary) -> Bool { false }
 
   // MARK: Explaining
 

@@ -40,6 +40,8 @@ extension Application {
     loadSessions(opening.sessions, connected: connected)
     loadClaims(opening.claims, former: former)
     phase = .open
+    loadWithheld(opening.withheld)
+    goOnHandingOut()
     updatePulling()
   }
 

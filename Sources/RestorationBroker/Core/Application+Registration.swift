@@ -258,7 +258,7 @@ extension Application {
       path: tree.path(of: node),
       included: tree.isIncluded(node),
       restoration: ObjectRestoration(
-        state: node.isUnreadable ? .unreadable : state == nil ? .none : .available,
+        state: node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available,
         classMatches: state.map { classMatches(node, $0) } ?? true
       )
     )

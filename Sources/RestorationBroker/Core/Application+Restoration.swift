@@ -6,18 +6,22 @@ internal import RestorationWire
 
 /// Decode windows, early marks and the completion of a restoration (R19, R31).
 extension Application {
-  /// A window closes by itself after so many milliseconds (R31), an early mark so long after the claim (R19).
-  static let windowMilliseconds: Int64 = 10_000
+  /// An early mark is cleared so many milliseconds after the claim (R19).
   static let earlyMilliseconds: Int64 = 60_000
 
   /// A state was handed to its owner: what happens next tells whether it was good (R31).
-  func openWindow(of node: Node, for session: Session) {
+  ///
+  /// - Parameter byCall: in a call of the broker, whose answer `tookIn` is told of.
+  func openWindow(of node: Node, for session: Session, byCall: Bool = false) {
     guard !session.facts.isDetached else { return }
     if !hasWindowTimer {
       hasWindowTimer = true
-      context.emit(.setTimer(.windows(id), milliseconds: Application.windowMilliseconds))
+      context.emit(.setTimer(.windows(id), milliseconds: DecodeWindow.milliseconds))
     }
-    session.windows[node.id] = context.now.monotonic + Application.windowMilliseconds
+    session.handedOut += 1
+    session.crashesBefore = crashCount
+    let window = DecodeWindow(opened: context.now.monotonic, number: session.handedOut, isByCall: byCall)
+    session.windows[node.id] = window
     hasOpenedWindow = true
   }
 
@@ -76,22 +80,41 @@ extension Application {
 
   // MARK: Windows
 
+  /// The owner has answered for the state: by encoding it anew, or because its restoration is over (R31).
   func closeWindow(of node: NodeID, for session: Session) {
     guard session.windows.removeValue(forKey: node) != nil || brokenWindows.contains(node) else { return }
-    brokenWindows.remove(node)
+    windowHasClosed(of: node)
     checkCompletion()
+    goOnHandingOut()
+  }
+
+  /// A window closed without a crash.
+  private func windowHasClosed(of node: NodeID) {
+    brokenWindows.remove(node)
+    acquit(node)
+  }
+
+  /// All windows of a session close without a crash.
+  func closeWindows(of session: Session) {
+    closeWindows(of: session, for: Array(session.windows.keys))
+  }
+
+  func closeWindows(of session: Session, for nodes: [NodeID]) {
+    for node in nodes where session.windows.removeValue(forKey: node) != nil {
+      windowHasClosed(of: node)
+    }
   }
 
   func windowTimerFired() {
     hasWindowTimer = false
     var earliest: Int64?
     for session in sessions.values {
-      for (node, deadline) in session.windows {
-        if deadline <= context.now.monotonic {
+      for (node, window) in session.windows {
+        if window.closes <= context.now.monotonic {
           session.windows[node] = nil
-          brokenWindows.remove(node)
+          windowHasClosed(of: node)
         } else {
-          earliest = min(earliest ?? deadline, deadline)
+          earliest = min(earliest ?? window.closes, window.closes)
         }
       }
       guard session.extensions > 0 else { continue }
@@ -121,11 +144,9 @@ extension Application {
     session.extensions = 0
     session.hasCompletedRestoration = true
     settle(session.objects.values.filter { $0.state?.isEarly == true })
-    for node in session.windows.keys {
-      brokenWindows.remove(node)
-    }
-    session.windows = [:]
+    closeWindows(of: session)
     checkCompletion()
+    goOnHandingOut()
     drive(.extensionsChanged)
     return pendingSessions
   }
@@ -138,7 +159,12 @@ extension Application {
       hasWindowTimer = false
       context.emit(.cancelTimer(.windows(id)))
     }
-    guard hasOpenedWindow, !runFacts.hasCompletedRestoration, brokenWindows.isEmpty, runFacts.isOpen else { return }
+    guard hasOpenedWindow, brokenWindows.isEmpty, runFacts.isOpen else { return }
+    let hasCleared = !runFacts.blame.isEmpty && runFacts.blame.restorationCompleted()
+    guard !runFacts.hasCompletedRestoration else {
+      if hasCleared { writeRun() }
+      return
+    }
     runFacts.hasCompletedRestoration = true
     run.restorations += 1
     retireOrphans()
@@ -157,6 +183,8 @@ extension Application {
     !claim.hasDecoded && !session.hasCompletedRestoration && node.hasState
       && (node.state?.session != session.id || node.state?.isEarly == true)
       && context.now.monotonic - claim.since < Application.earlyMilliseconds
+      // There is nothing to hide where the owner would not be given it (R35).
+      && !node.isQuarantined
   }
 
   /// Sees to it that early marks of the node are cleared in time.

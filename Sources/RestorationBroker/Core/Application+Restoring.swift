@@ -203,12 +203,12 @@ extension Application {
     for session in finished.keys.sorted() {
       guard let session = sessions[session] else { continue }
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
-      for node in nodes { session.windows[node.id] = nil }
+      closeWindows(of: session, for: nodes.map(\.id))
       tellFinished(nodes, of: session, isDurable: true)
     }
     // Windows opened for a node whose state another object got (R24).
     for item in restoring.decisions.items where item.place == .settled(.restored) && item.object != item.node {
-      item.owner.flatMap { sessions[$0] }?.windows[item.node] = nil
+      if let owner = item.owner.flatMap({ sessions[$0] }) { closeWindows(of: owner, for: [item.node]) }
     }
     // Whoever still holds it back has had its time.
     for session in sessions.values where restoring.decisions.participants.contains(session.id) {

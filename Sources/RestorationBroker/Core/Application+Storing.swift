@@ -57,8 +57,10 @@ extension Application {
     guard let node, !early else { return 0 }
     let sealed = generations.last?.sequence ?? 0
     var bytes = 0
-    if let state = node.state, state.sequence > sealed { bytes += state.bytes }
-    if let state = node.beforeClaim, state.sequence > sealed { bytes += state.bytes }
+    for case let state? in [node.state, node.beforeClaim] where state.sequence > sealed {
+      // What is withheld is kept, whatever takes its place (R35).
+      if node.withheld == nil || !node.isWithheld(state) { bytes += state.bytes }
+    }
     return bytes
   }
 
@@ -100,6 +102,11 @@ extension Application {
   }
 
   private func store(_ record: StateRecord, at node: Node) {
+    if !record.isEarly {
+      if node.withheld != nil { liftQuarantine(of: node) }
+      // What a crash is held against is the state that was, not the one that takes its place.
+      acquit(node.id)
+    }
     let grown = record.bytes - freed(byWritingTo: node, early: record.isEarly)
     headBytes += record.bytes - (node.state?.bytes ?? 0)
     let sequence = write(.state(record))

@@ -49,6 +49,10 @@ package final class Application {
   var hasOpenedWindow = false
   /// The timer of the earliest window is set.
   var hasWindowTimer = false
+  /// Processes that have crashed with open windows since the archive was opened.
+  var crashCount = 0
+  /// Decodes of suspects that wait for others to be proven, in arrival order (R31).
+  var waitingDecodes: [WaitingDecode] = []
   /// Registrations waiting for their parent, in arrival order (R3).
   var waiting: [WaitingRegistration] = []
   var waitingCounter = 0

@@ -82,6 +82,7 @@ package struct BrokerCore {
     dropUpload(of: client)
     for application in client.applications.compactMap({ applications[$0] }) {
       application.abandonWaiting { $0.caller.client == id }
+      application.abandonDecodes { $0.caller.client == id }
       application.abandonExports(of: id)
       closeIfUseless(application)
     }
@@ -242,6 +243,8 @@ package struct BrokerCore {
       application.askWhetherToSave(nil, round: round)
     case (.success(let readings), .export(let page)):
       application.finishPage(readings, page, for: request.caller)
+    case (.success(let readings), .quarantine(let page)):
+      application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _):
       context.emit(.respond(request.caller, .error(Application.storeError(error))))
     }
@@ -334,6 +337,7 @@ package struct BrokerCore {
       applications[id]?.detachedTimerFired(session)
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
+    case .trial(let id): applications[id]?.goOnHandingOut()
     case .parent(let id, let number): applications[id]?.parentTimerFired(number)
     case .exports(let id): applications[id]?.exportTimerFired()
     case .round(let id): applications[id]?.roundTimerFired()

@@ -56,6 +56,7 @@ extension Application {
   /// A call has ended, with or without answer.
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
     guard let call = calls.removeValue(forKey: number) else { return }
+    if case .lost = answer {} else if let session = sessions[call.session] { heard(from: session) }
     switch call.purpose {
     case .save(let question): saveCallEnded(call, question, answer)
     case .pull: pullEnded(call, answer)

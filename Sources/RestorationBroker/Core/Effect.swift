@@ -97,6 +97,8 @@ package enum TimerName: Hashable, Sendable {
   case windows(ApplicationID)
   /// Early marks of claims that are old enough are cleared (R19).
   case early(ApplicationID)
+  /// Suspects of the application have been on trial long enough (R31).
+  case trial(ApplicationID)
   /// A registration has waited long enough for its parent (R3).
   case parent(ApplicationID, Int)
   /// Exports of the application whose next page nobody asks for are given up.
@@ -151,6 +153,8 @@ package struct StateRequest: Sendable {
     case page(ArchivePage)
     /// Answer one page of `exportArchive`.
     case export(ExportPage)
+    /// Answer one page of `listQuarantine`.
+    case quarantine(QuarantinePage)
     /// Ask the delegate whether to save; the number of the round.
     case decision(round: Int64)
   }
@@ -267,6 +271,8 @@ package struct CoreSettings: Sendable {
   package var epoch: Int64
   package var version: String
   package var systemVersion: String?
+  /// Nothing is quarantined, and no user's quitting empties anything.
+  package var isDeveloperMode: Bool
   /// 128 fresh random bits for session tokens and change ids.
   package var random: @Sendable () -> (UInt64, UInt64)
 
@@ -274,11 +280,13 @@ package struct CoreSettings: Sendable {
     epoch: Int64,
     version: String,
     systemVersion: String?,
+    isDeveloperMode: Bool = false,
     random: @escaping @Sendable () -> (UInt64, UInt64)
   ) {
     self.epoch = epoch
     self.version = version
     self.systemVersion = systemVersion
+    self.isDeveloperMode = isDeveloperMode
     self.random = random
   }
 }

@@ -20,6 +20,7 @@ extension Restoration {
     case .handled(let session, let handled): take(handled, of: session)
     case .told:
       if phase == .telling { enter(.waiting) }
+    case .trialsChanged: ready.formUnion(lines.keys)
     case .extensionsChanged: break
     case .returned(let session):
       lines[session]?.isDeaf = false

@@ -168,6 +168,8 @@ struct Restoration {
     case handled(SessionID, Handled)
     /// The delegate's answer to `tell`, or that there will be none.
     case told
+    /// States that were held up behind a suspect may go on (R31).
+    case trialsChanged
     /// A session holds the end back, or does so no more.
     case extensionsChanged
     case returned(SessionID)
@@ -228,6 +230,9 @@ struct Restoration {
   }
 
   var holdEnd: Int64 { begun + (deadline - begun) / 2 }
+
+  /// What the session has been handed and has not answered.
+  func batch(of session: SessionID) -> [NodeID] { (lines[session]?.batch ?? []).map { items[$0].node } }
 
   var settledCount: Int { items.count - unsettled }
 
