@@ -18,6 +18,8 @@ package enum RestorationMethods {
     ListApplications.self,
     DescribeApplication.self,
     ListGenerations.self,
+    DiffGenerations.self,
+    RollBack.self,
     VerifyArchive.self,
     BackupArchive.self,
     ExportArchive.self,
