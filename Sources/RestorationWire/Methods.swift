@@ -15,6 +15,7 @@ package enum RestorationMethods {
     DiscardApplicationState.self,
     Goodbye.self,
     ReadArchive.self,
+    ExplainRestoration.self,
     ListApplications.self,
     DescribeApplication.self,
     ListGenerations.self,
