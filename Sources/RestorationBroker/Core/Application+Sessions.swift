@@ -129,7 +129,7 @@ extension Application {
   }
 
   /// Included nodes, and whatever their states refer to, directly or through each other (R7).
-  private func reachedNodes() -> Set<NodeID> {
+  func reachedNodes() -> Set<NodeID> {
     var reached: Set<NodeID> = []
     var next = tree.nodes.values.filter { tree.isIncluded($0) }
     while let node = next.popLast() {

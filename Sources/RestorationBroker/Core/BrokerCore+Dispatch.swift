@@ -52,7 +52,8 @@ extension BrokerCore {
       try subscribe(message, client)
     case Unsubscribe.method:
       try unsubscribe(message, client)
-    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
+    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, ExplainRestoration.method,
+      DiscardApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
       try dispatchOpen(message, client, application, session)
@@ -60,7 +61,8 @@ extension BrokerCore {
       SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try dispatchOwned(message, client, application, session)
-    case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method:
+    case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method,
+      DiffGenerations.method, RollBack.method:
       try dispatchArchive(message, client)
     default:
       throw .methodNotFound(message.method, hint: "Protocol/README.md lists the methods; names are case sensitive.")
@@ -85,6 +87,8 @@ extension BrokerCore {
     case ReadArchive.method:
       let max = session?.facts.messageBytesMax
       try application.readArchive(ReadArchive(parameters), messageBytesMax: max, for: caller)
+    case ExplainRestoration.method:
+      try application.explain(ExplainRestoration(parameters), for: caller)
     default:
       try application.discard(DiscardApplicationState(parameters), for: caller)
     }

@@ -19,9 +19,17 @@ package struct NodeTree {
 
   package internal(set) var nodes: [NodeID: Node] = [:]
   var index: [PathKey: NodeID] = [:]
-  private var successors: [NodeID: NodeID] = [:]
+  /// What took the place of nodes that are gone (R6).
+  private(set) var successors: [NodeID: NodeID] = [:]
 
   package init() {}
+
+  /// What some contents of an archive show, with the states there.
+  init(_ readings: [NodeReading]) {
+    for reading in readings { load(reading.node) }
+    indexAll()
+    for reading in readings { nodes[reading.node.node]?.state = reading.state }
+  }
 
   package var count: Int { nodes.count }
   /// How many paths lead to a node.

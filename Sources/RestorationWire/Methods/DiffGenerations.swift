@@ -70,6 +70,9 @@ package struct DiffGenerations: RestorationMethod {
       self.cursor = cursor
     }
 
+    /// Nothing differs.
+    package var isEmpty: Bool { added.isEmpty && removed.isEmpty && changed.isEmpty }
+
     package init?(_ slice: JSONSlice) {
       do throws(WrongShape) {
         let reader = try ResultReader(slice)
