@@ -69,12 +69,14 @@ extension Application {
     let (count, max) = (target.tree.count, context.limits.objectsPerApplicationMax)
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     // From here on nothing can fail but the disk.
+    interruptRound()
     let states = rollback.states(beside: former)
     let kept = sealHead(kind: "rollBack")
     tree = target.tree
     writeNodes(instead: former)
     writeStates(states, instead: former)
     carryClaims(from: former, to: target)
+    carryDataSources(to: target)
     releaseVacantNodes(besides: former)
     if contentSequence > (generations.last?.sequence ?? 0) {
       seal(sealRecord(kind: "rolledBack", holdsAll: true))
@@ -171,6 +173,13 @@ extension Application {
     }
   }
 
+  private func carryDataSources(to target: RolledBackTree) {
+    for (view, session) in dataSources.sorted(by: { $0.key < $1.key }) where tree.nodes[view] == nil {
+      dataSources[view] = nil
+      if let node = target.node(view), dataSources[node.id] == nil { dataSources[node.id] = session }
+    }
+  }
+
   private func tellPath(of node: Node, to session: Session, before: IdentifierPath?) {
     let path = tree.path(of: node)
     guard path != before, let claim = node.claim else { return }
@@ -200,8 +209,9 @@ extension Application {
 
   // MARK: Afterwards
 
-  /// What was handed out was of another head.
+  /// What was handed out, and what has changed since it was saved, was of another head.
   private func forgetRestoration() {
+    forgetChanges()
     for session in sessions.values where !session.isDiscarded {
       session.windows = [:]
       session.hasCompletedRestoration = false

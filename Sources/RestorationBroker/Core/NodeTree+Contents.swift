@@ -18,7 +18,7 @@ extension NodeTree {
     }
     var needed = kept
     for node in order.reversed() {
-      let isNamed = node.record.component != nil && !omitted.contains(node.id)
+      let isNamed = (node.record.component != nil || node === applicationNode) && !omitted.contains(node.id)
       if isNamed || needed.contains(node.id) {
         needed.insert(node.id)
         if let parent = node.parent { needed.insert(parent.id) }
