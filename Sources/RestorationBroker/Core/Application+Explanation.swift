@@ -40,8 +40,8 @@ extension Application {
 
   /// Nil where its newest state is part of the next generation.
   private func savingVerdict(on node: Node) -> ExplainRestoration.Verdict? {
-    if !node.hasState { return .neverSaved }
     if !tree.isIncluded(node), !isReferenced(node) { return .excluded }
+    if !node.hasState { return .neverSaved }
     return node.isStale ? .stale : nil
   }
 
@@ -55,7 +55,7 @@ extension Node {
     for step in savingSteps.reversed() {
       switch step {
       case .stale: return true
-      case .pushed, .encoded, .unchanged: return false
+      case .pushed, .encoded, .unchanged, .superseded: return false
       default: continue
       }
     }

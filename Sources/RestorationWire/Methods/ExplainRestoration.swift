@@ -38,12 +38,12 @@ package struct ExplainRestoration: RestorationMethod {
     case absent
     /// The last restoration left it out.
     case skipped
-    /// The last round kept an older state of it (R12).
-    case stale
     /// No walk reaches it and nothing saved refers to it: generations leave it out (R4, R5, R7).
     case excluded
     /// There is no state of it.
     case neverSaved
+    /// The last round kept an older state of it (R12).
+    case stale
     /// It has been restored in this run.
     case restored
     /// Its state is saved.
