@@ -22,7 +22,7 @@ package struct NodeTree {
   /// What took the place of nodes that are gone (R6).
   private(set) var successors: [NodeID: NodeID] = [:]
   /// Holds the application's own state; nobody sees or claims it.
-  private(set) var applicationNode: Node?
+  package private(set) var applicationNode: Node?
 
   package init() {}
 
