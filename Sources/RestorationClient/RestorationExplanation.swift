@@ -79,7 +79,7 @@ extension RestoringStep {
     case .unitFailed(let unit, let message): "the unit \(unit) could not be started: \(message)"
     case .awaited: "not there yet: waited for until the deadline"
     case .classMismatch(let saved, let declared):
-      "its state is of class \(saved), and its owner is \(declared.isEmpty ? "of none" : declared.joined(separator: " < "))"
+      "its state is of class \(saved), its owner of \(declared.isEmpty ? "none" : declared.joined(separator: " < "))"
     case .quarantined(let since): "its state is withheld since \(since): processes that got it have crashed"
     case .unreadable: "its state is damaged"
     case .noState: "it has no state to be decoded"

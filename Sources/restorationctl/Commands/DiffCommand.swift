@@ -65,7 +65,8 @@ struct DiffCommand: AsyncParsableCommand {
     for path in difference.added { add("added", .green, path) }
     for change in difference.changed { add("changed", .yellow, change.path, Self.keys(of: change)) }
     guard !legend.hidesLegend else { return table.text(header: false) }
-    let counts = "\(difference.removed.count) removed, \(difference.added.count) added, \(difference.changed.count) changed"
+    let (removed, added, changed) = (difference.removed.count, difference.added.count, difference.changed.count)
+    let counts = "\(removed) removed, \(added) added, \(changed) changed"
     return table.text(header: true) + "\nBetween \(sides): \(counts).\n"
   }
 

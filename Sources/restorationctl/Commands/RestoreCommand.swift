@@ -52,7 +52,7 @@ struct RestoreCommand: AsyncParsableCommand {
     if result.declined { return "\(application) did not want to be restored.\n" }
     let counts = "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
       + "\(result.absent.count) absent"
-    var text = "\(application): \(counts), in \(result.duration / .milliseconds(1)) ms.\n"
+    var text = "\(application): \(counts), in \(Int64(result.duration / .milliseconds(1))) ms.\n"
     if let omitted = result.omitted { text += "\(omitted) more are not listed.\n" }
     guard !result.skipped.isEmpty || !result.absent.isEmpty else { return text }
     var table = TextTable([TextTable.Column("NOT RESTORED"), TextTable.Column("WHY", minimum: nil)])

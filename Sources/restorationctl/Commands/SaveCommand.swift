@@ -100,7 +100,8 @@ struct SaveCommand: AsyncParsableCommand {
       }
     }
     let size = "\(Quantity.count(result.objects, "state")), \(Quantity.bytes(result.bytes))"
-    return "Saved \(application) as \(generation ?? "a generation"): \(size), in \(result.duration / .milliseconds(1)) ms."
+    let milliseconds = Int64(result.duration / .milliseconds(1))
+    return "Saved \(application) as \(generation ?? "a generation"): \(size), in \(milliseconds) ms."
   }
 
   private static func name(_ path: [String]?) -> String {
