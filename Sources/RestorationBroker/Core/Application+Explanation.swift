@@ -22,6 +22,7 @@ extension Application {
 
   /// What went wrong comes before what went well, restoring before saving.
   private func verdict(on node: Node) -> ExplainRestoration.Verdict {
+    if node.isQuarantined { return .quarantined }
     if node.isUnreadable { return .unreadable }
     return restoringVerdict(on: node) ?? savingVerdict(on: node) ?? (node.isRestored ? .restored : .saved)
   }
@@ -32,9 +33,8 @@ extension Application {
     switch last {
     case .skipped: return .skipped
     case .absent: return .absent
-    case .quarantined: return .quarantined
-    case .unreadable: return .unreadable
-    default: return nil
+    case .finished, .decoded: return nil
+    default: return isRestoring ? .waiting : nil
     }
   }
 

@@ -34,6 +34,7 @@ extension Application {
     }
     // From here on nothing can fail but the disk.
     let former = sealHead(kind: "import")
+    forgetBlame()
     if tree.count > 0 { write(.removeAll) }
     tree = plan.makeTree(after: first)
     lastNode += NodeID(plan.objects.count)

@@ -70,6 +70,7 @@ extension Application {
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     // From here on nothing can fail but the disk.
     interruptRound()
+    drive(.discarded)
     let states = rollback.states(beside: former)
     let kept = sealHead(kind: "rollBack")
     tree = target.tree
@@ -94,6 +95,7 @@ extension Application {
   /// Writes what is another than in the tree before: as much as has changed since the generation (R16).
   private func writeNodes(instead former: NodeTree) {
     for node in former.nodes.values.sorted(by: { $0.id < $1.id }) where tree.nodes[node.id] == nil {
+      forgetBlame(of: node)
       if node.hasState { write(.removeState(node.id)) }
       var record = node.record
       record.isRemoved = true
@@ -118,23 +120,29 @@ extension Application {
     headBytes = 0
     for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
       let before = former.nodes[node.id]
+      node.withheld = before?.withheld
       switch states[node.id] ?? .nothing {
       case .nothing:
         if before?.hasState == true { write(.removeState(node.id)) }
+        acquit(node.id)
       case .same:
         if before?.state?.isEarly == true { settled.append(node.id) }
         node.state = before?.state
         node.state?.isEarly = false
         node.isUnreadable = before?.isUnreadable ?? false
-      case .text(var record):
+      case .text(var record, let original):
         record.isEarly = false
         if let claim = before?.claim {
           // So that revisions go on where they are, also after a restart (R15).
           record.session = claim.session
           record.revision = claim.revision
         }
-        node.state = StateSummary(record, at: write(.state(record)))
+        let copy = StateSummary(record, at: write(.state(record)))
+        node.state = copy
         added += record.bytes
+        acquit(node.id)
+        // What processes crash of they crash of in the copy as well (R35).
+        if let row = node.withheld?.first(where: { $0.row.sequence == original }) { withhold(copy, of: node, as: row) }
       }
       headBytes += node.state?.bytes ?? 0
     }
@@ -217,6 +225,7 @@ extension Application {
       session.hasCompletedRestoration = false
     }
     if sessions.values.allSatisfy(\.isDiscarded) { beginAnew() } else { brokenWindows = [] }
+    goOnHandingOut()
   }
 
   private func tellHeadReplaced(by generation: Int64) {

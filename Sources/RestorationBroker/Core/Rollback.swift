@@ -14,6 +14,8 @@ struct Rollback {
 
   let request: RollBack
   let generation: SealedGeneration
+  /// Nodes whose states the generation does not hold (R4, R7).
+  private let omitted: Set<NodeID>
   var call: LongCall
   private var readings: [NodeReading] = []
   /// Where the look at the generation has come to.
@@ -25,6 +27,7 @@ struct Rollback {
   init(_ request: RollBack, _ generation: SealedGeneration, _ call: LongCall) {
     self.request = request
     self.generation = generation
+    self.omitted = Set(generation.record.omitted)
     self.call = call
   }
 
@@ -85,7 +88,6 @@ struct Rollback {
     held(reading).map { head.nodes[reading.node.node]?.state?.sequence == $0.sequence } ?? true
   }
 
-  private var omitted: Set<NodeID> { Set(generation.record.omitted) }
 
   // MARK: The new head
 
@@ -94,18 +96,20 @@ struct Rollback {
     case nothing
     /// The head holds that very row.
     case same
-    case text(StateRecord)
+    /// A copy of this row.
+    case text(StateRecord, of: SequenceNumber)
   }
 
   /// The state that each node is to have; those that are not in it have none.
   func states(beside head: NodeTree) -> [NodeID: Restored] {
     var states: [NodeID: Restored] = [:]
-    for reading in readings where held(reading) != nil {
+    for reading in readings {
+      guard let state = held(reading) else { continue }
       let node = reading.node.node
       if isAtHead(reading, head) {
         states[node] = .same
       } else if let text = texts[node] {
-        states[node] = .text(text)
+        states[node] = .text(text, of: state.sequence)
       }
     }
     return states
