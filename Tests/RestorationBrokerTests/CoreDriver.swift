@@ -28,6 +28,7 @@ final class CoreDriver {
   private(set) var logged: [String] = []
   private(set) var backups = 0
   private(set) var openCount = 0
+  private(set) var startedUnits: [String] = []
   /// Pieces of work done so far, and what a test does before each of them.
   private(set) var jobCount = 0
   var betweenPieces: (() -> Void)?
@@ -425,6 +426,9 @@ final class CoreDriver {
         calls[client]?[callID] = nil
         peers[client]?.forget(callID)
       }
+    case .startUnit(let id, let unit):
+      startedUnits.append(unit)
+      core.unitFailed(id, unit, "no such unit", at: now)
     default: break
     }
   }
@@ -509,6 +513,10 @@ final class CoreDriver {
     case .nodes(let after, let sequence):
       let readings = archive.contents(at: sequence).readings.filter { $0.node.node > after }.prefix(StoreJob.nodesMax)
       core.jobFinished(id, job, .success(.nodes(Array(readings))), at: now)
+    case .states(let nodes, let sequence):
+      let states = archive.contents(at: sequence).states
+      let readings = nodes.map { states[$0]?.last.flatMap { archive.state($0.sequence) } }
+      core.jobFinished(id, job, .success(.states(readings)), at: now)
     case .check(let position): core.jobFinished(id, job, .success(.checked(archive.check(position))), at: now)
     case .backUp(let path?):
       let failure = copyFailures[path].map { Result<StoreJob.Outcome, ArchiveCopyError>.failure($0) }
