@@ -209,7 +209,7 @@ class Client:
         return True
 
     def take(self, expected):
-        """The first message that `expected` can be about: by id, by method, or the first array."""
+        """The first message that `expected` can be about: by method, by id, or the first array."""
         deadline = time.monotonic() + self.timeout
         seen = 0
         while True:
@@ -243,9 +243,9 @@ def concerns(message, expected):
         return isinstance(message, list)
     if not isinstance(message, dict):
         return False
-    if "id" in expected:
-        return "id" in message and "method" not in message and message["id"] == expected["id"]
-    return message.get("method") == expected.get("method")
+    if "method" in expected:
+        return message.get("method") == expected["method"]
+    return "id" in expected and "id" in message and "method" not in message and message["id"] == expected["id"]
 
 
 def step(client, step, bound):
