@@ -40,6 +40,9 @@ final class CoreDriver {
   private(set) var answersForNobody = 0
   private var epoch: Int64 = 7
   private var files: [ApplicationID: OpenFile] = [:]
+  /// Calls to clients that have not ended, and clients that were just called.
+  private var calls: [ClientID: [Int: BrokerCall]] = [:]
+  private var called: [Peer] = []
   private var timers: [TimerName: Int64] = [:]
   private var watched: [Watch: ClientProcess] = [:]
   private var dead: Set<ClientProcess> = []
@@ -52,6 +55,11 @@ final class CoreDriver {
   struct Watch: Hashable {
     let application: ApplicationID
     let session: SessionID
+  }
+
+  private struct BrokerCall: Hashable {
+    let application: ApplicationID
+    let number: CallNumber
   }
 
   /// An archive that the core has open.
@@ -94,6 +102,7 @@ final class CoreDriver {
   func disconnect(_ peer: Peer) {
     guard peers.removeValue(forKey: peer.id) != nil else { return }
     peer.isConnected = false
+    calls[peer.id] = nil
     core.disconnected(peer.id, at: now)
     settle()
   }
@@ -235,7 +244,15 @@ final class CoreDriver {
         core.swapEffects(with: &effects)
       }
       placeNotices()
+      answerCalls()
     } while !holdsCommits && commitAll()
+  }
+
+  /// Clients that were called answer, as far as they do so by themselves.
+  private func answerCalls() {
+    while !called.isEmpty {
+      called.removeFirst().answerCalls()
+    }
   }
 
   /// Notifications leave when everything is durable that had been written when they were made.
@@ -372,10 +389,37 @@ final class CoreDriver {
       if let peer = peers[client] {
         peers[client] = nil
         peer.isConnected = false
+        calls[client] = nil
         core.disconnected(client, at: now)
+      }
+    case .call(let id, let number, let client, let method, let parameters):
+      call(client, BrokerCall(application: id, number: number), method, parameters)
+    case .endCall(let client, let number, let id):
+      let call = BrokerCall(application: id, number: number)
+      if let callID = calls[client]?.first(where: { $0.value == call })?.key {
+        calls[client]?[callID] = nil
+        peers[client]?.forget(callID)
       }
     default: break
     }
+  }
+
+  // MARK: Calls to clients
+
+  private func call(_ client: ClientID, _ call: BrokerCall, _ method: String, _ parameters: JSONText) {
+    guard let peer = peers[client] else {
+      core.callEnded(call.application, call.number, .lost, at: now)
+      return
+    }
+    calls[client, default: [:]][peer.receiveCall(method, parameters)] = call
+    called.append(peer)
+  }
+
+  /// A client has answered.
+  func answered(_ callID: Int, _ answer: CallAnswer, by client: ClientID) {
+    guard let call = calls[client]?.removeValue(forKey: callID) else { return }
+    core.callEnded(call.application, call.number, answer, at: now)
+    settle()
   }
 
   // MARK: Archives

@@ -19,6 +19,18 @@ final class Peer {
   /// Ids in the order in which their answers came.
   private(set) var answered: [Int] = []
   private(set) var notifications: [(method: String, parameters: JSONValue)] = []
+  /// Calls of the broker, answered or not, in the order in which they came.
+  private(set) var calls: [BrokerCall] = []
+  /// How calls of the broker are answered by themselves: the result as JSON text, nil for not yet.
+  var serves: [String: (JSONValue) -> String?] = [:]
+
+  struct BrokerCall: Equatable {
+    let id: Int
+    let method: String
+    let parameters: JSONValue
+    var isAnswered = false
+    var isForgotten = false
+  }
 
   init(id: ClientID, process: ClientProcess, driver: CoreDriver) {
     self.id = id
@@ -64,9 +76,58 @@ final class Peer {
         parameters: notification.parameters
       )
       if let fault = notification.fault { driver.refuse(message, fault) } else { driver.deliver(message) }
-    case .response, .closeAfterOutput:
+    case .response(let callID, let outcome):
+      let answer: CallAnswer =
+        switch outcome {
+        case .result(let result): .result(result)
+        case .error(let error):
+          .error(code: Int(error["code"]?.integer() ?? 0), message: error["message"]?.string() ?? "")
+        }
+      driver.answered(callID, answer, by: id)
+    case .closeAfterOutput:
       break
     }
+  }
+
+  // MARK: Being called
+
+  /// The broker calls: to be answered by `answer`, or by what `serves` has for it.
+  func receiveCall(_ method: String, _ parameters: JSONText) -> Int {
+    var output: [UInt8] = []
+    let callID = conversation.call(method: method, parameters: parameters, into: &output)
+    collect(output)
+    return callID
+  }
+
+  /// The broker does not want the answer any more.
+  func forget(_ callID: Int) {
+    conversation.forget(callID)
+    if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isForgotten = true }
+  }
+
+  func answerCalls() {
+    for call in calls where !call.isAnswered && !call.isForgotten && isConnected {
+      if let result = serves[call.method]?(call.parameters) { answer(call.id, result) }
+    }
+  }
+
+  /// Answers a call of the broker with a result in JSON.
+  func answer(_ callID: Int, _ result: String) {
+    reply(callID, #""result":\#(result)"#)
+  }
+
+  func answer(_ callID: Int, errorCode code: Int, _ message: String) {
+    reply(callID, #""error":{"code":\#(code),"message":"\#(message)"}"#)
+  }
+
+  private func reply(_ callID: Int, _ member: String) {
+    if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isAnswered = true }
+    transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"#)
+  }
+
+  /// Calls of a method that are not answered yet.
+  func openCalls(_ method: String) -> [BrokerCall] {
+    calls.filter { $0.method == method && !$0.isAnswered && !$0.isForgotten }
   }
 
   // MARK: Receiving
@@ -107,7 +168,10 @@ final class Peer {
         Issue.record("not JSON: \(String(decoding: line, as: UTF8.self))")
         continue
       }
-      if let method = slice["method"]?.string() {
+      if let method = slice["method"]?.string(), let id = slice["id"]?.integer() {
+        let parameters = (try? slice["params"]?.value()) ?? .null
+        calls.append(BrokerCall(id: Int(id), method: method, parameters: parameters))
+      } else if let method = slice["method"]?.string() {
         notifications.append((method, (try? slice["params"]?.value()) ?? .null))
       } else if let id = slice["id"]?.integer() {
         if answers.updateValue(slice, forKey: Int(id)) != nil { Issue.record("call \(id) was answered twice") }

@@ -54,6 +54,9 @@ extension Application {
     headBytes = 0
     growth = []
     readsUnderWay = 0
+    for number in calls.keys.sorted() {
+      endCall(number)
+    }
     operations = [:]
     exports = [:]
     earlyDue = nil

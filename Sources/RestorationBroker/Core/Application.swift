@@ -60,6 +60,9 @@ package final class Application {
   var lastUsed: Int64 = 0
   /// Reads of the archive whose answers have not come.
   var readsUnderWay = 0
+  /// Calls to clients that have not ended.
+  var calls: [CallNumber: PendingCall] = [:]
+  var callCounter: CallNumber = 0
   /// What is done piece by piece, by number.
   var operations: [Int: Operation] = [:]
   var operationCounter = 0

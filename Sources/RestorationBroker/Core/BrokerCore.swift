@@ -66,6 +66,7 @@ package struct BrokerCore {
     context.subscriptions.removeAll(of: id)
     for application in client.applications {
       applications[application]?.clients.remove(id)
+      applications[application]?.loseCalls(of: id)
     }
     if let (application, session) = boundSession(client) {
       application.lost(session)

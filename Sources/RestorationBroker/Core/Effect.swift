@@ -46,6 +46,10 @@ package enum Effect: Sendable {
   case list(ListingPurpose)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
+  /// Call the client, and bring what becomes of it to `callEnded`.
+  case call(ApplicationID, CallNumber, ClientID, method: String, parameters: JSONText)
+  /// The call's answer is no longer wanted.
+  case endCall(ClientID, CallNumber, of: ApplicationID)
   /// Send a notification, if the client still is there, when everything this event wrote is durable.
   case notify(ApplicationID, ClientID, method: String, parameters: JSONText)
   /// Send a notification at once, if the client still is there: it is about no change.

@@ -18,6 +18,11 @@ package final class Node {
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
+  /// What happened to it in the last save round, or at its last push since.
+  package private(set) var savingSteps: [SavingStep] = []
+  /// What happened to it when it was last to be restored.
+  package private(set) var restoringSteps: [RestoringStep] = []
+
   /// Who claims the node; nil while it is vacant.
   package var claim: Claim?
   /// The last claim there was, live or not; nil for a node nobody ever registered.
@@ -56,5 +61,20 @@ package final class Node {
   package var stateBeforeClaim: StateSummary? {
     guard let state else { return nil }
     return state.isEarly ? beforeClaim : state
+  }
+
+  // MARK: Explaining
+
+  private static let stepsMax = 32
+
+  /// Notes what was just decided; a first step forgets those of the time before.
+  func note(_ step: SavingStep, isFirst: Bool = false) {
+    if isFirst { savingSteps = [] }
+    if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
+  }
+
+  func note(_ step: RestoringStep, isFirst: Bool = false) {
+    if isFirst { restoringSteps = [] }
+    if restoringSteps.count < Node.stepsMax { restoringSteps.append(step) }
   }
 }

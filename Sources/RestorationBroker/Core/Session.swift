@@ -61,6 +61,12 @@ package final class Session {
     self.facts = facts
   }
 
+  /// No message is sent to it unasked that is larger than this, in bytes.
+  var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? 65_536 }
+
+  /// How answers and steps name it.
+  var owner: ObjectOwner { ObjectOwner(process: facts.role, pid: facts.process?.pid ?? 0) }
+
   package func serves(_ method: ServedMethod) -> Bool {
     facts.serves.contains(method)
   }

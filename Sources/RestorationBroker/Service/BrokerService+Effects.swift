@@ -36,6 +36,10 @@ extension BrokerService {
       backUp(id)
     case .reportStatistics(let caller):
       send(.result(statistics), to: caller)
+    case .call(let id, let number, let client, let method, let parameters):
+      call(client, PendingCall(application: id, number: number), method, parameters)
+    case .endCall(let client, let number, let id):
+      endCall(client, PendingCall(application: id, number: number))
     case .notify(let id, let client, let method, let parameters):
       notices.append((id, .notification(client, method: method, parameters: parameters)))
     case .announce(let id, let announcement):

@@ -27,6 +27,8 @@ package actor BrokerService {
   var archives: [ApplicationID: OpenArchive] = [:]
   var processes: [SessionKey: WatchedProcess] = [:]
   var timers: [TimerName: Scheduled<Void>] = [:]
+  /// Calls to clients that have not ended, by the connection's id of the call.
+  var calls: [ClientID: [Int: PendingCall]] = [:]
   var cache = StateCache(bytesMax: 8 << 20)
   /// Archives on their way to be closed; the same one is opened again only after that.
   var closings: [ApplicationName: Task<Void, Never>] = [:]
@@ -52,6 +54,12 @@ package actor BrokerService {
   struct SessionKey: Hashable {
     let application: ApplicationID
     let session: SessionID
+  }
+
+  /// A call to a client, as the core knows it.
+  struct PendingCall: Hashable {
+    let application: ApplicationID
+    let number: CallNumber
   }
 
   struct WatchedProcess {
@@ -281,14 +289,18 @@ extension BrokerService: ConnectionDelegate {
         handle { $0.refused(message, fault, at: $1) }
         return
       }
-    case .response, .closeAfterOutput:
+    case .response(let callID, let outcome):
+      return answered(callID, outcome, by: client)
+    case .closeAfterOutput:
       return
     }
     core.received(message, at: clock.now)
     carryOut()
   }
 
-  nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}
+  nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {
+    assumeIsolated { $0.abandoned(callIDs, by: connection.id.value) }
+  }
 
   nonisolated package func hasRoomForOffers(_ connection: Connection) {
     assumeIsolated { $0.tellLosses(on: connection) }
@@ -301,6 +313,7 @@ extension BrokerService: ConnectionDelegate {
       service.pausedWriters.remove(id)
       service.waitingClients.remove(id)
       service.outlet.forget(id)
+      service.calls[id] = nil
       if reason == .outputOverflow {
         service.logger.warning(
           "a client did not read its notifications and was cut",

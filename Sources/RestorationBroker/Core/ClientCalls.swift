@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Numbers a call of the broker to a client; never given twice in one application.
+package typealias CallNumber = Int64
+
+/// How a call of the broker to a client ended.
+package enum CallAnswer: Sendable {
+  case result(JSONSlice)
+  /// The client answered with an error.
+  case error(code: Int, message: String)
+  /// No answer can come: the connection is gone, or the client has ended its sending direction.
+  case lost
+}
+
+/// A call of the broker to a client that has not ended.
+struct PendingCall {
+  let session: SessionID
+  let client: ClientID
+  let purpose: CallPurpose
+}
+
+/// What a call to a client was made for: who gets its answer.
+enum CallPurpose {
+}
+
+extension Application {
+  /// Calls the client of a session.
+  ///
+  /// - Returns: nil where nobody can answer: the session has no connection, or does not serve the method.
+  func call<Call: RestorationCall>(_ session: Session, _ call: Call, for purpose: CallPurpose) -> CallNumber? {
+    guard session.serves(Call.method), let client = session.client else { return nil }
+    callCounter += 1
+    calls[callCounter] = PendingCall(session: session.id, client: client, purpose: purpose)
+    let method = Call.method.rawValue
+    context.emit(.call(id, callCounter, client, method: method, parameters: call.parameters))
+    return callCounter
+  }
+
+  /// The answer is no longer wanted; one that still comes is dropped.
+  func endCall(_ number: CallNumber) {
+    guard let call = calls.removeValue(forKey: number) else { return }
+    context.emit(.endCall(call.client, number, of: id))
+  }
+
+  /// A call has ended, with or without answer.
+  func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
+    guard let call = calls.removeValue(forKey: number) else { return }
+    switch call.purpose {
+    }
+  }
+
+  /// A connection is gone: nothing comes from it any more.
+  func loseCalls(of client: ClientID) {
+    guard !calls.isEmpty else { return }
+    for number in calls.filter({ $0.value.client == client }).keys.sorted() {
+      callEnded(number, .lost)
+    }
+  }
+}
+
+extension BrokerCore {
+  /// A call to a client has ended, with or without answer.
+  package mutating func callEnded(
+    _ id: ApplicationID,
+    _ number: CallNumber,
+    _ answer: CallAnswer,
+    at now: Moment
+  ) {
+    context.now = now
+    applications[id]?.callEnded(number, answer)
+  }
+}

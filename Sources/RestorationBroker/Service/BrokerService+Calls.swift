@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationTransport
+
+/// The broker's own calls to clients.
+///
+/// The core hears of each exactly once, unless it ended the call itself or its client has disconnected.
+extension BrokerService {
+  func call(_ client: ClientID, _ call: PendingCall, _ method: String, _ parameters: JSONText) {
+    guard let callID = connections[client]?.call(method: method, parameters: parameters) else {
+      core.callEnded(call.application, call.number, .lost, at: clock.now)
+      return
+    }
+    calls[client, default: [:]][callID] = call
+  }
+
+  func endCall(_ client: ClientID, _ call: PendingCall) {
+    guard let callID = calls[client]?.first(where: { $0.value == call })?.key else { return }
+    calls[client]?[callID] = nil
+    connections[client]?.forget(callID)
+  }
+
+  func answered(_ callID: Int, _ outcome: Response.Outcome, by client: ClientID) {
+    guard let call = calls[client]?.removeValue(forKey: callID) else { return }
+    let answer: CallAnswer =
+      switch outcome {
+      case .result(let result): .result(result)
+      case .error(let error):
+        .error(code: Int(clamping: error["code"]?.integer() ?? 0), message: error["message"]?.string() ?? "")
+      }
+    handle { $0.callEnded(call.application, call.number, answer, at: $1) }
+  }
+
+  func abandoned(_ callIDs: [Int], by client: ClientID) {
+    for callID in callIDs {
+      guard let call = calls[client]?.removeValue(forKey: callID) else { continue }
+      handle { $0.callEnded(call.application, call.number, .lost, at: $1) }
+    }
+  }
+}

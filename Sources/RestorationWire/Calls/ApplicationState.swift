@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// The application's own state, as its delegate gave it in a save round, with its reserved keys (R11, R26).
+package struct ApplicationState: Sendable, Equatable {
+  /// Nil where the delegate never gave one.
+  package var state: JSONText?
+  /// Nil where nothing is saved at all.
+  package var coder: JSONText?
+
+  package init(state: JSONText?, coder: JSONText?) {
+    self.state = state
+    self.coder = coder
+  }
+
+  init?(_ parameters: JSONSlice) {
+    do throws(WrongShape) {
+      let reader = try ResultReader(parameters)
+      self.state = try reader.optionalText("state")
+      self.coder = try reader.optionalText("coder")
+    } catch {
+      return nil
+    }
+  }
+
+  func writeMembers(to writer: inout JSONWriter) {
+    writer.member("state", state)
+    writer.member("coder", coder)
+  }
+}

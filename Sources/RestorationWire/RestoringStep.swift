@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// One step of what happened to an object when it was last to be restored, emitted where it was decided.
+package enum RestoringStep: Sendable, Hashable {
+  /// How an object is looked for, in the order of R22 and R23.
+  package enum Lookup: String, Sendable, CaseIterable, JSONWritable {
+    case restorationClass, delegate, existing, storyboard
+  }
+
+  /// Looked for in this way; `owner` is who was asked or has it, nil where nobody could be.
+  case lookedUp(Lookup, ObjectOwner?)
+  /// The factory or delegate made or found it.
+  case located(ObjectOwner)
+  /// The factory or delegate said null (R22, R23).
+  case refused(Lookup)
+  /// The storyboard's unit could not be started; why, for people.
+  case unitFailed(unit: String, message: String)
+  /// Nobody has registered it yet, or its class: awaited until the deadline.
+  case awaited
+  /// The class that was saved is none of those its owner declared (R25).
+  case classMismatch(saved: String, declared: [String])
+  /// Its state is withheld since then (R31, R35).
+  case quarantined(since: Timestamp)
+  /// Its state is damaged (R32).
+  case unreadable
+  /// There is no state to be decoded.
+  case noState
+  /// Its state was handed to its owner; `deferred` where the owner has to fetch it.
+  case handedOut(ObjectOwner, deferred: Bool)
+  /// Handed out alone, because it may have crashed its owner before (R31).
+  case suspected
+  /// Its owner fetched the state by itself.
+  case decoded(ObjectOwner)
+  /// An identifier of an element was looked for in the data of today (R28).
+  case resolved(identifier: String, found: Bool)
+  /// It is restored: its finish callback was sent, where its owner serves that (R21).
+  case finished
+  /// Not restored; why, in the words of `skipped`.
+  case skipped(reason: String)
+  /// Nobody had registered it by the deadline (R23).
+  case absent
+}
+
+extension RestoringStep: JSONWritable {
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("step", word)
+      switch self {
+      case .awaited, .unreadable, .noState, .suspected, .finished, .absent: break
+      case .lookedUp(let lookup, let owner):
+        writer.member("by", lookup)
+        writer.member("owner", owner)
+      case .located(let owner), .decoded(let owner): writer.member("owner", owner)
+      case .refused(let lookup): writer.member("by", lookup)
+      case .unitFailed(let unit, let message):
+        writer.member("unit", unit)
+        writer.member("message", message)
+      case .classMismatch(let saved, let declared):
+        writer.member("saved", saved)
+        writer.member("declared", declared)
+      case .quarantined(let since): writer.member("since", since.description)
+      case .handedOut(let owner, let deferred):
+        writer.member("owner", owner)
+        writer.member("deferred", deferred)
+      case .resolved(let identifier, let found):
+        writer.member("identifier", identifier)
+        writer.member("found", found)
+      case .skipped(let reason): writer.member("reason", reason)
+      }
+    }
+  }
+
+  private var word: String {
+    switch self {
+    case .lookedUp: "lookedUp"
+    case .located: "located"
+    case .refused: "refused"
+    case .unitFailed: "unitFailed"
+    case .awaited: "awaited"
+    case .classMismatch: "classMismatch"
+    case .quarantined: "quarantined"
+    case .unreadable: "unreadable"
+    case .noState: "noState"
+    case .handedOut: "handedOut"
+    case .suspected: "suspected"
+    case .decoded: "decoded"
+    case .resolved: "resolved"
+    case .finished: "finished"
+    case .skipped: "skipped"
+    case .absent: "absent"
+    }
+  }
+
+  /// Reads a step; nil where its word is none of this version's.
+  package init?(_ slice: JSONSlice) {
+    guard let reader = try? ResultReader(slice), let step = try? Self.read(reader) else { return nil }
+    self = step
+  }
+
+  private static func read(_ reader: ResultReader) throws(WrongShape) -> RestoringStep? {
+    switch try reader.string("step") {
+    case "lookedUp":
+      .lookedUp(try reader.word("by", as: Lookup.self), try reader.optional("owner") { ObjectOwner($0) })
+    case "located": .located(try reader.value("owner") { ObjectOwner($0) })
+    case "refused": .refused(try reader.word("by", as: Lookup.self))
+    case "unitFailed": .unitFailed(unit: try reader.string("unit"), message: try reader.string("message"))
+    case "awaited": .awaited
+    case "classMismatch":
+      .classMismatch(saved: try reader.string("saved"), declared: try reader.list("declared") { $0.string() })
+    case "quarantined": .quarantined(since: try reader.value("since") { $0.string().flatMap { Timestamp($0) } })
+    case "unreadable": .unreadable
+    case "noState": .noState
+    case "handedOut":
+      .handedOut(try reader.value("owner") { ObjectOwner($0) }, deferred: try reader.bool("deferred"))
+    case "suspected": .suspected
+    case "decoded": .decoded(try reader.value("owner") { ObjectOwner($0) })
+    case "resolved": .resolved(identifier: try reader.string("identifier"), found: try reader.bool("found"))
+    case "finished": .finished
+    case "skipped": .skipped(reason: try reader.string("reason"))
+    case "absent": .absent
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+internal import Testing
+
+/// Calls of the broker to clients, and the steps that explain what became of an object.
+@Suite struct ClientCallTests {
+  @Test func everyStepOfSavingIsReadAsItWasWritten() throws {
+    let owner = ObjectOwner(process: "editor", pid: 7)
+    let steps: [SavingStep] = [
+      .included, .excluded(by: ["Main"]), .excluded(by: nil), .referenced(by: nil), .referenced(by: ["A", "B"]),
+      .asked(owner, round: 3), .notServed(owner), .orphaned, .encoded(bytes: 9), .unchanged, .superseded,
+      .stale(owner, why: "late"), .stale(nil, why: "ended"), .pushed(bytes: 2), .early, .saved(generation: 4),
+    ]
+    for step in steps {
+      #expect(SavingStep(try slice(written { step.writeJSON(to: &$0) })) == step)
+    }
+  }
+
+  @Test func everyStepOfRestoringIsReadAsItWasWritten() throws {
+    let owner = ObjectOwner(process: nil, pid: 7)
+    let steps: [RestoringStep] = [
+      .lookedUp(.delegate, owner), .lookedUp(.restorationClass, nil), .located(owner), .refused(.delegate),
+      .unitFailed(unit: "a.service", message: "no"), .awaited, .classMismatch(saved: "A", declared: ["B", "C"]),
+      .quarantined(since: Timestamp(milliseconds: 1_700_000_000_000)), .unreadable, .noState,
+      .handedOut(owner, deferred: true), .suspected, .decoded(owner), .resolved(identifier: "r", found: false),
+      .finished, .skipped(reason: "refused"), .absent,
+    ]
+    for step in steps {
+      #expect(RestoringStep(try slice(written { step.writeJSON(to: &$0) })) == step)
+    }
+  }
+
+  @Test func aStepOfALaterVersionIsPassedOver() throws {
+    #expect(SavingStep(try slice(#"{"step":"teleported"}"#)) == nil)
+    #expect(RestoringStep(try slice(#"{"step":"teleported"}"#)) == nil)
+  }
+
+  @Test func anEncodedObjectIsAStateAFailureOrLaterAndNothingElse() throws {
+    let text = """
+      {"states":[{"object":1,"state":{"a":1},"elements":[{"role":"selected","indexPath":[0]}],"revision":2},
+      {"object":2,"error":{"message":"busy"}},{"object":3,"later":true},{"object":4},{"object":5,"state":7},
+      {"object":6,"state":{"a":1,"a":2}},{"object":7,"state":{},"revision":0}]}
+      """
+    let answer = try #require(EncodeRestorableStateWithCoder.Answer(try slice(text)))
+    let words = answer.states.map { entry in
+      switch entry.outcome {
+      case .state(let state, let elements, let revision):
+        "\(entry.object) \(state.text.string) \(elements.count) \(revision ?? 0)"
+      case .failed(let why): "\(entry.object) \(why)"
+      case .later: "\(entry.object) later"
+      case .malformed: "\(entry.object) malformed"
+      }
+    }
+    #expect(
+      words == [
+        #"1 {"a":1} 1 2"#, "2 busy", "3 later", "4 malformed", "5 malformed", "6 malformed", "7 malformed",
+      ]
+    )
+    for garbage in ["[]", "{}", "7", #"{"states":[7]}"#, #"{"states":[{"state":{}}]}"#] {
+      #expect(EncodeRestorableStateWithCoder.Answer(try slice(garbage)) == nil)
+    }
+  }
+
+  @Test func aFactoryAnswersWithAHandleOrWithNull() throws {
+    #expect(LocatedObject(try slice("null")) == LocatedObject(object: nil))
+    #expect(LocatedObject(try slice(#"{"object":null}"#)) == LocatedObject(object: nil))
+    #expect(LocatedObject(try slice(#"{"object":9}"#)) == LocatedObject(object: 9))
+    #expect(LocatedObject(try slice(#"{"object":"9"}"#)) == nil)
+    #expect(LocatedObject(try slice("{}")) == nil)
+  }
+
+  @Test func objectsToBeDecodedComeWholeOrDeferred() throws {
+    let call = DecodeRestorableStateWithCoder(objects: [
+      .init(object: 1, path: ["A"], content: .init(state: .emptyObject, coder: nil, elements: .emptyArray)),
+      .init(object: 2, path: nil, content: nil),
+    ])
+    let text = call.parameters.string
+    #expect(
+      text == #"{"objects":[{"object":1,"path":["A"],"state":{},"coder":null,"elements":[]},"#
+        + #"{"object":2,"path":null,"deferred":true}]}"#
+    )
+    #expect(DecodeRestorableStateWithCoder(try slice(text))?.objects == call.objects)
+  }
+
+  @Test func whatIsSavedOfAnObjectReachesItsFactory() throws {
+    let saved = SavedObject(
+      identifierPath: ["Main", "Page"],
+      kind: .viewController,
+      objectClass: "Page",
+      state: .emptyObject,
+      coder: nil
+    )
+    let call = ObjectWithRestorationIdentifierPath(restorationClass: "Pages", saved: saved)
+    let text = call.parameters.string
+    #expect(ObjectWithRestorationIdentifierPath(try slice(text))?.saved == saved)
+    #expect(ViewControllerWithRestorationIdentifierPath(try slice(text))?.saved == saved)
+  }
+
+  @Test func elementsAreFoundByIdentifier() throws {
+    let asked = ModelIdentifierForElementAtIndexPath(view: ["V"], indexPath: [1, 2], role: .selected)
+    #expect(ModelIdentifierForElementAtIndexPath(try slice(asked.parameters.string))?.indexPath == [1, 2])
+    let looked = IndexPathForElementWithModelIdentifier(view: ["V"], identifier: "x", role: .topVisible)
+    #expect(IndexPathForElementWithModelIdentifier(try slice(looked.parameters.string))?.role == .topVisible)
+    #expect(IndexPathForElementWithModelIdentifier.Answer(try slice("[0,3]"))?.indexPath == [0, 3])
+    #expect(IndexPathForElementWithModelIdentifier.Answer(try slice("[-1]")) == nil)
+    #expect(ModelIdentifierForElementAtIndexPath.Answer(try slice("null"))?.identifier == nil)
+  }
+}
