@@ -9,7 +9,7 @@ its own are pending, the process answers the broker. Nothing but the standard li
 An object has a NAME: the components of the path it was registered under, joined by "/"; or what `register` calls it.
 
   open {application, process?, delegate?, bundleVersion?, aliases?, messageBytesMax?, serves?}
-                                   -> {session, reason, state, generation}; serves everything, unless told what (not Swift)
+            serves everything, unless told what (not Swift)              -> {session, reason, state, generation}
   register {objects: [{identifier, parent?: NAME|PATH, name?, kind?, classes?, restorationClass?, position?, await?,
             takeOver?, confidential?, keep?, state?, elements?, encode?, decode?}]}
                                    -> {objects: [{name, path, included, state}]}; `await` are milliseconds
@@ -27,7 +27,7 @@ An object has a NAME: the components of the path it was registered under, joined
             with `wait` false -> {call}, and the answer is taken by: wait {call}
   extend, complete                                                       -> {pending}
   goodbye {reason}                                                       -> {}
-  resume                           waits for a broker and goes on with the session there   -> {resumed: false if forgotten}
+  resume    waits for a broker and goes on with the session there         -> {resumed}: false where it was forgotten
   behave {method, as}              how calls of that method are answered from now on                            -> {}
             `as` null: well; "hold": after `release`; "never"; "crash": the process kills itself; {result}, for Swift
             of the delegate's and null of factories only; {error} and {raw} (a line as it is), not for Swift
