@@ -316,7 +316,7 @@ def play(path, address, timeout):
     vector = parse(text.replace("$APPLICATION", application))
     bound, clients = {}, {}
     for number, current in enumerate(vector["steps"], 1):
-        unknown = set(current) - ACTIONS - {"client", "note"}
+        unknown = set(current) - ACTIONS - {"client", "note", "tell", "told"}
         if unknown:
             raise Failure(f"step {number}: unknown member {', '.join(sorted(unknown))}")
         key = current["client"]
@@ -333,6 +333,12 @@ def play(path, address, timeout):
         client.socket.close()
 
 
+def find(pattern):
+    """Vectors beside this script."""
+    beside = os.path.dirname(os.path.abspath(__file__))
+    return sorted(path for path in glob.glob(os.path.join(beside, pattern)) if not path.endswith("schema.json"))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Plays test vectors against a broker.")
     parser.add_argument("socket", help="the broker's socket")
@@ -340,10 +346,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=5, help="seconds to wait for a message (default 5)")
     parser.add_argument("--quiet", action="store_true", help="show failures and the sum only")
     options = parser.parse_intermixed_args()
-    beside = os.path.dirname(os.path.abspath(__file__))
-    files = options.files or sorted(
-        path for path in glob.glob(os.path.join(beside, "*.json")) if not path.endswith("schema.json")
-    )
+    files = options.files or find("*.json")
     failed = 0
     for path in files:
         name = os.path.splitext(os.path.basename(path))[0]
