@@ -154,6 +154,28 @@ package struct Limit: Sendable {
       "From the first byte of a frame to its last. Then the connection is cut; an idle one may stay for ever."
     ),
     Limit(
+      "roundQuietMilliseconds",
+      \.roundQuietMilliseconds,
+      .milliseconds,
+      0...86_400_000,
+      "Quiet after a change before a save round begins by itself; 0 for never. Only where a session serves "
+        + "`encodeRestorableStateWithCoder`."
+    ),
+    Limit(
+      "roundIntervalMilliseconds",
+      \.roundIntervalMilliseconds,
+      .milliseconds,
+      0...86_400_000,
+      "From the first change to the save round that begins by itself although it is not quiet; 0 for never."
+    ),
+    Limit(
+      "stopRoundMilliseconds",
+      \.stopRoundMilliseconds,
+      .milliseconds,
+      0...600_000,
+      "Deadline of the save rounds that a broker runs when it is told to end; 0 for none."
+    ),
+    Limit(
       "descriptorsAccepted",
       \.descriptorsAccepted,
       .count,

@@ -53,6 +53,12 @@ package struct Limits: Hashable, Sendable {
   package var eventBytesMax = 1 << 20
   /// Milliseconds a frame may take from its first byte to its last.
   package var partialFrameMilliseconds = 30_000
+  /// Milliseconds without a change after which a round follows changes by itself; 0 for never (R18).
+  package var roundQuietMilliseconds = 15_000
+  /// Milliseconds after a change within which a round follows, quiet or not; 0 for no such bound (R18).
+  package var roundIntervalMilliseconds = 300_000
+  /// Milliseconds that the last round of a broker that is told to end may take; 0 for none (R33).
+  package var stopRoundMilliseconds = 5_000
   /// File descriptors a client may send.
   package var descriptorsAccepted = 0
 

@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 24)
+    #expect(names.count == 30)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -92,6 +92,13 @@ struct RightCall: CustomTestStringConvertible {
         + #""messageBytesMax":65536,"aliases":{"classes":{"A":"B"},"identifiers":{}},"protocolVersion":2}"#,
       #"["a","t","auto","editor","1.2",1,{"unit":"a.service"},true,["pathChanged"],65536,{"classes":{"A":"B"}},2]"#
     ),
+    RightCall(
+      RestoreApplicationState.self,
+      #"{"deadlineMilliseconds":500,"progressToken":"t"}"#,
+      #"[500,"t"]"#
+    ),
+    RightCall(RestoreApplicationState.self, "{}", "[]", written: #"{"deadlineMilliseconds":10000}"#),
+    RightCall(ExtendStateRestoration.self, "{}", "[]"),
     RightCall(CompleteStateRestoration.self, "{}", "[]"),
     RightCall(Goodbye.self, #"{"reason":"userQuit"}"#, #"["userQuit"]"#),
     RightCall(Ping.self, "{}", "[]"),
@@ -135,6 +142,8 @@ struct RightCall: CustomTestStringConvertible {
     RightCall(SetRestorationIdentifier.self, #"{"object":7,"restorationIdentifier":null}"#, "[7,null]"),
     RightCall(SetChildren.self, #"{"object":7,"children":[8,["a"]]}"#, #"[7,[8,["a"]]]"#),
     RightCall(SetChildren.self, #"{"object":7,"children":[]}"#, "[7,[]]"),
+    RightCall(RegisterRestorationClass.self, #"{"restorationClass":"Editor"}"#, #"["Editor"]"#),
+    RightCall(RegisterDataSource.self, #"{"view":["a"]}"#, #"[["a"]]"#),
     RightCall(
       EncodeRestorableState.self,
       #"{"object":7,"state":{"x":0.1},"elements":[{"role":"topVisible","indexPath":[0,2],"identifier":"m","#
@@ -142,6 +151,13 @@ struct RightCall: CustomTestStringConvertible {
       #"[7,{"x":0.1},[{"role":"topVisible","indexPath":[0,2],"identifier":"m","resolved":false}],9]"#
     ),
     RightCall(DecodeRestorableState.self, #"{"object":["a"]}"#, #"[["a"]]"#),
+    RightCall(InvalidateRestorableState.self, #"{"object":7}"#, "[7]"),
+    RightCall(SaveApplicationState.self, "{}", "[]"),
+    RightCall(
+      SaveApplicationState.self,
+      #"{"reason":"r","deadlineMilliseconds":250,"progressToken":"t"}"#,
+      #"["r",250,"t"]"#
+    ),
   ]
 
   static let archives: [RightCall] = [

@@ -20,20 +20,20 @@ struct ResultText: CustomTestStringConvertible {
 }
 
 @Suite struct ResultTests {
-  @Test(arguments: sessions + objects + archives)
+  @Test(arguments: sessions + objects + rounds + archives)
   func aResultIsReadAsItWasWritten(_ result: ResultText) throws {
     let value = try #require(try result.type.init(slice(result.text)))
     #expect(written { value.write(to: &$0) } == result.text)
   }
 
-  @Test(arguments: sessions + objects + archives)
+  @Test(arguments: sessions + objects + rounds + archives)
   func membersThatLaterBrokersAddAreIgnored(_ result: ResultText) throws {
     let text = result.text == "{}" ? #"{"later":[{}]}"# : result.text.dropLast() + #","later":[{}]}"#
     let value = try #require(try result.type.init(slice(text)))
     #expect(written { value.write(to: &$0) } == result.text)
   }
 
-  @Test(arguments: sessions + objects + archives)
+  @Test(arguments: sessions + objects + rounds + archives)
   func aResultOfAnotherShapeIsNil(_ result: ResultText) throws {
     for text in result.wrong {
       #expect(try result.type.init(slice(text)) == nil, "\(text)")
@@ -61,6 +61,20 @@ struct ResultText: CustomTestStringConvertible {
         + #""limits":"# + limits + "}"
     ),
     ResultText(CompleteStateRestoration.Reply.self, #"{"pending":0}"#, wrong: ["{}", #"{"pending":true}"#]),
+    ResultText(
+      RestoreApplicationState.Reply.self,
+      #"{"restored":[["a"]],"skipped":[{"path":["a","b"],"reason":"refused"}],"absent":[["c"]],"#
+        + #""declined":true,"omitted":3,"milliseconds":7}"#,
+      wrong: [
+        "{}",
+        #"{"restored":[[]],"skipped":[],"absent":[],"milliseconds":7}"#,
+        #"{"restored":[],"skipped":[{"path":["a"]}],"absent":[],"milliseconds":7}"#,
+      ]
+    ),
+    ResultText(
+      RestoreApplicationState.Reply.self,
+      #"{"restored":[],"skipped":[],"absent":[],"milliseconds":0}"#
+    ),
     ResultText(EmptyResult.self, "{}"),
     ResultText(Limits.self, limits, wrong: ["{}", #"{"frameBytesMax":1}"#]),
     ResultText(
@@ -103,6 +117,29 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(
       DecodeRestorableState.Reply.self,
       #"{"status":"classMismatch","state":null,"coder":{"k":1},"elements":[]}"#
+    ),
+  ]
+
+  static let rounds: [ResultText] = [
+    ResultText(
+      SaveApplicationState.Reply.self,
+      #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{"object":7,"path":["a","b"],"process":"p","#
+        + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed"},"#
+        + #"{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
+        + #""process":null,"pid":3,"by":7},{"object":9,"path":null,"process":"q","pid":3,"by":["d"]}],"#
+        + #""milliseconds":31}"#,
+      wrong: [
+        "{}",
+        #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{}],"excluded":[],"milliseconds":1}"#,
+        #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[],"excluded":[{}],"milliseconds":1}"#,
+        #"{"saved":true,"generation":4,"objects":9,"bytes":8,"stale":[{"path":[1],"why":"late"}],"#
+          + #""excluded":[],"milliseconds":1}"#,
+      ]
+    ),
+    ResultText(
+      SaveApplicationState.Reply.self,
+      #"{"saved":false,"reason":"declined","generation":null,"objects":0,"bytes":0,"stale":[],"excluded":[],"#
+        + #""milliseconds":0}"#
     ),
   ]
 

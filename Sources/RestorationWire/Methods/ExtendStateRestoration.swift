@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Holds back the end of the restoration until `completeStateRestoration` is called as often (R21, R34).
+package struct ExtendStateRestoration: RestorationMethod {
+  package static let method = "extendStateRestoration"
+  package static let parameterNames: [String] = []
+
+  package typealias Reply = CompleteStateRestoration.Reply
+
+  package init() {}
+
+  package init(_ reader: ParameterReader) throws(ErrorObject) {}
+
+  package func writeMembers(to writer: inout JSONWriter) {}
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Says that this session knows what the elements of a view stand for (R9, R28).
+package struct RegisterDataSource: RestorationMethod {
+  package static let method = "registerDataSource"
+  package static let parameterNames = ["view"]
+
+  package typealias Reply = EmptyResult
+
+  package var view: ObjectReference
+
+  package init(view: ObjectReference) {
+    self.view = view
+  }
+
+  package init(_ reader: ParameterReader) throws(ErrorObject) {
+    self.view = try reader.reference("view")
+  }
+
+  package func writeMembers(to writer: inout JSONWriter) {
+    writer.member("view", view)
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Brings everything back that the head holds and nobody has restored yet (R21 – R29, R34).
+package struct RestoreApplicationState: RestorationMethod {
+  package static let method = "restoreApplicationState"
+  package static let parameterNames = ["deadlineMilliseconds", "progressToken"]
+
+  package static let deadlineMillisecondsDefault: Int64 = 10_000
+  package static let deadlineMillisecondsMax: Int64 = 3_600_000
+
+  /// By when it ends, with what has been restored until then.
+  package var deadlineMilliseconds: Int64
+  package var progressToken: ProgressToken?
+
+  package init(deadlineMilliseconds: Int64 = deadlineMillisecondsDefault, progressToken: ProgressToken? = nil) {
+    self.deadlineMilliseconds = deadlineMilliseconds
+    self.progressToken = progressToken
+  }
+
+  package init(_ reader: ParameterReader) throws(ErrorObject) {
+    let range = 1...Self.deadlineMillisecondsMax
+    self.deadlineMilliseconds =
+      try reader.optionalInteger("deadlineMilliseconds", in: range) ?? Self.deadlineMillisecondsDefault
+    self.progressToken = try ProgressToken.read(from: reader)
+  }
+
+  package func writeMembers(to writer: inout JSONWriter) {
+    writer.member("deadlineMilliseconds", deadlineMilliseconds)
+    writer.member("progressToken", ifPresent: progressToken)
+  }
+
+  /// Why an object was not restored although it is known.
+  package enum Reason: String, CaseIterable, Sendable, JSONWritable {
+    /// Its restoration class said that it is not to be restored.
+    case refused
+    /// An object above it was not made.
+    case parentSkipped
+    case classMismatch
+    case quarantined
+    case unreadable
+    /// Its owner does not serve `decodeRestorableStateWithCoder`.
+    case notServed
+    /// The client answered with an error, or with something that is no answer.
+    case failed
+    /// The client had not answered at the deadline.
+    case late
+    /// The session that was to restore it ended.
+    case ended
+    /// The application's state was discarded meanwhile.
+    case discarded
+  }
+
+  package struct SkippedObject: Hashable, Sendable, JSONWritable {
+    package var path: IdentifierPath
+    /// One of `Reason`; later brokers may have more.
+    package var reason: String
+
+    package init(path: IdentifierPath, reason: Reason) {
+      self.path = path
+      self.reason = reason.rawValue
+    }
+
+    package init?(_ slice: JSONSlice) {
+      do throws(WrongShape) {
+        let reader = try ResultReader(slice)
+        self.path = try reader.path("path")
+        self.reason = try reader.string("reason")
+      } catch {
+        return nil
+      }
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("path", path)
+        writer.member("reason", reason)
+      }
+    }
+  }
+
+  package struct Reply: RestorationResult, Hashable {
+    package var restored: [IdentifierPath]
+    package var skipped: [SkippedObject]
+    /// What nobody had registered at the deadline.
+    package var absent: [IdentifierPath]
+    /// The delegate said no, and nothing was done.
+    package var declined: Bool
+    /// How many paths there are besides; nil where all are listed.
+    package var omitted: Int64?
+    package var milliseconds: Int64
+
+    package init(
+      restored: [IdentifierPath] = [],
+      skipped: [SkippedObject] = [],
+      absent: [IdentifierPath] = [],
+      declined: Bool = false,
+      omitted: Int64? = nil,
+      milliseconds: Int64
+    ) {
+      self.restored = restored
+      self.skipped = skipped
+      self.absent = absent
+      self.declined = declined
+      self.omitted = omitted
+      self.milliseconds = milliseconds
+    }
+
+    package init?(_ slice: JSONSlice) {
+      do throws(WrongShape) {
+        let reader = try ResultReader(slice)
+        self.restored = try reader.list("restored") { IdentifierPath($0) }
+        self.skipped = try reader.list("skipped") { SkippedObject($0) }
+        self.absent = try reader.list("absent") { IdentifierPath($0) }
+        self.declined = try reader.bool("declined")
+        self.omitted = try reader.optionalInteger("omitted")
+        self.milliseconds = try reader.integer("milliseconds")
+      } catch {
+        return nil
+      }
+    }
+
+    package func write(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("restored", restored)
+        writer.member("skipped", skipped)
+        writer.member("absent", absent)
+        writer.member("declined", ifTrue: declined)
+        writer.member("omitted", ifPresent: omitted)
+        writer.member("milliseconds", milliseconds)
+      }
+    }
+  }
+}
