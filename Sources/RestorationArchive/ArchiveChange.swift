@@ -120,6 +120,8 @@ package enum NodeKind: Int64, Hashable, Sendable {
   case object = 0
   case viewController = 1
   case view = 2
+  /// The application itself, for its own state; there is at most one, without component and parent.
+  case application = 3
 }
 
 /// One state of one node.

@@ -21,6 +21,18 @@ package struct EncodedState: Sendable {
   /// Nesting of the state by itself; `{}` is 1.
   package let depth: Int
 
+  /// The same state in storage of its own size, for one that outlives the message it came with.
+  package func detached() -> EncodedState {
+    EncodedState(text: text.detached(), references: references, reservedKey: reservedKey, depth: depth)
+  }
+
+  private init(text: JSONText, references: [JSONReference], reservedKey: String?, depth: Int) {
+    self.text = text
+    self.references = references
+    self.reservedKey = reservedKey
+    self.depth = depth
+  }
+
   /// Reads a state; nil where it is not an object.
   package init?(_ slice: JSONSlice) {
     guard slice.kind == .object else { return nil }

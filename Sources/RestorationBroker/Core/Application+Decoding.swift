@@ -73,10 +73,19 @@ extension Application {
 
 /// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written straight into the output.
 package struct DecodedState: WrittenResult {
-  fileprivate let state: JSONText
+  let state: JSONText
   fileprivate let elements: JSONText?
   fileprivate let coder: CoderTemplate?
   fileprivate let written: Int64
+
+  /// The coder by itself; nil where there is none.
+  var coderText: JSONText? {
+    coder.map { coder in
+      var writer = JSONWriter()
+      coder.write(written, to: &writer)
+      return JSONText(validated: writer.bytes)
+    }
+  }
 
   package func write(to writer: inout JSONWriter) {
     DecodeRestorableState.Reply.write(.available, state: state, elements: elements, to: &writer) { writer in

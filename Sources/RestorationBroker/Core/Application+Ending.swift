@@ -15,6 +15,10 @@ extension Application {
     }
     sessions[session.id] = nil
     forget(session, ending)
+    updatePulling()
+    loseCalls(of: session.id)
+    pulls[session.id] = nil
+    dataSources = dataSources.filter { $0.value != session.id }
     context.emit(.unwatch(id, session.id))
     context.emit(.cancelTimer(.lost(id, session.id)))
     if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
@@ -89,6 +93,7 @@ extension Application {
 
   /// Empties the head in one row; the sessions given are cut off from it (R30).
   func emptyHead(discarding discarded: [Session]) {
+    interruptRound()
     write(.removeAll)
     for node in tree.nodes.values {
       if let claim = node.claim { nodesByHandle[claim.handle] = nil }

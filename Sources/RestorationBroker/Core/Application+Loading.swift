@@ -40,6 +40,7 @@ extension Application {
     loadSessions(opening.sessions, connected: connected)
     loadClaims(opening.claims, former: former)
     phase = .open
+    updatePulling()
   }
 
   private func reset() {
@@ -59,6 +60,9 @@ extension Application {
     }
     operations = [:]
     exports = [:]
+    forgetChanges()
+    invalidated = []
+    pulls = [:]
     earlyDue = nil
   }
 

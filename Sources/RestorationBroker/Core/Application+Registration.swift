@@ -366,9 +366,10 @@ extension NodeKind {
     }
   }
 
+  /// The application itself is shown to nobody.
   var wire: ObjectKind {
     switch self {
-    case .object: .object
+    case .object, .application: .object
     case .viewController: .viewController
     case .view: .view
     }

@@ -29,7 +29,7 @@ extension Application {
       guard let node = NodeID(cursor) else { throw Application.invalidCursor() }
       after = node
     }
-    let ids = tree.nodes.keys.filter { $0 > after }.sorted()
+    let ids = tree.nodes.keys.filter { $0 > after && $0 != tree.applicationNode?.id }.sorted()
     let page = ids.prefix(Application.objectsPerPage)
     let reply = DescribeApplication.Reply(
       application: name,
@@ -210,6 +210,7 @@ extension Application {
         hint: "Say force: true, or keep the generations."
       )
     }
+    interruptRound()
     let kept = nodesToKeep()
     write(.removeAll)
     for node in tree.nodes.values {

@@ -15,6 +15,7 @@ extension Application {
     session.client = client
     session.lastUsed = context.now.monotonic
     sessions[session.id] = session
+    updatePulling()
     write(.session(record(of: session)))
     announceBeginning(of: session)
     return session
@@ -105,14 +106,18 @@ extension Application {
   ///
   /// - Parameter holdsAll: whether it also holds states that no walk reaches (R4).
   func sealRecord(kind: String, holdsAll: Bool = false) -> GenerationRecord {
-    let reached = holdsAll ? Set(tree.nodes.keys) : reachedNodes()
+    sealRecord(kind: kind, holding: holdsAll ? Set(tree.nodes.keys) : reachedNodes())
+  }
+
+  /// The same of these nodes alone.
+  func sealRecord(kind: String, holding reached: Set<NodeID>) -> GenerationRecord {
     var objects = 0
     var bytes = 0
     var omitted: [NodeID] = []
     for node in tree.nodes.values {
       guard let state = node.state else { continue }
       if reached.contains(node.id) {
-        objects += 1
+        if node.record.kind != .application { objects += 1 }
         bytes += state.bytes
       } else {
         omitted.append(node.id)
@@ -129,7 +134,7 @@ extension Application {
   }
 
   /// Included nodes, and whatever their states refer to, directly or through each other (R7).
-  private func reachedNodes() -> Set<NodeID> {
+  func reachedNodes() -> Set<NodeID> {
     var reached: Set<NodeID> = []
     var next = tree.nodes.values.filter { tree.isIncluded($0) }
     while let node = next.popLast() {

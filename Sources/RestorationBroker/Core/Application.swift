@@ -63,6 +63,18 @@ package final class Application {
   /// Calls to clients that have not ended.
   var calls: [CallNumber: PendingCall] = [:]
   var callCounter: CallNumber = 0
+  /// The save round that is under way (R12).
+  var round: SaveRound?
+  var roundCounter: Int64 = 0
+  /// Changes since the last round, as far as they make one begin by itself (R18).
+  var changes = ChangeWatch()
+  /// A live session serves encode.
+  var isPulled = false
+  /// Objects whose owners are to be asked soon, and those that are being asked (R18).
+  var invalidated: Set<NodeID> = []
+  var pulls: [SessionID: StatePull] = [:]
+  /// Who knows what a view shows, by view (R28).
+  var dataSources: [NodeID: SessionID] = [:]
   /// What is done piece by piece, by number.
   var operations: [Int: Operation] = [:]
   var operationCounter = 0
@@ -98,7 +110,10 @@ package final class Application {
     // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
     guard case .open = phase else { return sequence }
     sequence += 1
-    if change.isContent { contentSequence = sequence }
+    if change.isContent {
+      contentSequence = sequence
+      noteChange()
+    }
     context.emit(.write(id, change))
     return sequence
   }

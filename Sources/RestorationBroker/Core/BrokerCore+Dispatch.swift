@@ -52,12 +52,14 @@ extension BrokerCore {
       try subscribe(message, client)
     case Unsubscribe.method:
       try unsubscribe(message, client)
-    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method:
+    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method,
+      SaveApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
       try dispatchOpen(message, client, application, session)
     case RegisterObjectForStateRestoration.method, UnregisterObject.method, SetRestorationParent.method,
-      SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method:
+      SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method,
+      InvalidateRestorableState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try dispatchOwned(message, client, application, session)
     case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method:
@@ -76,8 +78,11 @@ extension BrokerCore {
   ) throws(ErrorObject) {
     let (caller, parameters) = (message.caller, message.parameters)
     // Reports are work that nobody would see.
-    guard caller.call != nil || message.method == DiscardApplicationState.method else { return }
+    let isReport = ![DiscardApplicationState.method, SaveApplicationState.method].contains(message.method)
+    guard caller.call != nil || !isReport else { return }
     switch message.method {
+    case SaveApplicationState.method:
+      try application.save(SaveApplicationState(parameters), by: session, for: caller)
     case DescribeApplication.method:
       try application.describe(DescribeApplication(parameters), for: caller)
     case ListGenerations.method:
@@ -118,6 +123,8 @@ extension BrokerCore {
       try application.setIdentifier(SetRestorationIdentifier(parameters), by: session, for: caller)
     case SetChildren.method:
       try application.setChildren(SetChildren(parameters), by: session, for: caller)
+    case InvalidateRestorableState.method:
+      try application.invalidate(InvalidateRestorableState(parameters), by: session, for: caller)
     case CompleteStateRestoration.method:
       let pending = application.completeRestoration(of: try Self.require(session))
       application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))

@@ -130,6 +130,7 @@ extension BrokerCore {
       resumed.facts = facts
       application.write(.session(application.record(of: resumed)))
     }
+    application.sessionResumed(resumed)
     return resumed
   }
 

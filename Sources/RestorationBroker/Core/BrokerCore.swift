@@ -66,6 +66,7 @@ package struct BrokerCore {
     context.subscriptions.removeAll(of: id)
     for application in client.applications {
       applications[application]?.clients.remove(id)
+      applications[application]?.forgetSaving(of: id)
       applications[application]?.loseCalls(of: id)
     }
     if let (application, session) = boundSession(client) {
@@ -201,6 +202,7 @@ package struct BrokerCore {
   package mutating func commitFailed(_ id: ApplicationID, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
+    application.interruptRound()
     application.phase = .opening
     context.emit(.open(id, application.name, creating: true))
   }
@@ -226,6 +228,10 @@ package struct BrokerCore {
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
     case (.success(let readings), .page(let page)):
       application.finishPage(readings, page, for: request.caller)
+    case (.success(let readings), .decision(let round)):
+      application.askWhetherToSave(readings.first ?? nil, round: round)
+    case (.failure, .decision(let round)):
+      application.askWhetherToSave(nil, round: round)
     case (.success(let readings), .export(let page)):
       application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _):
@@ -316,6 +322,10 @@ package struct BrokerCore {
     case .early(let id): applications[id]?.earlyTimerFired()
     case .parent(let id, let number): applications[id]?.parentTimerFired(number)
     case .exports(let id): applications[id]?.exportTimerFired()
+    case .round(let id): applications[id]?.roundTimerFired()
+    case .changes(let id): applications[id]?.changeTimerFired()
+    case .invalidated(let id): applications[id]?.invalidationTimerFired()
+    case .pulls(let id): applications[id]?.pullTimerFired()
     case .upload(let id):
       // One that is complete and waits for its archive is not idle.
       if let client = clients[id], client.upload?.plan == nil { dropUpload(of: client) }

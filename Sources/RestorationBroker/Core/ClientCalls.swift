@@ -25,6 +25,10 @@ struct PendingCall {
 
 /// What a call to a client was made for: who gets its answer.
 enum CallPurpose {
+  /// Of the save round under way.
+  case save(SaveRound.Question)
+  /// For the states of objects that were invalidated.
+  case pull
 }
 
 extension Application {
@@ -50,6 +54,17 @@ extension Application {
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
     guard let call = calls.removeValue(forKey: number) else { return }
     switch call.purpose {
+    case .save(let question): saveCallEnded(call, question, answer)
+    case .pull: pullEnded(call, answer)
+    }
+  }
+
+  /// A session has ended, though its connection may go on.
+  func loseCalls(of session: SessionID) {
+    guard !calls.isEmpty else { return }
+    for (number, call) in calls.filter({ $0.value.session == session }).sorted(by: { $0.key < $1.key }) {
+      context.emit(.endCall(call.client, number, of: id))
+      callEnded(number, .lost)
     }
   }
 

@@ -101,6 +101,14 @@ package enum TimerName: Hashable, Sendable {
   case exports(ApplicationID)
   /// An import whose next part does not come is given up.
   case upload(ClientID)
+  /// The save round goes on without those who have not answered, or ends (R12).
+  case round(ApplicationID)
+  /// It may be time for a round that nobody asked for (R18).
+  case changes(ApplicationID)
+  /// Objects that were invalidated are pulled (R18).
+  case invalidated(ApplicationID)
+  /// Pulls have had their time.
+  case pulls(ApplicationID)
 }
 
 /// States the core wants to see, and what for.
@@ -133,6 +141,8 @@ package struct StateRequest: Sendable {
     case page(ArchivePage)
     /// Answer one page of `exportArchive`.
     case export(ExportPage)
+    /// Ask the delegate whether to save; the number of the round.
+    case decision(round: Int64)
   }
 }
 

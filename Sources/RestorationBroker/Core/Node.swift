@@ -18,6 +18,9 @@ package final class Node {
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
+  /// What its state was made of when the broker last pulled it; see `Pulled`.
+  var pulled: Pulled?
+
   /// What happened to it in the last save round, or at its last push since.
   package private(set) var savingSteps: [SavingStep] = []
   /// What happened to it when it was last to be restored.
@@ -45,6 +48,13 @@ package final class Node {
     package var revision: Int64 = 0
     /// Whether the owner has asked for the state since it claimed the node (R19).
     package var hasDecoded = false
+  }
+
+  /// A pulled state by which it is known again, so that it is not written twice (R16).
+  struct Pulled {
+    /// The row it is in: any other one has come in between.
+    let sequence: SequenceNumber
+    let digest: StateDigest
   }
 
   package var isVacant: Bool { claim == nil }

@@ -20,10 +20,13 @@ package struct NodeTree {
   package internal(set) var nodes: [NodeID: Node] = [:]
   var index: [PathKey: NodeID] = [:]
   private var successors: [NodeID: NodeID] = [:]
+  /// Holds the application's own state; nobody sees or claims it.
+  private(set) var applicationNode: Node?
 
   package init() {}
 
-  package var count: Int { nodes.count }
+  /// Objects there are; the application itself is none.
+  package var count: Int { applicationNode == nil ? nodes.count : nodes.count - 1 }
   /// How many paths lead to a node.
   package var pathCount: Int { index.count }
 
@@ -70,11 +73,25 @@ package struct NodeTree {
   package func isExcluded(_ node: Node) -> Bool {
     var current: Node? = node
     while let node = current {
+      if node.record.kind == .application { return false }
       if node.record.component == nil { return true }
       if node.record.kind == .object { return false }
       current = node.parent
     }
     return false
+  }
+
+  /// What keeps a walk from the roots away from a node: the nearest of it and its ancestors without identifier (R4), or
+  /// what a view must not be below (R5); nil where it is included.
+  package func excluder(of node: Node) -> Node? {
+    if isIncluded(node) { return nil }
+    var current: Node? = node
+    while let ancestor = current {
+      if ancestor.record.component == nil { return ancestor }
+      if ancestor.record.kind == .object { return ancestor }
+      current = ancestor.parent
+    }
+    return node
   }
 
   /// Whether a walk from the roots reaches it (R4, R5).
@@ -137,7 +154,9 @@ package struct NodeTree {
     if record.isRemoved {
       if let successor = record.successor { successors[record.node] = successor }
     } else {
-      nodes[record.node] = Node(record: record)
+      let node = Node(record: record)
+      nodes[record.node] = node
+      if record.kind == .application { applicationNode = node }
     }
   }
 
@@ -186,6 +205,7 @@ package struct NodeTree {
     node.parent = record.parent.flatMap { self.node($0) }
     node.parent?.children.insert(node.id)
     nodes[node.id] = node
+    if record.kind == .application { applicationNode = node }
     if let key = key(of: node) { index[key] = node.id }
     return node
   }
@@ -196,6 +216,7 @@ package struct NodeTree {
     node.parent?.children.remove(node.id)
     node.parent = nil
     nodes[node.id] = nil
+    if node === applicationNode { applicationNode = nil }
     if let successor { successors[node.id] = successor.id }
   }
 }
@@ -206,6 +227,7 @@ extension NodeTree {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
     node.parent?.children.remove(node.id)
     nodes[node.id] = nil
+    if node === applicationNode { applicationNode = nil }
   }
 }
 

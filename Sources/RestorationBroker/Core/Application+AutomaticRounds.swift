@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Rounds that nobody asked for: after changes (R18), and before the broker ends (R33).
+extension Application {
+  /// Something changed that no generation holds. No timer is set while nothing does.
+  func noteChange() {
+    guard isPulled, changes.change(at: context.now.monotonic) else { return }
+    watchChanges()
+  }
+
+  func forgetChanges() {
+    guard changes.hasChanges else { return }
+    changes.forget()
+    context.emit(.cancelTimer(.changes(id)))
+  }
+
+  /// Only states that can be asked for are: without a session that serves encode everything is in the head already.
+  func updatePulling() {
+    isPulled = sessions.values.contains { !$0.isDiscarded && $0.serves(.encodeRestorableStateWithCoder) }
+    if !isPulled { forgetChanges() }
+  }
+
+  private func watchChanges() {
+    let limits = context.limits
+    guard
+      let due = changes.due(quiet: limits.roundQuietMilliseconds, interval: limits.roundIntervalMilliseconds)
+    else { return changes.forget() }
+    context.emit(.setTimer(.changes(id), milliseconds: max(1, due - context.now.monotonic)))
+  }
+
+  func changeTimerFired() {
+    let limits = context.limits
+    let due = changes.due(quiet: limits.roundQuietMilliseconds, interval: limits.roundIntervalMilliseconds)
+    guard let due, case .open = phase else { return }
+    guard due <= context.now.monotonic else { return watchChanges() }
+    if isRestoring {
+      // It is looked after again when there has been as much quiet once more (R12).
+      changes.forget()
+      return noteChange()
+    }
+    guard round == nil else { return }
+    beginRound(deadline: SaveApplicationState.deadlineDefault)
+  }
+
+  /// The broker is to end: what is not saved yet is, within this time (R33).
+  func saveBeforeEnd(milliseconds: Int64) {
+    guard case .open = phase, sessions.values.contains(where: { !$0.isDiscarded }) else { return }
+    if round != nil {
+      advanceRound { $0.hurry(until: context.now.monotonic + milliseconds) }
+    } else if isPulled || contentSequence > (generations.last?.sequence ?? 0) {
+      beginRound(deadline: milliseconds)
+    }
+  }
+}
+
+extension BrokerCore {
+  /// Whether a save round is under way.
+  package var isSaving: Bool { applications.values.contains { $0.round != nil } }
+
+  /// The broker is to end: saves what its clients have (R33). They are done when `isSaving` is false.
+  package mutating func saveBeforeEnd(at now: Moment) {
+    context.now = now
+    let milliseconds = Int64(context.limits.stopRoundMilliseconds)
+    guard milliseconds > 0 else { return }
+    for application in applications.values.sorted(by: { $0.id < $1.id }) {
+      application.saveBeforeEnd(milliseconds: milliseconds)
+    }
+  }
+}
+
+extension Application {
+  /// A restoration is under way.
+  var isRestoring: Bool { false }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What a session is asked for because it said that it has changed.
+struct StatePull {
+  var lane: EncodeLane
+  /// When the batch under way has had its time.
+  var due: Int64 = 0
+}
+
+/// Pulling the states of single objects into the head, outside of rounds (R18).
+extension Application {
+  /// Invalidations that come within this time are pulled together.
+  static let gatheringMilliseconds: Int64 = 100
+  /// What a session has not answered by then is given up.
+  static let pullMilliseconds: Int64 = 5_000
+
+  func invalidate(_ request: InvalidateRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let node = try requireOwn(request.object, session)
+    guard let session, session.serves(.encodeRestorableStateWithCoder) else {
+      throw .invalidParameter(
+        "/object",
+        "the session does not serve encodeRestorableStateWithCoder, so that its states cannot be asked for",
+        hint: "List it in serves of initialize, or encode the state."
+      )
+    }
+    noteChange()
+    if invalidated.isEmpty {
+      context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
+    }
+    invalidated.insert(node.id)
+    context.emit(.respond(caller, .result(EmptyResult())))
+  }
+
+  func invalidationTimerFired() {
+    var asked: Set<SessionID> = []
+    for id in invalidated.sorted() {
+      guard let node = tree.nodes[id], let target = target(node) else { continue }
+      let bytesMax = batchBytesMax(sessions[target.session])
+      pulls[target.session, default: StatePull(lane: EncodeLane(bytesMax: bytesMax))].lane.add(target)
+      asked.insert(target.session)
+    }
+    invalidated = []
+    for session in asked.sorted() { pull(from: session) }
+  }
+
+  /// Asks for the next batch, if there is one and none is asked for.
+  func pull(from number: SessionID) {
+    guard var pull = pulls[number] else { return }
+    guard let session = sessions[number], let batch = pull.lane.next() else {
+      if !pull.lane.isAsking { pulls[number] = nil }
+      return
+    }
+    pull.due = context.now.monotonic + Application.pullMilliseconds
+    let call = EncodeRestorableStateWithCoder(round: 0, objects: objects(of: batch))
+    if self.call(session, call, for: .pull) == nil {
+      // It is asked when it is there again.
+      pull.lane.lost()
+    } else if !pulls.values.contains(where: \.lane.isAsking) {
+      context.emit(.setTimer(.pulls(id), milliseconds: Application.pullMilliseconds))
+    }
+    pulls[number] = pull
+  }
+
+  func pullTimerFired() {
+    let now = context.now.monotonic
+    for (session, pull) in pulls.sorted(by: { $0.key < $1.key }) where pull.lane.isAsking && pull.due <= now {
+      for (number, call) in calls where call.session == session {
+        if case .pull = call.purpose { endCall(number) }
+      }
+      pulls[session] = nil
+      var lane = pull.lane
+      for target in lane.giveUp() { announceFailure(of: target, .late) }
+    }
+    if let due = pulls.values.filter(\.lane.isAsking).map(\.due).min() {
+      context.emit(.setTimer(.pulls(id), milliseconds: max(1, due - now)))
+    }
+  }
+
+  /// A pull has ended, with or without answer.
+  func pullEnded(_ call: PendingCall, _ answer: CallAnswer) {
+    guard var pull = pulls[call.session] else { return }
+    let batch = pull.lane.asked
+    var late: EncodeTarget?
+    switch answer {
+    case .lost:
+      pull.lane.lost()
+      pulls[call.session] = pull
+      // It may have come back by another connection meanwhile.
+      if let client = sessions[call.session]?.client, client != call.client { self.pull(from: call.session) }
+      return
+    case .error:
+      _ = pull.lane.answered { _ in false }
+      for target in batch { announceFailure(of: target, .failed) }
+    case .result(let slice):
+      let states = EncodeRestorableStateWithCoder.Answer(slice)?.states
+      let later = take(states ?? [], of: batch)
+      late = pull.lane.answered { later.contains($0.handle) }
+    }
+    pulls[call.session] = pull
+    if let late { announceFailure(of: late, .late) }
+    self.pull(from: call.session)
+  }
+
+  /// Stores the states as pushes of their owner.
+  ///
+  /// - Returns: those that are to be asked for again.
+  private func take(_ states: [EncodedObject], of batch: [EncodeTarget]) -> Set<ObjectHandle> {
+    let said = Dictionary(states.map { ($0.object, $0.outcome) }) { _, last in last }
+    var later: Set<ObjectHandle> = []
+    for target in batch {
+      do throws(ErrorObject) {
+        switch said[target.handle] {
+        case .later: later.insert(target.handle)
+        case .failed: announceFailure(of: target, .failed)
+        case .malformed: announceFailure(of: target, .malformed)
+        case nil: announceFailure(of: target, .missing)
+        case .state(let state, let elements, let revision): try take(state, elements, revision, at: target)
+        }
+      } catch {
+        announceFailure(of: target, EncodeFailed.Failure(error))
+      }
+    }
+    return later
+  }
+
+  private func take(
+    _ encoded: EncodedState,
+    _ elements: [Element],
+    _ revision: Int64?,
+    at target: EncodeTarget
+  ) throws(ErrorObject) {
+    guard let node = tree.nodes[target.node], let claim = node.claim, claim.handle == target.handle else { return }
+    let path = tree.path(of: node)
+    try check(encoded, elements, path: path)
+    if let revision, revision <= claim.revision { return }
+    let state = try checked(encoded, elements: elements, revision: revision)
+    try checkArchiveLimit(state.bytes, replacing: node, path: path)
+    let session = sessions[claim.session]
+    putPulled(record(of: state, at: node, by: session), at: node, by: session)
+  }
+
+  private func announceFailure(of target: EncodeTarget, _ error: EncodeFailed.Failure) {
+    guard let node = tree.nodes[target.node], node.claim?.handle == target.handle else { return }
+    announce(.settled) {
+      EncodeFailed(
+        object: target.handle,
+        path: tree.path(of: node),
+        session: Application.identity(of: sessions[target.session]),
+        error: error
+      )
+    }
+  }
+}
+
+/// An owner that was asked and gave nothing, in the words of `stale`.
+extension EncodeFailed.Failure {
+  fileprivate static let late = Self(code: ErrorCode.timedOut.rawValue, kind: ErrorCode.timedOut.kind)
+  fileprivate static let failed = Self(code: -32603, kind: StaleObject.Cause.failed.rawValue)
+  fileprivate static let malformed = Self(code: -32602, kind: StaleObject.Cause.malformed.rawValue)
+  fileprivate static let missing = Self(code: -32602, kind: StaleObject.Cause.missing.rawValue)
+}

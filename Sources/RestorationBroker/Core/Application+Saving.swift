@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Save rounds: who begins, joins and leaves them, and what their state machine wants done (R11, R12).
+extension Application {
+  /// Begins a round, or joins the one that is under way.
+  func save(_ request: SaveApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    if let round, let session, isAskedByRound(session.id) {
+      let reply = unsaved(.reentrant, since: round.begun)
+      context.emit(.respond(caller, .result(reply)))
+      return
+    }
+    if caller.call != nil {
+      let max = context.limits.parkedMax
+      let count = round?.callers.count { $0.caller.client == caller.client } ?? 0
+      guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
+      context.emit(.park(caller))
+    }
+    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    if let round {
+      if caller.call != nil { round.callers.append(call) }
+    } else {
+      let deadline = request.deadlineMilliseconds ?? SaveApplicationState.deadlineDefault
+      beginRound(deadline: deadline, for: caller.call == nil ? nil : call)
+    }
+  }
+
+  func beginRound(deadline: Int64, for call: LongCall? = nil) {
+    roundCounter += 1
+    let round = SaveRound(number: roundCounter, deadline: deadline, at: context.now)
+    if let call { round.callers = [call] }
+    self.round = round
+    advanceRound { $0.begin(isRestoring: isRestoring, at: context.now.monotonic) }
+  }
+
+  private func isAskedByRound(_ session: SessionID) -> Bool {
+    calls.values.contains { call in
+      if case .save = call.purpose { call.session == session } else { false }
+    }
+  }
+
+  /// The caller does not wait any longer. Where nobody does, the round ends before anything is written.
+  ///
+  /// - Returns: whether it was waiting.
+  func cancelSaving(_ caller: Caller) -> Bool {
+    guard let round, let index = round.callers.firstIndex(where: { $0.caller == caller }) else { return false }
+    round.callers.remove(at: index)
+    context.emit(.unpark(caller))
+    if round.callers.isEmpty { finishRound() }
+    return true
+  }
+
+  /// A caller's connection is gone. What it asked for is done all the same: the others are saved.
+  func forgetSaving(of client: ClientID) {
+    round?.callers.removeAll { $0.caller.client == client }
+  }
+
+  /// What the round was to store has been replaced, or cannot be stored (R30).
+  func interruptRound() {
+    if let round { finishRound(with: unsaved(.interrupted, since: round.begun)) }
+  }
+
+  /// A restoration that a round may wait for has ended.
+  func restorationEnded() {
+    advanceRound { $0.restorationEnded(at: context.now.monotonic) }
+  }
+
+  func roundTimerFired() {
+    advanceRound { $0.timePassed(at: context.now.monotonic) }
+  }
+
+  /// A session has a connection again.
+  func sessionResumed(_ session: Session) {
+    updatePulling()
+    advanceRound { $0.resumed(session.id) }
+    pull(from: session.id)
+  }
+
+  /// Lets the round take in an event and does what it wants done.
+  func advanceRound(_ event: (inout SaveRound.StateMachine) -> [SaveRound.StateMachine.Action]) {
+    guard let round else { return }
+    for action in event(&round.machine) where self.round === round {
+      carryOut(action, of: round)
+    }
+  }
+
+  private func carryOut(_ action: SaveRound.StateMachine.Action, of round: SaveRound) {
+    switch action {
+    case .wait(let due):
+      context.emit(.setTimer(.round(id), milliseconds: max(1, due - context.now.monotonic)))
+    case .decide: askDelegateWhetherToSave(round)
+    case .prepare: prepare(round)
+    case .giveUpDelegate: giveUpDelegate(of: round)
+    case .walk: walk(round)
+    case .encode(let session, let batch): ask(session, for: batch, of: round)
+    case .identify(let session, let question): ask(session, question)
+    case .commit: commit(round)
+    case .end(let obstacle): finishRound(with: unsaved(obstacle, since: round.begun))
+    }
+  }
+
+  /// The round is over, committed or not.
+  func finishRound(with reply: SaveApplicationState.Reply? = nil) {
+    guard let round else { return }
+    self.round = nil
+    endRoundCalls()
+    forgetChanges()
+    context.emit(.cancelTimer(.round(id)))
+    for call in round.callers {
+      context.emit(.unpark(call.caller))
+      if let reply { context.emit(.respond(call.caller, .result(reply))) }
+    }
+  }
+
+  /// Nobody waits for answers to the round any more.
+  func endRoundCalls() {
+    for (number, call) in calls.sorted(by: { $0.key < $1.key }) {
+      if case .save = call.purpose { endCall(number) }
+    }
+  }
+
+  /// What a round answers that made no generation.
+  func unsaved(_ obstacle: SaveApplicationState.Obstacle, since begun: Moment) -> SaveApplicationState.Reply {
+    let newest = generations.last?.record
+    return SaveApplicationState.Reply(
+      saved: false,
+      reason: obstacle.rawValue,
+      generation: newest?.generation,
+      objects: newest?.objects ?? 0,
+      bytes: newest?.bytes ?? 0,
+      milliseconds: context.now.monotonic - begun.monotonic
+    )
+  }
+
+  func tellProgress(of round: SaveRound) {
+    let (done, total) = round.machine.progress
+    for index in round.callers.indices {
+      let progress = round.callers[index].progress(done, of: total, at: context.now)
+      context.tell(progress, to: round.callers[index].caller)
+    }
+  }
+
+  // MARK: The delegate
+
+  /// The delegate, if it is there.
+  private var delegate: Session? {
+    sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.client != nil }
+  }
+
+  /// The delegate is shown the application's own state as it was saved last.
+  private func askDelegateWhetherToSave(_ round: SaveRound) {
+    guard delegate?.serves(.shouldSaveApplicationState) == true, let node = tree.applicationNode,
+      let state = node.state
+    else {
+      return askWhetherToSave(nil, round: round.number)
+    }
+    let row = StateRequest.Row(node: node.id, sequence: state.sequence)
+    let nobody = Caller(client: 0, call: nil)
+    readsUnderWay += 1
+    let request = StateRequest(caller: nobody, purpose: .decision(round: round.number), rows: [row])
+    context.emit(.read(id, request, after: state.sequence))
+  }
+
+  /// The application's own state has come, if there is one.
+  func askWhetherToSave(_ reading: StateReading?, round number: Int64) {
+    guard round?.number == number else { return }
+    var application = ApplicationState(state: nil, coder: nil)
+    if case .state(let record, _) = reading {
+      let decoded = decoded(record)
+      application = ApplicationState(state: decoded.state, coder: decoded.coderText)
+    }
+    guard round?.machine.isDeciding == true, let delegate,
+      call(delegate, ShouldSaveApplicationState(application: application), for: .save(.decide)) != nil
+    else { return advanceRound { $0.decided(true) } }
+  }
+
+  private func prepare(_ round: SaveRound) {
+    guard let delegate,
+      call(delegate, WillEncodeRestorableState(round: round.number), for: .save(.prepare)) != nil
+    else { return advanceRound { $0.prepared() } }
+  }
+
+  private func giveUpDelegate(of round: SaveRound) {
+    endRoundCalls()
+    if let delegate, delegate.serves(.willEncodeRestorableState) {
+      round.applicationStale = (delegate.owner, StaleObject.Cause.late.rawValue)
+    }
+  }
+
+  /// Only a clear no is one: a delegate that fails does not keep the others from being saved.
+  func decided(_ answer: CallAnswer) {
+    let decision: Decision? = if case .result(let slice) = answer { Decision(slice) } else { nil }
+    advanceRound { $0.decided(decision?.isYes ?? true) }
+  }
+
+  /// The delegate has given the application's own state, or has not.
+  func prepared(_ answer: CallAnswer, by session: SessionID) {
+    guard let round else { return }
+    if let why = takeApplicationState(answer, by: session, for: round), let owner = sessions[session]?.owner {
+      round.applicationStale = (owner, why)
+    }
+    advanceRound { $0.prepared() }
+  }
+
+  /// - Returns: why there is none although there should be.
+  private func takeApplicationState(_ answer: CallAnswer, by session: SessionID, for round: SaveRound) -> String? {
+    guard case .result(let slice) = answer else { return cause(of: answer, session).rawValue }
+    guard let answer = WillEncodeRestorableState.Answer(slice) else { return StaleObject.Cause.malformed.rawValue }
+    guard let encoded = answer.state else { return nil }
+    do throws(ErrorObject) {
+      try check(encoded, [], path: nil)
+      let state = try checked(encoded.detached(), elements: [], revision: nil)
+      try checkArchiveLimit(state.bytes, replacing: tree.applicationNode, path: nil)
+      round.application = (state, session)
+      return nil
+    } catch {
+      return error.kind
+    }
+  }
+
+  /// Why a call brought nothing.
+  func cause(of answer: CallAnswer, _ session: SessionID) -> StaleObject.Cause {
+    switch answer {
+    case .result: .malformed
+    case .error: .failed
+    case .lost: sessions[session].map { $0.hasExited ? .ended : .disconnected } ?? .ended
+    }
+  }
+}
+
+extension ErrorObject {
+  /// Its stable word.
+  var kind: String { data?["kind"]?.string ?? "error" }
+}

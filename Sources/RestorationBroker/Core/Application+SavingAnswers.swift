@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// The walk of a save round, and the states that come (R7, R11, R12, R28).
+extension Application {
+  // MARK: Walking
+
+  /// Finds whom to ask: what is included, parents first and in the order of registration, then what the application's
+  /// own state refers to.
+  func walk(_ round: SaveRound) {
+    round.walked = context.now.monotonic
+    let order = walkOrder()
+    var included: [NodeID] = []
+    for node in order {
+      if tree.isIncluded(node) {
+        node.note(.included, isFirst: true)
+        included.append(node.id)
+      } else {
+        node.note(.excluded(by: tree.excluder(of: node).flatMap { tree.path(of: $0) }), isFirst: true)
+      }
+    }
+    let own = round.application?.state.referencedNodes ?? tree.applicationNode?.state?.referencedNodes ?? []
+    find(reach(included, by: nil, for: round) + reach(own, by: .application, for: round))
+  }
+
+  /// All nodes, parents before children, siblings by age.
+  private func walkOrder() -> [Node] {
+    var order: [Node] = []
+    order.reserveCapacity(tree.count)
+    var stack = tree.nodes.values.filter { $0.parent == nil && $0.record.kind != .application }
+      .sorted { $0.id > $1.id }
+    while let node = stack.popLast() {
+      order.append(node)
+      guard !node.children.isEmpty else { continue }
+      stack += node.children.sorted(by: >).compactMap { tree.nodes[$0] }
+    }
+    return order
+  }
+
+  /// Who refers to a node.
+  private enum Referrer {
+    case application
+    case node(Node)
+  }
+
+  /// Takes nodes into the round, with all that they refer to by states that will not change any more (R7).
+  ///
+  /// - Returns: those whose owners are to be asked; what these refer to is known when they have answered.
+  private func reach(_ nodes: [NodeID], by referrer: Referrer?, for round: SaveRound) -> [EncodeTarget] {
+    var targets: [EncodeTarget] = []
+    var next = nodes.map { (id: $0, referrer: referrer) }[...]
+    while let (id, referrer) = next.popFirst() {
+      guard let node = tree.node(id), round.reached.insert(node.id).inserted else { continue }
+      switch referrer {
+      case .application: node.note(.referenced(by: nil))
+      case .node(let source): node.note(.referenced(by: tree.path(of: source)))
+      case nil: break
+      }
+      if let target = target(node) {
+        targets.append(target)
+        continue
+      }
+      if let owner = owner(of: node) { node.note(.notServed(owner.owner)) } else { node.note(.orphaned) }
+      next += (node.state?.referencedNodes ?? []).map { (id: $0, referrer: .node(node)) }
+    }
+    return targets
+  }
+
+  /// The node as one to be asked for; nil where nobody can be.
+  func target(_ node: Node) -> EncodeTarget? {
+    guard let claim = node.claim, let owner = sessions[claim.session], !owner.isDiscarded,
+      owner.serves(.encodeRestorableStateWithCoder)
+    else { return nil }
+    let bytes = (tree.path(of: node)?.bytes ?? 0) + 64 + (node.state?.bytes ?? 0)
+    return EncodeTarget(node: node.id, handle: claim.handle, session: owner.id, bytes: bytes)
+  }
+
+  private func find(_ targets: [EncodeTarget]) {
+    var bytesMax: [SessionID: Int] = [:]
+    for target in targets where bytesMax[target.session] == nil {
+      bytesMax[target.session] = batchBytesMax(sessions[target.session])
+    }
+    advanceRound { $0.found(targets, bytesMax: bytesMax) }
+  }
+
+  /// Bytes of one batch for a session, and about of its answer (`Protocol/limits.md`).
+  func batchBytesMax(_ session: Session?) -> Int {
+    min(session?.pushBytesMax ?? 0, context.limits.frameBytesMax) / 2
+  }
+
+  // MARK: Asking
+
+  func ask(_ number: SessionID, for batch: [EncodeTarget], of round: SaveRound) {
+    guard let session = sessions[number] else { return lost(number) }
+    let call = EncodeRestorableStateWithCoder(round: round.number, objects: objects(of: batch))
+    guard self.call(session, call, for: .save(.encode)) != nil else { return lost(number) }
+    for target in batch { tree.nodes[target.node]?.note(.asked(session.owner, round: round.number)) }
+  }
+
+  func objects(of batch: [EncodeTarget]) -> [EncodeRestorableStateWithCoder.Object] {
+    batch.map { target in
+      let path = tree.nodes[target.node].flatMap { tree.path(of: $0) }
+      return EncodeRestorableStateWithCoder.Object(object: target.handle, path: path)
+    }
+  }
+
+  func ask(_ number: SessionID, _ question: SaveRound.StateMachine.Question) {
+    guard let element = round?.staged(question.node)?.elements[question.element],
+      let session = sessions[number], let path = tree.nodes[question.node].flatMap({ tree.path(of: $0) }),
+      call(
+        session,
+        ModelIdentifierForElementAtIndexPath(view: path, indexPath: element.indexPath, role: element.role),
+        for: .save(.identify(question))
+      ) != nil
+    else { return advanceRound { $0.identified(number, question) } }
+  }
+
+  /// A session cannot be asked now. What its objects refer to is saved with them as they are (R7).
+  private func lost(_ session: SessionID) {
+    guard let round else { return }
+    let states = round.machine.unanswered(by: session)
+    find(reachFromHead(states.map(\.node), for: round))
+    advanceRound { $0.lost(session) }
+  }
+
+  // MARK: Answers
+
+  /// A call of the round has ended.
+  func saveCallEnded(_ call: PendingCall, _ question: SaveRound.Question, _ answer: CallAnswer) {
+    guard let round else { return }
+    switch question {
+    case .decide: decided(answer)
+    case .prepare: prepared(answer, by: call.session)
+    case .encode:
+      take(answer, by: call.session, for: round)
+      tellProgress(of: round)
+    case .identify(let identified):
+      if case .result(let slice) = answer, let said = ModelIdentifierForElementAtIndexPath.Answer(slice),
+        said.identifier?.utf8.count ?? 0 <= ParameterReader.nameBytesMax
+      {
+        round.identify(identified, as: said.identifier)
+      }
+      advanceRound { $0.identified(call.session, identified) }
+    }
+    // A session that has come back by another connection meanwhile can be asked again.
+    if case .lost = answer, let session = sessions[call.session], session.client != nil, session.client != call.client {
+      advanceRound { $0.resumed(session.id) }
+    }
+  }
+
+  private func take(_ answer: CallAnswer, by session: SessionID, for round: SaveRound) {
+    let batch = round.machine.asked(of: session)
+    switch answer {
+    case .lost: return lost(session)
+    case .error:
+      find(reachFromHead(batch.map(\.node), for: round))
+      return advanceRound { $0.failed(session, .failed) }
+    case .result(let slice):
+      guard let answer = EncodeRestorableStateWithCoder.Answer(slice) else {
+        find(reachFromHead(batch.map(\.node), for: round))
+        return advanceRound { $0.failed(session, .malformed) }
+      }
+      take(answer.states, of: batch, by: session, for: round)
+    }
+  }
+
+  private func take(_ states: [EncodedObject], of batch: [EncodeTarget], by session: SessionID, for round: SaveRound) {
+    let targets = Dictionary(batch.map { ($0.handle, $0) }) { first, _ in first }
+    var fates: [NodeID: SaveRound.StateMachine.Fate] = [:]
+    var found: [EncodeTarget] = []
+    for state in states {
+      // One that was not asked for is not of this batch: nothing is said of those that were.
+      guard let target = targets[state.object] else { continue }
+      guard fates[target.node] == nil else {
+        // Twice in one answer, so that it is not known which is meant.
+        fates[target.node] = .refused(StaleObject.Cause.malformed.rawValue)
+        continue
+      }
+      fates[target.node] = fate(of: state, target, for: round)
+    }
+    for target in batch {
+      switch fates[target.node] {
+      case .encoded:
+        let node = tree.nodes[target.node]
+        let references = round.staged(target.node)?.referencedNodes ?? node?.state?.referencedNodes ?? []
+        found += reach(references, by: node.map { .node($0) }, for: round)
+      case .refused, nil: found += reachFromHead([target.node], for: round)
+      case .later: break
+      }
+    }
+    // Before the answer is taken, so that the round is not over while there is something to ask.
+    find(found)
+    askForIdentifiers(of: batch.filter { fates[$0.node] == .encoded }, for: round)
+    advanceRound { $0.answered(session, fates) }
+  }
+
+  private func reachFromHead(_ nodes: [NodeID], for round: SaveRound) -> [EncodeTarget] {
+    nodes.flatMap { id -> [EncodeTarget] in
+      guard let node = tree.nodes[id] else { return [] }
+      return reach(node.state?.referencedNodes ?? [], by: .node(node), for: round)
+    }
+  }
+
+  private func fate(
+    of state: EncodedObject,
+    _ target: EncodeTarget,
+    for round: SaveRound
+  ) -> SaveRound.StateMachine.Fate {
+    switch state.outcome {
+    case .later: return .later
+    case .failed: return .refused(StaleObject.Cause.failed.rawValue)
+    case .malformed: return .refused(StaleObject.Cause.malformed.rawValue)
+    case .state(let encoded, let elements, let revision):
+      do throws(ErrorObject) {
+        try stage(encoded, elements, revision, at: target, for: round)
+        return .encoded
+      } catch {
+        return .refused(error.kind)
+      }
+    }
+  }
+
+  /// Keeps a state until the commit, if it would be stored now as a push of the owner (R10, R12, R14, R15).
+  private func stage(
+    _ encoded: EncodedState,
+    _ elements: [Element],
+    _ revision: Int64?,
+    at target: EncodeTarget,
+    for round: SaveRound
+  ) throws(ErrorObject) {
+    // An object that it has lost or let go of since it was asked is looked after at the commit.
+    guard let node = tree.nodes[target.node], let claim = node.claim, claim.handle == target.handle else { return }
+    let path = tree.path(of: node)
+    try check(encoded, elements, path: path)
+    let state = try checked(encoded.detached(), elements: elements, revision: revision)
+    if let revision, revision <= claim.revision {
+      node.note(.superseded)
+      return
+    }
+    try checkArchiveLimit(round.stagedBytes + state.bytes, replacing: node, path: path)
+    round.stage(
+      StagedState(
+        target: target,
+        record: record(of: state, at: node, by: sessions[claim.session]),
+        elements: state.elements,
+        sequence: sequence
+      )
+    )
+  }
+
+  /// Asks who knows what the views show for the identifiers of elements that have none (R28).
+  private func askForIdentifiers(of batch: [EncodeTarget], for round: SaveRound) {
+    for target in batch {
+      guard let source = dataSources[target.node], sessions[source] != nil, let staged = round.staged(target.node)
+      else { continue }
+      let questions = staged.elements.indices.filter { staged.elements[$0]?.identifier == nil }
+        .map { SaveRound.StateMachine.Question(node: target.node, element: $0) }
+      if !questions.isEmpty { advanceRound { $0.ask(source, questions) } }
+    }
+  }
+}
+
+extension StagedState {
+  /// The nodes its references lead to.
+  var referencedNodes: [NodeID] {
+    record.references.map { StateSummary.targets(ofTable: $0) } ?? []
+  }
+}

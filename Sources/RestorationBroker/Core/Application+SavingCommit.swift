@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// The end of a save round: everything that has come, and the generation, in one transaction (R12).
+extension Application {
+  func commit(_ round: SaveRound) {
+    // First, so that what follows cannot bring the round anything more.
+    endRoundCalls()
+    storeApplicationState(of: round)
+    var refused: [NodeID: String] = [:]
+    for state in round.staged {
+      if let why = store(state) { refused[state.target.node] = why }
+    }
+    let reached = reachedNodes()
+    var reply = unsaved(.unchanged, since: round.begun)
+    reply.stale = staleObjects(of: round, refused, reached)
+    reply.excluded = excludedObjects(reached)
+    // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
+    if contentSequence > (generations.last?.sequence ?? 0) {
+      let record = sealRecord(kind: "round", holding: reached)
+      releasePin()
+      seal(record)
+      (reply.saved, reply.reason) = (true, nil)
+      (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)
+      noteSaved(record, reached)
+      tellSaved(record.generation)
+    }
+    finishRound()
+    let (done, total) = round.machine.progress
+    for var call in round.callers {
+      context.tell(call.progress(done, of: total, isLast: true, at: context.now), to: call.caller)
+      respond(call.caller, reply)
+    }
+  }
+
+  /// The generation that this run started from has done its duty when the run was restored and is saved (R16).
+  private func releasePin() {
+    guard runFacts.hasCompletedRestoration, let index = generations.firstIndex(where: \.isPinned) else { return }
+    write(.pin(generation: nil))
+    generations[index].isPinned = false
+  }
+
+  private func tellSaved(_ generation: Int64) {
+    let notification = ApplicationStateSaved(generation: generation)
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) where session.serves(.applicationStateSaved) {
+      guard let client = session.client else { continue }
+      let method = ApplicationStateSaved.method.rawValue
+      context.emit(.notify(id, client, method: method, parameters: notification.parameters))
+    }
+  }
+
+  private func noteSaved(_ record: GenerationRecord, _ reached: Set<NodeID>) {
+    for id in reached {
+      if let node = tree.nodes[id], node.hasState { node.note(.saved(generation: record.generation)) }
+    }
+  }
+
+  // MARK: Storing
+
+  private func storeApplicationState(of round: SaveRound) {
+    guard let (state, session) = round.application else { return }
+    let node: Node
+    if let existing = tree.applicationNode {
+      node = existing
+    } else {
+      lastNode += 1
+      node = tree.insert(NodeRecord(node: lastNode, parent: nil, component: nil, kind: .application))
+      write(node)
+    }
+    putPulled(record(of: state, at: node, by: sessions[session]), at: node, by: nil)
+  }
+
+  /// Stores a state that came in the round, unless it is not the last word on its object any more.
+  ///
+  /// - Returns: why it is refused.
+  private func store(_ staged: StagedState) -> String? {
+    guard let node = tree.nodes[staged.target.node] else { return nil }
+    if let claim = node.claim {
+      // Another session has taken the object over; `staleObjects` says so.
+      guard claim.handle == staged.target.handle else { return nil }
+    } else if sessions[staged.target.session] != nil {
+      // It was let go of by its owner, who goes on without it.
+      return nil
+    }
+    if let state = node.state, state.sequence > staged.sequence {
+      node.note(.superseded)
+      return nil
+    }
+    var record = staged.record
+    let elements = staged.elements.compactMap { $0 }
+    record.elements = elements.isEmpty ? nil : elements.text.string
+    do throws(ErrorObject) {
+      let (path, max) = (tree.path(of: node), context.limits.stateBytesMax)
+      let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
+      guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
+      try checkArchiveLimit(record.bytes, replacing: node, path: path)
+    } catch {
+      return error.kind
+    }
+    putPulled(record, at: node, by: sessions[staged.target.session])
+    return nil
+  }
+
+  /// Writes a pulled state, unless it is the one that was pulled last (R16).
+  func putPulled(_ record: StateRecord, at node: Node, by session: Session?) {
+    let digest = StateDigest(record)
+    if let pulled = node.pulled, pulled.sequence == node.state?.sequence, pulled.digest == digest, !node.isUnreadable {
+      node.note(.unchanged)
+      noteEncoding(record, at: node, by: session)
+    } else {
+      node.note(.encoded(bytes: record.bytes))
+      if record.isEarly { node.note(.early) }
+      put(record, at: node, by: session)
+      if let state = node.state { node.pulled = Node.Pulled(sequence: state.sequence, digest: digest) }
+    }
+  }
+
+  // MARK: Reporting
+
+  private func staleObjects(
+    of round: SaveRound,
+    _ refused: [NodeID: String],
+    _ reached: Set<NodeID>
+  ) -> [StaleObject] {
+    var stale: [StaleObject] = []
+    if let (owner, why) = round.applicationStale {
+      stale.append(StaleObject(object: nil, path: [], process: owner.process, pid: owner.pid, why: why))
+    }
+    let late = reached.subtracting(round.machine.known).sorted().compactMap { id -> EncodeTarget? in
+      guard let node = tree.nodes[id], let claim = node.claim, claim.since <= round.walked else { return nil }
+      // Time was up before it was known that something saved refers to it.
+      return target(node)
+    }
+    let cases =
+      round.machine.stale.map { ($0.target, $0.why) }
+      + round.staged.map { ($0.target, refused[$0.target.node] ?? replacement(of: $0.target)) }
+        .filter { $0.1 != nil }
+      + late.map { ($0, StaleObject.Cause.late.rawValue) }
+    for (target, why) in cases {
+      guard let node = tree.nodes[target.node], isKept(node, target) else { continue }
+      let cause = replacement(of: target) ?? why ?? cause(of: .lost, target.session).rawValue
+      let owner = sessions[target.session]?.owner ?? endedOwner(target.session)
+      node.note(.stale(owner, why: cause))
+      stale.append(
+        StaleObject(
+          object: node.claim?.handle == target.handle ? target.handle : nil,
+          path: tree.path(of: node)?.components,
+          process: owner?.process,
+          pid: owner?.pid,
+          why: cause
+        )
+      )
+    }
+    return stale
+  }
+
+  /// Whether it is still the object that was asked for; one that its owner has let go of is nobody's any more.
+  private func isKept(_ node: Node, _ target: EncodeTarget) -> Bool {
+    node.claim != nil || sessions[target.session] == nil
+  }
+
+  /// Another session has taken the object over since it was asked for (R8).
+  private func replacement(of target: EncodeTarget) -> String? {
+    guard let claim = tree.nodes[target.node]?.claim, claim.handle != target.handle else { return nil }
+    return sessions[target.session] == nil ? StaleObject.Cause.ended.rawValue : ErrorCode.replaced.kind
+  }
+
+  private func endedOwner(_ session: SessionID) -> ObjectOwner? {
+    endedSessions[session].map { record in
+      let facts = SessionFacts(text: record.facts)
+      return ObjectOwner(process: facts.role, pid: facts.process?.pid ?? 0)
+    }
+  }
+
+  /// Live objects that the generation leaves out, and what excludes them (R4, R5).
+  private func excludedObjects(_ reached: Set<NodeID>) -> [ExcludedObject] {
+    nodesByHandle.filter { !reached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
+      let owner = owner(of: node)
+      let excluder = tree.excluder(of: node) ?? node
+      let reference = excluder.claim.map { ObjectReference.handle($0.handle) }
+        ?? tree.path(of: excluder).map { .path($0) }
+      return ExcludedObject(
+        object: handle,
+        path: tree.path(of: node),
+        process: owner?.facts.role,
+        pid: owner?.facts.process?.pid,
+        by: reference ?? .handle(handle)
+      )
+    }
+  }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A state that may be stored: its references lead somewhere, and name archive ids (R6, R14).
+struct CheckedState {
+  let text: ArraySlice<UInt8>
+  let references: String?
+  /// The elements as they are stored.
+  var elements: [Element]
+  /// Nil where the writer gave none.
+  let revision: Int64?
+
+  /// The text of the elements; nil where there is none.
+  var elementsText: String? {
+    elements.isEmpty ? nil : elements.text.string
+  }
+
+  /// Bytes that the archive limit counts for it.
+  var bytes: Int {
+    text.count + (references?.utf8.count ?? 0) + (elementsText?.utf8.count ?? 0)
+  }
+
+  /// The nodes its references lead to.
+  var referencedNodes: [NodeID] {
+    references.map { StateSummary.targets(ofTable: $0) } ?? []
+  }
+}
+
+/// What every state goes through on its way into the archive, pushed or pulled.
+extension Application {
+  /// Passes what is allowed in a state by itself (R10).
+  func check(_ state: EncodedState, _ elements: [Element], path: IdentifierPath?) throws(ErrorObject) {
+    try state.checkKeys(path: path)
+    let bytes = state.text.bytes.count + (elements.isEmpty ? 0 : stored(elements).text.count)
+    try state.checkSize(bytes: bytes, depth: state.depth, path: path, context.limits)
+  }
+
+  /// The state as it will be stored, if all its references lead somewhere (R14).
+  func checked(_ state: EncodedState, elements: [Element], revision: Int64?) throws(ErrorObject) -> CheckedState {
+    let (text, references) = try resolveReferences(of: state)
+    return CheckedState(text: text, references: references, elements: stored(elements), revision: revision)
+  }
+
+  func checkArchiveLimit(_ added: Int, replacing node: Node?, path: IdentifierPath?) throws(ErrorObject) {
+    let max = context.limits.archiveBytesMax
+    let value = reachableBytes + added - freed(byWritingTo: node, early: false)
+    guard value <= max else {
+      throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path)
+    }
+  }
+
+  /// Bytes nobody can reach any more once the node has a newer state.
+  func freed(byWritingTo node: Node?, early: Bool) -> Int {
+    guard let node, !early else { return 0 }
+    let sealed = generations.last?.sequence ?? 0
+    var bytes = 0
+    if let state = node.state, state.sequence > sealed { bytes += state.bytes }
+    if let state = node.beforeClaim, state.sequence > sealed { bytes += state.bytes }
+    return bytes
+  }
+
+  /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
+  func record(of state: CheckedState, at node: Node, by session: Session?) -> StateRecord {
+    let isOwner = session != nil && node.claim?.session == session?.id
+    var isEarly = false
+    if isOwner, let session, let claim = node.claim { isEarly = self.isEarly(node, claim, session) }
+    return StateRecord(
+      node: node.id,
+      context: contextID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
+      session: isOwner ? session?.id ?? 0 : 0,
+      revision: state.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
+      isEarly: isEarly,
+      written: context.now.wall,
+      text: state.text,
+      references: state.references,
+      elements: state.elementsText
+    )
+  }
+
+  /// Writes the state, and all that follows from the owner's having given it (R19, R31).
+  func put(_ record: StateRecord, at node: Node, by session: Session?) {
+    store(record, at: node)
+    noteEncoding(record, at: node, by: session)
+  }
+
+  /// The owner has given a state: its revision counts, and the window is closed (R15, R31).
+  func noteEncoding(_ record: StateRecord, at node: Node, by session: Session?) {
+    guard let session, let claim = node.claim, claim.session == session.id else { return }
+    node.claim?.revision = max(claim.revision, record.revision)
+    if record.isEarly { watchEarlyMark(since: claim.since) }
+    closeWindow(of: node.id, for: session)
+  }
+
+  private func store(_ record: StateRecord, at node: Node) {
+    let grown = record.bytes - freed(byWritingTo: node, early: record.isEarly)
+    headBytes += record.bytes - (node.state?.bytes ?? 0)
+    let sequence = write(.state(record))
+    reachableBytes += grown
+    growth.append((sequence, grown))
+    if record.isEarly {
+      if let old = node.state, !old.isEarly { node.beforeClaim = old }
+    } else {
+      node.beforeClaim = nil
+    }
+    node.isUnreadable = false
+    node.state = StateSummary(record, at: sequence)
+  }
+
+  /// The archive has counted what it holds up to a change; what was written since comes on top.
+  func settleReachableBytes(_ receipt: ArchiveReceipt) {
+    growth.removeAll { $0.sequence <= receipt.sequence }
+    reachableBytes = receipt.reachableBytes + growth.reduce(0) { $0 + $1.bytes }
+  }
+
+  private func stored(_ elements: [Element]) -> [Element] {
+    var stored = elements
+    for index in stored.indices {
+      // Whether it is found again is said when it is decoded.
+      stored[index].resolved = false
+    }
+    return stored
+  }
+
+  // MARK: The writer
+
+  private func contextID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
+    guard session == nil else { return contextID(of: writer(of: node, session, isOwner: isOwner)) }
+    // Nothing of the writer is known, so that it is the same one every time.
+    if let known = sessionlessContext { return known }
+    let id = contextID(of: writer(of: node, nil, isOwner: false))
+    sessionlessContext = id
+    return id
+  }
+
+  /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
+  private func writer(of node: Node, _ session: Session?, isOwner: Bool) -> WriterContext {
+    let storyboard = isOwner ? node.record.storyboard ?? session?.facts.storyboard : nil
+    return WriterContext(
+      classes: isOwner ? node.claim?.classes ?? [] : [],
+      role: session?.facts.role,
+      bundleVersion: session?.facts.bundleVersion,
+      userInterfaceIdiom: session?.facts.userInterfaceIdiom ?? -1,
+      systemVersion: context.settings.systemVersion,
+      storyboard: node.record.kind == .viewController ? storyboard : nil
+    )
+  }
+
+  // MARK: References
+
+  /// The text as stored: references name archive ids, so that no move ever rewrites it (R6, R14).
+  private func resolveReferences(
+    of state: EncodedState
+  ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
+    let text = state.text.bytes
+    guard !state.references.isEmpty else { return (text, nil) }
+    let references = try state.references.map { reference throws(ErrorObject) in
+      if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
+      guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
+        throw .restoration(
+          .invalidReference,
+          "\(reference.target) leads to no object of the application",
+          hint: "Register the target first, or write {\"$literal\": …} if this is no reference.",
+          details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
+        )
+      }
+      return (range: reference.objectRange, target: node.id)
+    }
+    return ArchiveReferences.store(references, in: text)
+  }
+}
+
+extension EncodedState {
+  /// Passes unless it writes what only the broker does (R10).
+  func checkKeys(path: IdentifierPath?) throws(ErrorObject) {
+    guard let key = reservedKey else { return }
+    throw .restoration(
+      .reservedKey,
+      "the key \(key) is reserved for the broker",
+      hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
+      path: path,
+      details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
+    )
+  }
+
+  /// Passes within the limits of a state; `bytes` and `depth` are what counts of it.
+  func checkSize(bytes: Int, depth: Int, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
+    guard bytes <= limits.stateBytesMax else {
+      throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
+    }
+    guard depth <= limits.stateDepthMax else {
+      throw .limitExceeded("stateDepthMax", max: limits.stateDepthMax, value: depth, path: path)
+    }
+    let count = references.count
+    guard count <= limits.referencesPerStateMax else {
+      throw .limitExceeded("referencesPerStateMax", max: limits.referencesPerStateMax, value: count, path: path)
+    }
+  }
+}
+
+extension StateSummary {
+  /// The nodes that the references of a table lead to.
+  static func targets(ofTable table: String) -> [NodeID] {
+    let numbers = numbers(inTable: table)
+    return stride(from: 2, to: numbers.count, by: 3).map { numbers[$0] }
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A save round of an application: what has come for it, and who waits for it (R11, R12).
+///
+/// Confined to the application that holds it. Nothing is written before its commit.
+package final class SaveRound {
+  /// How clients are told of it: 1, 2, 3 … as long as the broker runs.
+  let number: Int64
+  let begun: Moment
+  var machine: StateMachine
+  var callers: [LongCall] = []
+  /// States that have come, in the order in which they came.
+  private(set) var staged: [StagedState] = []
+  private var places: [NodeID: Int] = [:]
+  private(set) var stagedBytes = 0
+  /// The application's own state, and who gave it.
+  var application: (state: CheckedState, session: SessionID)?
+  /// Why there is none although the delegate was to give one.
+  var applicationStale: (owner: ObjectOwner, why: String)?
+  /// Nodes that the generation will hold, as far as it is known.
+  var reached: Set<NodeID> = []
+  /// When objects were looked for; what is claimed later is not of this round.
+  var walked: Int64 = 0
+
+  init(number: Int64, deadline: Int64, at now: Moment) {
+    self.number = number
+    begun = now
+    machine = StateMachine(deadline: now.monotonic + deadline)
+  }
+
+  func stage(_ state: StagedState) {
+    places[state.target.node] = staged.count
+    staged.append(state)
+    stagedBytes += state.record.bytes
+  }
+
+  func staged(_ node: NodeID) -> StagedState? {
+    places[node].map { staged[$0] }
+  }
+
+  /// What the data source has said of an element: nil takes it out (R28).
+  func identify(_ question: StateMachine.Question, as identifier: String?) {
+    guard let place = places[question.node] else { return }
+    if let identifier {
+      staged[place].elements[question.element]?.identifier = identifier
+    } else {
+      staged[place].elements[question.element] = nil as Element?
+    }
+  }
+
+  /// What a call of the round asks for.
+  enum Question {
+    case decide, prepare, encode
+    case identify(StateMachine.Question)
+  }
+}
+
+/// A state that has come in a round and waits for its commit.
+struct StagedState {
+  let target: EncodeTarget
+  /// Everything but the elements.
+  var record: StateRecord
+  /// Those that the data source has not are nil (R28).
+  var elements: [Element?]
+  /// The application's last change when it came: a newer row of the object is the session's last word (R12).
+  let sequence: SequenceNumber
+}
