@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationTransport
 
 /// The broker's calls to this client.
 extension BrokerLink {
@@ -14,6 +15,10 @@ extension BrokerLink {
     } else {
       answer(call, with: .error(.methodNotFound(request.method, hint: "Call what the client lists in serves.")))
     }
+  }
+
+  func respond(by responder: BrokerCallResponder) {
+    self.responder = responder
   }
 
   /// Answers a call that came on this connection; does nothing once that has ended.

@@ -63,13 +63,17 @@ extension SessionDriver {
     calls[number]?.task = Task {
       switch content {
       case .call(let call, let request, let link):
-        let outcome = await answer(request)
-        link.assumeIsolated { $0.answer(call, with: outcome) }
+        respond(to: call, with: await answer(request), on: link)
       case .finishedRestoring(let handles):
         await tellFinished(handles)
       }
       calls[number] = nil
       act(callQueue.ended(number))
     }
+  }
+
+  /// On the connection that the call came on; that may have ended.
+  private func respond(to call: Conversation.Call, with outcome: Outcome, on link: BrokerLink) {
+    link.assumeIsolated { $0.answer(call, with: outcome) }
   }
 }

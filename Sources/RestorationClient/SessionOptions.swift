@@ -85,8 +85,8 @@ public struct SessionOptions: Hashable, Sendable {
     return served
   }
 
-  /// The largest message that a session wants: with larger ones, states would come one by one.
-  private static let sessionMessageBytesMax: Int64 = 1 << 20
+  /// The largest message that a client wants that is asked: with larger ones, states would come one by one.
+  static let sessionMessageBytesMax: Int64 = 1 << 20
 
   func forSession(serving served: [ServedMethod], resuming token: String?) throws -> Initialize {
     let bytesMax = answersCalls ? Self.sessionMessageBytesMax : nil
