@@ -46,7 +46,9 @@ internal import Testing
     #expect(result["objects"] == .integer(Int64(states.count)))
     let excluded = (result["excluded"]?.array ?? []).map { entry in
       #expect(entry["process"] == "main")
-      return (entry["path"]?.array?.last ?? entry["object"]?.array?.last)?.string ?? "(no path)"
+      // What is to blame has no identifier, so that only its handle names it.
+      #expect(entry["by"]?.integer != nil)
+      return entry["path"]?.array?.last?.string ?? "(no path)"
     }
     return (asked, Set(states.values.compactMap { $0["name"]?.string }), Set(excluded))
   }
@@ -68,7 +70,7 @@ internal import Testing
       let plain = try Self.save(broker, app)
       #expect(plain.asked == ["Tabs", "First", "Third", "Table", "Model"])
       #expect(plain.saved == ["Tabs", "First", "Third", "Table", "Model"])
-      #expect(plain.excluded.isSuperset(of: ["List", "Detail", "Rows", "Cell"]))
+      #expect(plain.excluded == ["(no path)", "List", "Detail", "Rows", "Cell"])
 
       // A reference reaches an excluded object, and only that one; what it refers to itself as well.
       try app.set("First", state: ["name": "First", "open": ["$restorable": .path("List", "Detail")]])
@@ -92,7 +94,9 @@ internal import Testing
       ]
       try app.tell("call", ["method": "setRestorationIdentifier", "params": parameters])
       let all = try Self.save(broker, app)
-      #expect(all.saved == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table"])
+      #expect(all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"])
+      #expect(all.saved == Set(all.asked))
+      #expect(all.excluded == ["(no path)", "Cell"])
     }
   }
 }
