@@ -96,7 +96,7 @@ internal import Testing
       let all = try Self.save(broker, app)
       #expect(all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"])
       #expect(all.saved == Set(all.asked))
-      #expect(all.excluded == ["(no path)", "Cell"])
+      #expect(all.excluded == ["(no path)"])
     }
   }
 }
