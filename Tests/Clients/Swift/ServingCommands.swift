@@ -204,7 +204,7 @@ extension ServingProcess {
   private static func value(_ result: SaveResult) -> JSONValue {
     var value: JSONObject = [
       "saved": .bool(result.saved), "generation": value(result.generation), "objects": .integer(Int64(result.objects)),
-      "bytes": .integer(Int64(result.bytes)), "milliseconds": .integer(result.duration / .milliseconds(1)),
+      "bytes": .integer(Int64(result.bytes)), "milliseconds": .integer(Int64(result.duration / .milliseconds(1))),
     ]
     if let reason = result.reason { value["reason"] = .string(reason) }
     value["stale"] = .array(
@@ -233,7 +233,7 @@ extension ServingProcess {
       "restored": .array(result.restored.map(Self.value)),
       "skipped": .array(result.skipped.map { ["path": Self.value($0.path), "reason": .string($0.reason)] }),
       "absent": .array(result.absent.map(Self.value)),
-      "milliseconds": .integer(result.duration / .milliseconds(1)),
+      "milliseconds": .integer(Int64(result.duration / .milliseconds(1))),
     ]
     if result.declined { value["declined"] = true }
     return .object(value)
