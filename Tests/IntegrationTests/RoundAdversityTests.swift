@@ -108,4 +108,36 @@ internal import Testing
       #expect(try broker.states(of: Self.application) == [["Main"]: ["round": 1]])
     }
   }
+
+  @Test func r18AChangeIsSavedByItself() async throws {
+    try await withBroker(BrokerOptions(limits: ["roundQuietMilliseconds": 50])) { broker in
+      let peer = try broker.serving(.python, of: Self.application, as: "quiet")
+      try peer.register([["identifier": "Main", "state": ["n": 1]], ["identifier": "Pushed", "state": ["n": 2]]])
+      try peer.tell("push", ["names": ["Pushed"]])
+      try peer.awaits("saved")
+      #expect(try broker.states(of: Self.application, in: 1) == [["Main"]: ["n": 1], ["Pushed"]: ["n": 2]])
+    }
+  }
+
+  @Test func r33ABrokerThatIsToldToEndSavesFirstAndWaitsForNobodyLong() async throws {
+    let limits: JSONObject = ["stopRoundMilliseconds": 1_000, "roundQuietMilliseconds": 0]
+    try await withBroker(BrokerOptions(limits: limits, isAlone: true)) { broker in
+      let peers = try ["one", "two", "stopped"].map { name in
+        let peer = try broker.serving(.python, of: Self.application, as: name)
+        try peer.register([["identifier": .string(name), "state": ["by": .string(name)]]])
+        return peer
+      }
+      let other = try broker.serving(.perl, of: "org.example.Other", as: "main")
+      try other.register([["identifier": "Main", "state": ["n": 1]]])
+      kill(peers[2].pid, SIGSTOP)
+      let begin = Deadline.now
+      #expect(try broker.terminate() == .exit(0))
+      let milliseconds = Deadline.now - begin
+      #expect(milliseconds <= 2_500, "it took \(milliseconds) ms to end")
+      kill(peers[2].pid, SIGCONT)
+      try broker.start()
+      #expect(try broker.states(of: Self.application) == [["one"]: ["by": "one"], ["two"]: ["by": "two"]])
+      #expect(try broker.states(of: "org.example.Other") == [["Main"]: ["n": 1]])
+    }
+  }
 }
