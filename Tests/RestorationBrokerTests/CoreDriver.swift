@@ -133,6 +133,17 @@ final class CoreDriver {
     settle()
   }
 
+  func cancel(_ caller: Caller) {
+    core.cancelled(caller, at: now)
+    settle()
+  }
+
+  /// The broker is told to end, and saves what its clients have.
+  func saveBeforeEnd() {
+    core.saveBeforeEnd(at: now)
+    settle()
+  }
+
   func refuse(_ message: IncomingMessage, _ fault: ErrorObject) {
     core.refused(message, fault, at: now)
     settle()
@@ -160,6 +171,13 @@ final class CoreDriver {
   }
 
   var timerCount: Int { timers.count }
+
+  /// States written since the last `forgetWritten`.
+  var writtenStates: Int {
+    written.count { change in
+      if case .state = change { true } else { false }
+    }
+  }
 
   // MARK: The broker
 

@@ -5,7 +5,7 @@ internal import RestorationWire
 
 /// A save round of an application: what has come for it, and who waits for it (R11, R12).
 ///
-/// Confined to the application that holds it. Nothing is written before its commit.
+/// Confined to the application that holds it. No state is written before its commit.
 package final class SaveRound {
   /// How clients are told of it: 1, 2, 3 … as long as the broker runs.
   let number: Int64
