@@ -12,6 +12,11 @@ package enum ArchiveChange: Hashable, Sendable {
   case removeAll
   /// Removes the early mark of every state row these nodes have (R19).
   case settle([NodeID])
+  /// Keeps these rows until they are released, whatever takes their place (R35); rows that nobody can reach are passed
+  /// over. `since`: milliseconds since 1970.
+  case withhold([StateRow], since: Int64)
+  /// Ends what `withhold` began; what nobody else can reach goes.
+  case release([StateRow])
   /// Stores a context under an id not used before.
   case context(ContextID, text: String)
   /// Seals everything written before it as a numbered generation.
@@ -55,6 +60,7 @@ extension ArchiveChange {
       case .run(let record): record.facts.utf8.count
       case .settle(let nodes): nodes.count * MemoryLayout<NodeID>.size
       case .forgetSessions(let sessions): sessions.count * MemoryLayout<SessionID>.size
+      case .withhold(let rows, _), .release(let rows): rows.count * MemoryLayout<StateRow>.size
       case .seal(let record): record.omitted.count * MemoryLayout<NodeID>.size
       case .removeState, .removeAll, .pin, .dropGeneration, .claim: 0
       }
@@ -63,6 +69,17 @@ extension ArchiveChange {
 
   /// What a change takes besides its texts: its place in a list, and a buffer for the state.
   private static let overhead = MemoryLayout<Self>.stride + 64
+}
+
+/// Names one row of the state log.
+package struct StateRow: Hashable, Sendable {
+  package var node: NodeID
+  package var sequence: SequenceNumber
+
+  package init(node: NodeID, sequence: SequenceNumber) {
+    self.node = node
+    self.sequence = sequence
+  }
 }
 
 /// A node as described from one sequence on.

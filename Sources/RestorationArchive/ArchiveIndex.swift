@@ -142,6 +142,10 @@ struct ArchiveIndex {
       effect.writesRow = cut()
     case .settle(let nodes):
       for node in nodes { effect.settled += settle(node) }
+    case .withhold(let rows, _):
+      effect.rows = rows.filter { logs[$0.node]?.withhold($0.sequence) ?? false }
+    case .release(let rows):
+      effect.rows = rows.filter { release($0) }
     case .context(let context, _):
       contexts.insert(context)
       tip.lastContext = max(tip.lastContext, context)
@@ -197,6 +201,13 @@ struct ArchiveIndex {
     var settled: [SequenceNumber] = []
     update(node) { settled = $0.settle(under: $1, &$2) }
     return settled
+  }
+
+  private mutating func release(_ row: StateRow) -> Bool {
+    guard logs[row.node] != nil else { return false }
+    var isReleased = false
+    update(row.node) { isReleased = $0.unwithhold(row.sequence, under: $1, &$2) }
+    return isReleased
   }
 
   private mutating func cut() -> Bool {

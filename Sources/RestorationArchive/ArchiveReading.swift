@@ -24,6 +24,8 @@ package struct ArchiveOpening: Sendable {
   package var sessions: [SessionRecord]
   package var claims: [ClaimRecord]
   package var run: RunRecord?
+  /// Rows kept by `ArchiveChange.withhold`, in ascending order of sequence.
+  package var withheld: [WithheldRow]
 
   package init(
     lease: ArchiveLease,
@@ -41,7 +43,8 @@ package struct ArchiveOpening: Sendable {
     lastSession: SessionID = 0,
     sessions: [SessionRecord] = [],
     claims: [ClaimRecord] = [],
-    run: RunRecord? = nil
+    run: RunRecord? = nil,
+    withheld: [WithheldRow] = []
   ) {
     self.lease = lease
     self.archive = archive
@@ -59,6 +62,7 @@ package struct ArchiveOpening: Sendable {
     self.sessions = sessions
     self.claims = claims
     self.run = run
+    self.withheld = withheld
   }
 }
 
@@ -73,6 +77,21 @@ package struct SealedGeneration: Hashable, Sendable {
     self.record = record
     self.sequence = sequence
     self.isPinned = isPinned
+  }
+}
+
+/// A state row that is kept until it is released (R35).
+package struct WithheldRow: Hashable, Sendable {
+  package var row: StateRow
+  /// Milliseconds since 1970.
+  package var since: Int64
+  /// As in `StateRecord.bytes`.
+  package var bytes: Int
+
+  package init(row: StateRow, since: Int64, bytes: Int) {
+    self.row = row
+    self.since = since
+    self.bytes = bytes
   }
 }
 

@@ -39,6 +39,8 @@ protocol ArchiveRows {
   /// In ascending order of node.
   func claims() throws(ArchiveError) -> [ClaimRecord]
   func run() throws(ArchiveError) -> RunRecord?
+  /// In ascending order of sequence.
+  func withheld() throws(ArchiveError) -> [WithheldRow]
 
   /// Gives up what is kept in memory of the rows, so that the next reading is of what is stored.
   func forgetCached() throws(ArchiveError)
@@ -69,4 +71,6 @@ struct ChangeEffect {
   var removesState = false
   /// State rows that lose their early mark.
   var settled: [SequenceNumber] = []
+  /// State rows that are kept from now on, or not any more.
+  var rows: [StateRow] = []
 }

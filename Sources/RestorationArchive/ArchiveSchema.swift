@@ -24,6 +24,13 @@ enum ArchiveSchema {
     PRAGMA cache_size = -1000;
     """
 
+  /// Tables that the first archives of this version do not have; made in them when they are opened.
+  static let additions = """
+    CREATE TABLE IF NOT EXISTS withheld (
+      sequence INTEGER PRIMARY KEY, node INTEGER, since INTEGER
+    )
+    """
+
   /// Small columns come first and texts last, so that reading the small ones touches no overflow page.
   static let tables = """
     CREATE TABLE archive (
@@ -41,6 +48,7 @@ enum ArchiveSchema {
     CREATE TABLE early (
       sequence INTEGER PRIMARY KEY
     );
+    \(additions);
     CREATE TABLE node (
       sequence INTEGER PRIMARY KEY, node INTEGER, parent INTEGER, kind INTEGER, keepsForever INTEGER,
       isConfidential INTEGER, isRemoved INTEGER, successor INTEGER, bytes INTEGER, component TEXT, classes TEXT,
@@ -73,9 +81,10 @@ enum ArchiveSchema {
 /// The statements an open archive keeps compiled.
 enum ArchiveStatement: Int, CaseIterable {
   case begin, commit, rollBack
-  case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration
+  case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration, insertWithheld
   case writeTip, writeSession, writeClaim, writeRun
   case deleteStates, deleteEarly, deleteNode, deleteEmptied, deleteContext, deleteGeneration, deleteSession, deleteClaim
+  case deleteWithheld
   case readState, readNode
 
   var sql: String {
@@ -89,6 +98,7 @@ enum ArchiveStatement: Int, CaseIterable {
     case .insertEmptied: "INSERT INTO emptied VALUES (?1)"
     case .insertContext: "INSERT INTO context VALUES (?1, ?2)"
     case .insertGeneration: "INSERT INTO generation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+    case .insertWithheld: "INSERT INTO withheld VALUES (?1, ?2, ?3)"
     case .writeTip:
       """
       UPDATE tip SET sequence = ?1, changeHigh = ?2, changeLow = ?3, lastNode = ?4, lastContext = ?5,
@@ -105,6 +115,7 @@ enum ArchiveStatement: Int, CaseIterable {
     case .deleteGeneration: "DELETE FROM generation WHERE generation = ?1"
     case .deleteSession: "DELETE FROM session WHERE session = ?1"
     case .deleteClaim: "DELETE FROM claim WHERE node = ?1"
+    case .deleteWithheld: "DELETE FROM withheld WHERE sequence = ?1"
     case .readState:
       """
       SELECT node, context, session, revision, written, checksum, text, links, elements, bytes

@@ -9,7 +9,7 @@
 /// 1. `apply` is atomic: all of its changes are visible and durable when it returns, or none is.
 /// 2. Each change of an `apply` takes the next sequence number, in order; numbers are never reused.
 /// 3. A row is never rewritten. What a reader may still reach (head, the newest row that is not early, every kept
-///    generation, every held sequence) is never deleted.
+///    generation, every held sequence) is never deleted, nor what is withheld.
 /// 4. A row whose checksum fails makes that one state `unreadable`; nothing else.
 /// 5. Writes under a lease that is no longer the newest fail as `fenced`.
 package protocol ArchiveStore: Sendable {

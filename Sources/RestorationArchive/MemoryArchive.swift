@@ -17,6 +17,7 @@ struct MemoryArchive: ArchiveRows {
     var sessions: [SessionID: SessionRecord] = [:]
     var claims: [NodeID: ClaimRecord] = [:]
     var run: RunRecord?
+    var withheld: [SequenceNumber: WithheldRow] = [:]
   }
 
   init(archive: String) { self.archive = archive }
@@ -44,6 +45,13 @@ struct MemoryArchive: ArchiveRows {
     case .removeAll:
       if effect.writesRow { contents.emptied.insert(sequence) }
     case .settle: contents.early.subtract(effect.settled)
+    case .withhold(_, let since):
+      for row in effect.rows {
+        let bytes = contents.states[row.sequence]?.bytes ?? 0
+        contents.withheld[row.sequence] = WithheldRow(row: row, since: since, bytes: bytes)
+      }
+    case .release:
+      for row in effect.rows { contents.withheld[row.sequence] = nil }
     case .context(let context, let text): contents.contexts[context] = text
     case .seal(let record): contents.generations[sequence] = record
     case .pin: break
@@ -89,6 +97,7 @@ struct MemoryArchive: ArchiveRows {
       } else if let record = contents.states[sequence] {
         var state = NodeLog.State(record, at: sequence)
         state.isEarly = contents.early.contains(sequence)
+        state.isWithheld = contents.withheld[sequence] != nil
         index.load(state, of: record.node)
       }
     }
@@ -117,6 +126,8 @@ struct MemoryArchive: ArchiveRows {
   func claims() -> [ClaimRecord] { contents.claims.values.sorted { $0.node < $1.node } }
 
   func run() -> RunRecord? { contents.run }
+
+  func withheld() -> [WithheldRow] { contents.withheld.values.sorted { $0.row.sequence < $1.row.sequence } }
 
   func forgetCached() {}
 

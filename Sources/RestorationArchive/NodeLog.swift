@@ -7,8 +7,8 @@ internal import DequeModule
 /// Invariants:
 /// 1. A row is seen from its own sequence up to, but not including, its *end*: the sequence of the node's next row of
 ///    the same log, or that of the first cut after it.
-/// 2. A row is *dead* when no kept contents show it: not the head, not the newest settled row, no kept generation.
-///    Dead is for ever, because kept contents are never added in the past.
+/// 2. A row is *dead* when no kept contents show it: not the head, not the newest settled row, no kept generation; and
+///    it is not withheld. Dead is for ever: kept contents are never added in the past, and a dead row is not withheld.
 /// 3. The rows that are not dead make up `totals.reachableBytes`; the dead ones are all in `totals.dead`.
 struct NodeLog {
   /// A row of the state log.
@@ -21,6 +21,8 @@ struct NodeLog {
     var bytes: UInt32
     var isTombstone: Bool
     var isEarly: Bool
+    /// Kept until it is released (R35).
+    var isWithheld = false
     var isDead = false
     /// As in `StateRecord.references`; few states have any.
     var references: String?
@@ -104,6 +106,27 @@ struct NodeLog {
     return marked
   }
 
+  /// Keeps a row until it is released; false where nobody can reach it, or it is kept already.
+  mutating func withhold(_ sequence: SequenceNumber) -> Bool {
+    guard let index = states.index(of: sequence), !states[index].isTombstone, !states[index].isDead,
+      !states[index].isWithheld
+    else { return false }
+    states[index].isWithheld = true
+    return true
+  }
+
+  /// Ends that; false where it was not kept.
+  mutating func unwithhold(
+    _ sequence: SequenceNumber,
+    under horizon: Horizon,
+    _ totals: inout ArchiveTotals
+  ) -> Bool {
+    guard let index = states.index(of: sequence), states[index].isWithheld else { return false }
+    states[index].isWithheld = false
+    refreshState(index, under: horizon, &totals)
+    return true
+  }
+
   /// Notices that a cut has been made after every row there is.
   mutating func cut(under horizon: Horizon, _ totals: inout ArchiveTotals) {
     refreshState(states.count - 1, under: horizon, &totals)
@@ -178,7 +201,7 @@ struct NodeLog {
   // MARK: Reachability
 
   private mutating func refreshState(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
-    guard index >= 0, !states[index].isDead else { return }
+    guard index >= 0, !states[index].isDead, !states[index].isWithheld else { return }
     let end = states.end(of: index, under: horizon)
     if end == .max || horizon.keeps(states[index].sequence, until: end) { return }
     if index == settled, states[index].sequence > horizon.lastCut { return }

@@ -65,6 +65,7 @@ final class OpenArchive<Rows: ArchiveRows> {
     opening.sessions = try rows.sessions()
     opening.claims = try rows.claims().filter { index.isShown($0.node) }
     opening.run = try rows.run()
+    opening.withheld = try rows.withheld()
     return opening
   }
 

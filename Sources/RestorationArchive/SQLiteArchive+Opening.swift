@@ -60,6 +60,7 @@ extension SQLiteArchive {
       let finding = try connection.text("PRAGMA quick_check(1)")
       guard finding == "ok" else { throw .unsound(finding ?? "no answer from quick_check") }
       guard let uuid = try connection.text("SELECT uuid FROM archive") else { throw .missing("the archive row") }
+      try connection.execute(ArchiveSchema.additions)
       return uuid
     }
     connection.checkpointsOnClose = true

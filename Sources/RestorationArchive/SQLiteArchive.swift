@@ -78,6 +78,10 @@ struct SQLiteArchive: ArchiveRows {
         if effect.writesRow { try run(.insertEmptied, with: sequence) }
       case .settle:
         for row in effect.settled { try run(.deleteEarly, with: row) }
+      case .withhold(_, let since):
+        for row in effect.rows { try insert(row, since) }
+      case .release:
+        for row in effect.rows { try run(.deleteWithheld, with: row.sequence) }
       case .context(let context, let text): try insert(context, text)
       case .seal(let record): try insert(record, at: sequence)
       case .pin: break
@@ -142,6 +146,14 @@ struct SQLiteArchive: ArchiveRows {
     statement.bind(11, record.classes)
     statement.bind(12, record.restorationClass)
     statement.bind(13, record.storyboard)
+    try statement.run()
+  }
+
+  private func insert(_ row: StateRow, _ since: Int64) throws(SQLiteFailure) {
+    let statement = try connection.statement(.insertWithheld)
+    statement.bind(1, row.sequence)
+    statement.bind(2, row.node)
+    statement.bind(3, since)
     try statement.run()
   }
 
@@ -328,6 +340,16 @@ struct SQLiteArchive: ArchiveRows {
       run = RunRecord(run: row.integer(0), restorations: row.integer(1), facts: row.string(2) ?? "")
     }
     return run
+  }
+
+  func withheld() throws(ArchiveError) -> [WithheldRow] {
+    var withheld: [WithheldRow] = []
+    let sql = "SELECT sequence, withheld.node, since, bytes FROM withheld JOIN state USING (sequence) ORDER BY sequence"
+    try forEachRow(sql) { row in
+      let state = StateRow(node: row.integer(1), sequence: row.integer(0))
+      withheld.append(WithheldRow(row: state, since: row.integer(2), bytes: Int(row.integer(3))))
+    }
+    return withheld
   }
 
   private func forEachRow(_ sql: String, _ body: (SQLiteStatement) -> Void) throws(ArchiveError) {

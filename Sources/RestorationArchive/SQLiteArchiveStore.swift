@@ -285,7 +285,9 @@ extension ArchiveChange {
   fileprivate var isSmall: Bool {
     switch self {
     case .node(let record): record.isRemoved
-    case .removeState, .removeAll, .settle, .pin, .dropGeneration, .session, .forgetSessions, .claim, .run: true
+    case .removeState, .removeAll, .settle, .withhold, .release, .pin, .dropGeneration, .session, .forgetSessions,
+      .claim, .run:
+      true
     case .state, .context, .seal: false
     }
   }

@@ -29,6 +29,8 @@ extension SQLiteConnection {
     }
     var early: Set<SequenceNumber> = []
     try forEachRow("SELECT sequence FROM early") { early.insert($0.integer(0)) }
+    var withheld: Set<SequenceNumber> = []
+    try forEachRow("SELECT sequence FROM withheld") { withheld.insert($0.integer(0)) }
     let states = """
       SELECT sequence, node, context, session, revision, written, bytes, checksum, links FROM state
       ORDER BY sequence
@@ -44,6 +46,7 @@ extension SQLiteConnection {
         bytes: UInt32(clamping: row.integer(6)),
         isTombstone: row.isNull(7),
         isEarly: early.contains(sequence),
+        isWithheld: withheld.contains(sequence),
         references: row.string(8)
       )
       index.load(state, of: row.integer(1))

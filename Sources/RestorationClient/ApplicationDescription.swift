@@ -54,6 +54,8 @@ public struct ApplicationDescription: Hashable, Sendable {
     public let revision: Int64?
     /// Whether its state is shown only when asked for.
     public let confidential: Bool
+    /// Whether its state is withheld from its owner (R35).
+    public let quarantined: Bool
 
     init(_ wire: ObjectDescription) {
       node = wire.node
@@ -70,6 +72,7 @@ public struct ApplicationDescription: Hashable, Sendable {
       modified = wire.modified.map(SavedTime.init)
       revision = wire.revision
       confidential = wire.confidential
+      quarantined = wire.quarantined
     }
   }
 

@@ -48,6 +48,14 @@ extension BrokerEvent {
     public static let archiveImported = Name(.archiveImported)
     /// The saved state of an application was discarded (R30).
     public static let applicationDiscarded = Name(.applicationDiscarded)
+    /// A process ended abnormally while it was still taking in what it had been handed (R31).
+    public static let restorationCrashed = Name(.restorationCrashed)
+    /// The state of an object is withheld from now on (R35).
+    public static let stateQuarantined = Name(.stateQuarantined)
+    /// All states of an application are withheld from now on (R31).
+    public static let archiveQuarantined = Name(.archiveQuarantined)
+    /// States are not withheld any more (R35).
+    public static let quarantineEnded = Name(.quarantineEnded)
     /// So many events came faster than they were taken, and are lost: ask how things are. Comes to every subscription.
     public static let eventsLost = Name(.eventsLost)
 
@@ -103,6 +111,10 @@ extension BrokerEvent {
     public static let unregistered = Cause(rawValue: ObjectUnregistered.Cause.unregistered.rawValue)
     /// `objectUnregistered`: another session claimed the path (R8).
     public static let replaced = Cause(rawValue: ObjectUnregistered.Cause.replaced.rawValue)
+    /// `quarantineEnded`: a newer state was stored.
+    public static let encoded = Cause(rawValue: QuarantineEnded.Cause.encoded.rawValue)
+    /// `quarantineEnded`: somebody asked for it.
+    public static let released = Cause(rawValue: QuarantineEnded.Cause.released.rawValue)
     /// `applicationDiscarded`: somebody asked for it.
     public static let discarded = Cause(rawValue: ApplicationDiscarded.Cause.discarded.rawValue)
     /// `applicationDiscarded`: the user quit the application.

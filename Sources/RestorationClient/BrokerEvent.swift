@@ -53,11 +53,12 @@ public struct BrokerEvent: Hashable, Sendable {
   public let generation: Int64?
   /// Of `generationSealed`: what it was made for, as `listGenerations` has it.
   public let generationKind: String?
-  /// Of `sessionEnded`, `generationSealed`, `archiveOpened`, `archiveImported`: objects it is about.
+  /// Of `sessionEnded`, `generationSealed`, `archiveOpened`, `archiveImported`, and of what follows crashes: objects it
+  /// is about.
   public let objects: Int?
   /// Of `stateEncoded`, `generationSealed`, `archiveOpened`, `archiveImported`: bytes of the states it is about.
   public let bytes: Int?
-  /// Of `objectUnregistered`, `applicationDiscarded`: what caused it.
+  /// Of `objectUnregistered`, `applicationDiscarded`, `quarantineEnded`: what caused it.
   public let cause: Cause?
   /// Of `applicationDiscarded`: why, in the words of who asked for it.
   public let reason: String?
@@ -65,6 +66,15 @@ public struct BrokerEvent: Hashable, Sendable {
   public let discardedGenerations: Bool?
   /// Of `archiveDamaged`, `archiveUnreadable`: what is wrong and what was done, for people.
   public let message: String?
+
+  // Crashes
+
+  /// Of `restorationCrashed`: how many states it may have been.
+  public let suspects: Int?
+  /// Of `restorationCrashed`: path of the object whose state it was, where that is known.
+  public let guilty: [String]?
+  /// Of `restorationCrashed`: crashes in a row that count against it, or against the application.
+  public let strikes: Int?
 
   /// Of `eventsLost`: how many events stood in its place.
   public let lost: Int64?
@@ -124,6 +134,9 @@ extension BrokerEvent {
     reason = parameters["reason"]?.string()
     discardedGenerations = parameters["generations"]?.bool()
     message = parameters["message"]?.string()
+    suspects = parameters["suspects"]?.integer().flatMap { Int(exactly: $0) }
+    guilty = parameters["guilty"].flatMap { IdentifierPath($0)?.components }
+    strikes = parameters["strikes"]?.integer().flatMap { Int(exactly: $0) }
     lost = parameters["lost"]?.integer()
     jsonText = parameters.compactText.string
   }

@@ -17,9 +17,9 @@ public struct SavedObject: Hashable, Sendable {
   public let process: String?
   /// Whether its owner left without closing it (R13).
   public let orphaned: Bool
-  /// Whether there is a state, and if so whether it can be read.
+  /// Whether there is a state, and if so whether it can be read and is handed out.
   public let status: StateAvailability
-  /// Nil unless available, and where it is redacted.
+  /// Nil unless available or quarantined, and where it is redacted.
   public let state: RestorableState?
   /// Who wrote the state; nil where there is none.
   public let origin: StateOrigin?

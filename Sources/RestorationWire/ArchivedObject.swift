@@ -14,9 +14,9 @@ package struct ArchivedObject: Hashable, Sendable, JSONWritable {
   package var process: String?
   /// Whether the object's owner left without closing it (R13).
   package var orphaned: Bool
-  /// Whether there is a state, and if so whether it can be read.
+  /// Whether there is a state, and if so whether it can be read and is handed out.
   package var status: RestorationState
-  /// Nil unless the status is `available`, and where the state is redacted.
+  /// Nil unless the status is `available` or `quarantined`, and where the state is redacted.
   package var state: JSONText?
   /// Reserved keys of the session that wrote the state; nil where there is none.
   package var coder: JSONText?

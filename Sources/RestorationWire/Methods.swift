@@ -28,6 +28,8 @@ package enum RestorationMethods {
     BackupArchive.self,
     ExportArchive.self,
     ImportArchive.self,
+    ListQuarantine.self,
+    ReleaseQuarantine.self,
     Subscribe.self,
     Unsubscribe.self,
     ReportLimits.self,

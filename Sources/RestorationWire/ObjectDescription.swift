@@ -30,6 +30,8 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
   package var revision: Int64?
   /// Whether the state is redacted where people look.
   package var confidential: Bool
+  /// Whether the state is withheld from its owner (R35).
+  package var quarantined: Bool
 
   package init(
     node: Int64,
@@ -45,7 +47,8 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
     bytes: Int,
     modified: Timestamp?,
     revision: Int64? = nil,
-    confidential: Bool = false
+    confidential: Bool = false,
+    quarantined: Bool = false
   ) {
     self.node = node
     self.parent = parent
@@ -61,6 +64,7 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
     self.modified = modified
     self.revision = revision
     self.confidential = confidential
+    self.quarantined = quarantined
   }
 
   /// Reads an item of a result; nil where it has another form.
@@ -81,6 +85,7 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
       self.modified = try reader.optional("modified") { $0.string().flatMap { Timestamp($0) } }
       self.revision = try reader.optionalInteger("revision")
       self.confidential = try reader.bool("confidential")
+      self.quarantined = try reader.bool("quarantined")
     } catch {
       return nil
     }
@@ -103,6 +108,7 @@ package struct ObjectDescription: Hashable, Sendable, JSONWritable {
       writer.member("modified", modified)
       writer.member("revision", revision)
       writer.member("confidential", confidential)
+      writer.member("quarantined", ifTrue: quarantined)
     }
   }
 }

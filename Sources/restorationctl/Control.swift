@@ -42,7 +42,7 @@ struct Control: AsyncParsableCommand {
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, HistoryCommand.self,
       MonitorCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self, ImportCommand.self,
-      DiscardCommand.self, CallCommand.self,
+      DiscardCommand.self, QuarantineCommand.self, CallCommand.self,
     ]
   )
 

@@ -50,8 +50,8 @@ struct EventLine {
 
   private static func colour(of event: BrokerEvent) -> Colour? {
     switch event.name {
-    case .encodeFailed, .archiveDamaged, .archiveUnreadable: .red
-    case .eventsLost: .yellow
+    case .encodeFailed, .archiveDamaged, .archiveUnreadable, .stateQuarantined, .archiveQuarantined: .red
+    case .eventsLost, .restorationCrashed: .yellow
     case .sessionEnded where event.ending == .crashed: .yellow
     default: nil
     }
@@ -95,6 +95,8 @@ struct EventLine {
         event.cause?.rawValue ?? "", event.discardedGenerations == true ? "with its generations" : "",
         event.reason ?? "",
       ]
+    case .restorationCrashed, .stateQuarantined, .archiveQuarantined, .quarantineEnded:
+      parts = blame(event, path, session)
     case .eventsLost:
       parts = ["\(Quantity.count(Int(clamping: event.lost ?? 0), "event")) lost: more came than were read"]
     case .archiveClosed:
@@ -104,6 +106,14 @@ struct EventLine {
       parts = [path, session, event.message ?? ""]
     }
     return parts.filter { !$0.isEmpty }.joined(separator: ", ")
+  }
+
+  private static func blame(_ event: BrokerEvent, _ path: String, _ session: String) -> [String] {
+    guard event.name == .restorationCrashed else {
+      return [path, path.isEmpty ? objects(event.objects) : "", event.cause?.rawValue ?? ""]
+    }
+    let cause = event.guilty.map { $0.joined(separator: "/") } ?? event.suspects.map { Quantity.count($0, "suspect") }
+    return [session, cause ?? "", event.strikes.map { Quantity.count($0, "strike") } ?? ""]
   }
 
   private static func session(of event: BrokerEvent) -> String {

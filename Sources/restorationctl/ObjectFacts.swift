@@ -20,6 +20,8 @@ struct ObjectFacts {
   var included: Bool?
   let orphaned: Bool
   let confidential: Bool
+  /// Its state is withheld from its owner.
+  var quarantined = false
   /// Its state and elements are left out, because it is confidential.
   var redacted = false
   let status: String
@@ -50,6 +52,7 @@ struct ObjectFacts {
     included = object.included
     orphaned = object.orphaned
     confidential = object.confidential
+    quarantined = object.quarantined
     redacted = confidential && !reveal && decoded.state != nil
     status = decoded.status.rawValue
     revision = object.revision
@@ -123,6 +126,7 @@ extension ObjectFacts {
     if orphaned { marks.append("orphaned") }
     if included == false { marks.append("excluded") }
     if confidential { marks.append("confidential") }
+    if quarantined { marks.append("quarantined") }
     return marks
   }
 
@@ -157,6 +161,7 @@ extension ObjectFacts {
     members.add("included", text: included.map { $0 ? "true" : "false" } ?? "null")
     members.add("confidential", confidential)
     members.add("redacted", redacted)
+    if quarantined { members.add("quarantined", true) }
     members.add("status", status)
     members.add("bytes", Int64(bytes))
     members.add("modified", modified?.description)

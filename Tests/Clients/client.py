@@ -8,6 +8,8 @@ One command a line, a JSON object with a member `do`; each is answered with one 
 import json
 import os
 import random
+import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -154,6 +156,21 @@ class Commands:
                 if "result" not in answer:
                     return answer
         return {"count": count}
+
+    def restore(self, command):
+        """Decodes objects, one after the other or all at once, and crashes of a state that has a member `poison`."""
+        paths = command["objects"]
+        pipelined = command.get("pipelined", False)
+        ids = [self.client.request("decodeRestorableState", {"object": path}) for path in paths] if pipelined else []
+        statuses = {}
+        for index, path in enumerate(paths):
+            number = ids[index] if pipelined else self.client.request("decodeRestorableState", {"object": path})
+            result = self.client.answer(number)["result"]
+            if "poison" in (result["state"] or {}):
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                os.kill(os.getpid(), signal.SIGSEGV)
+            statuses.setdefault(result["status"], []).append(path)
+        return statuses
 
     def encode(self, command):
         """Encodes `count` states of one object, one after the other; how many were acknowledged."""

@@ -87,6 +87,7 @@ private struct History {
     #expect(opening.sessions == expected.sessions)
     #expect(opening.claims == expected.claims)
     #expect(opening.run == expected.run)
+    #expect(opening.withheld == expected.withheld)
   }
 
   func check() async throws {
@@ -108,6 +109,14 @@ private struct History {
       }
       #expect(scanned == model.readings(at: point), "\(point)")
     }
+    for withheld in model.withheld.values.map(\.row) {
+      let point = ArchivePoint.sequence(withheld.sequence)
+      let reading = try await author.store.read([withheld.node], at: point, lease: author.lease)[0]
+      guard case .state(_, withheld.sequence) = reading else {
+        Issue.record("what is withheld is gone: \(withheld)")
+        continue
+      }
+    }
   }
 
   /// Without cursors, upkeep comes to an end and leaves only what can be reached.
@@ -119,6 +128,7 @@ private struct History {
     try await restart()
     try await author.apply(.removeAll, .pin(generation: nil))
     try await author.apply(model.generations.map { .dropGeneration($0.record.generation) })
+    try await author.apply(.release(model.withheld.values.map(\.row)))
     #expect(author.reachableBytes == 0)
     try await author.maintain()
     #expect(try await author.scan().isEmpty)

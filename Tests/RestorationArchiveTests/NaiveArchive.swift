@@ -17,6 +17,7 @@ struct NaiveArchive {
   private(set) var sessions: [SessionID: SessionRecord] = [:]
   private(set) var claims: [NodeID: ClaimRecord] = [:]
   private(set) var run: RunRecord?
+  private(set) var withheld: [SequenceNumber: WithheldRow] = [:]
   /// What may be named by a state.
   private(set) var contexts: [ContextID: String] = [:]
   private(set) var lastGeneration: Int64 = 0
@@ -39,6 +40,13 @@ struct NaiveArchive {
         for case (let sequence, .state(let record)) in log where nodes.contains(record.node) {
           settled.insert(sequence)
         }
+      case .withhold(let rows, let since):
+        let reachable = reachable
+        for row in rows where withheld[row.sequence] == nil {
+          guard let record = reachable[row.sequence], record.node == row.node else { continue }
+          withheld[row.sequence] = WithheldRow(row: row, since: since, bytes: record.bytes)
+        }
+      case .release(let rows): for row in rows { withheld[row.sequence] = nil }
       case .context(let context, let text):
         contexts[context] = text
         lastContext = max(lastContext, context)
@@ -126,7 +134,13 @@ struct NaiveArchive {
     for contents in kept {
       for (sequence, record) in contents.states.values { rows[sequence] = record }
     }
+    for case (let sequence, .state(let record)) in log where withheld[sequence] != nil { rows[sequence] = record }
     return rows
+  }
+
+  /// Rows that a reader can reach, in ascending order.
+  var reachableRows: [StateRow] {
+    reachable.map { StateRow(node: $0.value.node, sequence: $0.key) }.sorted { $0.sequence < $1.sequence }
   }
 
   var reachableBytes: Int { reachable.values.reduce(0) { $0 + $1.bytes } }
@@ -151,7 +165,8 @@ struct NaiveArchive {
       lastSession: lastSession,
       sessions: sessions.values.sorted { $0.session < $1.session },
       claims: claims.values.filter { shown.contains($0.node) }.sorted { $0.node < $1.node },
-      run: run
+      run: run,
+      withheld: withheld.values.sorted { $0.row.sequence < $1.row.sequence }
     )
   }
 }

@@ -38,7 +38,9 @@ struct RandomChanges {
     case 71...75: return [.removeState(node ?? 1)]
     case 76: return [.removeAll]
     case 77...82: return [.settle(head.keys.filter { _ in chance(50) }.sorted())]
-    case 83...85: return [.context(model.lastContext + 1, text: text(20))]
+    case 83: return [withhold()]
+    case 84: return [.release(model.withheld.values.map(\.row).filter { _ in chance(50) })]
+    case 85: return [.context(model.lastContext + 1, text: text(20))]
     case 86...88: return seal()
     case 89...90: return [.pin(generation: chance(30) ? nil : model.generations.last?.record.generation)]
     case 91...93: return drop()
@@ -85,6 +87,12 @@ struct RandomChanges {
       references: chance(20) ? text(10) : nil,
       elements: chance(20) ? text(10) : nil
     )
+  }
+
+  /// Some rows that can be reached, and one that there is not.
+  private mutating func withhold() -> ArchiveChange {
+    let rows = model.reachableRows.filter { _ in chance(10) }
+    return .withhold(rows + [StateRow(node: 1, sequence: 100_000)], since: Int64(number(1...99)))
   }
 
   private mutating func claim(_ node: NodeID) -> ClaimRecord {

@@ -74,15 +74,22 @@ final class CoreDriver {
     var notices: [(after: SequenceNumber, notice: WriteQueue.Notice)] = []
   }
 
-  init(limits: Limits = Limits()) {
+  private let isDeveloperMode: Bool
+
+  init(limits: Limits = Limits(), isDeveloperMode: Bool = false) {
     self.limits = limits
-    core = CoreDriver.makeCore(limits, epoch: epoch)
+    self.isDeveloperMode = isDeveloperMode
+    core = CoreDriver.makeCore(limits, epoch: epoch, isDeveloperMode)
   }
 
-  private static func makeCore(_ limits: Limits, epoch: Int64) -> BrokerCore {
-    let settings = CoreSettings(epoch: epoch, version: "1.0", systemVersion: "Test 1") {
-      (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max))
-    }
+  private static func makeCore(_ limits: Limits, epoch: Int64, _ isDeveloperMode: Bool) -> BrokerCore {
+    let settings = CoreSettings(
+      epoch: epoch,
+      version: "1.0",
+      systemVersion: "Test 1",
+      isDeveloperMode: isDeveloperMode,
+      random: { (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max)) }
+    )
     return BrokerCore(limits: limits, settings: settings)
   }
 
@@ -191,7 +198,7 @@ final class CoreDriver {
     heldOpenings = []
     heldListings = []
     epoch += 1
-    core = CoreDriver.makeCore(limits, epoch: epoch)
+    core = CoreDriver.makeCore(limits, epoch: epoch, isDeveloperMode)
   }
 
   /// Makes durable what was held back.

@@ -84,7 +84,8 @@ struct NaiveArchive {
       lastSession: head.lastSession,
       sessions: head.sessions.values.sorted { $0.session < $1.session },
       claims: head.claims.values.filter { head.nodes[$0.node] != nil }.sorted { $0.node < $1.node },
-      run: head.run
+      run: head.run,
+      withheld: head.withheld.values.sorted { $0.row.sequence < $1.row.sequence }
     )
   }
 
@@ -113,6 +114,9 @@ struct NaiveArchive {
         if let state = reading.state { rows[state.sequence] = state.bytes }
       }
     }
+    for sequence in head.withheld.keys {
+      if case .state(let record, _) = state(sequence) { rows[sequence] = record.bytes }
+    }
     return rows.values.reduce(0, +)
   }
 
@@ -125,6 +129,7 @@ struct NaiveArchive {
     var sessions: [SessionID: SessionRecord] = [:]
     var claims: [NodeID: ClaimRecord] = [:]
     var run: RunRecord?
+    var withheld: [SequenceNumber: WithheldRow] = [:]
     var contentSequence: SequenceNumber = 0
     var lastGeneration: Int64 = 0
     var lastNode: NodeID = 0
@@ -165,6 +170,12 @@ struct NaiveArchive {
         for node in settled {
           for index in states[node]?.indices ?? 0..<0 { states[node]?[index].isEarly = false }
         }
+      case .withhold(let rows, let since):
+        for row in rows {
+          let bytes = states[row.node]?.first { $0.sequence == row.sequence }?.bytes ?? 0
+          withheld[row.sequence] = WithheldRow(row: row, since: since, bytes: bytes)
+        }
+      case .release(let rows): for row in rows { withheld[row.sequence] = nil }
       case .context(let id, let text): contexts[id] = text
       case .session(let record):
         sessions[record.session] = record

@@ -69,6 +69,13 @@ internal import Testing
     (ArchiveUnreadable(message: "m"), #""message":"m""#),
     (ArchiveImported(objects: 2, bytes: 40), #""objects":2,"bytes":40"#),
     (
+      RestorationCrashed(session: session, objects: 3, suspects: 1, guilty: ["A"], strikes: 2),
+      #""process":"editor","pid":7,"objects":3,"suspects":1,"guilty":["A"],"strikes":2"#
+    ),
+    (StateQuarantined(object: nil, path: ["A"]), #""object":null,"path":["A"]"#),
+    (ArchiveQuarantined(objects: 9), #""objects":9"#),
+    (QuarantineEnded(cause: .released, path: nil, objects: 9), #""cause":"released","path":null,"objects":9"#),
+    (
       ApplicationDiscarded(cause: .discarded, reason: nil, generations: true),
       #""cause":"discarded","reason":null,"generations":true"#
     ),

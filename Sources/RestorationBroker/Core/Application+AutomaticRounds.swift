@@ -70,8 +70,3 @@ extension BrokerCore {
     }
   }
 }
-
-extension Application {
-  /// A restoration is under way.
-  var isRestoring: Bool { false }
-}

@@ -13,22 +13,63 @@ extension Application {
     }
     let node = try requireNode(request.object)
     let isOwner = session != nil && node.claim?.session == session?.id
+    if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
+      return try wait(request, by: session, for: caller)
+    }
     let summary = isOwner ? node.stateBeforeClaim : node.state
     if isOwner { node.claim?.hasDecoded = true }
     guard let summary else {
       context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: .none))))
       return
     }
+    if isOwner, let since = node.withheldSince(summary) {
+      return withhold(summary, of: node, since: since, from: session, for: caller)
+    }
     if isOwner, !classMatches(node, summary) {
       let reply = DecodeRestorableState.Reply(status: .classMismatch, coder: coder(of: summary))
       respond(caller, after: summary.sequence, reply)
       return
     }
-    if isOwner, let session { openWindow(of: node, for: session) }
+    if isOwner, let session {
+      openWindow(of: node, for: session)
+      // What a restoration is handing out, it tells of itself in the end (R21).
+      if restoring?.isHanding(node.id, to: session.id) != true { session.unfinished.insert(node.id) }
+    }
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
     readsUnderWay += 1
-    context.emit(.readState(id, StateRequest.Row(node: node.id, sequence: summary.sequence), caller))
+    let row = StateRequest.Row(node: node.id, sequence: summary.sequence)
+    if isOwner, mayResolveElements(of: node) {
+      let request = StateRequest(caller: caller, purpose: .decodeView(node: node.id), rows: [row])
+      context.emit(.read(id, request, after: summary.sequence))
+    } else {
+      context.emit(.readState(id, row, caller))
+    }
+  }
+
+  /// The state of a view has come for its owner; its elements may have to be looked for (R28).
+  func finishDecode(ofView number: NodeID, _ reading: StateReading?, for caller: Caller) {
+    if case .state(let record, _) = reading, let view = tree.node(number),
+      resolve(Application.elements(of: record), of: view, for: .decode(caller, record))
+    {
+      context.emit(.park(caller))
+    } else {
+      finishDecode(reading, node: number, for: caller)
+    }
+  }
+
+  /// The state is in quarantine: its owner gets nothing, and is not waited for (R35).
+  private func withhold(
+    _ summary: StateSummary,
+    of node: Node,
+    since: Int64,
+    from session: Session?,
+    for caller: Caller
+  ) {
+    node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
+    if let session { closeWindow(of: node.id, for: session) }
+    let reply = DecodeRestorableState.Reply(status: .quarantined, coder: coder(of: summary))
+    respond(caller, after: summary.sequence, reply)
   }
 
   /// The state of a decode has come from the archive.
@@ -46,10 +87,11 @@ extension Application {
     context.emit(.respond(caller, .result(reply)))
   }
 
-  func decoded(_ record: StateRecord) -> DecodedState {
+  /// - Parameter elements: the elements as found in today's data; nil for those of the record.
+  func decoded(_ record: StateRecord, elements: JSONText? = nil) -> DecodedState {
     DecodedState(
       state: splice(record),
-      elements: record.elements.map { JSONText(validated: Array($0.utf8)) },
+      elements: elements ?? record.elements.map { JSONText(validated: Array($0.utf8)) },
       coder: coder(context: record.context),
       written: record.written
     )

@@ -8,6 +8,7 @@ extension Application {
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
     abandonWaiting { $0.session == session.id }
+    abandonDecodes { $0.session == session.id }
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys {
@@ -18,7 +19,7 @@ extension Application {
     updatePulling()
     loseCalls(of: session.id)
     pulls[session.id] = nil
-    dataSources = dataSources.filter { $0.value != session.id }
+    leaveRoles(of: session)
     context.emit(.unwatch(id, session.id))
     context.emit(.cancelTimer(.lost(id, session.id)))
     if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
@@ -29,7 +30,11 @@ extension Application {
 
   private func leaveObjects(of session: Session, _ ending: SessionEnding) {
     switch ending {
-    case .userQuit where session.facts.isDelegate || isLast(session) && !hasDelegate:
+    case .userQuit where quitsApplication(session) && context.settings.isDeveloperMode:
+      // What a developer quits is to be there again; nothing is emptied.
+      settle(session.objects.values.filter { $0.state?.isEarly == true })
+      vacate(session)
+    case .userQuit where quitsApplication(session):
       emptyHead(discarding: sessions.values.filter { $0 !== session })
       announceDiscard(.userQuit)
       runFacts.endedByUserQuit = true
@@ -46,9 +51,16 @@ extension Application {
       vacate(session)
     case .crashed:
       brokenWindows.formUnion(session.windows.keys)
+      blame(session)
       vacate(session)
+      session.windows = [:]
     }
-    session.windows = [:]
+    closeWindows(of: session)
+  }
+
+  /// Whether its user quits the application by it, and not only this process.
+  private func quitsApplication(_ session: Session) -> Bool {
+    session.facts.isDelegate || isLast(session) && !hasDelegate
   }
 
   private func isLast(_ session: Session) -> Bool {
@@ -93,6 +105,7 @@ extension Application {
 
   /// Empties the head in one row; the sessions given are cut off from it (R30).
   func emptyHead(discarding discarded: [Session]) {
+    forgetBlame()
     interruptRound()
     write(.removeAll)
     for node in tree.nodes.values {
@@ -108,14 +121,17 @@ extension Application {
     }
     runFacts.outcomeByRole = [:]
     brokenWindows = []
+    drive(.discarded)
   }
 
   // MARK: Single objects
 
   /// Takes an object and its state out; its node stays vacant while it has descendants (R3).
   func drop(_ node: Node) {
+    let wasClaimed = node.claim != nil
     if let claim = node.claim { release(claim) }
     node.claim = nil
+    forgetBlame(of: node)
     if node.hasState {
       headBytes -= node.state?.bytes ?? 0
       node.state = nil
@@ -130,6 +146,7 @@ extension Application {
       node.claimRecord = nil
     }
     prune(node)
+    if wasClaimed { drive(.released(node.id, isGone: true)) }
   }
 
   /// Lets go of an object whose session goes on; the state stays (R13).
@@ -150,6 +167,7 @@ extension Application {
     )
     node.claimRecord = record
     write(.claim(record))
+    drive(.released(node.id, isGone: false))
   }
 
   private func release(_ claim: Node.Claim) {

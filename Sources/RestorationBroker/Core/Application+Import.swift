@@ -41,6 +41,7 @@ extension Application {
       }
       former = generations.last?.record.generation
     }
+    forgetBlame()
     if tree.count > 0 { write(.removeAll) }
     tree = plan.makeTree(after: first)
     lastNode += NodeID(plan.objects.count)

@@ -40,6 +40,8 @@ extension Application {
     loadSessions(opening.sessions, connected: connected)
     loadClaims(opening.claims, former: former)
     phase = .open
+    loadWithheld(opening.withheld)
+    goOnHandingOut()
     updatePulling()
   }
 
@@ -84,6 +86,9 @@ extension Application {
       session.lastUsed = context.now.monotonic
       sessions[session.id] = session
     }
+    // Those that are not durable are gone, and their numbers will be given again.
+    restorationClasses = restorationClasses.filter { sessions[$0.value] != nil }
+    dataSources = dataSources.filter { sessions[$0.value] != nil && tree.nodes[$0.key] != nil }
   }
 
   /// - Parameter former: claims known from before a transaction failed.

@@ -192,11 +192,15 @@ extension Application {
       // It has not seen the state that it comes by (R19).
       if into.hasState { claim.hasDecoded = false }
       hold(into, claim, by: session)
-      if let deadline = session.windows.removeValue(forKey: gone.id) { session.windows[into.id] = deadline }
+      if let window = session.windows.removeValue(forKey: gone.id) { session.windows[into.id] = window }
       let record = ClaimRecord(node: into.id, session: session.id, handle: claim.handle)
       into.claimRecord = record
       write(.claim(record))
+      drive(.released(gone.id, isGone: true))
+      drive(.claimed(into.id))
     }
+    if let source = dataSources.removeValue(forKey: gone.id) { dataSources[into.id] = source }
+    forgetBlame(of: gone)
     if gone.hasState {
       headBytes -= gone.state?.bytes ?? 0
       gone.state = nil

@@ -154,6 +154,7 @@ extension Application {
     sessions[claim.session]?.windows[node.id] = nil
     nodesByHandle[claim.handle] = nil
     node.claim = nil
+    drive(.released(node.id, isGone: false))
   }
 
   /// The owner loses its claim and is told so (R8).
@@ -247,6 +248,7 @@ extension Application {
     write(.claim(record))
     announceRegistration(of: node, claim, by: session)
     if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
+    drive(.claimed(node.id))
   }
 
   private func reply(for node: Node, _ session: Session) -> RegisterObjectForStateRestoration.Reply {
@@ -256,7 +258,7 @@ extension Application {
       path: tree.path(of: node),
       included: tree.isIncluded(node),
       restoration: ObjectRestoration(
-        state: node.isUnreadable ? .unreadable : state == nil ? .none : .available,
+        state: node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available,
         classMatches: state.map { classMatches(node, $0) } ?? true
       )
     )

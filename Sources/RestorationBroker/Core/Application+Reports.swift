@@ -18,7 +18,7 @@ extension Application {
       objects: tree.count,
       generation: generations.last?.record.generation,
       bytes: headBytes,
-      state: tree.nodes.values.contains(where: \.hasState) ? .available : .none
+      state: availability
     )
   }
 
@@ -66,7 +66,8 @@ extension Application {
       bytes: node.state?.bytes ?? 0,
       modified: node.state.map { Timestamp(milliseconds: $0.written) },
       revision: node.claim.flatMap { $0.revision > 0 ? $0.revision : nil },
-      confidential: node.record.isConfidential
+      confidential: node.record.isConfidential,
+      quarantined: node.isQuarantined
     )
   }
 
@@ -161,6 +162,8 @@ extension Application {
   private func archivedObject(_ reading: NodeReading, at path: IdentifierPath, in page: ArchivePage) -> ArchivedObject {
     let today = tree.nodes[reading.node.node]
     let isRedacted = reading.node.isConfidential && !page.reveals && reading.state != nil
+    // A generation shows what was; only what is handed out now can be withheld.
+    let isWithheld = page.generation == nil && reading.state.flatMap { today?.isWithheld($0) } ?? false
     return ArchivedObject(
       object: today?.claim?.handle,
       path: path,
@@ -168,7 +171,7 @@ extension Application {
       classes: reading.node.classes.map { WriterContext.classes(inText: $0) } ?? [],
       process: reading.state.flatMap { contexts[$0.context]?.role },
       orphaned: today.map { orphaned($0) != nil } ?? true,
-      status: reading.state == nil ? .none : .available,
+      status: reading.state == nil ? .none : isWithheld ? .quarantined : .available,
       state: nil,
       coder: reading.state.flatMap { coder(of: $0) },
       elements: nil,
@@ -183,7 +186,7 @@ extension Application {
   func finishPage(_ readings: [StateReading?], _ page: ArchivePage, for caller: Caller) {
     var objects = page.objects
     var remaining = readings[...]
-    for index in objects.indices where objects[index].status == .available {
+    for index in objects.indices where objects[index].status != .none {
       switch remaining.popFirst() ?? nil {
       case .state(let record, _):
         guard !objects[index].redacted else { continue }
@@ -212,6 +215,7 @@ extension Application {
     }
     interruptRound()
     let kept = nodesToKeep()
+    forgetBlame()
     write(.removeAll)
     for node in tree.nodes.values {
       node.state = nil

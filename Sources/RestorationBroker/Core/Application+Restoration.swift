@@ -1,42 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
 /// Decode windows, early marks and the completion of a restoration (R19, R31).
 extension Application {
-  /// A window closes by itself after so many milliseconds (R31), an early mark so long after the claim (R19).
-  static let windowMilliseconds: Int64 = 10_000
+  /// An early mark is cleared so many milliseconds after the claim (R19).
   static let earlyMilliseconds: Int64 = 60_000
 
   /// A state was handed to its owner: what happens next tells whether it was good (R31).
-  func openWindow(of node: Node, for session: Session) {
+  ///
+  /// - Parameter byCall: in a call of the broker, whose answer `tookIn` is told of.
+  func openWindow(of node: Node, for session: Session, byCall: Bool = false) {
     guard !session.facts.isDetached else { return }
     if !hasWindowTimer {
       hasWindowTimer = true
-      context.emit(.setTimer(.windows(id), milliseconds: Application.windowMilliseconds))
+      context.emit(.setTimer(.windows(id), milliseconds: DecodeWindow.milliseconds))
     }
-    session.windows[node.id] = context.now.monotonic + Application.windowMilliseconds
+    session.handedOut += 1
+    session.crashesBefore = crashCount
+    let window = DecodeWindow(opened: context.now.monotonic, number: session.handedOut, isByCall: byCall)
+    session.windows[node.id] = window
     hasOpenedWindow = true
   }
 
+  // MARK: The end of a restoration
+
+  /// A session holds back the end, for so long at the most where the broker does not drive the restoration.
+  static let extensionMilliseconds: Int64 = 10_000
+
+  /// - Returns: how many sessions are still restoring.
+  func extendRestoration(of session: Session) throws(ErrorObject) -> Int {
+    try requireWritable()
+    session.extensions += 1
+    // Until the deadline of the restoration that is under way; else for as long as a window is open.
+    let end = context.now.monotonic + Application.extensionMilliseconds
+    session.extensionEnd = max(end, restoring?.decisions.deadline ?? end)
+    if !hasWindowTimer {
+      hasWindowTimer = true
+      context.emit(.setTimer(.windows(id), milliseconds: Application.extensionMilliseconds))
+    }
+    return pendingSessions
+  }
+
+  private var pendingSessions: Int { sessions.values.count { !$0.windows.isEmpty || $0.extensions > 0 } }
+
+  /// Sessions that have fetched states by themselves are told of those objects when nobody restores any more (R21).
+  private func checkBarrier() {
+    guard !isRestoring else { return }
+    guard sessions.values.allSatisfy({ $0.windows.isEmpty && $0.extensions == 0 }) else { return }
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) where !session.unfinished.isEmpty {
+      let nodes = session.unfinished.sorted().compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
+      session.unfinished = []
+      tellFinished(nodes, of: session, isDurable: false)
+    }
+  }
+
+  /// Tells a session that these objects of it are restored (R21).
+  ///
+  /// - Parameter isDurable: whether nothing of this moment has yet to be stored first.
+  func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
+    for node in nodes { node.note(.finished) }
+    guard session.serves(.applicationFinishedRestoringState), let client = session.client else { return }
+    // A handle takes at most 17 bytes with its comma.
+    let most = max(1, session.pushBytesMax / 2 / 17)
+    let handles = nodes.compactMap { $0.claim?.handle }
+    for start in stride(from: 0, to: handles.count, by: most) {
+      let some = Array(handles[start..<min(start + most, handles.count)])
+      let parameters = ApplicationFinishedRestoringState(objects: some).parameters
+      let method = ApplicationFinishedRestoringState.method.rawValue
+      context.emit(
+        isDurable
+          ? .tell(client, method: method, parameters: parameters)
+          : .notify(id, client, method: method, parameters: parameters)
+      )
+    }
+  }
+
+  // MARK: Windows
+
+  /// The owner has answered for the state: by encoding it anew, or because its restoration is over (R31).
   func closeWindow(of node: NodeID, for session: Session) {
     guard session.windows.removeValue(forKey: node) != nil || brokenWindows.contains(node) else { return }
-    brokenWindows.remove(node)
+    windowHasClosed(of: node)
     checkCompletion()
+    goOnHandingOut()
+  }
+
+  /// A window closed without a crash.
+  private func windowHasClosed(of node: NodeID) {
+    brokenWindows.remove(node)
+    acquit(node)
+  }
+
+  /// All windows of a session close without a crash.
+  func closeWindows(of session: Session) {
+    closeWindows(of: session, for: Array(session.windows.keys))
+  }
+
+  func closeWindows(of session: Session, for nodes: [NodeID]) {
+    for node in nodes where session.windows.removeValue(forKey: node) != nil {
+      windowHasClosed(of: node)
+    }
   }
 
   func windowTimerFired() {
     hasWindowTimer = false
     var earliest: Int64?
     for session in sessions.values {
-      for (node, deadline) in session.windows {
-        if deadline <= context.now.monotonic {
+      for (node, window) in session.windows {
+        if window.closes <= context.now.monotonic {
           session.windows[node] = nil
-          brokenWindows.remove(node)
+          windowHasClosed(of: node)
         } else {
-          earliest = min(earliest ?? deadline, deadline)
+          earliest = min(earliest ?? window.closes, window.closes)
         }
+      }
+      guard session.extensions > 0 else { continue }
+      if session.extensionEnd <= context.now.monotonic {
+        session.extensions = 0
+        drive(.extensionsChanged)
+      } else {
+        earliest = min(earliest ?? session.extensionEnd, session.extensionEnd)
       }
     }
     if let earliest {
@@ -47,25 +133,38 @@ extension Application {
   }
 
   /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
+  ///
+  /// - Returns: how many sessions are still restoring.
   func completeRestoration(of session: Session) -> Int {
+    // As often as it was extended; only the last time is it over.
+    if session.extensions > 1 {
+      session.extensions -= 1
+      return pendingSessions
+    }
+    session.extensions = 0
     session.hasCompletedRestoration = true
     settle(session.objects.values.filter { $0.state?.isEarly == true })
-    for node in session.windows.keys {
-      brokenWindows.remove(node)
-    }
-    session.windows = [:]
+    closeWindows(of: session)
     checkCompletion()
-    return sessions.values.count { !$0.windows.isEmpty }
+    goOnHandingOut()
+    drive(.extensionsChanged)
+    return pendingSessions
   }
 
   /// The application's restoration completes once a run, when nobody's window is open any more (R19).
   func checkCompletion() {
     guard sessions.values.allSatisfy({ $0.windows.isEmpty }) else { return }
-    if hasWindowTimer {
+    checkBarrier()
+    if hasWindowTimer, sessions.values.allSatisfy({ $0.extensions == 0 }) {
       hasWindowTimer = false
       context.emit(.cancelTimer(.windows(id)))
     }
-    guard hasOpenedWindow, !runFacts.hasCompletedRestoration, brokenWindows.isEmpty, runFacts.isOpen else { return }
+    guard hasOpenedWindow, brokenWindows.isEmpty, runFacts.isOpen else { return }
+    let hasCleared = !runFacts.blame.isEmpty && runFacts.blame.restorationCompleted()
+    guard !runFacts.hasCompletedRestoration else {
+      if hasCleared { writeRun() }
+      return
+    }
     runFacts.hasCompletedRestoration = true
     run.restorations += 1
     retireOrphans()
@@ -84,6 +183,8 @@ extension Application {
     !claim.hasDecoded && !session.hasCompletedRestoration && node.hasState
       && (node.state?.session != session.id || node.state?.isEarly == true)
       && context.now.monotonic - claim.since < Application.earlyMilliseconds
+      // There is nothing to hide where the owner would not be given it (R35).
+      && !node.isQuarantined
   }
 
   /// Sees to it that early marks of the node are cleared in time.

@@ -107,7 +107,9 @@ extension Application {
   /// Writes a pulled state, unless it is the one that was pulled last (R16).
   func putPulled(_ record: StateRecord, at node: Node, by session: Session?) {
     let digest = StateDigest(record)
-    if let pulled = node.pulled, pulled.sequence == node.state?.sequence, pulled.digest == digest, !node.isUnreadable {
+    if let pulled = node.pulled, pulled.sequence == node.state?.sequence, pulled.digest == digest,
+      !node.isUnreadable, !node.isQuarantined
+    {
       node.note(.unchanged)
       noteEncoding(record, at: node, by: session)
     } else {

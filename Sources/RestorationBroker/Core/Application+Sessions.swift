@@ -49,7 +49,7 @@ extension Application {
       contexts[state.context].map { $0.reservedKeys(timestamp: state.written).text }
     }
     return RestorationSituation(
-      state: newest == nil ? .none : .available,
+      state: availability,
       reason: reason(for: session.facts.role, hasState: newest != nil),
       generation: lastGeneration == 0 ? nil : generations.last?.record.generation,
       archive: archive,
@@ -94,6 +94,7 @@ extension Application {
   }
 
   func writeRun() {
+    runFacts.withholdsAll = availability == .quarantined
     run.facts = runFacts.text
     write(.run(run))
   }

@@ -57,8 +57,10 @@ extension Application {
     guard let node, !early else { return 0 }
     let sealed = generations.last?.sequence ?? 0
     var bytes = 0
-    if let state = node.state, state.sequence > sealed { bytes += state.bytes }
-    if let state = node.beforeClaim, state.sequence > sealed { bytes += state.bytes }
+    for case let state? in [node.state, node.beforeClaim] where state.sequence > sealed {
+      // What is withheld is kept, whatever takes its place (R35).
+      if node.withheld == nil || !node.isWithheld(state) { bytes += state.bytes }
+    }
     return bytes
   }
 
@@ -90,11 +92,21 @@ extension Application {
   func noteEncoding(_ record: StateRecord, at node: Node, by session: Session?) {
     guard let session, let claim = node.claim, claim.session == session.id else { return }
     node.claim?.revision = max(claim.revision, record.revision)
-    if record.isEarly { watchEarlyMark(since: claim.since) }
+    if record.isEarly {
+      watchEarlyMark(since: claim.since)
+    } else {
+      // What is saved is its own from now on, so that a restoration has nothing to bring back to it (R34).
+      node.claim?.hasDecoded = true
+    }
     closeWindow(of: node.id, for: session)
   }
 
   private func store(_ record: StateRecord, at node: Node) {
+    if !record.isEarly {
+      if node.withheld != nil { liftQuarantine(of: node) }
+      // What a crash is held against is the state that was, not the one that takes its place.
+      acquit(node.id)
+    }
     let grown = record.bytes - freed(byWritingTo: node, early: record.isEarly)
     headBytes += record.bytes - (node.state?.bytes ?? 0)
     let sequence = write(.state(record))

@@ -49,6 +49,10 @@ package final class Application {
   var hasOpenedWindow = false
   /// The timer of the earliest window is set.
   var hasWindowTimer = false
+  /// Processes that have crashed with open windows since the archive was opened.
+  var crashCount = 0
+  /// Decodes of suspects that wait for others to be proven, in arrival order (R31).
+  var waitingDecodes: [WaitingDecode] = []
   /// Registrations waiting for their parent, in arrival order (R3).
   var waiting: [WaitingRegistration] = []
   var waitingCounter = 0
@@ -73,8 +77,15 @@ package final class Application {
   /// Objects whose owners are to be asked soon, and those that are being asked (R18).
   var invalidated: Set<NodeID> = []
   var pulls: [SessionID: StatePull] = [:]
-  /// Who knows what a view shows, by view (R28).
+  /// The restoration that is under way.
+  var restoring: OpenRestoration?
+  var restorationCounter = 0
+  /// Who makes the objects of a restoration class, and who knows the elements of a view (R9).
+  var restorationClasses: [String: SessionID] = [:]
   var dataSources: [NodeID: SessionID] = [:]
+  /// Views whose elements are being looked for, by number.
+  var resolutions: [Int: ElementResolution] = [:]
+  var resolutionCounter = 0
   /// What is done piece by piece, by number.
   var operations: [Int: Operation] = [:]
   var operationCounter = 0

@@ -37,6 +37,14 @@ extension BrokerCore {
       try requireKnown(application, session)
       counters.decodes += 1
       try application.decode(DecodeRestorableState(message.parameters), by: session, for: message.caller)
+    default:
+      if let (application, session) = boundSession(client) { application.heard(from: session) }
+      try dispatchOther(message, client)
+    }
+  }
+
+  private mutating func dispatchOther(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    switch message.method {
     case Ping.method:
       context.emit(.respond(message.caller, .result(EmptyResult())))
     case ReportLimits.method:
@@ -52,13 +60,18 @@ extension BrokerCore {
       try subscribe(message, client)
     case Unsubscribe.method:
       try unsubscribe(message, client)
+    case RestoreApplicationState.method:
+      guard let (application, session) = try scope(of: message, client) else { return }
+      try requireKnown(application, session)
+      try application.restore(RestoreApplicationState(message.parameters), by: session, for: message.caller)
     case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method,
-      SaveApplicationState.method:
+      SaveApplicationState.method, ListQuarantine.method, ReleaseQuarantine.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
       try dispatchOpen(message, client, application, session)
     case RegisterObjectForStateRestoration.method, UnregisterObject.method, SetRestorationParent.method,
-      SetRestorationIdentifier.method, SetChildren.method, CompleteStateRestoration.method, Goodbye.method,
+      SetRestorationIdentifier.method, SetChildren.method, RegisterRestorationClass.method,
+      RegisterDataSource.method, ExtendStateRestoration.method, CompleteStateRestoration.method, Goodbye.method,
       InvalidateRestorableState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try dispatchOwned(message, client, application, session)
@@ -78,8 +91,8 @@ extension BrokerCore {
   ) throws(ErrorObject) {
     let (caller, parameters) = (message.caller, message.parameters)
     // Reports are work that nobody would see.
-    let isReport = ![DiscardApplicationState.method, SaveApplicationState.method].contains(message.method)
-    guard caller.call != nil || !isReport else { return }
+    let changes = [DiscardApplicationState.method, SaveApplicationState.method, ReleaseQuarantine.method]
+    guard caller.call != nil || changes.contains(message.method) else { return }
     switch message.method {
     case SaveApplicationState.method:
       try application.save(SaveApplicationState(parameters), by: session, for: caller)
@@ -90,6 +103,11 @@ extension BrokerCore {
     case ReadArchive.method:
       let max = session?.facts.messageBytesMax
       try application.readArchive(ReadArchive(parameters), messageBytesMax: max, for: caller)
+    case ListQuarantine.method:
+      let max = session?.facts.messageBytesMax
+      try application.listQuarantine(ListQuarantine(parameters), messageBytesMax: max, for: caller)
+    case ReleaseQuarantine.method:
+      try application.releaseQuarantine(ReleaseQuarantine(parameters), for: caller)
     default:
       try application.discard(DiscardApplicationState(parameters), for: caller)
     }
@@ -125,6 +143,15 @@ extension BrokerCore {
       try application.setChildren(SetChildren(parameters), by: session, for: caller)
     case InvalidateRestorableState.method:
       try application.invalidate(InvalidateRestorableState(parameters), by: session, for: caller)
+    case RegisterRestorationClass.method:
+      let request = try RegisterRestorationClass(parameters)
+      try application.registerRestorationClass(request, by: try Self.require(session), for: caller)
+    case RegisterDataSource.method:
+      let request = try RegisterDataSource(parameters)
+      try application.registerDataSource(request, by: try Self.require(session), for: caller)
+    case ExtendStateRestoration.method:
+      let pending = try application.extendRestoration(of: try Self.require(session))
+      application.respond(caller, ExtendStateRestoration.Reply(pending: Int64(pending)))
     case CompleteStateRestoration.method:
       let pending = application.completeRestoration(of: try Self.require(session))
       application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))
@@ -176,6 +203,7 @@ extension BrokerCore {
       if case .opening = application.phase {
         return try self.application(named: application.name, for: client, message).map { ($0, session) }
       }
+      application.heard(from: session)
       return (application, session)
     }
     guard let text = scope.application else { throw Self.noApplication() }

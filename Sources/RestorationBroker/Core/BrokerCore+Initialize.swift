@@ -131,6 +131,7 @@ extension BrokerCore {
       application.write(.session(application.record(of: resumed)))
     }
     application.sessionResumed(resumed)
+    application.returned(resumed)
     return resumed
   }
 
@@ -168,13 +169,20 @@ extension BrokerCore {
         objects: summary.objects,
         generation: summary.generation == 0 ? nil : summary.generation,
         bytes: summary.bytes,
-        state: summary.state == .available ? (summary.objects == 0 ? .none : .available) : .unreadable
+        state: Self.availability(of: summary)
       )
     }
     for application in applications.values {
       if case .open = application.phase { overviews[application.name] = application.overview }
     }
     return overviews.values.sorted { $0.application.description < $1.application.description }
+  }
+
+  /// What an archive that is not open has to restore, as far as its summary tells.
+  private static func availability(of summary: ArchiveSummary) -> RestorationState {
+    guard summary.state == .available else { return .unreadable }
+    guard summary.objects > 0 else { return .none }
+    return summary.run.map { RunFacts(text: $0.facts).withholdsAll } ?? false ? .quarantined : .available
   }
 
   /// The most recently used instance nobody lives in and no user has quit, else a new one.

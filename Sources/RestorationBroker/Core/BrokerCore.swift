@@ -91,6 +91,7 @@ package struct BrokerCore {
     dropUpload(of: client)
     for application in client.applications.compactMap({ applications[$0] }) {
       application.abandonWaiting { $0.caller.client == id }
+      application.abandonDecodes { $0.caller.client == id }
       application.abandonExports(of: id)
       closeIfUseless(application)
     }
@@ -213,6 +214,8 @@ package struct BrokerCore {
     guard let application = applications[id] else { return }
     application.interruptRound()
     application.phase = .opening
+    application.abandonRestoration()
+    application.abandonResolutions()
     context.emit(.open(id, application.name, creating: true))
   }
 
@@ -235,6 +238,12 @@ package struct BrokerCore {
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node)):
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
+    case (.success(let readings), .decodeView(let node)):
+      application.finishDecode(ofView: node, readings.first ?? nil, for: request.caller)
+    case (.success(let readings), .restoring(let number, let purpose)):
+      application.finishReading(purpose, of: number, request, readings)
+    case (.failure, .restoring(let number, let purpose)):
+      application.finishReading(purpose, of: number, request, nil)
     case (.success(let readings), .page(let page)):
       application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .decision(let round)):
@@ -242,6 +251,8 @@ package struct BrokerCore {
     case (.failure, .decision(let round)):
       application.askWhetherToSave(nil, round: round)
     case (.success(let readings), .export(let page)):
+      application.finishPage(readings, page, for: request.caller)
+    case (.success(let readings), .quarantine(let page)):
       application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _):
       context.emit(.respond(request.caller, .error(Application.storeError(error))))
@@ -277,6 +288,12 @@ package struct BrokerCore {
       // What it sent before it died is read first; a descriptor that outlives it must not hold this up.
       context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
     }
+  }
+
+  /// A unit that `startUnit` named was not started.
+  package mutating func unitFailed(_ id: ApplicationID, _ unit: String, _ message: String, at now: Moment) {
+    context.now = now
+    applications[id]?.unitFailed(unit, message)
   }
 
   /// Answers a `probe`: these sessions' processes are gone, those of the others are alive.
@@ -329,12 +346,15 @@ package struct BrokerCore {
       applications[id]?.detachedTimerFired(session)
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
+    case .trial(let id): applications[id]?.goOnHandingOut()
     case .parent(let id, let number): applications[id]?.parentTimerFired(number)
     case .exports(let id): applications[id]?.exportTimerFired()
     case .round(let id): applications[id]?.roundTimerFired()
     case .changes(let id): applications[id]?.changeTimerFired()
     case .invalidated(let id): applications[id]?.invalidationTimerFired()
     case .pulls(let id): applications[id]?.pullTimerFired()
+    case .restoration(let id): applications[id]?.restorationTimerFired()
+    case .elements(let id, let number): applications[id]?.finishResolution(number)
     case .upload(let id):
       // One that is complete and waits for its archive is not idle.
       if let client = clients[id], client.upload?.plan == nil { dropUpload(of: client) }
@@ -382,7 +402,7 @@ package struct BrokerCore {
     guard applications.count >= max else { return }
     let idle = applications.values.filter { application in
       application.sessions.isEmpty && application.waiting.isEmpty && application.readsUnderWay == 0
-        && application.exports.isEmpty
+        && application.exports.isEmpty && !application.isRestoring
         && !clients.values.contains { $0.waitsFor == application.id }
     }
     guard let oldest = idle.min(by: { $0.lastUsed < $1.lastUsed }) else {

@@ -29,6 +29,9 @@ enum CallPurpose {
   case save(SaveRound.Question)
   /// For the states of objects that were invalidated.
   case pull
+  case restoring(RestoringCall)
+  /// An element of a view is looked for, for the resolution with this number.
+  case resolving(Int)
 }
 
 extension Application {
@@ -53,9 +56,12 @@ extension Application {
   /// A call has ended, with or without answer.
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
     guard let call = calls.removeValue(forKey: number) else { return }
+    if case .lost = answer {} else if let session = sessions[call.session] { heard(from: session) }
     switch call.purpose {
     case .save(let question): saveCallEnded(call, question, answer)
     case .pull: pullEnded(call, answer)
+    case .restoring(let purpose): callEnded(number, purpose, answer)
+    case .resolving(let resolution): elementFound(resolution, answer)
     }
   }
 

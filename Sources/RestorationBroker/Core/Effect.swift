@@ -71,6 +71,8 @@ package enum Effect: Sendable {
   /// Tell `timerFired` after so many milliseconds; replaces a timer of the same name.
   case setTimer(TimerName, milliseconds: Int64)
   case cancelTimer(TimerName)
+  /// Start a unit of the service manager for the application, and tell `unitFailed` if it cannot be (R22).
+  case startUnit(ApplicationID, unit: String)
   /// Keep a copy of the archive as the last good one (R32).
   case backUp(ApplicationID)
   /// Do not read the client while much of what it sent waits, or read it again.
@@ -95,10 +97,16 @@ package enum TimerName: Hashable, Sendable {
   case windows(ApplicationID)
   /// Early marks of claims that are old enough are cleared (R19).
   case early(ApplicationID)
+  /// Suspects of the application have been on trial long enough (R31).
+  case trial(ApplicationID)
   /// A registration has waited long enough for its parent (R3).
   case parent(ApplicationID, Int)
   /// Exports of the application whose next page nobody asks for are given up.
   case exports(ApplicationID)
+  /// The open restoration has waited long enough (R21).
+  case restoration(ApplicationID)
+  /// A data source has had its time (R28).
+  case elements(ApplicationID, Int)
   /// An import whose next part does not come is given up.
   case upload(ClientID)
   /// The save round goes on without those who have not answered, or ends (R12).
@@ -137,10 +145,16 @@ package struct StateRequest: Sendable {
   package enum Purpose: Sendable {
     /// Answer a decode.
     case decode(node: NodeID)
+    /// Answer the decode of a view's owner, its elements found in today's data (R28).
+    case decodeView(node: NodeID)
+    /// Something for the restoration with this number.
+    case restoring(Int, RestoringRead)
     /// Answer one page of `readArchive`.
     case page(ArchivePage)
     /// Answer one page of `exportArchive`.
     case export(ExportPage)
+    /// Answer one page of `listQuarantine`.
+    case quarantine(QuarantinePage)
     /// Ask the delegate whether to save; the number of the round.
     case decision(round: Int64)
   }
@@ -257,6 +271,8 @@ package struct CoreSettings: Sendable {
   package var epoch: Int64
   package var version: String
   package var systemVersion: String?
+  /// Nothing is quarantined, and no user's quitting empties anything.
+  package var isDeveloperMode: Bool
   /// 128 fresh random bits for session tokens and change ids.
   package var random: @Sendable () -> (UInt64, UInt64)
 
@@ -264,11 +280,13 @@ package struct CoreSettings: Sendable {
     epoch: Int64,
     version: String,
     systemVersion: String?,
+    isDeveloperMode: Bool = false,
     random: @escaping @Sendable () -> (UInt64, UInt64)
   ) {
     self.epoch = epoch
     self.version = version
     self.systemVersion = systemVersion
+    self.isDeveloperMode = isDeveloperMode
     self.random = random
   }
 }

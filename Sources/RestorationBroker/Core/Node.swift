@@ -18,6 +18,9 @@ package final class Node {
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
+  /// Rows of it that are withheld, or were until a newer one took their place, oldest first; nearly always nil (R35).
+  package internal(set) var withheld: [WithheldRow]?
+
   /// What its state was made of when the broker last pulled it; see `Pulled`.
   var pulled: Pulled?
 
@@ -73,6 +76,24 @@ package final class Node {
     return state.isEarly ? beforeClaim : state
   }
 
+  // MARK: Quarantine
+
+  /// Whether a state of it is withheld from owners.
+  package func isWithheld(_ state: StateSummary) -> Bool {
+    withheldSince(state) != nil
+  }
+
+  /// Since when a state of it is withheld, in milliseconds since 1970; nil where it is not.
+  func withheldSince(_ state: StateSummary) -> Int64? {
+    withheld?.first { $0.row.sequence == state.sequence }?.since
+  }
+
+  /// Its owner would be given nothing, although there is a state (R35).
+  package var isQuarantined: Bool {
+    guard withheld != nil, let state = stateBeforeClaim else { return false }
+    return isWithheld(state)
+  }
+
   // MARK: Explaining
 
   private static let stepsMax = 32
@@ -82,6 +103,9 @@ package final class Node {
     if isFirst { savingSteps = [] }
     if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
   }
+
+  /// It is to be restored anew.
+  func forgetRestoringSteps() { restoringSteps = [] }
 
   func note(_ step: RestoringStep, isFirst: Bool = false) {
     if isFirst { restoringSteps = [] }

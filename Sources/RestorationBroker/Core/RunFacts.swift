@@ -23,6 +23,12 @@ package struct RunFacts: Sendable, Hashable {
   package var hasCompletedRestoration = false
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
+  /// What crashes are held against (R31).
+  package var blame = Blame()
+  /// Milliseconds since 1970 when the archive as a whole was put into quarantine; 0 where it was not.
+  package var quarantined: Int64 = 0
+  /// All that there is to restore is withheld.
+  package var withholdsAll = false
 
   package init() {}
 
@@ -38,6 +44,9 @@ package struct RunFacts: Sendable, Hashable {
     endedByUserQuit = value["userQuit"]?.bool ?? false
     hasCompletedRestoration = value["completed"]?.bool ?? false
     backedUp = value["backedUp"]?.integer ?? 0
+    blame = value["blame"].map { Blame($0) } ?? Blame()
+    quarantined = value["quarantined"]?.integer ?? 0
+    withholdsAll = value["withholdsAll"]?.bool ?? false
   }
 
   package var text: String {
@@ -45,7 +54,7 @@ package struct RunFacts: Sendable, Hashable {
     for (role, outcome) in outcomeByRole.sorted(by: { $0.key < $1.key }) {
       roles[role] = .string(outcome.rawValue)
     }
-    return JSONText([
+    var object: JSONObject = [
       "open": .bool(isOpen),
       "outcome": .string(outcome.rawValue),
       "previous": .string(previousOutcome.rawValue),
@@ -54,6 +63,10 @@ package struct RunFacts: Sendable, Hashable {
       "userQuit": .bool(endedByUserQuit),
       "completed": .bool(hasCompletedRestoration),
       "backedUp": .integer(backedUp),
-    ]).string
+    ]
+    if !blame.isEmpty { object["blame"] = blame.json }
+    if quarantined != 0 { object["quarantined"] = .integer(quarantined) }
+    if withholdsAll { object["withholdsAll"] = true }
+    return JSONText(.object(object)).string
   }
 }

@@ -45,8 +45,19 @@ package final class Session {
   }
   /// Its process has ended; what it sent before is still read.
   package var hasExited = false
-  /// Nodes whose state it was handed and has not answered for yet, with the time the window closes by itself (R31).
-  package var windows: [NodeID: Int64] = [:]
+  /// Nodes whose state it was handed lately and has not encoded since (R31).
+  package var windows: [NodeID: DecodeWindow] = [:]
+  /// How many states it was handed, how many of them when it was last heard of, and when that was.
+  var handedOut = 0
+  var heardUpTo = 0
+  var lastHeard: Int64 = 0
+  /// How many crashes of the application there had been when it was last handed a state.
+  var crashesBefore = 0
+  /// Nodes whose state it fetched since the last finish callback; it is told of them with the next one (R21).
+  package var unfinished: Set<NodeID> = []
+  /// How often it holds back the end of the restoration, and until when at the longest (R21, R34).
+  package var extensions = 0
+  package var extensionEnd: Int64 = 0
   /// It declared its own restoration complete: its pushes are not early any more (R19).
   package var hasCompletedRestoration = false
   /// For a detached session: when it was last used, and whether another connection than its first one used it.

@@ -75,6 +75,7 @@ package final class Broker: Sendable {
       epoch: epoch,
       version: version,
       systemVersion: Host.systemVersion,
+      isDeveloperMode: configuration.developerMode,
       random: {
         var generator = SystemRandomNumberGenerator()
         return (generator.next(), generator.next())

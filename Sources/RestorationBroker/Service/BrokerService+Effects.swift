@@ -67,6 +67,8 @@ extension BrokerService {
       watch(connections[client]?.peer.process, SessionKey(application: application, session: session))
     case .watchProcess(let process, let application, let session):
       watch(ProcessHandle.open(process.identity), SessionKey(application: application, session: session))
+    case .startUnit(let application, let unit):
+      core.unitFailed(application, unit, "this version starts no units", at: clock.now)
     case .unwatch(let application, let session):
       processes.removeValue(forKey: SessionKey(application: application, session: session))?.token.cancel()
     case .probe(let application, let sessions, let call):

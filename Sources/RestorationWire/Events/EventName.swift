@@ -24,6 +24,12 @@ package enum EventName: String, CaseIterable, Sendable, JSONWritable {
   case archiveImported
   case applicationDiscarded
 
+  // Crashes
+  case restorationCrashed
+  case stateQuarantined
+  case archiveQuarantined
+  case quarantineEnded
+
   /// Comes to every subscription that has lost something, whatever it asked for.
   case eventsLost
 

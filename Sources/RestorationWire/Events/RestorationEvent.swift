@@ -71,6 +71,10 @@ package struct EventNotification: Sendable {
     case .archiveUnreadable: ArchiveUnreadable.self
     case .archiveImported: ArchiveImported.self
     case .applicationDiscarded: ApplicationDiscarded.self
+    case .restorationCrashed: RestorationCrashed.self
+    case .stateQuarantined: StateQuarantined.self
+    case .archiveQuarantined: ArchiveQuarantined.self
+    case .quarantineEnded: QuarantineEnded.self
     case .eventsLost: EventsLost.self
     }
   }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A decode that waits until the states handed out before it are proven (R31).
+struct WaitingDecode {
+  let caller: Caller
+  let session: SessionID
+  let request: DecodeRestorableState
+}
+
+/// Finding the state that a process crashes of (R31).
+extension Application {
+  // MARK: Handing out
+
+  var hasSuspects: Bool { !runFacts.blame.suspects.isEmpty }
+
+  func isSuspect(_ node: Node) -> Bool { runFacts.blame.suspects[node.id] != nil }
+
+  /// Whether a state may be handed to its owner now: a suspect travels alone.
+  ///
+  /// - Parameter chosen: what goes in the same call.
+  func mayHandOut(_ node: Node, to session: Session, beside chosen: [NodeID] = []) -> Bool {
+    let suspects = runFacts.blame.suspects
+    guard !suspects.isEmpty else { return true }
+    let isSuspect = suspects[node.id] != nil
+    if isSuspect ? !chosen.isEmpty : chosen.contains(where: { suspects[$0] != nil }) { return false }
+    let now = context.now.monotonic
+    return !session.windows.contains { other, window in
+      other != node.id && window.isOnTrial(at: now) && (isSuspect || suspects[other] != nil)
+    }
+  }
+
+  /// The owner has answered the call in which these states were handed to it: none of them is what it crashes of.
+  func tookIn(_ nodes: [NodeID], _ session: Session) {
+    for node in nodes {
+      session.windows[node]?.isProven = true
+    }
+    goOnHandingOut()
+  }
+
+  /// Something has come from the client of a session: a sign of life.
+  func heard(from session: Session) {
+    // An answer that waits for the archive has not been written, so that this says nothing about its state.
+    if readsUnderWay == 0 { session.heard(at: context.now.monotonic) }
+  }
+
+  /// The node's state is no longer suspected.
+  func acquit(_ node: NodeID) {
+    guard hasSuspects, runFacts.blame.acquit(node) else { return }
+    writeRun()
+  }
+
+  // MARK: Waiting
+
+  func wait(_ request: DecodeRestorableState, by session: Session, for caller: Caller) throws(ErrorObject) {
+    let max = context.limits.parkedMax
+    let count = waitingDecodes.count { $0.caller.client == caller.client }
+    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
+    waitingDecodes.append(WaitingDecode(caller: caller, session: session.id, request: request))
+    context.emit(.park(caller))
+    watchTrials(of: [session])
+  }
+
+  /// Hands out what waited, as far as it may be now.
+  func goOnHandingOut() {
+    drive(.trialsChanged)
+    guard !waitingDecodes.isEmpty, case .open = phase else { return }
+    let waiting = waitingDecodes
+    waitingDecodes = []
+    for decode in waiting {
+      guard let session = sessions[decode.session] else { continue }
+      if let node = node(decode.request.object), !mayHandOut(node, to: session) {
+        waitingDecodes.append(decode)
+        continue
+      }
+      endTrials(of: session)
+      context.emit(.unpark(decode.caller))
+      do throws(ErrorObject) {
+        try self.decode(decode.request, by: session, for: decode.caller)
+      } catch {
+        context.emit(.respond(decode.caller, .error(error)))
+      }
+    }
+    watchTrials(of: Set(waitingDecodes.map(\.session)).compactMap { sessions[$0] })
+  }
+
+  /// The client waits for the next state, has had its time with those before, and lives.
+  private func endTrials(of session: Session) {
+    for (node, window) in session.windows
+    where !window.isByCall && !window.isOnTrial(at: context.now.monotonic) {
+      session.windows[node]?.isProven = true
+    }
+  }
+
+  /// Sees to it that what waits goes on when the first trial in its way is over.
+  func watchTrials(of sessions: [Session]) {
+    let now = context.now.monotonic
+    let ends = sessions.flatMap { session in
+      session.windows.values.filter { $0.isOnTrial(at: now) }.map { $0.opened + DecodeWindow.trialMilliseconds }
+    }
+    guard let end = ends.min() else { return }
+    context.emit(.setTimer(.trial(id), milliseconds: max(1, end - now)))
+  }
+
+  /// Answers decodes that will not wait any longer, because their session or client has gone.
+  func abandonDecodes(where isOver: (WaitingDecode) -> Bool) {
+    guard !waitingDecodes.isEmpty else { return }
+    let over = waitingDecodes.filter(isOver)
+    waitingDecodes.removeAll(where: isOver)
+    for decode in over {
+      context.emit(.unpark(decode.caller))
+      context.emit(.respond(decode.caller, .error(Application.sessionEnded())))
+    }
+    if waitingDecodes.isEmpty { context.emit(.cancelTimer(.trial(id))) }
+  }
+
+  // MARK: Crashes
+
+  /// The session's process has ended abnormally: finds out what that says about the states it was handed.
+  func blame(_ session: Session) {
+    guard !session.windows.isEmpty, !context.settings.isDeveloperMode else { return }
+    // While suspects are tried, a sign of life must be beyond doubt; else the wrong one would be found guilty.
+    let isStrict = hasSuspects
+    let unproven = Set(session.unproven(isStrict: isStrict).filter { tree.nodes[$0]?.hasState ?? false })
+    // Processes that end together have crashed once.
+    let isAnother = session.crashesBefore == crashCount
+    if isAnother { crashCount += 1 }
+    let own = session.objects.values.map(\.id)
+    let verdict = runFacts.blame.crashed(unproven: unproven, proven: own, isAnother: isAnother)
+    announce(verdict, of: session, suspects: unproven.count)
+    switch verdict {
+    case .undecided, .guilty: break
+    case .quarantine(let node, _): tree.nodes[node].map { quarantine($0) }
+    case .quarantineArchive: quarantineAll()
+    }
+  }
+
+  private func announce(_ verdict: Blame.Verdict, of session: Session, suspects: Int) {
+    announce {
+      let (guilty, strikes): (NodeID?, Int) =
+        switch verdict {
+        case .undecided(let strikes), .quarantineArchive(let strikes): (nil, strikes)
+        case .guilty(let node, let strikes), .quarantine(let node, let strikes): (node, strikes)
+        }
+      return RestorationCrashed(
+        session: Application.identity(of: session),
+        objects: session.windows.count,
+        suspects: suspects,
+        guilty: guilty.flatMap { tree.nodes[$0] }.flatMap { tree.path(of: $0) },
+        strikes: strikes
+      )
+    }
+  }
+}

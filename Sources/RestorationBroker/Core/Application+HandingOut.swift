@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What a restoration sends to sessions, and their answers.
+extension Application {
+  /// Bytes that a message may have beside a state's text: handle, reserved keys, names of members.
+  private static let envelopeBytes = 512
+
+  /// A client has answered a call of the restoration, or cannot.
+  func callEnded(_ number: CallNumber, _ purpose: RestoringCall, _ answer: CallAnswer) {
+    guard let restoring, restoring.calls.remove(number) != nil else { return }
+    switch purpose {
+    case .ask:
+      // Only a plain no is one: who cannot say it has not refused.
+      if case .result(let result) = answer, let decision = Decision(result) {
+        drive(.decided(decision.isYes))
+      } else {
+        drive(.decided(true))
+      }
+    case .tell:
+      drive(.told)
+    case .make(let node):
+      drive(.made(node, made(answer, node, restoring)))
+    case .handOut(let session):
+      switch answer {
+      case .result:
+        if let owner = sessions[session] { tookIn(restoring.decisions.batch(of: session), owner) }
+        drive(.handled(session, .done))
+      case .error: drive(.handled(session, .failed))
+      case .lost: drive(.handled(session, .lost))
+      }
+    }
+  }
+
+  // MARK: Making
+
+  func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID, _ restoring: OpenRestoration) {
+    guard let node = tree.node(number) else { return drive(.made(number, .failed)) }
+    var rows: [StateRequest.Row] = []
+    if let state = node.stateBeforeClaim, !node.isWithheld(state), !node.isUnreadable,
+      state.bytes <= batchBytesMax(of: session)
+    {
+      rows.append(StateRequest.Row(node: number, sequence: state.sequence))
+    }
+    read(rows, for: .make(number, lookup, session), restoring)
+  }
+
+  /// Calls the factory, its object's state at hand where it has one that can be sent.
+  func send(
+    _ number: NodeID,
+    _ lookup: RestoringStep.Lookup,
+    _ record: StateRecord?,
+    to session: SessionID,
+    _ restoring: OpenRestoration
+  ) {
+    guard restoring.item(of: number)?.place == .asked(session) else { return }
+    guard let node = tree.node(number), let path = tree.path(of: node), let session = sessions[session] else {
+      return drive(.made(number, .failed))
+    }
+    let summary = node.stateBeforeClaim
+    let text = record.map { splice($0) }
+    let isSent = text.map { $0.bytes.count + path.bytes + Self.envelopeBytes <= batchBytesMax(of: session.id) } ?? false
+    let classes = summary.flatMap { contexts[$0.context]?.classes } ?? []
+    let saved = SavedObject(
+      identifierPath: path,
+      kind: node.record.kind.wire,
+      objectClass: classes.first ?? node.record.classes.flatMap { WriterContext.classes(inText: $0).first },
+      state: isSent ? text : nil,
+      coder: summary.flatMap { coder(of: $0) },
+      isDeferred: !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
+    )
+    let sent =
+      switch lookup {
+      case .restorationClass:
+        call(
+          session,
+          ObjectWithRestorationIdentifierPath(restorationClass: node.record.restorationClass ?? "", saved: saved),
+          for: .restoring(.make(number))
+        )
+      default: call(session, ViewControllerWithRestorationIdentifierPath(saved: saved), for: .restoring(.make(number)))
+      }
+    guard let sent else { return drive(.made(number, .lost)) }
+    restoring.calls.insert(sent)
+  }
+
+  /// The object of a factory must be one of its session (R24).
+  private func made(_ answer: CallAnswer, _ node: NodeID, _ restoring: OpenRestoration) -> Restoration.Made {
+    guard case .asked(let session)? = restoring.item(of: node)?.place else { return .lost }
+    switch answer {
+    case .lost: return .lost
+    case .error: return .failed
+    case .result(let result):
+      guard let located = LocatedObject(result) else { return .failed }
+      guard let handle = located.object else { return .null }
+      guard let object = nodesByHandle[handle], object.claim?.session == session else { return .failed }
+      return .object(object.id, session)
+    }
+  }
+
+  // MARK: Handing out
+
+  func handOut(_ handouts: [Restoration.Handout], to session: SessionID, _ restoring: OpenRestoration) {
+    restoring.batches[session] = OutgoingBatch(handouts: handouts)
+    let rows = handouts.filter { !$0.isDeferred }.compactMap { handout in
+      tree.node(handout.node)?.stateBeforeClaim.map {
+        StateRequest.Row(node: handout.node, sequence: $0.sequence)
+      }
+    }
+    read(rows, for: .batch(session), restoring)
+  }
+
+  /// The states of a batch have been read.
+  func take(
+    _ readings: [StateReading?]?,
+    of rows: [StateRequest.Row],
+    for session: SessionID,
+    _ restoring: OpenRestoration
+  ) {
+    for (index, row) in rows.enumerated() {
+      let reading = readings.flatMap { $0[index] }
+      switch reading {
+      case .state(let record, row.sequence)?: restoring.batches[session]?.records[row.node] = record
+      case .unreadable(let sequence)?:
+        if let node = tree.node(row.node), node.state?.sequence == sequence { node.isUnreadable = true }
+        drive(.withheld(row.node, .skipped(.unreadable)))
+      case .state?, nil:
+        // Its owner has written a newer one meanwhile, so that there is nothing to bring back; or all is unreadable.
+        drive(.withheld(row.node, readings == nil ? .skipped(.unreadable) : .restored))
+      }
+    }
+    sendWhenResolved(session, restoring)
+  }
+
+  /// Sends a batch as soon as the elements of all its views have been found in today's data (R28).
+  func sendWhenResolved(_ session: SessionID, _ restoring: OpenRestoration) {
+    guard let batch = restoring.batches[session] else { return }
+    for handout in batch.handouts where batch.elements[handout.node] == nil {
+      guard restoring.isHanding(handout.node, to: session), let record = batch.records[handout.node],
+        let object = tree.node(handout.object)
+      else { continue }
+      let elements = Application.elements(of: record)
+      if resolve(elements, of: object, for: .batch(restoring.number, session, handout.node)) { return }
+      restoring.batches[session]?.elements[handout.node] = elements
+    }
+    if let resolved = restoring.batches.removeValue(forKey: session) { send(resolved, to: session, restoring) }
+  }
+
+  private func send(_ batch: OutgoingBatch, to number: SessionID, _ restoring: OpenRestoration) {
+    guard let session = sessions[number] else { return }
+    var left = batchBytesMax(of: number)
+    var objects: [DecodeRestorableStateWithCoder.Object] = []
+    var sent: [(handout: Restoration.Handout, node: Node, isDeferred: Bool)] = []
+    for handout in batch.handouts where restoring.isHanding(handout.node, to: number) {
+      guard let object = tree.node(handout.object), let claim = object.claim, claim.session == number else { continue }
+      var content: DecodeRestorableStateWithCoder.Object.Content?
+      let path = tree.path(of: object)
+      if let record = batch.records[handout.node] {
+        let elements = batch.elements[handout.node].map { $0.text }
+        let state = splice(record)
+        // References may take more room than they do in the archive.
+        let bytes = state.bytes.count + (elements?.bytes.count ?? 0) + (path?.bytes ?? 0) + Self.envelopeBytes
+        if bytes <= left {
+          left -= bytes
+          content = .init(state: state, coder: coderText(of: record), elements: elements ?? .emptyArray)
+        }
+      }
+      objects.append(.init(object: claim.handle, path: path, content: content))
+      sent.append((handout, object, content == nil))
+    }
+    guard !objects.isEmpty else { return drive(.handled(number, .done)) }
+    let call = DecodeRestorableStateWithCoder(objects: objects)
+    guard let call = self.call(session, call, for: .restoring(.handOut(number))) else {
+      return drive(.handled(number, .lost))
+    }
+    restoring.calls.insert(call)
+    for (handout, object, isDeferred) in sent {
+      tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
+      guard !isDeferred else { continue }
+      object.claim?.hasDecoded = true
+      if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
+    }
+  }
+
+  /// The elements of a state as they are stored, none of them found in today's data yet.
+  static func elements(of record: StateRecord) -> [Element] {
+    guard let text = record.elements,
+      let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
+    else { return [] }
+    return (slice.elements ?? []).compactMap { Element($0) }
+  }
+
+  private func coderText(of record: StateRecord) -> JSONText? {
+    contexts[record.context].map { $0.reservedKeys(timestamp: record.written).text }
+  }
+}
+
+// MARK: - Facts
+
+extension Application: RestorationFacts {
+  func registrant(of node: NodeID) -> SessionID? {
+    tree.nodes[node].flatMap { owner(of: $0) }?.id
+  }
+
+  func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
+    switch lookup {
+    case .restorationClass:
+      tree.node(node)?.record.restorationClass.flatMap { restorationClasses[$0] }
+        .flatMap { callable($0, .objectWithRestorationIdentifierPath) }
+    case .delegate: delegate(serving: .viewControllerWithRestorationIdentifierPath)
+    case .existing, .storyboard: nil
+    }
+  }
+
+  func delegate(serving method: ServedMethod) -> SessionID? {
+    sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.client != nil && $0.serves(method) }?.id
+  }
+
+  private func callable(_ session: SessionID, _ method: ServedMethod) -> SessionID? {
+    guard let session = sessions[session], session.client != nil, session.serves(method) else { return nil }
+    return session.id
+  }
+
+  func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
+    guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
+      let owner = sessions[claim.session]
+    else { return .later }
+    guard let state = node.stateBeforeClaim else {
+      node.note(.noState)
+      return .nothing
+    }
+    // It fetched the state by itself.
+    if claim.hasDecoded, object === node { return .nothing }
+    if let since = node.withheldSince(state) {
+      node.note(.quarantined(since: Timestamp(milliseconds: since)))
+      return .skip(.quarantined)
+    }
+    if node.isUnreadable { return .skip(.unreadable) }
+    guard classMatches(object, state) else {
+      let saved = contexts[state.context]?.classes.first ?? ""
+      node.note(.classMismatch(saved: saved, declared: claim.classes))
+      return .skip(.classMismatch)
+    }
+    guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed) }
+    let bytes = state.bytes + (tree.path(of: object)?.bytes ?? 0) + Self.envelopeBytes
+    guard mayHandOut(node, to: owner) else {
+      watchTrials(of: [owner])
+      return .later
+    }
+    return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)
+  }
+
+  func batchBytesMax(of session: SessionID) -> Int {
+    (sessions[session]?.pushBytesMax ?? 0) / 2
+  }
+
+  func isExtended(_ session: SessionID) -> Bool {
+    (sessions[session]?.extensions ?? 0) > 0
+  }
+
+  // MARK: Explaining
+
+  /// Keeps with the object what was decided about it.
+  func note(_ note: Restoration.Note, of number: NodeID) {
+    guard let node = tree.node(number) else { return }
+    let owner = { (session: SessionID) in
+      self.sessions[session]?.owner ?? ObjectOwner(process: nil, pid: 0)
+    }
+    switch note {
+    case .lookedUp(let lookup, let session): node.note(.lookedUp(lookup, session.map(owner)))
+    case .located(let session): node.note(.located(owner(session)))
+    case .refused(let lookup): node.note(.refused(lookup))
+    case .awaited: node.note(.awaited)
+    case .suspected: node.note(.suspected)
+    case .settled(.restored): markDecoded(number)
+    case .settled(.skipped(let reason)):
+      node.note(.skipped(reason: reason.rawValue))
+      switch reason {
+      case .classMismatch, .quarantined, .unreadable: markDecoded(number)
+      default: break
+      }
+    case .settled(.absent): node.note(.absent)
+    }
+  }
+
+  /// Its owner has had what there is for it, be it nothing: from now on what it writes counts, and no further
+  /// restoration concerns it (R19, R34).
+  private func markDecoded(_ number: NodeID) {
+    restoring?.item(of: number).flatMap { tree.node($0.object) }?.claim?.hasDecoded = true
+  }
+}

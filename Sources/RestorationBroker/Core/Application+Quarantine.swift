@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Withholding states from their owners (R31, R35).
+extension Application {
+  /// So many withheld texts of an object are kept.
+  private static let withheldTextsMax = 3
+
+  /// Whether there is something to restore, as far as owners are given it (R20).
+  var availability: RestorationState {
+    var availability = RestorationState.none
+    for node in tree.nodes.values where node.hasState {
+      guard node.isQuarantined else { return .available }
+      availability = .quarantined
+    }
+    return availability
+  }
+
+  // MARK: Withholding
+
+  /// The object's state is withheld from its owners until there is a newer one.
+  func quarantine(_ node: Node) {
+    withhold(rowsToWithhold(of: node))
+    announce { StateQuarantined(object: node.claim?.handle, path: tree.path(of: node)) }
+    context.emit(
+      .log(.warning, "a state is withheld, because processes crashed of it; listQuarantine names it", application: name)
+    )
+  }
+
+  /// Everything there is is withheld: nobody knows what it is that processes crash of.
+  func quarantineAll() {
+    let nodes = tree.nodes.values.filter(\.hasState).sorted { $0.id < $1.id }
+    withhold(nodes.flatMap { rowsToWithhold(of: $0) })
+    runFacts.quarantined = context.now.wall
+    announce { ArchiveQuarantined(objects: nodes.count) }
+    context.emit(
+      .log(.warning, "all states are withheld, because processes crashed again and again", application: name)
+    )
+  }
+
+  /// The rows that an owner could be given, now or when early ones are settled.
+  private func rowsToWithhold(of node: Node) -> [WithheldRow] {
+    [node.beforeClaim, node.state].compactMap { $0 }.filter { !node.isWithheld($0) }.map { state in
+      let row = StateRow(node: node.id, sequence: state.sequence)
+      return WithheldRow(row: row, since: context.now.wall, bytes: state.bytes)
+    }
+  }
+
+  private func withhold(_ rows: [WithheldRow]) {
+    guard !rows.isEmpty else { return }
+    write(.withhold(rows.map(\.row), since: context.now.wall))
+    var surplus: [StateRow] = []
+    for row in rows {
+      guard let node = tree.nodes[row.row.node] else { continue }
+      var withheld = node.withheld ?? []
+      withheld.append(row)
+      if withheld.count > Application.withheldTextsMax { surplus.append(withheld.removeFirst().row) }
+      node.withheld = withheld
+    }
+    if !surplus.isEmpty { write(.release(surplus)) }
+  }
+
+  // MARK: Ending it
+
+  /// A new state takes the place of what is withheld, whose text stays (R35).
+  func liftQuarantine(of node: Node) {
+    guard node.isQuarantined else { return }
+    announce { QuarantineEnded(cause: .encoded, path: tree.path(of: node), objects: 1) }
+  }
+
+  func releaseQuarantine(_ request: ReleaseQuarantine, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let nodes: [Node]
+    if let path = request.path {
+      nodes = [try requireNode(.path(path))]
+      _ = runFacts.blame.acquit(nodes[0].id)
+    } else {
+      nodes = tree.nodes.values.filter { $0.withheld != nil }.sorted { $0.id < $1.id }
+      runFacts.blame = Blame()
+      runFacts.quarantined = 0
+    }
+    let released = nodes.filter(\.isQuarantined)
+    release(released.flatMap { node in rowsOfHead(of: node) })
+    writeRun()
+    if !released.isEmpty {
+      announce { QuarantineEnded(cause: .released, path: request.path, objects: released.count) }
+    }
+    respond(caller, ReleaseQuarantine.Reply(released: released.count))
+    goOnHandingOut()
+  }
+
+  /// Those rows of what is withheld that nothing newer has taken the place of.
+  private func rowsOfHead(of node: Node) -> [StateRow] {
+    let current = Set([node.state, node.beforeClaim].compactMap { $0?.sequence })
+    return (node.withheld ?? []).map(\.row).filter { current.contains($0.sequence) }
+  }
+
+  private func release(_ rows: [StateRow]) {
+    guard !rows.isEmpty else { return }
+    write(.release(rows))
+    for row in rows {
+      guard let node = tree.nodes[row.node] else { continue }
+      node.withheld?.removeAll { $0.row == row }
+      if node.withheld?.isEmpty ?? false { node.withheld = nil }
+    }
+  }
+
+  /// The object is gone, and with it what was held against it.
+  func forgetBlame(of node: Node) {
+    if let withheld = node.withheld {
+      write(.release(withheld.map(\.row)))
+      node.withheld = nil
+    }
+    acquit(node.id)
+  }
+
+  /// Everything there was is gone.
+  func forgetBlame() {
+    let nodes = tree.nodes.values.filter { $0.withheld != nil }
+    let rows = nodes.flatMap { $0.withheld ?? [] }.map(\.row).sorted { $0.sequence < $1.sequence }
+    if !rows.isEmpty { write(.release(rows)) }
+    for node in nodes { node.withheld = nil }
+    runFacts.blame = Blame()
+    runFacts.quarantined = 0
+  }
+
+  /// Takes in what the archive withholds; what belongs to no node any more is released.
+  func loadWithheld(_ rows: [WithheldRow]) {
+    var stray: [StateRow] = []
+    for withheld in rows {
+      guard let node = tree.nodes[withheld.row.node] else {
+        stray.append(withheld.row)
+        continue
+      }
+      node.withheld = (node.withheld ?? []) + [withheld]
+    }
+    if !stray.isEmpty { write(.release(stray)) }
+    runFacts.blame.keep { tree.nodes[$0] != nil }
+  }
+}

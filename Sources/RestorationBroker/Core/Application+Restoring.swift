@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Restorations that the broker drives (R21 – R25, R34): carries out what `Restoration` decides.
+extension Application {
+  /// No save round begins by itself meanwhile (R12).
+  var isRestoring: Bool { restoring != nil }
+
+  func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let bytes = session?.facts.messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) }
+    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    if let restoring {
+      restoring.callers.append((call, bytes ?? Application.pageBytes))
+      context.emit(.park(caller))
+      return
+    }
+    guard !restorationPlan().isEmpty else {
+      respond(caller, RestoreApplicationState.Reply(milliseconds: 0))
+      return
+    }
+    let begun = context.now.monotonic
+    restorationCounter += 1
+    let restoring = OpenRestoration(
+      number: restorationCounter,
+      Restoration(begun: begun, deadline: begun + request.deadlineMilliseconds)
+    )
+    restoring.callers.append((call, bytes ?? Application.pageBytes))
+    self.restoring = restoring
+    for session in sessions.values where session.extensions > 0 {
+      session.extensionEnd = max(session.extensionEnd, restoring.decisions.deadline)
+    }
+    context.emit(.park(caller))
+    drive(.started)
+  }
+
+  /// The caller does not wait any more; the restoration goes on, because half of one is worse than all of it.
+  ///
+  /// - Returns: whether it waited.
+  func leaveRestoration(_ caller: Caller) -> Bool {
+    guard let restoring, let index = restoring.callers.firstIndex(where: { $0.call.caller == caller }) else {
+      return false
+    }
+    restoring.callers.remove(at: index)
+    context.emit(.unpark(caller))
+    return true
+  }
+
+  /// The archive was lost on the way: nothing that was decided holds any more.
+  func abandonRestoration() {
+    guard let restoring else { return }
+    self.restoring = nil
+    close(restoring)
+    let error = Application.storeFailed("the archive was opened anew during the restoration", indeterminate: false)
+    for (call, _) in restoring.callers {
+      context.emit(.unpark(call.caller))
+      context.emit(.respond(call.caller, .error(error)))
+    }
+    restorationEnded()
+  }
+
+  private func close(_ restoring: OpenRestoration) {
+    for call in restoring.calls.sorted() {
+      endCall(call)
+    }
+    for (number, resolution) in resolutions where resolution.isOf(restoring) {
+      abandonResolution(number)
+    }
+    if restoring.timerDue != nil { context.emit(.cancelTimer(.restoration(id))) }
+  }
+
+  // MARK: Deciding
+
+  /// Lets the open restoration, if there is one, take in an event, and carries out what it decides.
+  func drive(_ event: Restoration.Event) {
+    guard let restoring else { return }
+    restoring.actions += restoring.decisions.handle(event, self)
+    guard !restoring.isPerforming else { return }
+    restoring.isPerforming = true
+    var next = 0
+    while next < restoring.actions.count, self.restoring === restoring {
+      perform(restoring.actions[next], restoring)
+      next += 1
+    }
+    restoring.actions = []
+    restoring.isPerforming = false
+    guard self.restoring === restoring else { return }
+    tellProgress(of: restoring)
+    setTimer(of: restoring)
+  }
+
+  private func tellProgress(of restoring: OpenRestoration) {
+    let (done, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
+    for index in restoring.callers.indices where total > 0 {
+      let progress = restoring.callers[index].call.progress(done, of: total, at: context.now)
+      context.tell(progress, to: restoring.callers[index].call.caller)
+    }
+  }
+
+  private func setTimer(of restoring: OpenRestoration) {
+    let due = restoring.decisions.due
+    guard due != restoring.timerDue else { return }
+    restoring.timerDue = due
+    if let due {
+      context.emit(.setTimer(.restoration(id), milliseconds: max(1, due - context.now.monotonic)))
+    } else {
+      context.emit(.cancelTimer(.restoration(id)))
+    }
+  }
+
+  func restorationTimerFired() {
+    restoring?.timerDue = nil
+    drive(.time(context.now.monotonic))
+  }
+
+  private func perform(_ action: Restoration.Action, _ restoring: OpenRestoration) {
+    switch action {
+    case .ask(let session): callDelegate(session, isAsking: true, restoring)
+    case .plan:
+      let plan = restorationPlan()
+      for planned in plan {
+        guard let node = tree.node(planned.node) else { continue }
+        restoring.paths[planned.node] = tree.path(of: node)
+        node.forgetRestoringSteps()
+      }
+      drive(.planned(plan))
+    case .make(let node, let lookup, let session): make(node, lookup, by: session, restoring)
+    case .startUnit(let node): startUnit(of: node, restoring)
+    case .handOut(let session, let handouts): handOut(handouts, to: session, restoring)
+    case .tell(let session): callDelegate(session, isAsking: false, restoring)
+    case .note(let node, let note): self.note(note, of: node)
+    case .end:
+      // What has just been registered is answered first: its owner does not know the handle before.
+      read([], for: .end, restoring)
+    }
+  }
+
+  // MARK: Planning
+
+  /// What is to be restored, parents first, siblings by age (R34).
+  func restorationPlan() -> [Restoration.Planned] {
+    var plan: [Restoration.Planned] = []
+    let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
+    var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
+    while let (node, above) = next.popLast() {
+      let isPlanned = concerns(node)
+      if isPlanned { plan.append(Restoration.Planned(node: node.id, parent: above, lookups: lookups(for: node))) }
+      let nearest = isPlanned ? node.id : above
+      for child in node.children.sorted(by: >) {
+        if let child = tree.nodes[child] { next.append((child, nearest)) }
+      }
+    }
+    return plan
+  }
+
+  /// Whether there is something to bring back: not what its present owner has decoded, or written itself (R34).
+  private func concerns(_ node: Node) -> Bool {
+    guard node.record.component != nil, node.claim?.hasDecoded != true, node !== tree.applicationNode else { return false }
+    return node.hasState || node.record.restorationClass != nil
+      || node.record.kind == .viewController && node.claimRecord != nil
+  }
+
+  /// In which ways an object is looked for (R22, R23).
+  private func lookups(for node: Node) -> [RestoringStep.Lookup] {
+    switch node.record.kind {
+    case .viewController where node.record.restorationClass == nil:
+      [.delegate, .existing] + (storyboardUnit(of: node) == nil ? [] : [.storyboard])
+    case .viewController, .object: node.record.restorationClass == nil ? [.existing] : [.restorationClass]
+    default: [.existing]
+    }
+  }
+
+  private func storyboardUnit(of node: Node) -> String? {
+    node.record.storyboard ?? node.stateBeforeClaim.flatMap { contexts[$0.context]?.storyboard }
+  }
+
+  private func startUnit(of number: NodeID, _ restoring: OpenRestoration) {
+    guard let unit = tree.node(number).flatMap({ storyboardUnit(of: $0) }),
+      restoring.startedUnits.insert(unit).inserted
+    else { return }
+    context.emit(.startUnit(id, unit: unit))
+  }
+
+  /// A unit did not start; the objects it was to bring are awaited all the same (R22).
+  func unitFailed(_ unit: String, _ message: String) {
+    context.emit(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
+    for item in restoring?.decisions.items ?? [] {
+      guard let node = tree.node(item.node), storyboardUnit(of: node) == unit, !item.place.isSettled else { continue }
+      node.note(.unitFailed(unit: unit, message: message))
+    }
+  }
+
+  // MARK: Ending
+
+  /// Everything was decided: sessions are told of their objects, then the callers get their answer (R21).
+  private func finish(_ restoring: OpenRestoration) {
+    self.restoring = nil
+    close(restoring)
+    let finished = restoring.decisions.finished
+    for session in finished.keys.sorted() {
+      guard let session = sessions[session] else { continue }
+      let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
+      closeWindows(of: session, for: nodes.map(\.id))
+      tellFinished(nodes, of: session, isDurable: true)
+    }
+    // Windows opened for a node whose state another object got (R24).
+    for item in restoring.decisions.items where item.place == .settled(.restored) && item.object != item.node {
+      if let owner = item.owner.flatMap({ sessions[$0] }) { closeWindows(of: owner, for: [item.node]) }
+    }
+    // Whoever still holds it back has had its time.
+    for session in sessions.values where restoring.decisions.participants.contains(session.id) {
+      session.extensions = 0
+    }
+    checkCompletion()
+    for (call, bytesMax) in restoring.callers {
+      var call = call
+      let (settled, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
+      context.tell(call.progress(settled, of: total, isLast: true, at: context.now), to: call.caller)
+      context.emit(.unpark(call.caller))
+      respond(call.caller, reply(restoring, bytesMax: bytesMax))
+    }
+    restorationEnded()
+  }
+
+  private func reply(_ restoring: OpenRestoration, bytesMax: Int) -> RestoreApplicationState.Reply {
+    let milliseconds = context.now.monotonic - restoring.decisions.begun
+    var reply = RestoreApplicationState.Reply(declined: restoring.decisions.isDeclined, milliseconds: milliseconds)
+    var bytes = 0
+    for item in restoring.decisions.items {
+      guard case .settled(let outcome) = item.place,
+        let path = tree.node(item.node).flatMap({ tree.path(of: $0) }) ?? restoring.paths[item.node]
+      else { continue }
+      // Quotes and commas of the components, and what a reason takes.
+      bytes += path.bytes + 3 * path.components.count + 40
+      guard bytes <= bytesMax else {
+        reply.omitted = (reply.omitted ?? 0) + 1
+        continue
+      }
+      switch outcome {
+      case .restored: reply.restored.append(path)
+      case .skipped(let reason): reply.skipped.append(.init(path: path, reason: reason))
+      case .absent: reply.absent.append(path)
+      }
+    }
+    return reply
+  }
+
+  // MARK: Reading
+
+  /// Reads states once everything written so far is durable.
+  func read(_ rows: [StateRequest.Row], for purpose: RestoringRead, _ restoring: OpenRestoration) {
+    readsUnderWay += 1
+    let nobody = Caller(client: 0, call: nil)
+    let request = StateRequest(caller: nobody, purpose: .restoring(restoring.number, purpose), rows: rows)
+    context.emit(.read(id, request, after: sequence))
+  }
+
+  /// - Parameter readings: nil where the archive could not be read.
+  func finishReading(_ purpose: RestoringRead, of number: Int, _ request: StateRequest, _ readings: [StateReading?]?) {
+    guard let restoring, restoring.number == number else { return }
+    switch purpose {
+    case .application(let session, let isAsking):
+      if case .state(let record, _)?? = readings?.first {
+        restoring.application?.state = splice(record)
+      }
+      sendToDelegate(session, isAsking: isAsking, restoring)
+    case .make(let node, let lookup, let session):
+      var record: StateRecord?
+      if case .state(let found, _)?? = readings?.first { record = found }
+      send(node, lookup, record, to: session, restoring)
+    case .batch(let session):
+      take(readings, of: request.rows, for: session, restoring)
+    case .end:
+      finish(restoring)
+    }
+  }
+
+  // MARK: The delegate
+
+  private func callDelegate(_ session: SessionID, isAsking: Bool, _ restoring: OpenRestoration) {
+    if restoring.application != nil { return sendToDelegate(session, isAsking: isAsking, restoring) }
+    let coder = sessions[session].flatMap { situation(for: $0).coder }
+    restoring.application = ApplicationState(state: nil, coder: coder)
+    guard let node = tree.applicationNode, let state = node.state else {
+      return sendToDelegate(session, isAsking: isAsking, restoring)
+    }
+    let row = StateRequest.Row(node: node.id, sequence: state.sequence)
+    read([row], for: .application(session, isAsking: isAsking), restoring)
+  }
+
+  private func sendToDelegate(_ session: SessionID, isAsking: Bool, _ restoring: OpenRestoration) {
+    let application = restoring.application ?? ApplicationState(state: nil, coder: nil)
+    guard let session = sessions[session] else { return drive(isAsking ? .decided(true) : .told) }
+    let number =
+      isAsking
+      ? call(session, ShouldRestoreApplicationState(application: application), for: .restoring(.ask))
+      : call(session, DidDecodeRestorableState(application: application), for: .restoring(.tell))
+    guard let number else { return drive(isAsking ? .decided(true) : .told) }
+    restoring.calls.insert(number)
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+
+/// What is held against an application and the states of its objects after crashes (R31).
+///
+/// Pure: it is told who may have been the cause, and says what is to be done about it. Counts are of crashes *in a
+/// row*; `Application` tells it when a row is broken.
+package struct Blame: Hashable, Sendable {
+  /// Crashes in a row for which no object was found guilty.
+  package private(set) var strikes = 0
+  /// States that are handed out alone, with the crashes in a row that each was found guilty of.
+  package private(set) var suspects: [NodeID: Int] = [:]
+
+  /// From so many strikes on an object's state is withheld, and all that the archive holds.
+  private static let objectStrikesMax = 2
+  private static let strikesMax = 3
+
+  /// What a crash comes to.
+  package enum Verdict: Hashable, Sendable {
+    /// Nobody knows yet who it was; so many strikes are held against the application.
+    case undecided(strikes: Int)
+    /// It was this one, for the first time.
+    case guilty(NodeID, strikes: Int)
+    /// It was this one again: its state is to be withheld.
+    case quarantine(NodeID, strikes: Int)
+    /// Nobody was found once more: everything is to be withheld.
+    case quarantineArchive(strikes: Int)
+  }
+
+  package init() {}
+
+  package var isEmpty: Bool { strikes == 0 && suspects.isEmpty }
+
+  /// A process has ended abnormally with open decode windows.
+  ///
+  /// - Parameters:
+  ///   - unproven: what it had been handed without a sign of life since.
+  ///   - proven: its other objects, which cannot have been the cause.
+  ///   - isAnother: false where processes end together: that is one strike, not several.
+  package mutating func crashed(unproven: Set<NodeID>, proven: some Sequence<NodeID>, isAnother: Bool) -> Verdict {
+    for node in proven where !unproven.contains(node) { suspects[node] = nil }
+    if unproven.count == 1, let node = unproven.first {
+      let count = suspects[node, default: 0] + 1
+      guard count >= Self.objectStrikesMax else {
+        suspects[node] = count
+        return .guilty(node, strikes: count)
+      }
+      suspects[node] = nil
+      strikes = 0
+      return .quarantine(node, strikes: count)
+    }
+    for node in unproven { suspects[node, default: 0] += 0 }
+    if isAnother { strikes += 1 }
+    guard strikes >= Self.strikesMax else { return .undecided(strikes: strikes) }
+    let count = strikes
+    self = Blame()
+    return .quarantineArchive(strikes: count)
+  }
+
+  /// The state was taken in and the process lives, or the state is not there any more.
+  ///
+  /// - Returns: whether that is worth being written down by itself.
+  package mutating func acquit(_ node: NodeID) -> Bool {
+    guard let count = suspects.removeValue(forKey: node) else { return false }
+    return count > 0 || suspects.isEmpty
+  }
+
+  /// A restoration has completed. What a state was found guilty of stays until that state has been handed out without a
+  /// crash: a restoration that did not touch it says nothing about it.
+  ///
+  /// - Returns: whether anything is different now.
+  package mutating func restorationCompleted() -> Bool {
+    let before = self
+    strikes = 0
+    suspects = suspects.filter { $0.value > 0 }
+    return self != before
+  }
+
+  /// Forgets nodes that there are not any more.
+  mutating func keep(where isThere: (NodeID) -> Bool) {
+    suspects = suspects.filter { isThere($0.key) }
+  }
+}
+
+// As it stands in the facts of a run.
+extension Blame {
+  var json: JSONValue {
+    var counts: JSONObject = [:]
+    for (node, count) in suspects.sorted(by: { $0.key < $1.key }) {
+      counts.append(String(node), .integer(Int64(count)))
+    }
+    return ["strikes": .integer(Int64(strikes)), "suspects": .object(counts)]
+  }
+
+  init(_ value: JSONValue) {
+    strikes = value["strikes"]?.integer.flatMap { Int(exactly: $0) } ?? 0
+    for (node, count) in value["suspects"]?.object?.members ?? [] {
+      guard let node = NodeID(node), let count = count.integer.flatMap({ Int(exactly: $0) }) else { continue }
+      suspects[node] = count
+    }
+  }
+}

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+extension Restoration {
+  /// Takes in an event; what is to be done now is returned, in this order.
+  mutating func handle(_ event: Event, _ facts: some RestorationFacts) -> [Action] {
+    guard phase != .over else { return [] }
+    switch event {
+    case .started: start(facts)
+    case .decided(let isYes): decide(isYes)
+    case .planned(let plan): begin(plan, facts)
+    case .made(let node, let made): take(made, of: node, facts)
+    case .classesChanged: askMakers(facts)
+    case .claimed(let node): claim(node, facts)
+    case .released(let node, let isGone): release(node, isGone: isGone, facts)
+    case .withheld(let node, let outcome):
+      if let number = index[node], case .handed = items[number].place { settle(number, outcome) }
+    case .handled(let session, let handled): take(handled, of: session)
+    case .told:
+      if phase == .telling { enter(.waiting) }
+    case .trialsChanged: ready.formUnion(lines.keys)
+    case .extensionsChanged: break
+    case .returned(let session):
+      lines[session]?.isDeaf = false
+      ready.insert(session)
+      askMakers(facts)
+    case .ended(let session): end(session, facts)
+    case .discarded:
+      settleAll { _ in .skipped(.discarded) }
+      finish()
+    case .time(let now): pass(now, facts)
+    }
+    advance(facts)
+    defer { actions = [] }
+    return actions
+  }
+
+  private mutating func start(_ facts: some RestorationFacts) {
+    if let delegate = facts.delegate(serving: .shouldRestoreApplicationState) {
+      participants.insert(delegate)
+      actions.append(.ask(delegate))
+    } else {
+      actions.append(.plan)
+    }
+  }
+
+  private mutating func decide(_ isYes: Bool) {
+    guard phase == .asking else { return }
+    if isYes {
+      actions.append(.plan)
+    } else {
+      decline()
+      finish()
+    }
+  }
+
+  private mutating func begin(_ plan: [Planned], _ facts: some RestorationFacts) {
+    guard phase == .asking else { return }
+    enter(.locating)
+    for planned in plan {
+      let parent = planned.parent.flatMap { index[$0] }
+      if let parent { items[parent].children.append(items.count) }
+      index[planned.node] = items.count
+      items.append(
+        Item(node: planned.node, parent: parent, lookups: planned.lookups[...], object: planned.node)
+      )
+    }
+    unlocated = items.count
+    unsettled = items.count
+    for number in items.indices where items[number].parent == nil { locate(number, facts) }
+  }
+
+  /// Goes to the next phase as soon as there is nothing left to do in this one.
+  private mutating func advance(_ facts: some RestorationFacts) {
+    if phase == .locating, unlocated == 0 || isHoldOver {
+      enter(.decoding)
+      ready.formUnion(lines.keys)
+    }
+    if phase == .decoding {
+      while let session = ready.min() {
+        ready.remove(session)
+        fill(session, facts)
+      }
+      if unsettled == 0 { tell(facts) }
+    }
+    if phase == .waiting, participants.allSatisfy({ !facts.isExtended($0) }) { finish() }
+  }
+
+  private mutating func tell(_ facts: some RestorationFacts) {
+    guard let delegate = facts.delegate(serving: .didDecodeRestorableState), !items.isEmpty else {
+      enter(.waiting)
+      return
+    }
+    enter(.telling)
+    participants.insert(delegate)
+    actions.append(.tell(delegate))
+  }
+
+  private mutating func finish() {
+    enter(.over)
+    actions.append(.end)
+  }
+
+  // MARK: Time
+
+  private mutating func pass(_ now: Int64, _ facts: some RestorationFacts) {
+    if phase == .asking {
+      actions.append(.plan)
+    } else if now >= deadline {
+      let isDecoding = phase == .locating || phase == .decoding
+      settleAll { item in
+        switch item.place {
+        case .waiting, .awaited: .absent
+        case .asked, .located, .handed, .settled: .skipped(.late)
+        }
+      }
+      // It hears of it, but nobody waits for its answer any more.
+      if isDecoding { tell(facts) }
+      finish()
+    } else if !isHoldOver, now >= holdEnd {
+      endHold()
+      ready.formUnion(lines.keys)
+      // What is above them may never come, and nobody has refused it.
+      for number in items.indices where items[number].place == .waiting { locate(number, facts) }
+    }
+  }
+
+  private mutating func settleAll(_ outcome: (Item) -> Outcome) {
+    for number in items.indices where !items[number].place.isSettled {
+      let isLost = items[number].parent.map { isUnmade(items[$0]) } ?? false
+      settle(number, isLost ? .skipped(.parentSkipped) : outcome(items[number]))
+    }
+  }
+
+  // MARK: Locating
+
+  private enum Standing {
+    case clear, blocked, onlyExisting, skipped
+  }
+
+  /// Refused or failed, so that there is no object to hang its children from.
+  private func isUnmade(_ item: Item) -> Bool {
+    if case .settled(.skipped) = item.place { item.owner == nil } else { false }
+  }
+
+  /// Whether what is above an object lets it be looked for.
+  private func standing(of item: Item) -> Standing {
+    guard let parent = item.parent.map({ items[$0] }) else { return .clear }
+    switch parent.place {
+    case .waiting, .asked: return .blocked
+    case .awaited: return isHoldOver ? .clear : .onlyExisting
+    case .located, .handed: return .clear
+    case .settled: return isUnmade(parent) ? .skipped : .clear
+    }
+  }
+
+  /// Looks for an object, and then for those below it that have waited for it.
+  private mutating func locate(_ first: Int, _ facts: some RestorationFacts) {
+    var next = [first]
+    while let number = next.popLast() {
+      guard items[number].place == .waiting else { continue }
+      search(number, facts)
+      guard items[number].place != .waiting else { continue }
+      next += items[number].children.reversed()
+    }
+  }
+
+  private mutating func locateChildren(of number: Int, _ facts: some RestorationFacts) {
+    for child in items[number].children { locate(child, facts) }
+  }
+
+  private mutating func search(_ number: Int, _ facts: some RestorationFacts) {
+    switch standing(of: items[number]) {
+    case .blocked: return
+    case .skipped: settle(number, .skipped(.parentSkipped))
+    case .onlyExisting:
+      if items[number].lookups.first == .existing, let owner = facts.registrant(of: items[number].node) {
+        note(number, .lookedUp(.existing, owner))
+        place(number, with: owner)
+      }
+    case .clear: tryLookups(number, facts)
+    }
+  }
+
+  /// The ways of R22 and R23, one after the other.
+  private mutating func tryLookups(_ number: Int, _ facts: some RestorationFacts) {
+    let node = items[number].node
+    while let lookup = items[number].lookups.first {
+      switch lookup {
+      case .restorationClass, .delegate:
+        let maker = facts.maker(of: node, by: lookup).flatMap { lines[$0]?.isDeaf == true ? nil : $0 }
+        note(number, .lookedUp(lookup, maker))
+        if let maker { return ask(number, maker) }
+        // A class disables every other way: it is awaited (R22, R23).
+        if lookup == .restorationClass { return wait(for: number) }
+      case .existing:
+        let owner = facts.registrant(of: node)
+        note(number, .lookedUp(lookup, owner))
+        if let owner { return place(number, with: owner) }
+      case .storyboard:
+        note(number, .lookedUp(lookup, nil))
+        actions.append(.startUnit(node))
+      }
+      items[number].lookups.removeFirst()
+    }
+    wait(for: number)
+  }
+
+  private mutating func wait(for number: Int) {
+    put(number, .awaited)
+    note(number, .awaited)
+  }
+
+  private mutating func ask(_ number: Int, _ session: SessionID) {
+    put(number, .asked(session))
+    participants.insert(session)
+    lines[session, default: Line()].ask(number)
+    askNext(session)
+  }
+
+  private mutating func askNext(_ session: SessionID) {
+    while let number = lines[session]?.takeQuestion() {
+      // It may have been settled while it was waiting to be asked for.
+      guard items[number].place == .asked(session), let lookup = items[number].lookups.first else { continue }
+      lines[session]?.asked += 1
+      actions.append(.make(items[number].node, lookup, by: session))
+    }
+  }
+
+  private mutating func take(_ made: Made, of node: NodeID, _ facts: some RestorationFacts) {
+    guard let number = index[node], case .asked(let session) = items[number].place else { return }
+    lines[session]?.asked -= 1
+    let lookup = items[number].lookups.first
+    switch made {
+    case .object(let object, let owner):
+      items[number].object = object
+      if object != node { adopted[object, default: []].append(number) }
+      place(number, with: owner)
+      locateChildren(of: number, facts)
+    case .null:
+      if let lookup { note(number, .refused(lookup)) }
+      if lookup == .restorationClass {
+        settle(number, .skipped(.refused))
+        locateChildren(of: number, facts)
+      } else {
+        items[number].lookups.removeFirst()
+        searchAgain(number, facts)
+      }
+    case .failed:
+      settle(number, .skipped(.failed))
+      locateChildren(of: number, facts)
+    case .lost:
+      lose(session)
+      unask(session, facts, also: number)
+    }
+    askNext(session)
+  }
+
+  private mutating func searchAgain(_ number: Int, _ facts: some RestorationFacts) {
+    put(number, .waiting)
+    locate(number, facts)
+    // What is below it could only be looked at while it was awaited.
+    if items[number].place != .waiting { locateChildren(of: number, facts) }
+  }
+
+  /// Nobody asks this session any more: what it was to make is looked for anew, a delegate's in the next way.
+  private mutating func unask(_ session: SessionID, _ facts: some RestorationFacts, also number: Int? = nil) {
+    let questions = (lines[session]?.takeQuestions() ?? []) + (number.map { [$0] } ?? [])
+    for number in questions.sorted() where items[number].place == .asked(session) {
+      if items[number].lookups.first == .delegate { items[number].lookups.removeFirst() }
+      searchAgain(number, facts)
+    }
+  }
+
+  /// Objects whose class somebody makes now.
+  private mutating func askMakers(_ facts: some RestorationFacts) {
+    for number in items.indices where items[number].lookups.first == .restorationClass {
+      guard items[number].place == .awaited || items[number].place.isEnded,
+        facts.maker(of: items[number].node, by: .restorationClass) != nil
+      else { continue }
+      searchAgain(number, facts)
+    }
+  }
+
+  private mutating func place(_ number: Int, with owner: SessionID) {
+    items[number].owner = owner
+    participants.insert(owner)
+    put(number, .located(owner))
+    lines[owner, default: Line()].located.append(number)
+    ready.insert(owner)
+    note(number, .located(owner))
+  }
+
+  // MARK: Owners
+
+  private mutating func claim(_ node: NodeID, _ facts: some RestorationFacts) {
+    guard let number = index[node], let owner = facts.registrant(of: node),
+      items[number].lookups.first != .restorationClass
+    else { return }
+    switch items[number].place {
+    case .awaited, .settled(.skipped(.ended)):
+      items[number].object = node
+      place(number, with: owner)
+      locateChildren(of: number, facts)
+    case .waiting: locate(number, facts)
+    default: break
+    }
+  }
+
+  private mutating func release(_ node: NodeID, isGone: Bool, _ facts: some RestorationFacts) {
+    for number in (index[node].map { [$0] } ?? []) + (adopted[node] ?? []) where items[number].object == node {
+      switch items[number].place {
+      case .located, .handed:
+        // It was there once: whoever registers it now gets the state.
+        items[number].lookups = []
+        items[number].object = items[number].node
+        if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number) }
+      default: break
+      }
+    }
+  }
+
+  private mutating func end(_ session: SessionID, _ facts: some RestorationFacts) {
+    participants.remove(session)
+    ready.remove(session)
+    guard lines.removeValue(forKey: session) != nil else { return }
+    for number in items.indices {
+      switch items[number].place {
+      case .located(session), .handed(session): settle(number, .skipped(.ended))
+      case .asked(session):
+        if items[number].lookups.first == .delegate { items[number].lookups.removeFirst() }
+        searchAgain(number, facts)
+      default: break
+      }
+    }
+  }
+
+  /// Nothing can be sent to it until it comes back.
+  private mutating func lose(_ session: SessionID) {
+    lines[session, default: Line()].isDeaf = true
+    ready.remove(session)
+  }
+
+  // MARK: Handing out
+
+  /// Hands the session the next states, parents first, if it is free.
+  private mutating func fill(_ session: SessionID, _ facts: some RestorationFacts) {
+    guard var line = lines[session], line.batch.isEmpty, !line.isDeaf, !line.located.isEmpty else { return }
+    let max = facts.batchBytesMax(of: session)
+    let candidates = line.located.sorted()
+    line.located = []
+    var batch = Batch()
+    for (position, number) in candidates.enumerated() {
+      guard items[number].place == .located(session) else { continue }
+      guard isReady(number, in: batch) else {
+        line.located.append(number)
+        continue
+      }
+      switch facts.handing(of: items[number].node, to: items[number].object) {
+      case .nothing: settle(number, .restored)
+      case .skip(let reason): settle(number, .skipped(reason))
+      case .state(let bytes) where batch.add(number, bytes, max, alone: false): break
+      case .alone(let bytes) where batch.add(number, bytes, max, alone: true): note(number, .suspected)
+      case .later, .state, .alone: line.located.append(number)
+      }
+      if batch.isFull {
+        line.located += candidates[(position + 1)...]
+        break
+      }
+    }
+    line.batch = batch.entries.map(\.number)
+    lines[session] = line
+    guard !batch.entries.isEmpty else { return }
+    for entry in batch.entries { put(entry.number, .handed(session)) }
+    actions.append(
+      .handOut(
+        session,
+        batch.entries.map { entry in
+          let item = items[entry.number]
+          return Handout(node: item.node, object: item.object, isDeferred: entry.isDeferred)
+        }
+      )
+    )
+  }
+
+  /// States for one message.
+  private struct Batch {
+    var entries: [(number: Int, isDeferred: Bool)] = []
+    var numbers: Set<Int> = []
+    var bytes = 0
+    var isFull = false
+
+    /// Adds one, or is full.
+    mutating func add(_ number: Int, _ size: Int, _ max: Int, alone: Bool) -> Bool {
+      let isDeferred = size > max
+      let size = isDeferred ? 0 : size
+      guard entries.isEmpty || !alone && bytes + size <= max else {
+        isFull = true
+        return false
+      }
+      entries.append((number, isDeferred))
+      numbers.insert(number)
+      bytes += size
+      if alone || entries.count == Restoration.batchMax { isFull = true }
+      return true
+    }
+  }
+
+  private func isReady(_ number: Int, in batch: Batch) -> Bool {
+    guard let parent = items[number].parent else { return true }
+    switch items[parent].place {
+    case .settled: return true
+    case .waiting, .asked, .awaited: return isHoldOver
+    case .located, .handed: return batch.numbers.contains(parent)
+    }
+  }
+
+  private mutating func take(_ handled: Handled, of session: SessionID) {
+    guard let batch = lines[session]?.batch else { return }
+    lines[session]?.batch = []
+    ready.insert(session)
+    if handled == .lost { lose(session) }
+    for number in batch where items[number].place == .handed(session) {
+      switch handled {
+      case .done: settle(number, .restored)
+      case .failed: settle(number, .skipped(.failed))
+      case .lost:
+        put(number, .located(session))
+        lines[session]?.located.append(number)
+      }
+    }
+  }
+
+  private mutating func settle(_ number: Int, _ outcome: Outcome) {
+    put(number, .settled(outcome))
+    note(number, .settled(outcome))
+    for child in items[number].children {
+      if case .located(let session) = items[child].place { ready.insert(session) }
+    }
+  }
+
+  private mutating func note(_ number: Int, _ note: Note) {
+    actions.append(.note(items[number].node, note))
+  }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// One restoration of an application: decides what is looked for, made, handed out and told, and in which order
+/// (R21 – R25, R34).
+///
+/// It knows objects and sessions by number only; what is true of them now it asks its `RestorationFacts`. It takes in
+/// events and leaves actions; see `Restoration+StateMachine.swift`.
+///
+///     asking ─▶ locating ─▶ decoding ─▶ telling ─▶ waiting ─▶ over
+///
+/// Invariants:
+/// 1. Nothing is handed out before everything is located, refused, or was awaited for half of the time.
+/// 2. No object is handed out before the one above it was dealt with, or in a batch before its parent.
+/// 3. A session has at most one batch, and at most `askedMax` questions, unanswered.
+/// 4. Each object is settled in the end, and at the deadline at the latest.
+struct Restoration {
+  /// How many objects a session is asked to make at the same time.
+  static let askedMax = 8
+  /// How many objects a batch has at most.
+  static let batchMax = 64
+
+  typealias Lookup = RestoringStep.Lookup
+  typealias Reason = RestoreApplicationState.Reason
+
+  enum Phase {
+    /// The delegate is asked whether there shall be a restoration at all.
+    case asking
+    case locating
+    case decoding
+    /// The delegate is told that all is decoded.
+    case telling
+    /// Sessions that take part hold the end back.
+    case waiting
+    case over
+  }
+
+  /// An object that is to be restored, and in which ways it is looked for.
+  struct Planned: Equatable {
+    let node: NodeID
+    /// The nearest object above it that is to be restored as well; it comes earlier in the plan.
+    let parent: NodeID?
+    let lookups: [Lookup]
+  }
+
+  enum Outcome: Equatable {
+    case restored
+    case skipped(Reason)
+    case absent
+  }
+
+  enum Place: Equatable {
+    /// The object above it comes first.
+    case waiting
+    /// A session is to make it.
+    case asked(SessionID)
+    /// Nobody has registered it yet, or its class.
+    case awaited
+    /// It is there and was not handed its state yet.
+    case located(SessionID)
+    /// Its state is on the way to the session, or there.
+    case handed(SessionID)
+    case settled(Outcome)
+  }
+
+  struct Item {
+    let node: NodeID
+    let parent: Int?
+    var children: [Int] = []
+    /// Ways of looking that have not been tried.
+    var lookups: ArraySlice<Lookup>
+    var place = Place.waiting
+    /// The object that gets the state: another one where a factory says so (R24).
+    var object: NodeID
+    /// Whose it is or was, once it was there.
+    var owner: SessionID?
+  }
+
+  /// What is under way with one session.
+  struct Line {
+    /// To be made by it; the first ones have been asked for, and `asked` of them are not answered.
+    private var questions: [Int] = []
+    private var next = 0
+    var asked = 0
+    /// There, and not handed out; may name some that are so no more.
+    var located: [Int] = []
+    var batch: [Int] = []
+    /// It could not be reached; it may come back.
+    var isDeaf = false
+
+    mutating func ask(_ number: Int) { questions.append(number) }
+
+    /// The next one to ask for; nil while it is asked enough.
+    mutating func takeQuestion() -> Int? {
+      guard asked < Restoration.askedMax, next < questions.count else { return nil }
+      next += 1
+      return questions[next - 1]
+    }
+
+    /// All that were not asked for.
+    mutating func takeQuestions() -> [Int] {
+      defer { next = questions.count }
+      return Array(questions[next...])
+    }
+  }
+
+  /// How an object's state is to be handed out now.
+  enum Handing: Equatable {
+    case state(bytes: Int)
+    /// By itself, because it is suspected of a crash (R31).
+    case alone(bytes: Int)
+    /// Not yet.
+    case later
+    /// There is nothing to be handed out; it is restored as it is.
+    case nothing
+    case skip(Reason)
+  }
+
+  struct Handout: Equatable {
+    let node: NodeID
+    let object: NodeID
+    /// Too large to be sent unasked.
+    let isDeferred: Bool
+  }
+
+  /// Something decided about one object, for those who ask later.
+  enum Note: Equatable {
+    case lookedUp(Lookup, SessionID?)
+    case located(SessionID)
+    case refused(Lookup)
+    case awaited
+    case suspected
+    case settled(Outcome)
+  }
+
+  enum Action: Equatable {
+    /// Ask the delegate whether to restore.
+    case ask(SessionID)
+    /// Answer with the event `planned`.
+    case plan
+    case make(NodeID, Lookup, by: SessionID)
+    /// Start the unit of the object's storyboard.
+    case startUnit(NodeID)
+    case handOut(SessionID, [Handout])
+    /// Tell the delegate that all is decoded.
+    case tell(SessionID)
+    case note(NodeID, Note)
+    /// Tell sessions of their objects, and answer.
+    case end
+  }
+
+  enum Event: Equatable {
+    case started
+    /// The delegate's answer to `ask`; yes where there is none.
+    case decided(Bool)
+    case planned([Planned])
+    case made(NodeID, Made)
+    /// Restoration classes have been registered.
+    case classesChanged
+    /// A session owns the object now.
+    case claimed(NodeID)
+    /// Its owner has let go of the object, which is gone for good or may be claimed again.
+    case released(NodeID, isGone: Bool)
+    /// A state of the session's batch is not handed out after all.
+    case withheld(NodeID, Outcome)
+    case handled(SessionID, Handled)
+    /// The delegate's answer to `tell`, or that there will be none.
+    case told
+    /// States that were held up behind a suspect may go on (R31).
+    case trialsChanged
+    /// A session holds the end back, or does so no more.
+    case extensionsChanged
+    case returned(SessionID)
+    case ended(SessionID)
+    case discarded
+    case time(Int64)
+  }
+
+  /// What became of `make`.
+  enum Made: Equatable {
+    case object(NodeID, SessionID)
+    case null, failed, lost
+  }
+
+  /// What became of `handOut`.
+  enum Handled: Equatable {
+    case done, failed, lost
+  }
+
+  // MARK: State
+
+  let begun: Int64
+  let deadline: Int64
+  private(set) var phase = Phase.asking
+  private(set) var isDeclined = false
+  /// Nobody waits any longer for what nobody has registered.
+  private(set) var isHoldOver = false
+  var items: [Item] = []
+  var index: [NodeID: Int] = [:]
+  /// Items that another object than their own gets the state of (R24).
+  var adopted: [NodeID: [Int]] = [:]
+  var lines: [SessionID: Line] = [:]
+  /// Sessions that were asked or handed something; the end waits for them and no others.
+  var participants: Set<SessionID> = []
+  /// Sessions that may be handed something more.
+  var ready: Set<SessionID> = []
+  var unlocated = 0
+  var unsettled = 0
+  var actions: [Action] = []
+
+  init(begun: Int64, deadline: Int64) {
+    self.begun = begun
+    self.deadline = deadline
+  }
+
+  mutating func enter(_ phase: Phase) { self.phase = phase }
+  mutating func decline() { isDeclined = true }
+  mutating func endHold() { isHoldOver = true }
+
+  /// When it wants to be told the time next.
+  var due: Int64? {
+    switch phase {
+    case .asking: begun + (deadline - begun) / 4
+    case .locating where !isHoldOver, .decoding where !isHoldOver: holdEnd
+    case .over: nil
+    default: deadline
+    }
+  }
+
+  var holdEnd: Int64 { begun + (deadline - begun) / 2 }
+
+  /// What the session has been handed and has not answered.
+  func batch(of session: SessionID) -> [NodeID] { (lines[session]?.batch ?? []).map { items[$0].node } }
+
+  var settledCount: Int { items.count - unsettled }
+
+  /// Objects to be told that they are restored, by session: each once, also where it was given several states, and
+  /// those whose state is withheld too (R35).
+  var finished: [SessionID: [NodeID]] {
+    var finished: [SessionID: [NodeID]] = [:]
+    var seen: Set<NodeID> = []
+    for item in items {
+      guard item.place == .settled(.restored) || item.place == .settled(.skipped(.quarantined)),
+        let owner = item.owner, seen.insert(item.object).inserted
+      else { continue }
+      finished[owner, default: []].append(item.object)
+    }
+    return finished
+  }
+
+  /// Puts an object somewhere else.
+  mutating func put(_ number: Int, _ place: Place) {
+    let former = items[number].place
+    unlocated += (place.isUnlocated ? 1 : 0) - (former.isUnlocated ? 1 : 0)
+    unsettled += (place.isSettled ? 0 : 1) - (former.isSettled ? 0 : 1)
+    items[number].place = place
+  }
+}
+
+extension Restoration.Place {
+  var isUnlocated: Bool {
+    switch self {
+    case .waiting, .asked, .awaited: true
+    case .located, .handed, .settled: false
+    }
+  }
+
+  var isSettled: Bool {
+    if case .settled = self { true } else { false }
+  }
+
+  /// Its session ended before it was restored; it may still come back.
+  var isEnded: Bool { self == .settled(.skipped(.ended)) }
+}
+
+/// What is true of objects and sessions at this moment.
+protocol RestorationFacts {
+  /// The session that has the object registered.
+  func registrant(of node: NodeID) -> SessionID?
+  /// The session to be asked to make the object; nil where there is none, or it cannot be reached.
+  func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID?
+  /// The delegate, where it can be called by this method.
+  func delegate(serving method: ServedMethod) -> SessionID?
+  /// How the state of `node` is to be handed to `object`.
+  func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing
+  /// Bytes of states that one message to the session may have.
+  func batchBytesMax(of session: SessionID) -> Int
+  /// Whether the session holds the end back (R21).
+  func isExtended(_ session: SessionID) -> Bool
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl quarantine`
+struct QuarantineCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "quarantine",
+    abstract: "Show or release states that are withheld because processes crashed of them.",
+    usage: "restorationctl quarantine <command>",
+    discussion: """
+      Examples:
+        restorationctl quarantine list org.example.Notes
+        restorationctl quarantine release org.example.Notes Main/Editor
+
+      The state that a process crashes of twice while it restores is withheld,
+      and the application starts without it. After three crashes of which
+      nobody knows the cause, all its states are.
+      """,
+    subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self]
+  )
+}
+
+/// `restorationctl quarantine list`
+struct QuarantineListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "List what is withheld or suspected.",
+    usage: "restorationctl quarantine list [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl quarantine list org.example.Notes
+        restorationctl quarantine list org.example.Notes -j | jq '.objects[].states[-1].state'
+
+      A state that is "quarantined" is withheld from its owner. One that is
+      "suspect" is handed out by itself, to find out whether it is what a process
+      crashed of. "lifted" says that a newer state has taken the place of the
+      withheld one; the last three are kept, and shown in JSON.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "Show the states of confidential objects, in JSON.")
+  var reveal = false
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  func run() async throws {
+    try await connection.run { broker in
+      let report = try await broker.listQuarantine(of: application, reveal: reveal)
+      if let layout = output.layout {
+        try Output.show(layout.lay(out: report.json(of: application)) + "\n")
+      } else {
+        try Output.show(report.text(hidesLegend: legend.hidesLegend))
+      }
+    }
+  }
+}
+
+/// `restorationctl quarantine release`
+struct QuarantineReleaseCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "release",
+    abstract: "Hand out again what is withheld.",
+    usage: "restorationctl quarantine release [<option> ...] <application> [<path>]",
+    discussion: """
+      Examples:
+        restorationctl quarantine release org.example.Notes Main/Editor
+        restorationctl quarantine release org.example.Notes
+
+      Without a path everything is released, and no crash is held against the
+      application any more.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Argument(help: "The object's path: Main/Editor.", transform: ObjectPath.init)
+  var path: ObjectPath?
+
+  func run() async throws {
+    try await connection.run { broker in
+      let released = try await broker.releaseQuarantine(of: path?.components, application: application)
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("application", application)
+        members.add("released", Int64(released))
+        return try Output.print(layout.lay(out: members.text) + "\n")
+      }
+      let what = released == 0 ? "Nothing was withheld" : "Released \(Quantity.count(released, "object"))"
+      try Output.print("\(what)\(path.map { " at \($0.description)" } ?? "") of \(application).\n")
+    }
+  }
+}
+
+extension QuarantineReport {
+  fileprivate func text(hidesLegend: Bool) -> String {
+    var table = TextTable([
+      TextTable.Column("PATH", minimum: 16),
+      TextTable.Column("STANDING"),
+      TextTable.Column("STRIKES", .right),
+      TextTable.Column("TEXTS", .right),
+      TextTable.Column("SINCE", .right),
+    ])
+    let now = Clock.now
+    for object in objects {
+      let since = object.states.last.map { Quantity.age(now - $0.quarantined.millisecondsSince1970) }
+      table.add([
+        TextTable.Cell(object.path?.joined(separator: "/") ?? "(no path)"),
+        TextTable.Cell(object.standing.description, object.standing == .quarantined ? .red : nil),
+        TextTable.Cell(String(object.strikes)),
+        TextTable.Cell(String(object.states.count)),
+        TextTable.Cell(since ?? ""),
+      ])
+    }
+    var text = objects.isEmpty ? "" : table.text(header: !hidesLegend)
+    guard !hidesLegend else { return text }
+    if !objects.isEmpty { text += "\n" }
+    if let archive { text += "The whole archive is in quarantine since \(archive.local).\n" }
+    if strikes > 0 { text += "\(Quantity.count(strikes, "strike")) in a row: crashes of unknown cause.\n" }
+    return text + Quantity.count(objects.count, "object") + ".\n"
+  }
+
+  /// Compact text (`Protocol/restorationctl.md`).
+  fileprivate func json(of application: String) -> String {
+    var members = JSONMembers()
+    members.add("application", application)
+    members.add("archive", archive?.description)
+    members.add("strikes", Int64(strikes))
+    members.add("objects", text: JSONMembers.array(objects.map(\.json)))
+    return members.text
+  }
+}
+
+extension QuarantineReport.Object {
+  fileprivate var json: String {
+    var members = JSONMembers()
+    members.add("object", object)
+    members.add("path", path)
+    members.add("standing", standing.description)
+    members.add("strikes", Int64(strikes))
+    members.add("confidential", confidential)
+    members.add("redacted", redacted)
+    members.add("states", text: JSONMembers.array(states.map(\.json)))
+    return members.text
+  }
+}
+
+extension QuarantineReport.State {
+  fileprivate var json: String {
+    var members = JSONMembers()
+    members.add("sequence", sequence)
+    members.add("quarantined", quarantined.description)
+    members.add("unreadable", unreadable)
+    members.add("coder", text: origin?.jsonText ?? "null")
+    members.add("state", text: state?.jsonText ?? "null")
+    return members.text
+  }
+}

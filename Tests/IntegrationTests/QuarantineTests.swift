@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Real processes that really crash of what they decode (R31, R35).
+@Suite struct QuarantineTests {
+  private static let application = "org.example.Editor"
+
+  /// An application of a hundred objects, of which one has a state that processes crash of.
+  private static func poison(_ broker: BrokerFixture, _ index: Int = 57, count: Int = 100) throws -> [JSONValue] {
+    let writer = try broker.session(application, process: "main")
+    let paths = (0..<count).map { JSONValue.path("Main", "o\($0)") }
+    try writer.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    for number in 0..<count {
+      try writer.call(
+        "registerObjectForStateRestoration",
+        ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
+      )
+      let state: JSONValue = number == index ? ["poison": 1] : ["n": .integer(Int64(number))]
+      try writer.call("encodeRestorableState", ["object": paths[number], "state": state])
+    }
+    try writer.call("goodbye", ["reason": "restart"])
+    return paths
+  }
+
+  /// Starts a process that registers all objects and restores them; what it says, nil where it has crashed.
+  private static func start(_ broker: BrokerFixture, _ paths: [JSONValue], pipelined: Bool) throws -> JSONValue? {
+    let client = try broker.client(.python)
+    try client.initialize(application, ["process": "main"])
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    for number in paths.indices {
+      try client.call(
+        "registerObjectForStateRestoration",
+        ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
+      )
+    }
+    try client.send(["do": "restore", "objects": .array(paths), "pipelined": .bool(pipelined)])
+    guard let statuses = try? client.receive(Deadline(.seconds(60))) else {
+      try waitForCrash(broker)
+      return nil
+    }
+    try client.call("completeStateRestoration")
+    try client.call("goodbye", ["reason": "restart"])
+    return statuses
+  }
+
+  /// The broker has noticed that the process is gone.
+  private static func waitForCrash(_ broker: BrokerFixture) throws {
+    let watcher = try broker.connect()
+    try Wait.until("the session has ended") {
+      let applications = try watcher.call("listApplications")["applications"]?.array
+      return applications?.first?["sessions"] == 0
+    }
+  }
+
+  /// A client that waits for each answer before its next call crashes twice, and never again.
+  @Test func r31APoisonedObjectAmongAHundredStopsNothingAfterTwoCrashes() async throws {
+    try await withBroker { broker in
+      let paths = try Self.poison(broker)
+      #expect(try Self.start(broker, paths, pipelined: false) == nil)
+      #expect(try Self.start(broker, paths, pipelined: false) == nil)
+      let statuses = try #require(try Self.start(broker, paths, pipelined: false))
+      #expect(statuses["available"]?.array?.count == 99)
+      #expect(statuses["quarantined"] == [paths[57]])
+      try Self.release(broker, paths[57])
+    }
+  }
+
+  /// The text is there for people to see, and to be tried again.
+  private static func release(_ broker: BrokerFixture, _ path: JSONValue) throws {
+    let tool = try broker.connect()
+    let parameters: JSONObject = ["application": .string(application)]
+    let listed = try tool.call("listQuarantine", .object(parameters))["objects"]?.array
+    #expect(listed?.map { $0["path"] } == [path])
+    #expect(listed?.first?["states"]?.array?.first?["state"] == ["poison": 1])
+    var release = parameters
+    release["path"] = path
+    #expect(try tool.call("releaseQuarantine", .object(release)) == ["released": 1])
+    #expect(try tool.call("listQuarantine", .object(parameters))["objects"] == [])
+  }
+
+  /// One that sends all its calls before it reads an answer needs a few more, and loses nothing else either.
+  @Test func r31AClientThatDoesNotWaitForAnswersFindsItsPoisonToo() async throws {
+    try await withBroker { broker in
+      let paths = try Self.poison(broker, 3, count: 10)
+      var crashes = 0
+      var statuses: JSONValue?
+      while statuses == nil, crashes < 8 {
+        statuses = try Self.start(broker, paths, pipelined: true)
+        if statuses == nil { crashes += 1 }
+        if crashes == 2 { try broker.crashAndRestart() }
+      }
+      #expect((2...5).contains(crashes))
+      #expect(statuses?["available"]?.array?.count == 9)
+      #expect(statuses?["quarantined"] == [paths[3]])
+    }
+  }
+
+  /// R35: what the process encodes instead ends the quarantine.
+  @Test func r35ANewStateIsHandedOut() async throws {
+    try await withBroker { broker in
+      let paths = try Self.poison(broker, 1, count: 3)
+      #expect(try Self.start(broker, paths, pipelined: false) == nil)
+      #expect(try Self.start(broker, paths, pipelined: false) == nil)
+      let client = try broker.session(Self.application)
+      try client.call(
+        "registerObjectForStateRestoration",
+        ["restorationIdentifier": "o1", "restorationParent": .path("Main")]
+      )
+      try client.call("encodeRestorableState", ["object": paths[1], "state": ["n": 1]])
+      try broker.crashAndRestart()
+      let reader = try broker.session(Self.application)
+      let listed = try reader.call("listQuarantine")["objects"]?.array
+      #expect(listed?.first?["standing"] == "lifted")
+      #expect(listed?.first?["states"]?.array?.first?["state"] == ["poison": 1])
+      client.close()
+      let statuses = try #require(try Self.start(broker, paths, pipelined: false))
+      #expect(statuses["available"]?.array?.count == 3)
+    }
+  }
+
+  /// A broker in developer mode hands it out again and again.
+  @Test func r31DeveloperModeWithholdsNothing() async throws {
+    try await withBroker(BrokerOptions(arguments: ["--developer-mode"])) { broker in
+      let paths = try Self.poison(broker, 1, count: 3)
+      for _ in 1...4 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
+      let tool = try broker.connect()
+      let listed = try tool.call("listQuarantine", ["application": .string(Self.application)])
+      #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
+      let client = try broker.session(Self.application)
+      try client.call("goodbye", ["reason": "userQuit"])
+      #expect(try Self.start(broker, Array(paths.prefix(1)), pipelined: false)?["available"]?.array?.count == 1)
+    }
+  }
+
+  /// R16, R19: an application that starts, pushes empty states and crashes before it restores loses nothing, however
+  /// often; its next decode gives the old state.
+  @Test func r19BlankStartsThatCrashBeforeTheyRestoreLoseNothing() async throws {
+    try await withBroker { broker in
+      let paths = try Self.poison(broker, -1, count: 5)
+      for run in 1...6 {
+        let client = try broker.client(.python)
+        try client.initialize(Self.application, ["process": "main"])
+        try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+        for (number, path) in paths.enumerated() {
+          try client.call(
+            "registerObjectForStateRestoration",
+            ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
+          )
+          try client.call("encodeRestorableState", ["object": path, "state": [:]])
+        }
+        try client.kill()
+        try Self.waitForCrash(broker)
+        if run == 3 { try broker.crashAndRestart() }
+      }
+      let client = try broker.client(.python)
+      let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
+      #expect(restoration?["state"] == "available")
+      #expect(restoration?["reason"] == "recover")
+      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      for (number, path) in paths.enumerated() {
+        try client.call(
+          "registerObjectForStateRestoration",
+          ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
+        )
+        let decoded = try client.call("decodeRestorableState", ["object": path])
+        #expect(decoded["state"] == ["n": .integer(Int64(number))])
+      }
+      // Nobody crashed of anything.
+      let listed = try client.call("listQuarantine")
+      #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
+    }
+  }
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import Testing
+
+/// Finding the state that processes crash of (R31).
+@Suite struct BlameTests {
+  let driver = CoreDriver()
+
+  /// An application whose last run left states of `A`, `B` and `C`.
+  init() throws {
+    let peer = driver.connect(pid: 1)
+    try peer.initialize()
+    for name in ["A", "B", "C"] {
+      try peer.register(name)
+      try peer.encode(#"["\#(name)"]"#, #"{"of":"\#(name)"}"#)
+    }
+    try peer.goodbye("restart")
+  }
+
+  /// A process that has registered everything and decoded nothing.
+  private func start(_ pid: Int64, _ more: String = "") throws -> Peer {
+    let peer = driver.connect(pid: pid)
+    try peer.initialize("App", more)
+    for name in ["A", "B", "C"] { try peer.register(name) }
+    return peer
+  }
+
+  private func status(_ peer: Peer, _ name: String) throws -> String? {
+    try peer.decode(#"["\#(name)"]"#)["status"]?.string
+  }
+
+  /// Decodes one after the other, each after the answer to the one before, and dies of the last one.
+  private func die(_ pid: Int64, after names: String...) throws {
+    let peer = try start(pid)
+    for name in names { #expect(try status(peer, name) == "available") }
+    driver.crash(peer)
+  }
+
+  private func list(_ more: String = "") throws -> JSONValue {
+    try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"\#(more)}"#)
+  }
+
+  /// Names with their standing and strikes.
+  private func standings() throws -> [String] {
+    try #require(try list()["objects"]?.array).map { object in
+      let words = [object["path"]?.joined, object["standing"]?.string, object["strikes"]?.integer.map { String($0) }]
+      return words.map { $0 ?? "-" }.joined(separator: " ")
+    }
+  }
+
+  // MARK: Guilt
+
+  @Test func r31WhatAProcessCrashesOfTwiceIsWithheld() throws {
+    try die(2, after: "A", "B")
+    #expect(try standings() == ["B suspect 1"])
+    let second = try start(3)
+    #expect(try status(second, "A") == "available")
+    // A suspect travels alone: nobody knows yet what A does.
+    let decode = second.start("decodeRestorableState", #"{"object":["B"]}"#)
+    #expect(!second.hasAnswer(decode))
+    driver.advance(milliseconds: 250)
+    #expect(try second.result(of: decode)["status"] == "available")
+    driver.crash(second)
+    #expect(try standings() == ["B quarantined 0"])
+    let third = try start(4)
+    for (name, expected) in [("A", "available"), ("B", "quarantined"), ("C", "available")] {
+      #expect(try status(third, name) == expected)
+    }
+    driver.inspect()
+  }
+
+  @Test func r31StatesHandedOutTogetherAreTriedOneAtATime() throws {
+    let first = try start(2)
+    // Sent without waiting for answers: nothing says which of them was read.
+    for name in ["A", "B", "C"] { first.start("decodeRestorableState", #"{"object":["\#(name)"]}"#) }
+    driver.crash(first)
+    // The last one is the only one that nothing was heard of since; tried by itself it is not what it was.
+    #expect(try standings() == ["C suspect 1"])
+    let second = try start(3)
+    #expect(try status(second, "A") == "available")
+    #expect(try status(second, "B") == "available")
+    let waits = second.start("decodeRestorableState", #"{"object":["C"]}"#)
+    #expect(!second.hasAnswer(waits))
+    driver.crash(second)
+    #expect(try standings() == ["A suspect 0", "B suspect 0"])
+    #expect(try list()["strikes"] == 1)
+    let third = try start(4)
+    #expect(try status(third, "C") == "available")
+    let a = third.start("decodeRestorableState", #"{"object":["A"]}"#)
+    let b = third.start("decodeRestorableState", #"{"object":["B"]}"#)
+    driver.advance(milliseconds: 250)
+    #expect(third.hasAnswer(a))
+    #expect(!third.hasAnswer(b))
+    driver.advance(milliseconds: 250)
+    #expect(third.hasAnswer(b))
+    driver.crash(third)
+    #expect(try standings() == ["B suspect 1"])
+    driver.inspect()
+  }
+
+  @Test func r31ThreeCrashesOfUnknownCauseQuarantineTheArchive() throws {
+    for run in 2...4 {
+      let peer = try start(Int64(run))
+      #expect(try status(peer, "A") == "available")
+      try peer.call("ping")
+      #expect(try list()["archive"]?.isNull == true)
+      driver.crash(peer)
+    }
+    #expect(try list()["archive"]?.string != nil)
+    #expect(try list()["strikes"] == 0)
+    #expect(try standings() == ["A quarantined 0", "B quarantined 0", "C quarantined 0"])
+    let peer = driver.connect(pid: 5)
+    let situation = try peer.initialize()["restoration"]
+    #expect(situation?["state"] == "quarantined")
+    #expect(situation?["reason"] == "recover")
+    let registered = try peer.call("registerObjectForStateRestoration", peer.registration("A"))
+    #expect(registered["restoration"]?["state"] == "quarantined")
+    #expect(try status(peer, "A") == "quarantined")
+    let applications = try peer.call("listApplications")["applications"]?.array
+    #expect(applications?.first?["state"] == "quarantined")
+    // What is newer is not withheld.
+    try peer.encode(#"["A"]"#, #"{"new":1}"#)
+    #expect(try peer.state(#"["A"]"#) == ["new": 1])
+    try peer.register("B")
+    #expect(try status(peer, "B") == "quarantined")
+    let other = driver.connect(pid: 6)
+    #expect(try other.initialize()["restoration"]?["state"] == "available")
+    driver.inspect()
+  }
+
+  @Test func r20AQuarantinedArchiveIsListedAsSuchAlsoWhenItIsClosed() throws {
+    for run in 2...4 {
+      let peer = try start(Int64(run))
+      _ = try status(peer, "A")
+      try peer.call("ping")
+      driver.crash(peer)
+    }
+    driver.restart()
+    let applications = try driver.connect(pid: 9).call("listApplications")["applications"]?.array
+    #expect(applications?.first?["state"] == "quarantined")
+    #expect(try driver.connect(pid: 10).initialize()["restoration"]?["state"] == "quarantined")
+  }
+
+  @Test func r31ProcessesThatDieTogetherAreOneStrike() throws {
+    var peers: [Peer] = []
+    for name in ["A", "B", "C"] {
+      let peer = driver.connect(pid: Int64(peers.count + 2))
+      try peer.initialize()
+      try peer.register(name)
+      #expect(try status(peer, name) == "available")
+      try peer.call("ping")
+      peers.append(peer)
+    }
+    for peer in peers { driver.crash(peer) }
+    #expect(try list()["strikes"] == 1)
+  }
+
+  // MARK: Innocence
+
+  @Test func r31ACompletedRestorationClearsStrikes() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    #expect(try status(peer, "A") == "available")
+    try peer.call("completeStateRestoration")
+    #expect(try standings().isEmpty)
+    driver.crash(peer)
+    try die(4, after: "A")
+    #expect(try standings() == ["A suspect 1"])
+  }
+
+  @Test func r31TenSecondsWithoutACrashClearAStateToo() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    #expect(try status(peer, "A") == "available")
+    driver.advance(milliseconds: 10_000)
+    #expect(try standings().isEmpty)
+  }
+
+  @Test func r31ARestorationThatDoesNotTouchASuspectSaysNothingAboutIt() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    #expect(try status(peer, "B") == "available")
+    try peer.call("completeStateRestoration")
+    #expect(try standings() == ["A suspect 1"])
+    try peer.goodbye("restart")
+    try die(4, after: "A")
+    #expect(try standings() == ["A quarantined 0"])
+  }
+
+  @Test func r31ANewStateIsNotHeldResponsibleForTheOldOne() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    _ = try status(peer, "A")
+    try peer.encode(#"["A"]"#, "{}")
+    #expect(try standings().isEmpty)
+    try peer.goodbye("restart")
+    try die(4, after: "A")
+    let script = driver.connect(pid: 98)
+    try script.encode(#"["A"]"#, "{}", #""application":"App""#)
+    #expect(try standings().isEmpty)
+  }
+
+  @Test func r31AnEncodeOfTheObjectEndsItsTrial() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    #expect(try status(peer, "A") == "available")
+    let waits = peer.start("decodeRestorableState", #"{"object":["B"]}"#)
+    #expect(!peer.hasAnswer(waits))
+    try peer.encode(#"["A"]"#, "{}")
+    #expect(peer.hasAnswer(waits))
+    #expect(driver.timerCount > 0)
+  }
+
+  @Test(arguments: ["goodbye", "detached", "reader", "broker", "disconnected", "closed window", "no window"])
+  func r31IsNoStrike(_ what: String) throws {
+    for run in 2...6 {
+      let peer = driver.connect(pid: Int64(run))
+      switch what {
+      case "detached":
+        try peer.register("A", below: nil, #""application":"App""#)
+        _ = try peer.decode(#"["A"]"#, #""application":"App""#)
+        driver.crash(peer)
+      case "reader":
+        try peer.initialize()
+        #expect(try status(peer, "A") == "available")
+        _ = try peer.call("readArchive")
+        driver.crash(peer)
+      default:
+        let peer = try start(Int64(run) + 100)
+        if what != "no window" { #expect(try status(peer, "A") == "available") }
+        switch what {
+        case "goodbye": try peer.goodbye("restart")
+        case "broker":
+          driver.restart()
+          driver.killUnnoticed(peer)
+        case "disconnected":
+          driver.disconnect(peer)
+          driver.advance(milliseconds: 11_000)
+          driver.kill(peer)
+        case "closed window":
+          driver.advance(milliseconds: 10_000)
+          driver.crash(peer)
+        default: driver.crash(peer)
+        }
+      }
+    }
+    #expect(try standings().isEmpty)
+    #expect(try list()["strikes"] == 0)
+    driver.inspect()
+  }
+
+  @Test func r31DeveloperModeNeverQuarantinesNorEmpties() throws {
+    let driver = CoreDriver(isDeveloperMode: true)
+    let author = driver.connect(pid: 1)
+    try author.initialize("App", #""delegate":true"#)
+    try author.register("A")
+    try author.encode(#"["A"]"#, #"{"of":"A"}"#)
+    try author.goodbye("userQuit")
+    for run in 2...6 {
+      let peer = driver.connect(pid: Int64(run))
+      #expect(try peer.initialize()["restoration"]?["state"] == "available")
+      try peer.register("A")
+      #expect(try peer.state(#"["A"]"#) == ["of": "A"])
+      driver.crash(peer)
+    }
+    let list = try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"}"#)
+    #expect(list == ["archive": .null, "strikes": 0, "objects": []])
+  }
+
+  // MARK: Waiting
+
+  @Test func r31SuspectsThatWaitAreGivenUpWithTheirSession() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    _ = try status(peer, "B")
+    let waits = peer.start("decodeRestorableState", #"{"object":["A"]}"#)
+    try peer.goodbye("restart")
+    #expect(try peer.failure(of: waits).kind == "notInitialized")
+  }
+
+  @Test func r31BlameOutlastsTheBroker() throws {
+    try die(2, after: "A")
+    driver.restart()
+    #expect(try standings() == ["A suspect 1"])
+    try die(3, after: "A")
+    #expect(try standings() == ["A quarantined 0"])
+    driver.restart()
+    let peer = try start(4)
+    #expect(try status(peer, "A") == "quarantined")
+    driver.inspect()
+  }
+
+  @Test func r31AFailedTransactionForgetsTheBlameToo() throws {
+    try die(2, after: "A")
+    let peer = try start(3)
+    #expect(try status(peer, "A") == "available")
+    driver.holdsCommits = true
+    driver.crash(peer)
+    driver.holdsCommits = false
+    driver.failCommit("App")
+    #expect(try standings() == ["A suspect 1"])
+    driver.inspect()
+  }
+}
