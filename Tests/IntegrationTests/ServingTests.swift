@@ -109,4 +109,131 @@ internal import Testing
       #expect(try reader.call("decodeRestorableState", ["object": .path("Main", "Editor")])["state"] == ["cursor": 1])
     }
   }
+
+  @Test("R21 A restoration makes, fills and tells all objects", arguments: ServingClient.Language.allCases)
+  func everythingComesBack(_ language: ServingClient.Language) async throws {
+    try await withBroker { broker in
+      let states: [String: JSONValue] = [
+        "Main": ["title": "Grüße", "front": ["$restorable": .path("Main", "Doc#1")]],
+        "Main/Doc": ["n": 0], "Main/Doc#1": ["n": 1], "Main/Doc/Text": ["cursor": 17],
+      ]
+      func begin() throws -> (ServingClient, ServingClient) {
+        let delegate = try Self.open(broker, language, "main", ["delegate": true])
+        let worker = try Self.open(broker, language, "worker")
+        try worker.tell("class", ["restorationClass": "Doc"])
+        return (delegate, worker)
+      }
+      do {
+        let (delegate, worker) = try begin()
+        try delegate.tell("application", ["state": ["windows": 1]])
+        try Self.register(delegate, ["identifier": "Main", "kind": "viewController", "state": ["title": "Grüße"]])
+        try Self.register(
+          worker,
+          [
+            "identifier": "Doc", "parent": .path("Main"), "kind": "viewController", "restorationClass": "Doc",
+            "state": ["n": 0],
+          ],
+          [
+            "identifier": "Doc", "parent": .path("Main"), "position": 1, "kind": "viewController",
+            "restorationClass": "Doc", "state": ["n": 1],
+          ],
+          ["identifier": "Text", "parent": "Main/Doc", "kind": "view", "state": ["cursor": 17]]
+        )
+        try delegate.tell("set", ["name": "Main", "state": try #require(states["Main"])])
+        #expect(try delegate.tell("save")["stale"] == [])
+        try worker.kill()
+        try delegate.kill()
+      }
+      let (delegate, worker) = try begin()
+      try Self.register(delegate, ["identifier": "Main", "kind": "viewController"])
+      // The text field is there as soon as its document is.
+      try worker.send("await", ["what": "create", "count": 2])
+      try delegate.send("restore")
+      #expect(try worker.receive()["count"] == 2)
+      try Self.register(worker, ["identifier": "Text", "parent": .path("Main", "Doc"), "kind": "view", "await": 10_000])
+      let result = try delegate.receive()
+      #expect(result["skipped"] == [] && result["absent"] == [])
+      let restored = (result["restored"]?.array ?? []).map { ($0.array ?? []).compactMap(\.string) }
+      #expect(Set(restored.map { $0.joined(separator: "/") }) == Set(states.keys))
+      for (name, client) in [("Main/Doc", worker), ("Main/Doc#1", worker), ("Main/Doc/Text", worker)] {
+        try client.awaits("finished", 3)
+        #expect(try Self.state(client, name) == states[name], "\(name)")
+      }
+      #expect(try Self.state(delegate, "Main")?["title"] == "Grüße")
+      #expect(try Self.state(delegate, "Main")?["front"]?["$restorable"] == .path("Main", "Doc#1"))
+      try delegate.awaits("finished")
+      #expect(try delegate.tell("restored")["application"] == ["windows": 1])
+      #expect(try delegate.log() == ["shouldRestore", "decode Main", "didDecode", "finished Main"])
+      let log = try worker.log()
+      #expect(log.prefix(2) == ["create Main/Doc", "create Main/Doc#1"])
+      #expect(log.suffix(3).allSatisfy { $0.hasPrefix("finished ") })
+    }
+  }
+
+  /// The view's process and that of its data source.
+  private static let pairs = zip(
+    ServingClient.Language.allCases,
+    [ServingClient.Language.perl, .swift, .python]
+  )
+
+  @Test("R28 A view's rows are found again by a data source in another process", arguments: pairs)
+  func rowsAreFoundAgain(_ first: ServingClient.Language, _ second: ServingClient.Language) async throws {
+    try await withBroker { broker in
+      func begin(_ items: JSONValue) throws -> (ServingClient, ServingClient) {
+        let view = try Self.open(broker, first, "view")
+        let model = try Self.open(broker, second, "model")
+        try Self.register(
+          view,
+          ["identifier": "Main", "kind": "viewController"],
+          [
+            "identifier": "List", "parent": .path("Main"), "kind": "view", "state": ["offset": 3],
+            "elements": [
+              ["role": "selected", "indexPath": [0, 1]], ["role": "topVisible", "indexPath": [1, 0]],
+              ["role": "selected", "indexPath": [7, 7]],
+            ],
+          ]
+        )
+        try model.tell("dataSource", ["view": .path("Main", "List"), "items": items])
+        return (view, model)
+      }
+      do {
+        let (view, model) = try begin([["a", "b"], ["c"]])
+        #expect(try view.tell("save")["stale"] == [])
+        #expect(Set(try model.log().filter { $0.hasPrefix("model") }) == ["model Main/List"])
+        try view.kill()
+        try model.kill()
+      }
+      let (view, _) = try begin([["c", "x", "b"]])
+      #expect(try view.tell("restore")["restored"]?.array?.contains(.path("Main", "List")) == true)
+      #expect(
+        try view.tell("restored")["objects"]?["Main/List"]?["elements"] == [
+          ["role": "selected", "indexPath": [0, 2], "identifier": "b", "resolved": true],
+          ["role": "topVisible", "indexPath": [0, 0], "identifier": "c", "resolved": true],
+        ]
+      )
+    }
+  }
+
+  @Test("States too large to be sent are fetched, and put off in a round", arguments: ServingClient.Language.allCases)
+  func largeStatesTravelToo(_ language: ServingClient.Language) async throws {
+    try await withBroker { broker in
+      let names = (0..<20).map { "Large\($0)" }
+      let objects = names.map { name -> JSONValue in
+        let pad = String(repeating: "x", count: 200_000)
+        return ["identifier": .string(name), "state": ["pad": .string(pad), "n": .string(name)]]
+      }
+      let worker = try Self.open(broker, language, "worker")
+      try worker.tell("register", ["objects": .array(objects)])
+      let saved = try worker.tell("save", ["deadlineMilliseconds": 60_000])
+      #expect(saved["stale"] == [] && saved["objects"] == 20)
+      // Too many for one answer: some were put off, and none was asked for in vain for ever.
+      #expect(try worker.log().filter { $0.hasPrefix("encode") }.count < 60)
+      try worker.kill()
+      let again = try Self.open(broker, language, "worker")
+      try again.tell("register", ["objects": .array(names.map { ["identifier": .string($0)] })])
+      #expect(try again.tell("restore", ["deadlineMilliseconds": 60_000])["restored"]?.array?.count == 20)
+      let restored = try again.tell("restored")["objects"]
+      #expect(names.allSatisfy { restored?[$0]?["state"]?["n"] == .string($0) })
+    }
+  }
 }
