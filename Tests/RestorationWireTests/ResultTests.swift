@@ -180,6 +180,16 @@ struct ResultText: CustomTestStringConvertible {
       ]
     ),
     ResultText(
+      ListQuarantine.Reply.self,
+      #"{"archive":"2026-01-02T03:04:05.006Z","strikes":1,"objects":[{"object":7,"path":["a"],"#
+        + #""standing":"lifted","strikes":1,"confidential":false,"redacted":false,"states":[{"sequence":5,"#
+        + #""quarantined":"2026-01-02T03:04:05.006Z","state":{"x":1e400},"elements":[],"coder":{}},{"sequence":6,"#
+        + #""quarantined":"2026-01-02T03:04:05.006Z","state":null,"coder":null,"unreadable":true}]}],"cursor":"c"}"#,
+      wrong: ["{}", #"{"archive":null,"strikes":0,"objects":[{}]}"#, #"{"archive":"now","strikes":0,"objects":[]}"#]
+    ),
+    ResultText(ListQuarantine.Reply.self, #"{"archive":null,"strikes":0,"objects":[]}"#),
+    ResultText(ReleaseQuarantine.Reply.self, #"{"released":3}"#, wrong: ["{}", #"{"released":"3"}"#]),
+    ResultText(
       VerifyArchive.Reply.self,
       #"{"sound":false,"objects":1,"states":2,"bytes":3,"problems":[{"kind":"state","path":["a"],"generation":4,"#
         + #""message":"m"},{"kind":"later","message":"n"}],"omitted":5,"milliseconds":6}"#,
