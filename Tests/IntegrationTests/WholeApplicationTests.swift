@@ -174,7 +174,8 @@ internal import Testing
     #expect(kinds.filter { $0 == "create" }.count == (documents + 1) / 2, "worker \(index)")
   }
 
-  @Test func r12R14R21R22R23R24R27R28FiveHundredObjectsOfNineProcessesComeBack() async throws {
+  /// R12, R14, R21, R22, R23, R24, R27, R28, R34
+  @Test func fiveHundredObjectsOfNineProcessesComeBack() async throws {
     #expect(Self.owners.count == 500)
     try await withBroker { broker in
       let first = try Self.start(broker, isFirst: true)
