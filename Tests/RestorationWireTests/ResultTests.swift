@@ -127,7 +127,7 @@ struct ResultText: CustomTestStringConvertible {
         + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed"},"#
         + #"{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
         + #""process":null,"pid":3,"by":7},{"object":9,"path":null,"process":"q","pid":3,"by":["d"]}],"#
-        + #""milliseconds":31}"#,
+        + #""omitted":2,"milliseconds":31}"#,
       wrong: [
         "{}",
         #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{}],"excluded":[],"milliseconds":1}"#,

@@ -11,7 +11,7 @@ package final class SaveRound {
   let number: Int64
   let begun: Moment
   var machine: StateMachine
-  var callers: [LongCall] = []
+  var callers: [Waiting] = []
   /// States that have come, in the order in which they came.
   private(set) var staged: [StagedState] = []
   private var places: [NodeID: Int] = [:]
@@ -49,6 +49,12 @@ package final class SaveRound {
     } else {
       staged[place].elements[question.element] = nil as Element?
     }
+  }
+
+  /// Who waits for the round, and how long the lists of its answer may be.
+  struct Waiting {
+    var call: LongCall
+    let bytesMax: Int
   }
 
   /// What a call of the round asks for.

@@ -35,7 +35,8 @@ extension BrokerService {
 
   /// A client does not want the answer to a call of its own any more.
   func cancel(_ parameters: Parameters, of client: ClientID) {
-    guard let id = CancelRequest(parameters)?.id, let call = connections[client]?.pendingCall(withID: id) else { return }
+    guard let id = CancelRequest(parameters)?.id, let call = connections[client]?.pendingCall(withID: id)
+    else { return }
     handle { $0.cancelled(Caller(client: client, call: call), at: $1) }
   }
 
