@@ -28,6 +28,7 @@ final class CoreDriver {
   private(set) var logged: [String] = []
   private(set) var backups = 0
   private(set) var openCount = 0
+  private(set) var startedUnits: [String] = []
   /// Pieces of work done so far, and what a test does before each of them.
   private(set) var jobCount = 0
   var betweenPieces: (() -> Void)?
@@ -425,6 +426,9 @@ final class CoreDriver {
         calls[client]?[callID] = nil
         peers[client]?.forget(callID)
       }
+    case .startUnit(let id, let unit):
+      startedUnits.append(unit)
+      core.unitFailed(id, unit, "no such unit", at: now)
     default: break
     }
   }
