@@ -513,6 +513,10 @@ final class CoreDriver {
     case .nodes(let after, let sequence):
       let readings = archive.contents(at: sequence).readings.filter { $0.node.node > after }.prefix(StoreJob.nodesMax)
       core.jobFinished(id, job, .success(.nodes(Array(readings))), at: now)
+    case .states(let nodes, let sequence):
+      let states = archive.contents(at: sequence).states
+      let readings = nodes.map { states[$0]?.last.flatMap { archive.state($0.sequence) } }
+      core.jobFinished(id, job, .success(.states(readings)), at: now)
     case .check(let position): core.jobFinished(id, job, .success(.checked(archive.check(position))), at: now)
     case .backUp(let path?):
       let failure = copyFailures[path].map { Result<StoreJob.Outcome, ArchiveCopyError>.failure($0) }

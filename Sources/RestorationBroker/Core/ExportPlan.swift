@@ -45,7 +45,7 @@ package struct ExportPlan {
     reveals: Bool,
     for client: ClientID
   ) {
-    let order = ExportPlan.order(of: tree, omitting: omitted)
+    let order = tree.namedNodes(omitting: omitted)
     var places: [NodeID: Int] = [:]
     for (place, node) in order.enumerated() { places[node.id] = place }
     var targets: [NodeID: Int] = [:]
@@ -83,30 +83,6 @@ package struct ExportPlan {
   var holds: [SequenceNumber] {
     let hidden = Set(entries.compactMap { $0.beforeClaim?.sequence })
     return [sequence] + hidden.sorted().suffix(ExportPlan.holdsMax)
-  }
-
-  /// The application itself, then parents first, siblings by age. What has no path is left out unless something with a
-  /// path is below it: nobody can claim it again.
-  private static func order(of tree: NodeTree, omitting omitted: Set<NodeID>) -> [Node] {
-    var order: [Node] = []
-    var stack = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
-    if let own = stack.firstIndex(where: { $0.record.kind == .application }) {
-      stack.append(stack.remove(at: own))
-    }
-    while let node = stack.popLast() {
-      order.append(node)
-      stack += node.children.compactMap { tree.nodes[$0] }.sorted { $0.id > $1.id }
-    }
-    var needed: Set<NodeID> = []
-    for node in order.reversed() {
-      let isNamed =
-        (node.record.component != nil || node.record.kind == .application && node.hasState) && !omitted.contains(node.id)
-      if isNamed || needed.contains(node.id) {
-        needed.insert(node.id)
-        if let parent = node.parent { needed.insert(parent.id) }
-      }
-    }
-    return order.filter { needed.contains($0.id) }
   }
 }
 
