@@ -108,7 +108,7 @@ extension BrokerConnection {
   }
 
   /// Calls `body` with a token under which the broker tells `progress`; without a token where nobody wants to know.
-  private func withProgress<Result>(
+  func withProgress<Result>(
     _ progress: ArchiveProgress.Handler?,
     _ body: (ProgressToken?) async throws -> Result
   ) async throws -> Result {

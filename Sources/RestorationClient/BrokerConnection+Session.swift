@@ -14,6 +14,40 @@ extension BrokerConnection {
     return SessionInfo(reply, resuming: token)
   }
 
+  /// Opens or resumes a session that answers the broker's calls (`Protocol/calls.md`): parameters as JSON text in, the
+  /// result's JSON text out. A thrown error is answered as one.
+  ///
+  /// For whoever wants to have the calls as they are; `RestorationSession` has them as methods of objects. Calls are
+  /// answered as they come, several at the same time where the broker makes several.
+  ///
+  /// - Parameter served: names of the calls; besides the notifications that `options` names.
+  @discardableResult
+  public func initialize(
+    _ options: SessionOptions,
+    resuming token: String? = nil,
+    serving served: [String],
+    answer: @escaping @Sendable (_ method: String, _ parametersText: String) async throws -> String
+  ) async throws -> SessionInfo {
+    let calls = try served.enumerated().map { index, name in
+      guard let method = ServedMethod(rawValue: name) else {
+        throw RestorationError(
+          .invalidParameter("/serves/\(index)", "the broker does not call \(name)", hint: "Give names of calls.")
+        )
+      }
+      return method
+    }
+    let notifications = BrokerNotification.Kind.allCases.filter(options.notifications.contains).map(\.wire)
+    let call = try options.wire(
+      resuming: token,
+      serving: notifications + calls.filter { !notifications.contains($0) },
+      messageBytesMax: SessionOptions.sessionMessageBytesMax
+    )
+    await link.respond(by: BrokerCallResponder(answer: answer))
+    let reply = try await perform(call)
+    sessionBegan(reply)
+    return SessionInfo(reply, resuming: token)
+  }
+
   /// Says that this session has restored what it wanted to (R19, R31), and gives how many sessions of the application
   /// are still restoring.
   @discardableResult

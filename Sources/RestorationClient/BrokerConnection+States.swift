@@ -80,15 +80,7 @@ extension BrokerConnection {
     _ revision: Int64?
   ) throws -> EncodeRestorableState {
     let slice = try JSONInput.scan(Array(state.text.bytes), subject: "the state")
-    if let name = slice.duplicateName {
-      throw RestorationError(
-        .invalidParameter(
-          JSONPointer.make("state", name),
-          "the state has the key \(name) twice",
-          hint: "Give each key of a state once."
-        )
-      )
-    }
+    if let name = slice.duplicateName { throw RestorationError(.duplicateKey(name)) }
     guard let encoded = EncodedState(slice) else {
       throw RestorationError(.invalidParameter("/state", "the state is not an object", hint: "Give a JSON object."))
     }
@@ -97,6 +89,17 @@ extension BrokerConnection {
       state: encoded,
       elements: elements.map(\.wire),
       revision: revision
+    )
+  }
+}
+
+extension ErrorObject {
+  /// A state has a key twice.
+  static func duplicateKey(_ name: String) -> ErrorObject {
+    .invalidParameter(
+      JSONPointer.make("state", name),
+      "the state has the key \(name) twice",
+      hint: "Give each key of a state once."
     )
   }
 }

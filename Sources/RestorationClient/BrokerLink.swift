@@ -35,7 +35,7 @@ actor BrokerLink {
 
   nonisolated let socketPath: String
   /// Nil before it is open and after it has ended.
-  private var connection: Connection?
+  private(set) var connection: Connection?
   private var wasOpened = false
   private var machine = BrokerConnection.StateMachine(windowBytes: BrokerLink.windowBytes)
   private var waiters: [Ticket: Waiter] = [:]
@@ -45,7 +45,11 @@ actor BrokerLink {
   /// Who is told how far calls have come, by their tokens.
   var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
   var lastProgress = 0
-  private weak var observer: (any BrokerLinkObserver)?
+  private(set) weak var observer: (any BrokerLinkObserver)?
+  /// Who answers the broker's calls where there is no observer.
+  var responder: BrokerCallResponder?
+  /// Calls that came before there was who answers them; nil where nobody will.
+  var heldCalls: [(call: Conversation.Call, request: Request)]?
   /// Answers for the observer, told when the machine is done with them: it may send from inside.
   private var observed: [(ticket: Ticket, answer: Response.Outcome)] = []
   /// Calls whose answer is the number of a subscription.
@@ -80,13 +84,16 @@ actor BrokerLink {
     var waiters: [(ticket: Ticket, continuation: CheckedContinuation<BrokerEvent?, any Error>)] = []
   }
 
-  private init(socketPath: String) {
+  private init(socketPath: String, isToBeObserved: Bool) {
     self.socketPath = socketPath
+    heldCalls = isToBeObserved ? [] : nil
   }
 
   /// Connects to the socket.
-  static func connect(to path: SocketPath) async throws -> BrokerLink {
-    let link = BrokerLink(socketPath: path.path)
+  ///
+  /// - Parameter isToBeObserved: calls of the broker are kept for an observer, which is going to come.
+  static func connect(to path: SocketPath, isToBeObserved: Bool = false) async throws -> BrokerLink {
+    let link = BrokerLink(socketPath: path.path, isToBeObserved: isToBeObserved)
     var limits = TransportLimits()
     limits.frame = .ofAnswers
     // The window bounds what we send, and how long an answer takes is the broker's matter.
@@ -155,6 +162,10 @@ actor BrokerLink {
   func observe(by observer: any BrokerLinkObserver) -> Bool {
     guard connection != nil else { return false }
     self.observer = observer
+    let calls = heldCalls ?? []
+    heldCalls = nil
+    for (call, request) in calls { observer.called(call, request, by: self) }
+    while let notification = notifications.next() { observer.notified(notification, by: self) }
     return true
   }
 
@@ -420,11 +431,7 @@ extension BrokerLink: ConnectionDelegate {
       if tellProgress(notification) { break }
       if let known = BrokerNotification(notification) { take(known) }
     case .request(let call, let request):
-      // A session lists what it serves, and this client serves no calls.
-      connection.respond(
-        to: call,
-        with: .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
-      )
+      take(call, request)
     case .closeAfterOutput:
       break
     }

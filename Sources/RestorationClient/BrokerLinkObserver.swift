@@ -7,6 +7,9 @@ protocol BrokerLinkObserver: AnyObject, Sendable {
   /// The answer to what `begin` sent. Without one the connection ends.
   func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink)
 
+  /// To be answered once, by `BrokerLink.answer`, unless the connection ends before.
+  func called(_ call: Conversation.Call, _ request: Request, by link: BrokerLink)
+
   func notified(_ notification: BrokerNotification, by link: BrokerLink)
 
   /// Last call.

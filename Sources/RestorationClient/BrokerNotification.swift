@@ -10,6 +10,12 @@ public enum BrokerNotification: Hashable, Sendable {
   case pathChanged(object: Int64, path: [String]?)
   /// Another session has taken the object's path over; writes to it now fail with `replaced` (R8).
   case registrationReplaced(object: Int64, path: [String], by: ObjectOwner)
+  /// These objects of the session have been restored, and so have all others of the application (R21).
+  case applicationFinishedRestoringState(objects: [Int64])
+  /// The application was saved as this generation.
+  case applicationStateSaved(generation: Int64)
+  /// What is saved was replaced as a whole by this generation; objects may be restored anew.
+  case headReplaced(generation: Int64)
   /// So many notifications came faster than they were taken and are lost: ask `describeApplication` how things are.
   case missed(count: Int)
 
@@ -19,11 +25,20 @@ public enum BrokerNotification: Hashable, Sendable {
     case pathChanged
     /// `BrokerNotification.registrationReplaced`
     case registrationReplaced
+    /// `BrokerNotification.applicationFinishedRestoringState`
+    case applicationFinishedRestoringState
+    /// `BrokerNotification.applicationStateSaved`
+    case applicationStateSaved
+    /// `BrokerNotification.headReplaced`
+    case headReplaced
 
     var wire: ServedMethod {
       switch self {
       case .pathChanged: .pathChanged
       case .registrationReplaced: .registrationReplaced
+      case .applicationFinishedRestoringState: .applicationFinishedRestoringState
+      case .applicationStateSaved: .applicationStateSaved
+      case .headReplaced: .headReplaced
       }
     }
   }
@@ -31,13 +46,22 @@ public enum BrokerNotification: Hashable, Sendable {
   /// Nil for notifications that this version does not know, and for those of another form.
   init?(_ notification: JSONRPC.Notification) {
     guard notification.fault == nil, case .named(let parameters) = notification.parameters else { return nil }
-    switch notification.method {
-    case ServedMethod.pathChanged.rawValue:
+    switch ServedMethod(rawValue: notification.method) {
+    case .pathChanged:
       guard let wire = PathChanged(parameters) else { return nil }
       self = .pathChanged(object: wire.object, path: wire.path?.components)
-    case ServedMethod.registrationReplaced.rawValue:
+    case .registrationReplaced:
       guard let wire = RegistrationReplaced(parameters) else { return nil }
       self = .registrationReplaced(object: wire.object, path: wire.path.components, by: ObjectOwner(wire.by))
+    case .applicationFinishedRestoringState:
+      guard let wire = ApplicationFinishedRestoringState(parameters) else { return nil }
+      self = .applicationFinishedRestoringState(objects: wire.objects)
+    case .applicationStateSaved:
+      guard let wire = ApplicationStateSaved(parameters) else { return nil }
+      self = .applicationStateSaved(generation: wire.generation)
+    case .headReplaced:
+      guard let wire = HeadReplaced(parameters) else { return nil }
+      self = .headReplaced(generation: wire.generation)
     default:
       return nil
     }

@@ -10,14 +10,17 @@ extension RestorationSession {
   ///   - registration: what it is. Its `restorationParent` should be a path; a handle may mean nothing any more after
   ///     the broker has lost the session.
   ///   - parent: an object of this session, instead of `restorationParent`.
+  ///   - restoring: who writes the object's state down and takes it back, where the session answers calls. The session
+  ///     does not keep it alive; once it is gone, what was saved of the object stays saved.
   public func register(
     _ registration: ObjectRegistration,
-    below parent: RestorableObject? = nil
+    below parent: RestorableObject? = nil,
+    restoring: (any StateRestoring)? = nil
   ) async throws -> RestorableObject {
     let call = SessionCall(
       RegisterObjectForStateRestoration.self,
       of: parent.map { [$0.reference] } ?? [],
-      effect: .registers(registration, below: parent)
+      effect: .registers(registration, below: parent, restoring: restoring)
     ) { references, _ in
       var wire = registration.wire
       if let parent = references.first { wire.restorationParent = parent }

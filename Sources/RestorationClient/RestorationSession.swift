@@ -59,17 +59,22 @@ public final class RestorationSession: Sendable {
   ///
   /// - Parameters:
   ///   - options: who this process is. All of it is said again to each broker.
+  ///   - delegate: makes this session the application's delegate (R9). The session does not keep it alive.
   ///   - socketPath: nil takes `$RESTORATIOND_SOCKET`, else `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
   ///   - brokerTimeout: how long a call may wait where the broker is gone, from then or from its beginning; nil for
   ///     ever. A broker that is there, owes an answer and says nothing at all is gone, but is given a second at least:
   ///     it is stopped or hangs. One that answers others, or a ping, is not gone, however long a call takes.
   public static func start(
     _ options: SessionOptions,
+    delegate: (any RestorationDelegate)? = nil,
     socket socketPath: String? = nil,
     brokerTimeout: Duration? = nil
   ) async throws -> RestorationSession {
     let socket = try BrokerConnection.resolve(socketPath)
-    return RestorationSession(driver: try await .start(options, socket: socket, timeout: brokerTimeout))
+    let driver = try await SessionDriver.start(options, delegate: delegate, socket: socket, timeout: brokerTimeout)
+    let session = RestorationSession(driver: driver)
+    await driver.begin(session)
+    return session
   }
 
   /// Ends the session when what was called before is with the broker, and says what becomes of its objects (R30).

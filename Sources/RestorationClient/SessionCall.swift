@@ -8,11 +8,14 @@ struct SessionCall: Sendable {
   /// What the session learns from a good answer.
   enum Effect: Sendable {
     case none
-    case registers(ObjectRegistration, below: RestorableObject?)
+    case registers(ObjectRegistration, below: RestorableObject?, restoring: (any StateRestoring)?)
     case unregisters(RestorableObject)
     case moves(RestorableObject, below: RestorableReference?)
     case renames(RestorableObject, identifier: String?, position: Int64?)
     case orders([RestorableReference])
+    case registersClass(String, RestorationRequest.Factory)
+    case registersDataSource(any ModelAssociating, RestorableReference)
+    case extendsRestoration
     case completesRestoration
   }
 

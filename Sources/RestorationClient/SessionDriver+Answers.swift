@@ -27,6 +27,7 @@ extension SessionDriver: BrokerLinkObserver {
     self.link = nil
     questions = [:]
     linkTickets = [:]
+    dropCalls()
     act(machine.lost(at: Host.monotonicMilliseconds))
   }
 
@@ -37,6 +38,10 @@ extension SessionDriver: BrokerLinkObserver {
     case .call(let ticket): completed(ticket, answer)
     case .abandonedCall(let call):
       if case .result(let result) = answer { _ = follow(call.effect, result) }
+    case .restorationClass(let name):
+      if case .error(let slice) = answer { lost(restorationClass: name, RestorationError(answer: slice)) }
+    case .dataSource(let view):
+      if case .error(let slice) = answer { lost(dataSourceOf: view, RestorationError(answer: slice)) }
     case .unawaited: break
     }
   }
@@ -61,6 +66,7 @@ extension SessionDriver: BrokerLinkObserver {
       info.withLock { $0 = resumed }
       limits = reply.limits
       if !resumed.wasResumed { objects.forgetHandles() }
+      serveAgain(isResumed: resumed.wasResumed)
       act(machine.initialized(isResumed: resumed.wasResumed, at: Host.monotonicMilliseconds))
     }
   }
@@ -155,11 +161,12 @@ extension SessionDriver: BrokerLinkObserver {
   private func follow(_ effect: SessionCall.Effect, _ result: JSONSlice) -> RestorableObject? {
     switch effect {
     case .none: break
-    case .registers(let registration, let parent):
+    case .registers(let registration, let parent, let restoring):
       guard let reply = RegisterObjectForStateRestoration.Reply(result) else { return nil }
       let object = objects.registered(
         registration,
         below: parent?.id,
+        restoring: restoring,
         as: RegisteredObject(reply),
         session: ObjectIdentifier(self)
       )
@@ -183,7 +190,12 @@ extension SessionDriver: BrokerLinkObserver {
       for (child, path) in zip(children, paths) {
         if case .object(let object) = child { objects.moved(object.id, to: path?.components) }
       }
-    case .completesRestoration: hasCompletedRestoration = true
+    case .registersClass(let name, let factory): factories[name] = factory
+    case .registersDataSource(let source, let view): add(source, for: view)
+    case .extendsRestoration: extensions += 1
+    case .completesRestoration:
+      extensions = max(0, extensions - 1)
+      hasCompletedRestoration = extensions == 0
     }
     return nil
   }
@@ -202,6 +214,13 @@ extension SessionDriver: BrokerLinkObserver {
       if options.notifications.contains(.registrationReplaced) {
         events.notify(.registrationReplaced(object, path: path, by: owner))
       }
+    case .applicationFinishedRestoringState(let handles):
+      finishedRestoring(handles)
+    case .applicationStateSaved(let generation):
+      events.notify(.applicationStateSaved(generation: generation))
+    case .headReplaced(let generation):
+      objects.forgetDecoding()
+      if options.notifications.contains(.headReplaced) { events.notify(.headReplaced(generation: generation)) }
     case .missed: break
     }
   }

@@ -35,6 +35,9 @@ actor SessionDriver {
     case call(Ticket)
     /// A call whose task was cancelled.
     case abandonedCall(SessionCall)
+    /// What is served was said again, to a broker that may not know it any more.
+    case restorationClass(String)
+    case dataSource(RestorableReference)
     /// What was said without waiting for an answer.
     case unawaited
   }
@@ -58,7 +61,18 @@ actor SessionDriver {
   var waiters: [Ticket: Waiter] = [:]
   var answers: [Ticket: Completion] = [:]
   var hasCompletedRestoration = false
+  /// `extendStateRestoration` without its `completeStateRestoration`.
+  var extensions = 0
   var refusal: RestorationError?
+
+  // What the broker calls
+  private(set) weak var session: RestorationSession?
+  private(set) weak var delegate: (any RestorationDelegate)?
+  private let served: [ServedMethod]
+  var factories: [String: RestorationRequest.Factory] = [:]
+  var dataSources: [DataSource] = []
+  var callQueue = ServedCallQueue()
+  var calls: [ServedCallQueue.Number: ServedCall] = [:]
 
   /// Actions in the order of their decision: carrying out one may lead to others.
   private var actions: [Action] = []
@@ -71,8 +85,18 @@ actor SessionDriver {
   private var goodbye: JSONText?
 
   /// - Parameter options: with the application's whole name: what was chosen once is not chosen again.
-  private init(_ link: BrokerLink, socket: SocketPath, options: SessionOptions, info: SessionInfo, timeout: Duration?) {
+  private init(
+    _ link: BrokerLink,
+    socket: SocketPath,
+    options: SessionOptions,
+    delegate: (any RestorationDelegate)?,
+    info: SessionInfo,
+    timeout: Duration?
+  ) {
     eventLoop = link.eventLoop
+    self.link = link
+    self.delegate = delegate
+    served = options.served(byDelegate: delegate != nil)
     self.socket = socket
     self.options = options
     self.info = Mutex(info)
@@ -85,9 +109,16 @@ actor SessionDriver {
     )
   }
 
-  /// Connects and opens a session.
-  static func start(_ options: SessionOptions, socket: SocketPath, timeout: Duration?) async throws -> SessionDriver {
-    let link = try await BrokerLink.connect(to: socket)
+  /// Connects and opens a session, which begins with `begin`.
+  static func start(
+    _ options: SessionOptions,
+    delegate: (any RestorationDelegate)?,
+    socket: SocketPath,
+    timeout: Duration?
+  ) async throws -> SessionDriver {
+    let link = try await BrokerLink.connect(to: socket, isToBeObserved: true)
+    var options = options
+    options.isDelegate = options.isDelegate || delegate != nil
     // A broker that is stopped takes connections all the same.
     let timer = timeout.map { timeout in
       let silenceMax = max(milliseconds(timeout), RestorationSession.StateMachine.silenceMilliseconds)
@@ -96,8 +127,8 @@ actor SessionDriver {
     defer { timer?.cancel() }
     let info: SessionInfo
     do {
-      let parameters = BrokerConnection.parameters(of: try options.forSession.wire(resuming: nil))
-      switch try await link.call(Initialize.method, parameters) {
+      let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
+      switch try await link.call(Initialize.method, BrokerConnection.parameters(of: call)) {
       case .error(let error): throw RestorationError(answer: error)
       case .result(let result):
         guard let reply = Initialize.Reply(result) else {
@@ -110,18 +141,16 @@ actor SessionDriver {
       let isOver = (error as? BrokerConnectionError)?.code == .closed
       throw isOver ? RestorationSessionError.timedOut(socket.path) : error
     }
-    var options = options
     options.application = info.application
     options.instance = nil
-    let driver = SessionDriver(link, socket: socket, options: options, info: info, timeout: timeout)
-    await driver.adopt(link)
-    return driver
+    return SessionDriver(link, socket: socket, options: options, delegate: delegate, info: info, timeout: timeout)
   }
 
-  private func adopt(_ link: BrokerLink) {
-    self.link = link
+  /// Follows the connection, for this session.
+  func begin(_ session: RestorationSession) {
+    self.session = session
     // It may have ended meanwhile.
-    if !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
+    if let link, !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
   }
 
   /// No longer than can be counted with.
@@ -218,7 +247,7 @@ actor SessionDriver {
     case .register(let id): register(id)
     case .ping: ask(.unawaited, Ping.method, parameters: nil)
     case .replay:
-      if hasCompletedRestoration { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
+      replay()
     case .send(let ticket): send(ticket)
     case .forget(let ticket): forget(ticket)
     case .complete(let ticket): complete(ticket)
@@ -236,7 +265,7 @@ actor SessionDriver {
     wait = nil
     Task {
       do {
-        connected(try await BrokerLink.connect(to: socket))
+        connected(try await BrokerLink.connect(to: socket, isToBeObserved: true))
       } catch {
         act(machine.connectFailed())
       }
@@ -244,9 +273,12 @@ actor SessionDriver {
   }
 
   private func connected(_ link: BrokerLink) {
-    // It may have ended meanwhile.
-    guard link.assumeIsolated({ $0.observe(by: self) }) else { return act(machine.connectFailed()) }
     self.link = link
+    // It may have ended meanwhile.
+    guard link.assumeIsolated({ $0.observe(by: self) }) else {
+      self.link = nil
+      return act(machine.connectFailed())
+    }
     act(machine.connected())
   }
 
@@ -259,7 +291,7 @@ actor SessionDriver {
 
   private func initialize() {
     let token = info.withLock { $0.session }
-    guard let call = try? options.forSession.wire(resuming: token) else { return act(machine.postponed()) }
+    guard let call = try? options.forSession(serving: served, resuming: token) else { return act(machine.postponed()) }
     ask(.initialize, Initialize.method, parameters: BrokerConnection.parameters(of: call))
   }
 
@@ -340,6 +372,7 @@ actor SessionDriver {
     link = nil
     questions = [:]
     linkTickets = [:]
+    dropCalls()
   }
 
   private func tell(_ report: RestorationSession.StateMachine.Report) {

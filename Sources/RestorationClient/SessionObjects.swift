@@ -11,7 +11,9 @@ struct SessionObjects {
     /// As it would have to be said today. The parent is the one of another session; one of this session is in `parent`.
     var registration: ObjectRegistration
     var parent: ObjectID?
-    /// Whether the session has asked for its saved state.
+    /// Who writes its state down and takes it back.
+    weak var restoring: (any StateRestoring)?
+    /// Whether the session has asked for its saved state, or was given it.
     var wasDecoded = false
   }
 
@@ -27,25 +29,31 @@ struct SessionObjects {
   subscript(id: ObjectID) -> Record? { records[id] }
 
   func object(handle: Int64) -> RestorableObject? {
-    idsByHandle[handle].flatMap { records[$0]?.object }
+    record(handle: handle)?.object
+  }
+
+  func record(handle: Int64) -> Record? {
+    idsByHandle[handle].flatMap { records[$0] }
   }
 
   /// The object of a registration that was answered: a new one, or the one that has the handle already.
   mutating func registered(
     _ registration: ObjectRegistration,
     below parent: ObjectID?,
+    restoring: (any StateRestoring)?,
     as registered: RegisteredObject,
     session: ObjectIdentifier
   ) -> RestorableObject {
     if let id = idsByHandle[registered.object], let object = records[id]?.object {
       records[id]?.registration = registration
+      if let restoring { records[id]?.restoring = restoring }
       setParent(of: id, to: parent, else: registration.restorationParent)
       object.registered(registered)
       return object
     }
     lastID += 1
     let object = RestorableObject(id: lastID, session: session, registered)
-    records[lastID] = Record(object: object, registration: registration)
+    records[lastID] = Record(object: object, registration: registration, restoring: restoring)
     setParent(of: lastID, to: parent, else: registration.restorationParent)
     idsByHandle[registered.object] = lastID
     return object
@@ -85,6 +93,11 @@ struct SessionObjects {
 
   mutating func decoded(_ id: ObjectID) {
     records[id]?.wasDecoded = true
+  }
+
+  /// What is saved is not what was decoded any more.
+  mutating func forgetDecoding() {
+    for id in records.keys { records[id]?.wasDecoded = false }
   }
 
   /// The number of the next state (R15). All objects count together: where the session has had another object at the

@@ -26,6 +26,10 @@ public struct SessionOptions: Hashable, Sendable {
   public var storyboardUnit: String?
   /// Whether this session is the application's delegate (R9).
   public var isDelegate: Bool
+  /// Whether the broker asks a `RestorationSession` for the states of its objects when the application is saved, and to
+  /// take them back when it is restored. Its objects are then registered with a `StateRestoring`. A session that is not
+  /// asked encodes and decodes when it wants to, and what it encoded last is what is saved.
+  public var answersCalls: Bool
   /// What `notifications` of the session or connection will give.
   public var notifications: Set<BrokerNotification.Kind>
   /// Class names of earlier versions → today's (R25).
@@ -42,6 +46,7 @@ public struct SessionOptions: Hashable, Sendable {
     userInterfaceIdiom: Int64 = -1,
     storyboardUnit: String? = nil,
     isDelegate: Bool = false,
+    answersCalls: Bool = false,
     notifications: Set<BrokerNotification.Kind> = Set(BrokerNotification.Kind.allCases),
     classAliases: [String: String] = [:],
     identifierAliases: [String: String] = [:]
@@ -53,20 +58,51 @@ public struct SessionOptions: Hashable, Sendable {
     self.userInterfaceIdiom = userInterfaceIdiom
     self.storyboardUnit = storyboardUnit
     self.isDelegate = isDelegate
+    self.answersCalls = answersCalls
     self.notifications = notifications
     self.classAliases = classAliases
     self.identifierAliases = identifierAliases
   }
 
-  /// What a session asks for: it follows its objects, whatever the application wants to be told of.
-  var forSession: SessionOptions {
-    var options = self
-    options.notifications = [.pathChanged, .registrationReplaced]
-    return options
+  /// What a session serves: it follows its objects, whatever the application wants to be told of.
+  func served(byDelegate hasDelegate: Bool) -> [ServedMethod] {
+    var served: [ServedMethod] = [.pathChanged, .registrationReplaced]
+    if notifications.contains(.applicationStateSaved) { served.append(.applicationStateSaved) }
+    if answersCalls || notifications.contains(.headReplaced) { served.append(.headReplaced) }
+    if answersCalls {
+      served += [
+        .encodeRestorableStateWithCoder, .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath,
+        .modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier,
+        .applicationFinishedRestoringState,
+      ]
+    }
+    if hasDelegate {
+      served += [
+        .shouldSaveApplicationState, .shouldRestoreApplicationState, .willEncodeRestorableState,
+        .viewControllerWithRestorationIdentifierPath, .didDecodeRestorableState,
+      ]
+    }
+    return served
+  }
+
+  /// The largest message that a client wants that is asked: with larger ones, states would come one by one.
+  static let sessionMessageBytesMax: Int64 = 1 << 20
+
+  func forSession(serving served: [ServedMethod], resuming token: String?) throws -> Initialize {
+    let bytesMax = answersCalls ? Self.sessionMessageBytesMax : nil
+    return try wire(resuming: token, serving: served, messageBytesMax: bytesMax)
   }
 
   /// Throws a `RestorationError` where the application's name cannot be sent.
-  func wire(resuming session: String?) throws -> Initialize {
+  ///
+  /// - Parameters:
+  ///   - served: nil serves the notifications that are asked for.
+  ///   - messageBytesMax: of the largest message that is read; nil where that is no matter.
+  func wire(
+    resuming session: String?,
+    serving served: [ServedMethod]? = nil,
+    messageBytesMax: Int64? = nil
+  ) throws -> Initialize {
     guard let name = ApplicationName(application) else {
       throw RestorationError(
         .invalidParameter(
@@ -91,7 +127,8 @@ public struct SessionOptions: Hashable, Sendable {
       userInterfaceIdiom: userInterfaceIdiom,
       storyboard: storyboardUnit,
       delegate: isDelegate,
-      serves: BrokerNotification.Kind.allCases.filter(notifications.contains).map(\.wire),
+      serves: served ?? BrokerNotification.Kind.allCases.filter(notifications.contains).map(\.wire),
+      messageBytesMax: messageBytesMax,
       aliases: Aliases(classes: classAliases, identifiers: identifierAliases)
     )
   }

@@ -30,6 +30,15 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   /// The broker had lost the session, and refused to register the object again: most often because it has another
   /// owner meanwhile (`duplicatePath`). It is not this session's any more.
   case registrationLost(RestorableObject, because: RestorationError)
+  /// The session was to make the objects of this restoration class, and the broker does not take it back for that: most
+  /// often because another session does so meanwhile (`alreadyServed`).
+  case restorationClassLost(String, because: RestorationError)
+  /// The same for the data source of a view.
+  case dataSourceLost(RestorableReference, because: RestorationError)
+  /// The application was saved as this generation.
+  case applicationStateSaved(generation: Int64)
+  /// What is saved was replaced as a whole by this generation; objects may be restored anew.
+  case headReplaced(generation: Int64)
   /// So many notifications came faster than they were taken and are lost.
   case missed(count: Int)
 }

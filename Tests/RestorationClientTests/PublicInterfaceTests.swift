@@ -27,6 +27,8 @@ internal import Testing
       switch notification {
       case .pathChanged(let object, let path): print(object, path ?? [])
       case .registrationReplaced(let object, _, let by): print(object, by)
+      case .applicationFinishedRestoringState(let objects): print(objects)
+      case .applicationStateSaved(let generation), .headReplaced(let generation): print(generation)
       case .missed(let count): print(count)
       }
     }
@@ -76,6 +78,9 @@ internal import Testing
       case .pathChanged(let object, let path): print(object, path ?? [])
       case .registrationReplaced(let object, _, let by): print(object, by)
       case .registrationLost(let object, let because): print(object, because)
+      case .restorationClassLost(let name, let because): print(name, because)
+      case .dataSourceLost(let view, let because): print(view, because)
+      case .applicationStateSaved(let generation), .headReplaced(let generation): print(generation)
       case .missed(let count): print(count)
       }
     }

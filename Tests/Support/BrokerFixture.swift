@@ -80,6 +80,7 @@ package final class BrokerFixture {
   package var options: BrokerOptions
   private var process: ChildProcess?
   private var clients: [ProcessClient] = []
+  private var servingClients: [ServingClient] = []
 
   package init(_ options: BrokerOptions, in directory: ScratchDirectory) {
     self.options = options
@@ -172,6 +173,13 @@ package final class BrokerFixture {
     return client
   }
 
+  /// Starts a client process that the broker calls; it ends with the test.
+  package func serving(_ language: ServingClient.Language) throws -> ServingClient {
+    let client = try ServingClient(language, socket: socket, errors: directory.file("log"))
+    servingClients.append(client)
+    return client
+  }
+
   // MARK: Ends and beginnings
 
   /// Ends the broker at once, as a crash would.
@@ -214,6 +222,7 @@ package final class BrokerFixture {
 
   /// Ends what still runs, the last started first, and looks for the traces of a crash.
   func finish() throws {
+    for client in servingClients.reversed() { client.end() }
     for client in clients.reversed() { client.end() }
     if let process {
       guard process.isRunning else { throw TestFailure("the broker ended: \(try process.waitForEnd())\n\(log)") }

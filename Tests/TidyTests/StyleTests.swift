@@ -57,7 +57,7 @@ internal import Testing
     for file in try Self.sources() + Self.tests() {
       #expect(file.lines.first == "// SPDX-License-Identifier: Apache-2.0", "\(file)")
     }
-    for file in try SourceFile.all("Sources", ".h") + SourceFile.all("Tests", ".py", ".sh")
+    for file in try SourceFile.all("Sources", ".h") + SourceFile.all("Tests", ".pl", ".py", ".sh")
       + SourceFile.all("systemd", ".pl", ".py", ".sh") + SourceFile.all("Protocol", ".py") + [SourceFile("Package.swift")]
     {
       #expect(file.lines.prefix(3).contains { $0.contains("SPDX-License-Identifier: Apache-2.0") }, "\(file)")
@@ -111,7 +111,7 @@ internal import Testing
       let mayLetTimePass = ["KillTests.swift", "ResourceTests.swift", "Wait.swift"].contains(file.name)
       #expect(mayLetTimePass || !file.code.contains { $0.contains("Wait.moment") }, "\(file)")
     }
-    for file in try SourceFile.all("Tests", ".py", ".sh") + SourceFile.all("systemd", ".pl", ".py", ".sh") {
+    for file in try SourceFile.all("Tests", ".pl", ".py", ".sh") + SourceFile.all("systemd", ".pl", ".py", ".sh") {
       #expect(
         !file.lines.contains { $0.contains("time.sleep") || $0.split(separator: " ").first == "sleep" },
         "\(file)"

@@ -10,13 +10,24 @@ internal import RestorationClient
 @main
 struct TestClient {
   static func main() async throws {
-    guard CommandLine.arguments.count == 2 else { return print("usage: restoration-test-client SOCKET") }
+    let arguments = CommandLine.arguments
+    if arguments.count == 3, arguments[2] == "serving" { return try await serve(arguments[1]) }
+    guard arguments.count == 2 else { return print("usage: restoration-test-client SOCKET [serving]") }
     var client = Commands(socket: CommandLine.arguments[1])
     try await client.connect()
     while let line = readLine() {
       let command = try JSONCodec.parse(Array(line.utf8))
       print(text(try await client.answer(to: command)))
       // Standard output is a socket: without a line feed at the end of a block nothing would leave.
+      Output.flush()
+    }
+  }
+
+  /// Is a process that the broker calls.
+  private static func serve(_ socket: String) async throws {
+    let process = ServingProcess(socket: socket)
+    while let line = readLine() {
+      print(text(try await process.obey(try JSONCodec.parse(Array(line.utf8)))))
       Output.flush()
     }
   }
@@ -138,6 +149,13 @@ struct Commands {
       let by: JSONValue = ["process": owner.process.map { .string($0) } ?? .null, "pid": .integer(owner.pid)]
       let parameters: JSONValue = ["object": .integer(object), "path": path(components), "by": by]
       return ["method": "registrationReplaced", "params": parameters]
+    case .applicationFinishedRestoringState(let objects):
+      let parameters: JSONValue = ["objects": .array(objects.map { .integer($0) })]
+      return ["method": "applicationFinishedRestoringState", "params": parameters]
+    case .applicationStateSaved(let generation):
+      return ["method": "applicationStateSaved", "params": ["generation": .integer(generation)]]
+    case .headReplaced(let generation):
+      return ["method": "headReplaced", "params": ["generation": .integer(generation)]]
     case .missed(let count):
       return ["method": "missed", "params": ["count": .integer(Int64(count))]]
     }

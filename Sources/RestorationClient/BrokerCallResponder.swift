@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// Answers the broker's calls to a `BrokerConnection`, as text in and text out.
+struct BrokerCallResponder: Sendable {
+  let answer: @Sendable (_ method: String, _ parametersText: String) async throws -> String
+
+  func answer(_ request: Request) async -> Outcome {
+    let parameters =
+      switch request.parameters {
+      case .none: "{}"
+      case .named(let object): object.compactText.string
+      case .positional(let values): "[\(values.map(\.compactText.string).joined(separator: ","))]"
+      }
+    do {
+      let text = try await answer(request.method, parameters)
+      return .result(try JSONInput.scan(text, subject: "the answer").compactText)
+    } catch {
+      return .error(ErrorObject(thrown: error))
+    }
+  }
+}
+
+extension ErrorObject {
+  /// How a call of the broker is answered where the application threw an error.
+  init(thrown error: any Error) {
+    if let object = error as? ErrorObject {
+      self = object
+    } else {
+      let hint = "The client's own log may say more."
+      self.init(
+        code: -32603,
+        message: String(describing: error),
+        data: .object(["kind": "internalError", "hint": .string(hint)])
+      )
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+// `application` names the application on a connection without a session; with one it is left out.
+extension BrokerConnection {
+  /// Saves a whole application: all its processes are asked for the states of their objects, and what they answer
+  /// becomes one generation (R11, R12). A round that is under way is joined.
+  ///
+  /// - Parameters:
+  ///   - reason: for people and logs.
+  ///   - deadline: how long the round may take; nil takes the broker's 5 seconds.
+  ///   - progress: told how far the round has come.
+  public func saveApplicationState(
+    of application: String? = nil,
+    reason: String? = nil,
+    deadline: Duration? = nil,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> SaveResult {
+    try await withProgress(progress) { token in
+      let milliseconds = deadline?.wholeMilliseconds
+      let call = SaveApplicationState(reason: reason, deadlineMilliseconds: milliseconds, progressToken: token)
+      return SaveResult(try await perform(call, application: application))
+    }
+  }
+
+  /// Brings back everything of an application that is saved and nobody has restored yet (R21–R24, R34). A restoration
+  /// that is under way is joined.
+  ///
+  /// - Parameters:
+  ///   - deadline: when it ends with what has been restored until then; nil takes the broker's 10 seconds.
+  ///   - progress: told how far it has come.
+  public func restoreApplicationState(
+    of application: String? = nil,
+    deadline: Duration? = nil,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> RestoreResult {
+    try await withProgress(progress) { token in
+      var call = RestoreApplicationState(progressToken: token)
+      if let deadline { call.deadlineMilliseconds = max(1, deadline.wholeMilliseconds) }
+      return RestoreResult(try await perform(call, application: application))
+    }
+  }
+
+  /// Holds back the end of the restoration until `completeStateRestoration` was called as often (R21); gives how many
+  /// sessions of the application are still restoring.
+  @discardableResult
+  public func extendStateRestoration() async throws -> Int64 {
+    try await perform(ExtendStateRestoration()).pending
+  }
+
+  /// Says that what is saved of an object is not how it is now: the broker asks for its state within a second.
+  public func invalidateRestorableState(of object: ObjectReference) async throws {
+    _ = try await perform(InvalidateRestorableState(object: object.wire))
+  }
+
+  /// Makes this session answer `objectWithRestorationIdentifierPath` for a restoration class (R22, R23).
+  public func registerRestorationClass(_ name: String) async throws {
+    _ = try await perform(RegisterRestorationClass(restorationClass: name))
+  }
+
+  /// Makes this session answer for what the view shows where (R28).
+  public func registerDataSource(for view: ObjectReference) async throws {
+    _ = try await perform(RegisterDataSource(view: view.wire))
+  }
+}

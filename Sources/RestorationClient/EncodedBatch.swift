@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+extension EncodedState {
+  /// Levels of an answer above a state in it.
+  private static let levelsAbove = 4
+
+  /// A state as an answer may hold it. Throws a `RestorationError` where the broker would not read the answer; what it
+  /// does read, it judges itself.
+  init(_ state: RestorableState, within limits: Limits) throws {
+    let frame = FrameLimits(
+      frameBytesMax: limits.frameBytesMax / 2,
+      depthMax: limits.depthMax - Self.levelsAbove,
+      valuesPerFrameMax: limits.valuesPerFrameMax / 2,
+      keysPerObjectMax: limits.keysPerObjectMax
+    )
+    guard
+      let slice = try? JSONSlice.scan(Array(state.text.bytes), vocabulary: EncodedState.vocabulary, limits: frame),
+      let encoded = EncodedState(slice)
+    else {
+      try FrameCheck(method: "", parameters: state.text).run(limits)
+      throw RestorationError(.limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: state.bytes))
+    }
+    if let name = slice.duplicateName { throw RestorationError(.duplicateKey(name)) }
+    self = encoded
+  }
+}
+
+/// The answer to a call for states, kept within what the broker takes as one frame.
+///
+/// An answer that the broker skipped as too large would be none, so each state is held against the limits by itself,
+/// and what is over half a frame altogether is put off.
+struct EncodedBatch {
+  private let limits: Limits
+  private(set) var states: [EncodedObject] = []
+  private var bytes = 0
+  private var values = 0
+
+  /// Bytes and values of an entry besides its state.
+  private static let entryBytes = 96
+  private static let entryValues = 5
+
+  init(limits: Limits) {
+    self.limits = limits
+  }
+
+  /// Whether nothing more is to be encoded for this answer.
+  private(set) var isFull = false
+
+  /// To be asked for again.
+  mutating func putOff(_ object: ObjectHandle) {
+    states.append(EncodedObject(object: object, .later))
+  }
+
+  mutating func fail(_ object: ObjectHandle, _ error: any Error) {
+    states.append(EncodedObject(object: object, .failed(String(describing: error))))
+  }
+
+  /// Takes a state in, or puts it off where it does not fit.
+  mutating func add(_ object: ObjectHandle, _ encoded: ObjectState, revision: Int64) {
+    do {
+      let state = try EncodedState(encoded.state, within: limits)
+      let elements = encoded.elements.map(\.wire)
+      let elementValues = elements.reduce(0) { $0 + 6 + $1.indexPath.count }
+      let elementBytes = elements.reduce(0) { $0 + 64 + 21 * $1.indexPath.count + 6 * ($1.identifier?.utf8.count ?? 0) }
+      let bytes = state.text.count + elementBytes + Self.entryBytes
+      let values = Self.values(in: state.text) + elementValues + Self.entryValues
+      let bytesMax = limits.frameBytesMax / 2
+      guard bytes <= bytesMax else {
+        throw RestorationError(.limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes))
+      }
+      // One alone is sent in any case: it was within the limits of a frame by itself.
+      let isFirst = self.bytes == 0
+      guard isFirst || self.bytes + bytes <= bytesMax && self.values + values <= limits.valuesPerFrameMax / 2 else {
+        isFull = true
+        return putOff(object)
+      }
+      self.bytes += bytes
+      self.values += values
+      states.append(EncodedObject(object: object, .state(state, elements: elements, revision: revision)))
+    } catch {
+      fail(object, error)
+    }
+  }
+
+  /// At least as many values as the text has: each but the first follows a comma or a bracket.
+  private static func values(in text: JSONText) -> Int {
+    text.bytes.reduce(1) { count, byte in
+      switch byte {
+      case UInt8(ascii: ","), UInt8(ascii: "["), UInt8(ascii: ":"): count + 1
+      default: count
+      }
+    }
+  }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+/// An object is to be made as it was (R24): what a restoration class or the delegate is asked.
+///
+/// Making it and giving its state to it are two steps: `state` is for whoever wants to look into it, and comes again to
+/// `StateRestoring.decodeRestorableState`.
+public struct RestorationRequest: Sendable {
+  /// Makes the object of a restoration class, or finds it. Nil leaves it and what is below it unrestored (R22, R23).
+  public typealias Factory = @Sendable (RestorationRequest) async throws -> RestorableObject?
+
+  /// Name of the restoration class; nil where the delegate is asked.
+  public let restorationClass: String?
+  /// The whole path that the object had.
+  public let path: [String]
+  /// What it was to its application.
+  public let kind: ObjectKind
+  /// The class that it had; nil where none was named.
+  public let objectClass: String?
+  /// What it wrote; nil where it wrote nothing.
+  public let state: RestorableState?
+  /// Who wrote that and when.
+  public let origin: StateOrigin?
+  /// The session that is asked.
+  public let session: RestorationSession
+
+  init(
+    _ saved: RestorationWire.SavedObject,
+    restorationClass: String?,
+    state: RestorableState?,
+    origin: StateOrigin?,
+    session: RestorationSession
+  ) {
+    self.restorationClass = restorationClass
+    path = saved.identifierPath.components
+    kind = ObjectKind(saved.kind)
+    objectClass = saved.objectClass
+    self.state = state
+    self.origin = origin
+    self.session = session
+  }
+
+  /// What it takes to register the object where it was.
+  public var registration: ObjectRegistration {
+    let (identifier, position) = path.last.flatMap { RestorationIdentifier.split($0) } ?? ("", nil)
+    return ObjectRegistration(
+      identifier,
+      restorationParent: path.count > 1 ? .path(path.dropLast()) : nil,
+      kind: kind,
+      classes: objectClass.map { [$0] } ?? [],
+      restorationClass: restorationClass,
+      position: position
+    )
+  }
+
+  /// Registers an object where it was. What follows takes its state back.
+  public func register(_ restoring: (any StateRestoring)?) async throws -> RestorableObject {
+    try await session.register(registration, restoring: restoring)
+  }
+}

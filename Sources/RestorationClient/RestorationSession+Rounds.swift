@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+extension RestorationSession {
+  // MARK: Saving
+
+  /// Saves the whole application: all its processes are asked for the states of their objects, and what they answer
+  /// becomes one generation (R11, R12). A round that is under way is joined.
+  ///
+  /// - Parameters:
+  ///   - reason: for people and logs.
+  ///   - deadline: how long the round may take; nil takes the broker's 5 seconds. Who has not answered by then keeps
+  ///     the states that were saved before.
+  @discardableResult
+  public func saveApplicationState(reason: String? = nil, deadline: Duration? = nil) async throws -> SaveResult {
+    let call = SaveApplicationState(reason: reason, deadlineMilliseconds: deadline?.wholeMilliseconds)
+    return SaveResult(try await perform(SaveApplicationState.self, SessionCall(call, isIdempotent: true)))
+  }
+
+  /// Says that what is saved of an object is not how it is now. The broker asks for its state within a second
+  /// (`StateRestoring.encodeRestorableState`), however often this is called until then.
+  public func invalidateRestorableState(of object: RestorableObject) async throws {
+    let call = SessionCall(InvalidateRestorableState.self, of: [object.reference]) { wire, _ in
+      InvalidateRestorableState(object: wire[0])
+    }
+    _ = try await perform(InvalidateRestorableState.self, call)
+  }
+
+  // MARK: Restoring
+
+  /// Brings back everything that is saved and nobody has restored yet: objects are located or made, parents first, get
+  /// their states back, and are told when all have (R21–R24, R34). A restoration that is under way is joined.
+  ///
+  /// When the connection is lost meanwhile it is asked for again: then the result lists what was left to do.
+  ///
+  /// - Parameter deadline: when it ends with what has been restored until then; nil takes the broker's 10 seconds.
+  @discardableResult
+  public func restoreApplicationState(deadline: Duration? = nil) async throws -> RestoreResult {
+    let call =
+      deadline.map { RestoreApplicationState(deadlineMilliseconds: max(1, $0.wholeMilliseconds)) }
+      ?? RestoreApplicationState()
+    return RestoreResult(try await perform(RestoreApplicationState.self, SessionCall(call, isIdempotent: true)))
+  }
+
+  /// Holds back the end of the restoration until `completeStateRestoration` was called as often (R21); gives how many
+  /// sessions of the application are still restoring.
+  ///
+  /// Not sent again after a lost connection: then it throws `outcomeUnknown`.
+  @discardableResult
+  public func extendStateRestoration() async throws -> Int64 {
+    let call = SessionCall(ExtendStateRestoration(), isIdempotent: false, effect: .extendsRestoration)
+    return try await perform(ExtendStateRestoration.self, call).pending
+  }
+
+  /// Makes this session answer for a restoration class: what was registered with that class is made again by `factory`
+  /// (R22–R24). For as long as the session lives, with whatever broker.
+  ///
+  /// ```swift
+  /// try await session.registerRestorationClass("Document") { request in
+  ///   let document = try await documents.open(request.path.last)
+  ///   return try await request.register(document)
+  /// }
+  /// ```
+  public func registerRestorationClass(
+    _ name: String,
+    factory: @escaping RestorationRequest.Factory
+  ) async throws {
+    let call = RegisterRestorationClass(restorationClass: name)
+    let effect = SessionCall.Effect.registersClass(name, factory)
+    _ = try await perform(RegisterRestorationClass.self, SessionCall(call, isIdempotent: true, effect: effect))
+  }
+
+  /// Has the rows of a view remembered by what they show instead of where (R28). The view may belong to another
+  /// process. The session does not keep the data source alive.
+  public func registerDataSource(_ source: any ModelAssociating, for view: RestorableReference) async throws {
+    let effect = SessionCall.Effect.registersDataSource(source, view)
+    let call = SessionCall(RegisterDataSource.self, of: [view], effect: effect) { wire, _ in
+      RegisterDataSource(view: wire[0])
+    }
+    _ = try await perform(RegisterDataSource.self, call)
+  }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The broker's calls to a session, from their arrival to their end. Pure: events in, actions out.
+///
+/// Invariants:
+/// 1. Of those in order at most one runs; they begin in the order of their arrival.
+/// 2. Others run at once: one in order may wait for them, as for a data source that is asked for an element of a state
+///    that is fetched while it is decoded.
+/// 3. What is dropped before it began never begins. What runs then is cancelled, and the next waits for its end.
+package struct ServedCallQueue {
+  /// Names one call from its arrival to its end.
+  package typealias Number = Int
+
+  package enum Lane: CaseIterable, Sendable {
+    case inOrder
+    case atOnce
+    /// In order too, and nobody waits for an answer: it is not dropped with the connection it came on.
+    case notice
+  }
+
+  /// To be carried out in the order given.
+  package enum Action: Equatable, Sendable {
+    /// To be reported by `ended`.
+    case begin(Number)
+    /// Nobody waits for the answer of this one any more; it is still to be reported by `ended`.
+    case cancel(Number)
+    /// It will not begin.
+    case drop(Number)
+  }
+
+  private var lastNumber = 0
+  private var waiting: [(number: Number, lane: Lane)] = []
+  private var head = 0
+  private var current: (number: Number, lane: Lane)?
+  private var others: Set<Number> = []
+
+  package init() {}
+
+  /// Those that have not ended.
+  package var count: Int { waiting.count - head + (current == nil ? 0 : 1) + others.count }
+
+  /// A name for the next call.
+  package mutating func makeNumber() -> Number {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  /// A call has come.
+  package mutating func add(_ number: Number, _ lane: Lane) -> [Action] {
+    if lane == .atOnce {
+      others.insert(number)
+      return [.begin(number)]
+    }
+    waiting.append((number, lane))
+    return next()
+  }
+
+  package mutating func ended(_ number: Number) -> [Action] {
+    if others.remove(number) != nil { return [] }
+    guard current?.number == number else { return [] }
+    current = nil
+    return next()
+  }
+
+  /// The connection that they came on is lost.
+  package mutating func drop() -> [Action] {
+    var actions = others.sorted().map { Action.cancel($0) }
+    if let current, current.lane == .inOrder { actions.append(.cancel(current.number)) }
+    let dropped = waiting[head...].filter { $0.lane == .inOrder }
+    actions += dropped.map { .drop($0.number) }
+    waiting = waiting[head...].filter { $0.lane != .inOrder }
+    head = 0
+    return actions
+  }
+
+  private mutating func next() -> [Action] {
+    guard current == nil, head < waiting.count else { return [] }
+    let next = waiting[head]
+    head += 1
+    // Moved at most once each: what goes is at least as much as what stays.
+    if head * 2 >= waiting.count {
+      waiting.removeFirst(head)
+      head = 0
+    }
+    current = next
+    return [.begin(next.number)]
+  }
+}

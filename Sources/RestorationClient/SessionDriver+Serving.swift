@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// How a session answers the broker: with what its delegate, objects, restoration classes and data sources say.
+extension SessionDriver {
+  /// Knows which element of the model a view shows where.
+  struct DataSource {
+    let view: RestorableReference
+    weak var source: (any ModelAssociating)?
+  }
+
+  func answer(_ request: Request) async -> Outcome {
+    guard case .named(let parameters) = request.parameters else {
+      return .error(.invalidParams(hint: "Give the parameters by name."))
+    }
+    do {
+      switch ServedMethod(rawValue: request.method) {
+      case .shouldSaveApplicationState:
+        return try await answer(parameters) { (call: ShouldSaveApplicationState) in
+          Decision(await delegate?.shouldSaveApplicationState(SavedApplicationState(call.application)) ?? true)
+        }
+      case .shouldRestoreApplicationState:
+        return try await answer(parameters) { (call: ShouldRestoreApplicationState) in
+          Decision(await delegate?.shouldRestoreApplicationState(SavedApplicationState(call.application)) ?? true)
+        }
+      case .willEncodeRestorableState:
+        return try await answer(parameters) { (_: WillEncodeRestorableState) in
+          let state = try await delegate?.willEncodeRestorableState()
+          return WillEncodeRestorableState.Answer(state: try state.map { try EncodedState($0, within: limits) })
+        }
+      case .didDecodeRestorableState:
+        return try await answer(parameters) { (call: DidDecodeRestorableState) in
+          await delegate?.didDecodeRestorableState(SavedApplicationState(call.application))
+          return Acknowledgement()
+        }
+      case .encodeRestorableStateWithCoder: return try await answer(parameters, by: encode)
+      case .decodeRestorableStateWithCoder: return try await answer(parameters, by: decode)
+      case .objectWithRestorationIdentifierPath: return try await answer(parameters, by: makeObject)
+      case .viewControllerWithRestorationIdentifierPath: return try await answer(parameters, by: makeViewController)
+      case .modelIdentifierForElementAtIndexPath: return try await answer(parameters, by: identifyElement)
+      case .indexPathForElementWithModelIdentifier: return try await answer(parameters, by: findElement)
+      default:
+        return .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
+      }
+    } catch {
+      return .error(ErrorObject(thrown: error))
+    }
+  }
+
+  /// Reads the parameters, and writes the answer.
+  private func answer<Call: RestorationCall>(
+    _ parameters: JSONSlice,
+    by answer: (Call) async throws -> Call.Answer
+  ) async throws -> Outcome {
+    guard let call = Call(parameters) else {
+      throw ErrorObject.invalidParams(hint: "Give the parameters the form that Protocol/calls.md has.")
+    }
+    var writer = JSONWriter()
+    try await answer(call).write(to: &writer)
+    return .result(JSONText(validated: writer.bytes))
+  }
+
+  // MARK: Objects
+
+  private func encode(_ call: EncodeRestorableStateWithCoder) async throws -> EncodeRestorableStateWithCoder.Answer {
+    var batch = EncodedBatch(limits: limits)
+    for entry in call.objects {
+      if batch.isFull {
+        batch.putOff(entry.object)
+      } else if let restoring = objects.record(handle: entry.object)?.restoring {
+        do {
+          let state = try await restoring.encodeRestorableState()
+          // What is pushed from now on is newer (R15).
+          batch.add(entry.object, state, revision: objects.nextRevision())
+        } catch {
+          batch.fail(entry.object, error)
+        }
+      } else {
+        batch.fail(entry.object, UnservedObject(path: entry.path))
+      }
+    }
+    return EncodeRestorableStateWithCoder.Answer(states: batch.states)
+  }
+
+  private func decode(_ call: DecodeRestorableStateWithCoder) async throws -> Acknowledgement {
+    for entry in call.objects {
+      guard let record = objects.record(handle: entry.object), let restoring = record.restoring else { continue }
+      if let state = try await state(of: entry, record.object) {
+        objects.decoded(record.object.id)
+        await restoring.decodeRestorableState(state)
+      }
+    }
+    return Acknowledgement()
+  }
+
+  /// The state that was sent, or else is to be fetched.
+  private func state(
+    of entry: DecodeRestorableStateWithCoder.Object,
+    _ object: RestorableObject
+  ) async throws -> ObjectState? {
+    guard let content = entry.content else { return try await fetch(object.reference) }
+    guard let elements = RestorableElement.read(content.elements) else {
+      throw ErrorObject.invalidParams(hint: "Give elements the form that Protocol/README.md has.")
+    }
+    return ObjectState(
+      RestorableState(content.state),
+      elements: elements,
+      origin: content.coder.flatMap(StateOrigin.init)
+    )
+  }
+
+  /// What was too large to be sent unasked.
+  private func fetch(_ reference: RestorableReference) async throws -> ObjectState? {
+    let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
+      DecodeRestorableState(object: wire[0])
+    }
+    switch try await perform(call).answer {
+    case .error(let error): throw RestorationError(answer: error)
+    case .result(let result):
+      return DecodeRestorableState.Reply(result).flatMap(DecodedState.init).flatMap(ObjectState.init)
+    }
+  }
+
+  func tellFinished(_ handles: [ObjectHandle]) async {
+    for handle in handles {
+      await objects.record(handle: handle)?.restoring?.applicationFinishedRestoringState()
+    }
+  }
+
+  // MARK: Factories
+
+  private func makeObject(_ call: ObjectWithRestorationIdentifierPath) async throws -> LocatedObject {
+    guard let factory = factories[call.restorationClass] else {
+      throw UnservedObject(path: call.saved.identifierPath)
+    }
+    return try await locate(call.saved, restorationClass: call.restorationClass, by: factory)
+  }
+
+  private func makeViewController(_ call: ViewControllerWithRestorationIdentifierPath) async throws -> LocatedObject {
+    guard let delegate else { return LocatedObject(object: nil) }
+    return try await locate(call.saved, restorationClass: nil) { try await delegate.viewController(for: $0) }
+  }
+
+  private func locate(
+    _ saved: RestorationWire.SavedObject,
+    restorationClass: String?,
+    by factory: RestorationRequest.Factory
+  ) async throws -> LocatedObject {
+    guard let session else { throw RestorationSessionError.ended(nil) }
+    var state = saved.state.map(RestorableState.init)
+    var origin = saved.coder.flatMap(StateOrigin.init)
+    if saved.isDeferred, let fetched = try await fetch(.path(saved.identifierPath.components)) {
+      state = fetched.state
+      origin = fetched.origin
+    }
+    let request = RestorationRequest(
+      saved,
+      restorationClass: restorationClass,
+      state: state,
+      origin: origin,
+      session: session
+    )
+    guard let object = try await factory(request) else { return LocatedObject(object: nil) }
+    guard owns(object) else {
+      throw object.lossError ?? RestorationSessionError(.notRegistered, "\(object) is an object of another session")
+    }
+    return LocatedObject(object: object.handle)
+  }
+
+  // MARK: Data sources
+
+  func add(_ source: any ModelAssociating, for view: RestorableReference) {
+    dataSources.removeAll { $0.view == view || $0.source == nil }
+    dataSources.append(DataSource(view: view, source: source))
+  }
+
+  private func dataSource(of view: IdentifierPath) throws -> any ModelAssociating {
+    let found = dataSources.first { source in
+      switch source.view {
+      case .object(let object): object.path == view.components
+      case .path(let components): components == view.components
+      }
+    }
+    guard let source = found?.source else { throw UnservedObject(path: view) }
+    return source
+  }
+
+  private func identifyElement(
+    _ call: ModelIdentifierForElementAtIndexPath
+  ) async throws -> ModelIdentifierForElementAtIndexPath.Answer {
+    let identifier = try await dataSource(of: call.view).modelIdentifierForElement(
+      at: call.indexPath,
+      role: RestorableElement.Role(call.role),
+      in: call.view.components
+    )
+    return ModelIdentifierForElementAtIndexPath.Answer(identifier: identifier)
+  }
+
+  private func findElement(
+    _ call: IndexPathForElementWithModelIdentifier
+  ) async throws -> IndexPathForElementWithModelIdentifier.Answer {
+    let indexPath = try await dataSource(of: call.view).indexPathForElement(
+      withModelIdentifier: call.identifier,
+      role: RestorableElement.Role(call.role),
+      in: call.view.components
+    )
+    return IndexPathForElementWithModelIdentifier.Answer(indexPath: indexPath)
+  }
+
+  // MARK: Another connection
+
+  /// A broker that was started anew may know the session, but not what it serves.
+  ///
+  /// - Parameter isResumed: else the objects are registered again first, and `replay` follows.
+  func serveAgain(isResumed: Bool) {
+    for name in factories.keys.sorted() {
+      let call = RegisterRestorationClass(restorationClass: name)
+      ask(.restorationClass(name), RegisterRestorationClass.method, parameters: BrokerConnection.parameters(of: call))
+    }
+    if isResumed { registerDataSources() }
+  }
+
+  /// What a broker is told that has lost the session, once it knows the objects again.
+  func replay() {
+    registerDataSources()
+    for _ in 0..<extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
+    if hasCompletedRestoration { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
+  }
+
+  private func registerDataSources() {
+    dataSources.removeAll { $0.source == nil }
+    for source in dataSources {
+      guard let view = objects.wire(source.view) else { continue }
+      let parameters = BrokerConnection.parameters(of: RegisterDataSource(view: view))
+      ask(.dataSource(source.view), RegisterDataSource.method, parameters: parameters)
+    }
+  }
+
+  func lost(restorationClass name: String, _ refusal: RestorationError) {
+    guard factories.removeValue(forKey: name) != nil else { return }
+    events.notify(.restorationClassLost(name, because: refusal))
+  }
+
+  func lost(dataSourceOf view: RestorableReference, _ refusal: RestorationError) {
+    guard dataSources.contains(where: { $0.view == view }) else { return }
+    dataSources.removeAll { $0.view == view }
+    events.notify(.dataSourceLost(view, because: refusal))
+  }
+}
+
+/// The broker asks for something that nobody here answers for any more.
+private struct UnservedObject: Error, CustomStringConvertible {
+  let path: IdentifierPath?
+
+  var description: String {
+    "nobody answers for \(path.map { $0.components.joined(separator: "/") } ?? "the object") in this process any more"
+  }
+}
+
+extension SavedApplicationState {
+  init(_ wire: ApplicationState) {
+    self.init(state: wire.state.map(RestorableState.init), origin: wire.coder.flatMap(StateOrigin.init))
+  }
+}
+
+extension RestorableElement.Role {
+  init(_ wire: Element.Role) {
+    self =
+      switch wire {
+      case .selected: .selected
+      case .topVisible: .topVisible
+      }
+  }
+}

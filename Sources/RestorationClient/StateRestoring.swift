@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An object that writes its state down and takes it back: what `UIStateRestoring` is in UIKit.
+///
+/// ```swift
+/// @MainActor final class Editor: StateRestoring {
+///   func encodeRestorableState() throws -> ObjectState {
+///     ObjectState(try RestorableState(jsonText: #"{"cursor":\#(cursor)}"#))
+///   }
+///   func decodeRestorableState(_ saved: ObjectState) { … }
+/// }
+/// let object = try await session.register(ObjectRegistration("Editor"), restoring: editor)
+/// ```
+///
+/// The session does not keep it alive. All calls of one session come one after the other, in the order in which the
+/// broker makes them, each on the actor that the object belongs to; the session's own calls may be made from inside.
+public protocol StateRestoring: AnyObject, Sendable {
+  /// What is to be saved of the object now. A thrown error leaves what was saved before (R12).
+  func encodeRestorableState() async throws -> ObjectState
+
+  /// Takes back what was saved. Objects that it refers to are there, and may not have their own state yet (R27).
+  func decodeRestorableState(_ saved: ObjectState) async
+
+  /// All objects of the application have their states (R21). Once for each object that was restored.
+  func applicationFinishedRestoringState() async
+}
+
+extension StateRestoring {
+  /// Does nothing.
+  public func applicationFinishedRestoringState() async {}
+}
+
+/// State and elements of one object.
+public struct ObjectState: Hashable, Sendable {
+  /// The object's keys and values.
+  public var state: RestorableState
+  /// Selected and topmost rows of a view (R28).
+  public var elements: [RestorableElement]
+  /// Who wrote it and when (R26); nil for what is not saved yet.
+  public let origin: StateOrigin?
+
+  /// What is to be saved of an object.
+  public init(_ state: RestorableState, elements: [RestorableElement] = []) {
+    self.init(state, elements: elements, origin: nil)
+  }
+
+  init(_ state: RestorableState, elements: [RestorableElement], origin: StateOrigin?) {
+    self.state = state
+    self.elements = elements
+    self.origin = origin
+  }
+
+  /// Nil where there is no state.
+  init?(_ decoded: DecodedState) {
+    guard let state = decoded.state else { return nil }
+    self.init(state, elements: decoded.elements, origin: decoded.origin)
+  }
+}

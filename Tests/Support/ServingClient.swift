@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// A process of an application that the broker calls, in a language of the test's choice.
+///
+/// What it can be told is at the top of `Tests/Clients/serving.py`; all of them know the same lines.
+package final class ServingClient {
+  package enum Language: String, CaseIterable, Sendable {
+    /// `serving.py`: Python's standard library and nothing else.
+    case python
+    /// `serving.pl`: modules that come with Perl.
+    case perl
+    /// `restoration-test-client SOCKET serving`: the library RestorationClient.
+    case swift
+  }
+
+  package let language: Language
+  private let process: ChildProcess
+
+  package init(_ language: Language, socket: String, errors: String) throws {
+    self.language = language
+    let clients = "\(Products.repository)/Tests/Clients"
+    let command =
+      switch language {
+      case .python: ["python3", "-u", "\(clients)/serving.py", socket]
+      case .perl: ["perl", "\(clients)/serving.pl", socket]
+      case .swift: [Products.swiftClient, socket, "serving"]
+      }
+    process = try ChildProcess(command, errors: errors)
+  }
+
+  package var pid: Int32 { process.pid }
+
+  /// Tells it something without waiting for the answer.
+  package func send(_ what: String, _ members: JSONObject = [:]) throws {
+    var command: JSONObject = ["do": .string(what)]
+    for (name, value) in members.members { command[name] = value }
+    try process.write(JSONValue.object(command).text + "\n")
+  }
+
+  /// The next answer, good or bad.
+  package func receive(_ deadline: Deadline = Deadline()) throws -> JSONValue {
+    guard let line = try process.output?.next(deadline) else { throw TestFailure("the \(language) client has ended") }
+    do {
+      return try JSONCodec.parse(Array(line.utf8))
+    } catch {
+      throw TestFailure("the \(language) client says: \(line)")
+    }
+  }
+
+  /// Tells it something and takes the answer; an error of the broker is thrown as `CallError`.
+  @discardableResult
+  package func tell(
+    _ what: String,
+    _ members: JSONObject = [:],
+    _ deadline: Deadline = Deadline()
+  ) throws -> JSONValue {
+    try send(what, members)
+    let answer = try receive(deadline)
+    if let error = answer["error"] { throw CallError(error) }
+    if let lost = answer["lost"] { throw TestFailure("the \(language) client has lost the broker: \(lost.text)") }
+    return answer
+  }
+
+  /// What has happened in it since it was asked last: `["encode Main/Editor", "saved 3"]`.
+  package func log() throws -> [String] {
+    let entries = try tell("log")["log"]?.array ?? []
+    return entries.map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
+  }
+
+  /// Waits until so many of these have happened in it since it was started.
+  package func awaits(_ what: String, _ count: Int64 = 1) throws {
+    try tell("await", ["what": .string(what), "count": .integer(count)])
+  }
+
+  /// Kills the process as a crash would.
+  package func kill() throws {
+    try process.kill()
+  }
+
+  /// Lets the process end by closing its input.
+  package func end() {
+    process.closeInput()
+    if (try? process.waitForEnd(Deadline(.seconds(5)))) == nil { _ = try? process.kill() }
+  }
+}
