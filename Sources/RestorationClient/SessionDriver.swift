@@ -265,7 +265,7 @@ actor SessionDriver {
     wait = nil
     Task {
       do {
-        connected(try await BrokerLink.connect(to: socket))
+        connected(try await BrokerLink.connect(to: socket, isToBeObserved: true))
       } catch {
         act(machine.connectFailed())
       }
@@ -273,9 +273,12 @@ actor SessionDriver {
   }
 
   private func connected(_ link: BrokerLink) {
-    // It may have ended meanwhile.
-    guard link.assumeIsolated({ $0.observe(by: self) }) else { return act(machine.connectFailed()) }
     self.link = link
+    // It may have ended meanwhile.
+    guard link.assumeIsolated({ $0.observe(by: self) }) else {
+      self.link = nil
+      return act(machine.connectFailed())
+    }
     act(machine.connected())
   }
 

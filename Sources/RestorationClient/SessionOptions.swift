@@ -26,7 +26,7 @@ public struct SessionOptions: Hashable, Sendable {
   public var storyboardUnit: String?
   /// Whether this session is the application's delegate (R9).
   public var isDelegate: Bool
-  /// Whether the broker asks a `RestorationSession`: for the states of its objects when the application is saved, and to
+  /// Whether the broker asks a `RestorationSession` for the states of its objects when the application is saved, and to
   /// take them back when it is restored. Its objects are then registered with a `StateRestoring`. A session that is not
   /// asked encodes and decodes when it wants to, and what it encoded last is what is saved.
   public var answersCalls: Bool

@@ -14,7 +14,8 @@ An object has a NAME: the components of the path it was registered under, joined
             takeOver?, confidential?, keep?, state?, elements?, encode?, decode?}]}
                                    -> {objects: [{name, path, included, state}]}; `await` are milliseconds
   set {name, state?, elements?, encode?, decode?}
-            what the object answers: `encode` is null, "later", "fail" or "missing"; `decode` null or "crash"   -> {}
+            what the object answers: `encode` is null or "fail", and "later" or "missing", but not for Swift; `decode` is
+            null or "crash"                                                                              -> {}
   application {state}              what the delegate writes at the beginning of a round                         -> {}
   class {restorationClass}         its objects are registered when the broker asks for them                     -> {}
   dataSource {view: NAME|PATH, items}

@@ -35,6 +35,9 @@ final class SessionScript: Sendable {
     state.withLock { body(&$0) }
   }
 
+  /// How many were made until now.
+  var connections: Int { state.withLock { $0.sessions } }
+
   var registrations: [String] { state.withLock { $0.registrations } }
 
   /// The session that the broker knows.

@@ -127,7 +127,7 @@ struct ResultText: CustomTestStringConvertible {
         + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed"},"#
         + #"{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
         + #""process":null,"pid":3,"by":7},{"object":9,"path":null,"process":"q","pid":3,"by":["d"]}],"#
-        + #""milliseconds":31}"#,
+        + #""omitted":2,"milliseconds":31}"#,
       wrong: [
         "{}",
         #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{}],"excluded":[],"milliseconds":1}"#,
@@ -180,6 +180,15 @@ struct ResultText: CustomTestStringConvertible {
       ]
     ),
     ResultText(
+      ListQuarantine.Reply.self,
+      #"{"archive":"2026-01-02T03:04:05.006Z","strikes":1,"objects":[{"object":7,"path":["a"],"#
+        + #""standing":"lifted","strikes":1,"confidential":false,"redacted":false,"states":[{"sequence":5,"#
+        + #""quarantined":"2026-01-02T03:04:05.006Z","state":{"x":1e400},"elements":[],"coder":{}},{"sequence":6,"#
+        + #""quarantined":"2026-01-02T03:04:05.006Z","state":null,"coder":null,"unreadable":true}]}],"cursor":"c"}"#,
+      wrong: ["{}", #"{"archive":null,"strikes":0,"objects":[{}]}"#, #"{"archive":"now","strikes":0,"objects":[]}"#]
+    ),
+    ResultText(ListQuarantine.Reply.self, #"{"archive":null,"strikes":0,"objects":[]}"#),
+    ResultText(ReleaseQuarantine.Reply.self, #"{"released":3}"#, wrong: ["{}", #"{"released":"3"}"#]),
       DiffGenerations.Reply.self,
       #"{"added":[["a"]],"removed":[["b","c"]],"changed":[{"path":["d"],"keys":["k"],"elements":true},{"path":["e"],"#
         + #""keys":[],"redacted":true},{"path":["f"],"keys":[],"unreadable":true}],"cursor":"c"}"#,

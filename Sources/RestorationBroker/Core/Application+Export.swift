@@ -178,6 +178,7 @@ extension Application {
   ) throws(ErrorObject) -> DocumentObject {
     let record = entry.record
     var object = DocumentObject(path: entry.path, parent: entry.parent, kind: record.kind.wire)
+    object.isApplication = record.kind == .application
     object.classes = record.classes.map { WriterContext.classes(inText: $0) } ?? []
     object.restorationClass = record.restorationClass
     object.storyboard = record.storyboard

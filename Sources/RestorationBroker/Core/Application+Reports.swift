@@ -236,6 +236,7 @@ extension Application {
     }
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)
+    drive(.discarded)
     respond(caller, EmptyResult())
   }
 

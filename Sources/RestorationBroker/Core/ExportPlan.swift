@@ -52,7 +52,8 @@ package struct ExportPlan {
     var isRedacted = false
     entries = order.map { node in
       let path = tree.path(of: node)
-      let state = path == nil || omitted.contains(node.id) ? nil : node.state
+      let isKept = path != nil || node.record.kind == .application
+      let state = !isKept || omitted.contains(node.id) ? nil : node.state
       let isHidden = node.record.isConfidential && !reveals && state != nil
       if isHidden { isRedacted = true }
       for summary in [state, node.beforeClaim] {

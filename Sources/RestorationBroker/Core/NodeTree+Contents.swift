@@ -3,7 +3,7 @@
 internal import RestorationArchive
 
 extension NodeTree {
-  /// Parents first, siblings by age. What has no path is left out unless something with a path is below it: nobody can
+  /// The application itself, then parents first, siblings by age. What has no path is left out unless something with a path is below it: nobody can
   /// claim it again.
   ///
   /// - Parameters:
@@ -12,14 +12,15 @@ extension NodeTree {
   func namedNodes(omitting omitted: Set<NodeID> = [], keeping kept: Set<NodeID> = []) -> [Node] {
     var order: [Node] = []
     var stack = nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
+    if let own = stack.firstIndex(where: { $0 === applicationNode }) { stack.append(stack.remove(at: own)) }
     while let node = stack.popLast() {
       order.append(node)
       stack += node.children.compactMap { nodes[$0] }.sorted { $0.id > $1.id }
     }
     var needed = kept
     for node in order.reversed() {
-      let isNamed = (node.record.component != nil || node === applicationNode) && !omitted.contains(node.id)
-      if isNamed || needed.contains(node.id) {
+      let isNamed = node.record.component != nil || node === applicationNode && node.hasState
+      if isNamed && !omitted.contains(node.id) || needed.contains(node.id) {
         needed.insert(node.id)
         if let parent = node.parent { needed.insert(parent.id) }
       }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationTransport
+internal import RestorationWire
+internal import TestSupport
+internal import Testing
+
+/// A session that answers calls goes on doing so with the next connection and the next broker.
+@Suite(.timeLimit(.minutes(2))) struct ServingSurvivalTests {
+  /// Ends the connection, and gives what the session says on the next one, up to and with a ping.
+  private func lose(_ scene: ServingScene) async throws -> [String] {
+    try await scene.model.connection?.onLoop { $0.close(afterOutput: false) }
+    try await scene.follow()
+    scene.script.change { $0.silent = [Ping.method] }
+    async let ping = scene.session.call(Ping.method)
+    var said: [String] = []
+    while said.last != "ping " {
+      let request = try await scene.broker.events.request()
+      said.append(request.text)
+      try await request.answer(request.request.method == ExtendStateRestoration.method ? #"{"pending":1}"# : "{}")
+    }
+    _ = try? await ping
+    return said
+  }
+
+  private func serve(_ scene: ServingScene) async throws -> RestorableObject {
+    let view = try await scene.register("List")
+    try await scene.registerClass("Document")
+    try await scene.session.registerDataSource(scene.model, for: view.reference)
+    try await scene.registerDataSource(["Other"])
+    return view
+  }
+
+  @Test func whatIsServedIsSaidAgainToABrokerThatKnowsTheSession() async throws {
+    try await ServingScene.run(answersServing: { $0 == 1 }) { scene async throws in
+      let view = try await serve(scene)
+      #expect(
+        try await lose(scene) == [
+          #"registerRestorationClass {"restorationClass":"Document"}"#,
+          #"registerDataSource {"view":\#(view.handle)}"#, #"registerDataSource {"view":["Other"]}"#, "ping ",
+        ]
+      )
+      #expect(scene.script.registrations.count == 1)
+    }
+  }
+
+  @Test func toABrokerThatDoesNotTheObjectsAreFirst() async throws {
+    try await ServingScene.run(answersServing: { $0 == 1 }) { scene async throws in
+      let view = try await serve(scene)
+      let former = view.handle
+      scene.script.change { $0.token = "another" }
+      #expect(
+        try await lose(scene) == [#"registerRestorationClass {"restorationClass":"Document"}"#, "ping "]
+      )
+      let said = [try await scene.broker.events.request().text, try await scene.broker.events.request().text]
+      #expect(view.handle != former)
+      #expect(
+        said == [#"registerDataSource {"view":\#(view.handle)}"#, #"registerDataSource {"view":["Other"]}"#]
+      )
+      try await scene.call("encodeRestorableStateWithCoder", #"{"round":1,"objects":[{"object":\#(view.handle)}]}"#)
+      guard case .result(let slice) = try await scene.broker.events.response() else { throw TestFailure("an error") }
+      #expect(slice.compactText.string.contains(#""state":{"name":"List"}"#))
+    }
+  }
+
+  @Test("R9 What another session serves meanwhile is reported") func whatIsLostIsReported() async throws {
+    try await ServingScene.run(answersServing: { $0 == 1 }) { scene async throws in
+      _ = try await serve(scene)
+      try await scene.model.connection?.onLoop { $0.close(afterOutput: false) }
+      try await scene.follow()
+      for _ in 0..<3 {
+        let served = ErrorObject.restoration(.alreadyServed, "another session serves it", hint: "h")
+        try await scene.broker.events.request().refuse(served)
+      }
+      var notifications = scene.session.notifications.makeAsyncIterator()
+      guard case .restorationClassLost("Document", let refusal) = await notifications.next() else {
+        throw TestFailure("the class is not reported")
+      }
+      #expect(refusal.code == .alreadyServed)
+      guard case .dataSourceLost(.object, _) = await notifications.next(),
+        case .dataSourceLost(.path(["Other"]), _) = await notifications.next()
+      else { throw TestFailure("the data sources are not reported") }
+    }
+  }
+
+  @Test func anAnswerToALostConnectionGoesNowhereAndTheNextCallWaitsForIt() async throws {
+    try await ServingScene.run { scene async throws in
+      let object = try await scene.register("A")
+      await scene.model.block()
+      let parameters = #"{"round":1,"objects":[{"object":\#(object.handle)}]}"#
+      try await scene.call("encodeRestorableStateWithCoder", parameters)
+      try await scene.call("encodeRestorableStateWithCoder", parameters)
+      await scene.model.reached(1)
+      try await scene.model.connection?.onLoop { $0.close(afterOutput: false) }
+      try await scene.follow()
+      try await scene.call("shouldSaveApplicationState", #"{"state":null,"coder":null}"#)
+      await scene.model.unblock()
+      guard case .result(let slice) = try await scene.broker.events.response() else { throw TestFailure("an error") }
+      #expect(slice.compactText.string == "true")
+      #expect(await scene.model.log == ["encode A", "shouldSave -"])
+    }
+  }
+
+  @Test func callsAreAnsweredWhileOwnCallsArePending() async throws {
+    try await ServingScene.run { scene async throws in
+      let object = try await scene.register("A")
+      async let saving = scene.session.saveApplicationState(reason: "menu", deadline: .seconds(2))
+      let save = try await scene.broker.events.request()
+      #expect(save.text == #"saveApplicationState {"reason":"menu","deadlineMilliseconds":2000}"#)
+      try await scene.call("encodeRestorableStateWithCoder", #"{"round":1,"objects":[{"object":\#(object.handle)}]}"#)
+      guard case .result = try await scene.broker.events.response() else { throw TestFailure("an error") }
+      try await save.answer(
+        #"{"saved":true,"generation":7,"objects":2,"bytes":30,"stale":[{"object":4,"path":[],"process":"p","pid":5,"#
+          + #""why":"late"}],"excluded":[{"object":8,"path":null,"process":null,"pid":9,"by":8}],"milliseconds":12}"#
+      )
+      let result = try await saving
+      #expect(result.saved && result.generation == 7 && result.duration == .milliseconds(12))
+      #expect(result.stale.map(\.why) == ["late"] && result.stale.first?.path == [])
+      #expect(result.excluded.map(\.by) == [.handle(8)])
+    }
+  }
+
+  @Test("R21 Extensions are said again to a broker that has lost the session") func extensionsSurvive() async throws {
+    try await ServingScene.run { scene async throws in
+      for _ in 0..<2 {
+        async let extending = scene.session.extendStateRestoration()
+        try await scene.broker.events.request().answer(#"{"pending":1}"#)
+        #expect(try await extending == 1)
+      }
+      scene.script.change { $0.token = "another" }
+      #expect(
+        try await lose(scene) == ["extendStateRestoration ", "extendStateRestoration ", "ping "]
+      )
+      for expected in ["completeStateRestoration {}", "completeStateRestoration {}"] {
+        async let completing = scene.session.completeStateRestoration()
+        let request = try await scene.broker.events.request()
+        #expect(request.text == expected)
+        try await request.answer(#"{"pending":0}"#)
+        _ = try await completing
+      }
+      scene.script.change { $0.token = "a third" }
+      #expect(try await lose(scene) == ["completeStateRestoration ", "ping "])
+    }
+  }
+
+  @Test func aConnectionAnswersCallsAsText() async throws {
+    let script = SessionScript()
+    try await FakeBroker.run(answer: script.answer) { fake async throws in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let connection = try await fake.events.opened()
+      let options = SessionOptions(application: "a", notifications: [])
+      await #expect(throws: RestorationError.self) {
+        try await broker.initialize(options, serving: ["somethingNew"]) { _, _ in "{}" }
+      }
+      try await broker.initialize(options, serving: ["shouldSaveApplicationState"]) { method, parameters in
+        guard method == "shouldSaveApplicationState" else { throw TestFailure("not that") }
+        return parameters.contains("yes") ? "true" : "no JSON"
+      }
+      func ask(_ method: String, _ parameters: JSONValue) async throws -> Response.Outcome {
+        try await connection.onLoop { _ = $0.call(method: method, parameters: JSONText(parameters)) }
+        return try await fake.events.response()
+      }
+      guard case .result(let answer) = try await ask("shouldSaveApplicationState", ["state": "yes"]) else {
+        throw TestFailure("an error")
+      }
+      #expect(answer.bool() == true)
+      for method in ["shouldSaveApplicationState", "willEncodeRestorableState"] {
+        guard case .error(let error) = try await ask(method, ["state": nil]) else { throw TestFailure("no error") }
+        #expect(error["code"]?.integer() == -32603)
+      }
+      await broker.close()
+    }
+  }
+}
