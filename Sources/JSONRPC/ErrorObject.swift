@@ -64,6 +64,15 @@ package struct ErrorObject: Error, Sendable, Equatable {
     return ErrorObject(code: -32008, message: "Limit exceeded", data: .object(data))
   }
 
+  /// −32800, as the Language Server Protocol has it: the caller has said that it does not want the answer.
+  package static func requestCancelled(hint: String) -> ErrorObject {
+    ErrorObject(
+      code: -32800,
+      message: "Request cancelled",
+      data: .object(description(kind: "requestCancelled", hint: hint))
+    )
+  }
+
   private static func description(kind: String, hint: String) -> JSONObject {
     ["kind": .string(kind), "hint": .string(hint)]
   }

@@ -79,6 +79,11 @@ package final class Connection: Sendable {
     handler.value.unpark(call)
   }
 
+  /// The peer's request with that id, while it awaits its answer.
+  package func pendingCall(withID id: RequestID) -> Conversation.Call? {
+    handler.value.pendingCall(withID: id)
+  }
+
   /// Stops (or resumes) reading from the peer, for a receiver that has too much to do already.
   package func setInputPaused(_ isPaused: Bool) {
     handler.value.setInputPaused(isPaused)

@@ -71,6 +71,10 @@ extension ConnectionHandler {
     conversation.unpark(call)
   }
 
+  func pendingCall(withID id: RequestID) -> Conversation.Call? {
+    conversation.pendingCall(withID: id)
+  }
+
   func setInputPaused(_ isPaused: Bool) {
     inputIsPaused = isPaused
     queueForEndOfTick()

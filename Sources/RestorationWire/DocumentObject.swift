@@ -17,6 +17,8 @@ package struct DocumentObject: Sendable {
   /// The parent's place in `objects`, where the path does not tell which object it is.
   package var parent: Int?
   package var kind: ObjectKind
+  /// It holds the application's own state, and is no object of it.
+  package var isApplication = false
   /// The class and superclasses as registered; empty where none was given.
   package var classes: [String]
   package var restorationClass: String?
@@ -47,9 +49,11 @@ package struct DocumentObject: Sendable {
   package init(_ slice: JSONSlice) throws(ErrorObject) {
     let reader = try Self.reader(of: slice)
     let path = try Self.path(reader)
-    let kind = try reader.optionalWord("kind", as: ObjectKind.self)
+    let isApplication = reader.present("kind")?.string() == Self.applicationKind
+    let kind = isApplication ? .object : try reader.optionalWord("kind", as: ObjectKind.self)
     guard let kind else { throw reader.wrong("kind", "object, viewController or view") }
     self.init(path: path, kind: kind)
+    self.isApplication = isApplication
     self.parent = try reader.optionalInteger("parent", in: 0...Int64(Int32.max)).map { Int($0) }
     self.classes = try reader.classes("objectClass")
     self.restorationClass = try reader.optionalName("restorationClass")
@@ -79,6 +83,11 @@ package struct DocumentObject: Sendable {
     func refuse(_ name: String, _ message: String, _ hint: String) throws(ErrorObject) {
       throw .invalidParameter("/\(name)", message, hint: hint)
     }
+    if isApplication {
+      if path != nil { try refuse("path", "the application has a path", "Give null, or another kind.") }
+      if parent != nil { try refuse("parent", "the application has a parent", "Take parent away.") }
+      return
+    }
     if path == nil, kind == .object {
       try refuse("path", "a plain object has no path", "Give the path, or another kind.")
     }
@@ -96,6 +105,9 @@ package struct DocumentObject: Sendable {
       try refuse("beforeClaim", message, "Take beforeClaim away, or say early: true.")
     }
   }
+
+  /// The word of `kind` for the application itself.
+  private static let applicationKind = "application"
 
   private static func path(_ reader: ParameterReader) throws(ErrorObject) -> IdentifierPath? {
     let member = try reader.required("path")
@@ -136,7 +148,7 @@ package struct DocumentObject: Sendable {
     writer.object { writer in
       writer.member("path", path)
       writer.member("parent", ifPresent: parent)
-      writer.member("kind", kind)
+      writer.member("kind", isApplication ? Self.applicationKind : kind.rawValue)
       if !classes.isEmpty {
         writer.key("objectClass")
         ClassList.write(classes, to: &writer)

@@ -72,7 +72,8 @@ extension RestoringStep: JSONWritable {
     }
   }
 
-  private var word: String {
+  /// Its name on the wire.
+  package var word: String {
     switch self {
     case .lookedUp: "lookedUp"
     case .located: "located"

@@ -53,7 +53,8 @@ extension SavingStep: JSONWritable {
     }
   }
 
-  private var word: String {
+  /// Its name on the wire.
+  package var word: String {
     switch self {
     case .included: "included"
     case .excluded: "excluded"

@@ -31,6 +31,8 @@ struct Seconds: ExpressibleByArgument, CustomStringConvertible {
   let milliseconds: Int64
   let description: String
 
+  var duration: Duration { .milliseconds(milliseconds) }
+
   /// Nil unless it is a number above zero; a day is more than anybody waits.
   init?(argument: String) {
     guard let seconds = Double(argument), seconds > 0, seconds <= 86_400 else { return nil }

@@ -15,6 +15,7 @@ struct Control: AsyncParsableCommand {
         restorationctl list
         restorationctl tree org.example.Notes
         restorationctl show org.example.Notes Main/Editor
+        restorationctl explain org.example.Notes Main/Editor
         restorationctl monitor org.example.Notes
         restorationctl -j history org.example.Notes | jq .
         restorationctl --socket /tmp/r/broker.sock status
@@ -40,8 +41,9 @@ struct Control: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, HistoryCommand.self,
-      MonitorCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self, ImportCommand.self,
+      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, ExplainCommand.self,
+      HistoryCommand.self, DiffCommand.self, MonitorCommand.self, SaveCommand.self, RestoreCommand.self,
+      RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self, ImportCommand.self,
       DiscardCommand.self, QuarantineCommand.self, CallCommand.self,
     ]
   )

@@ -40,6 +40,9 @@ struct JSONMembers {
     "[\(values.joined(separator: ","))]"
   }
 
+  /// A path as JSON text.
+  static func path(_ components: [String]) -> String { array(components.map(quoted)) }
+
   /// A string as JSON text.
   static func quoted(_ text: String) -> String {
     var quoted = "\""

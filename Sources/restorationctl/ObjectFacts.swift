@@ -167,10 +167,12 @@ extension ObjectFacts {
     members.add("modified", modified?.description)
     members.add("revision", revision)
     members.add("coder", text: origin?.jsonText ?? "null")
-    members.add("elements", text: JSONMembers.array(elements.map(Self.json)))
+    members.add("elements", text: Self.json(elements))
     members.add("state", text: state?.jsonText ?? "null")
     return members.text
   }
+
+  static func json(_ elements: [RestorableElement]) -> String { JSONMembers.array(elements.map(json)) }
 
   private static func json(_ element: RestorableElement) -> String {
     var members = JSONMembers()

@@ -8,13 +8,21 @@ internal import Testing
 @Suite struct ControlPageTests {
   /// A command as the tool describes it.
   private struct Command {
+    /// With the name of the command that it is below of, such as `quarantine list`.
     let name: String
     /// Options as people type them, with the name of their value; the same for positional arguments.
     let options: [String]
     let arguments: [String]
 
-    init(_ value: JSONValue) {
-      name = value["commandName"]?.string ?? ""
+    /// A command, or where it only groups others, those.
+    static func commands(_ value: JSONValue, below parent: String = "") -> [Command] {
+      let name = parent + (value["commandName"]?.string ?? "")
+      guard let subcommands = value["subcommands"]?.array, !subcommands.isEmpty else { return [Command(value, name)] }
+      return subcommands.flatMap { commands($0, below: "\(name) ") }
+    }
+
+    init(_ value: JSONValue, _ name: String) {
+      self.name = name
       let all = (value["arguments"]?.array ?? []).filter { $0["shouldDisplay"] != false }
       arguments = all.filter { $0["kind"] == "positional" }.map { "<\($0["valueName"]?.string ?? "")>" }
       options = all.filter { $0["kind"] != "positional" }.map { argument in
@@ -37,8 +45,8 @@ internal import Testing
   private static func commands() throws -> (tool: Command, commands: [Command]) {
     let dump = try ChildProcess.run([Products.control, "--experimental-dump-help"]).output
     let tool = try JSONCodec.parse(Array(dump.utf8))["command"] ?? .null
-    let commands = (tool["subcommands"]?.array ?? []).map(Command.init).filter { $0.name != "help" }
-    return (Command(tool), commands)
+    let commands = (tool["subcommands"]?.array ?? []).flatMap { Command.commands($0) }.filter { $0.name != "help" }
+    return (Command(tool, ""), commands)
   }
 
   private static func page() throws -> [String] {
@@ -76,14 +84,14 @@ internal import Testing
       #expect(Set(Self.column(section)) == Set(command.options).subtracting(tool.options), "\(command.name)")
       let usage = section.first { $0.hasPrefix("restorationctl \(command.name)") } ?? ""
       for argument in command.arguments { #expect(usage.contains(argument), "\(command.name): \(usage)") }
-      #expect(try Self.help([command.name]).contains("USAGE: \(usage)\n"), "\(command.name)")
+      #expect(try Self.help(command.name.split(separator: " ").map(String.init)).contains("USAGE: \(usage)\n"), "\(command.name)")
     }
     let headings = try Self.page().filter { $0.hasPrefix("### `") }
     #expect(headings.count == commands.count)
   }
 
   @Test func helpBeginsWithExamplesAndFits80Columns() throws {
-    for arguments in [[]] + (try Self.commands().commands.map { [$0.name] }) {
+    for arguments in [[]] + (try Self.commands().commands.map { $0.name.split(separator: " ").map(String.init) }) {
       let help = try Self.help(arguments)
       for line in help.split(separator: "\n") where line.count > 80 {
         Issue.record("\(arguments): \(line)")

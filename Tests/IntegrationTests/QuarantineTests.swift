@@ -111,14 +111,44 @@ internal import Testing
         ["restorationIdentifier": "o1", "restorationParent": .path("Main")]
       )
       try client.call("encodeRestorableState", ["object": paths[1], "state": ["n": 1]])
+      try client.call("goodbye", ["reason": "restart"])
       try broker.crashAndRestart()
       let reader = try broker.session(Self.application)
       let listed = try reader.call("listQuarantine")["objects"]?.array
       #expect(listed?.first?["standing"] == "lifted")
       #expect(listed?.first?["states"]?.array?.first?["state"] == ["poison": 1])
-      client.close()
       let statuses = try #require(try Self.start(broker, paths, pipelined: false))
       #expect(statuses["available"]?.array?.count == 3)
+    }
+  }
+
+  @Test func theControlToolListsAndReleases() async throws {
+    try await withBroker { broker in
+      let paths = try Self.poison(broker, 1, count: 2)
+      let nothing = try ControlTool.run(broker, ["quarantine", "list", Self.application])
+      #expect(nothing.end == .exit(0) && nothing.output == "0 objects.\n")
+      for _ in 1...2 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
+      let list = try ControlTool.run(broker, ["quarantine", "list", Self.application])
+      #expect(list.end == .exit(0), "\(list.errors)")
+      #expect(list.output.contains("Main/o1"))
+      #expect(list.output.contains("quarantined"))
+      #expect(list.output.hasSuffix("\n1 object.\n"))
+      let json = try ControlTool.run(broker, ["-j", "quarantine", "list", Self.application]).json
+      #expect(json["application"] == .string(Self.application))
+      #expect(json["objects"]?.array?.first?["states"]?.array?.first?["state"] == ["poison": 1])
+      let before = ["--socket", broker.socket, "quarantine", "-j", "list", Self.application]
+      #expect(try ControlTool.run(broker, before).json == json)
+      let shown = try ControlTool.run(broker, ["show", Self.application, "Main/o1"])
+      #expect(shown.output.contains("Marks:  orphaned, quarantined"))
+      #expect(shown.output.contains("poison"))
+      let path = ["quarantine", "release", Self.application, "Main/o1"]
+      let released = try ControlTool.run(broker, path)
+      #expect(released.output == "Released 1 object at Main/o1 of \(Self.application).\n")
+      #expect(try ControlTool.run(broker, ["-j"] + path).json["released"] == 0)
+      let all = try ControlTool.run(broker, ["quarantine", "release", Self.application])
+      #expect(all.output == "Nothing was withheld of \(Self.application).\n")
+      #expect(try ControlTool.run(broker, ["quarantine", "release", Self.application, "No"]).end == .exit(4))
+      #expect(try ControlTool.run(broker, ["quarantine", "list", "no.such.app"]).end == .exit(4))
     }
   }
 

@@ -28,6 +28,7 @@ final class CoreDriver {
   private(set) var logged: [String] = []
   private(set) var backups = 0
   private(set) var openCount = 0
+  private(set) var startedUnits: [String] = []
   /// Pieces of work done so far, and what a test does before each of them.
   private(set) var jobCount = 0
   var betweenPieces: (() -> Void)?
@@ -140,6 +141,17 @@ final class CoreDriver {
     settle()
   }
 
+  func cancel(_ caller: Caller) {
+    core.cancelled(caller, at: now)
+    settle()
+  }
+
+  /// The broker is told to end, and saves what its clients have.
+  func saveBeforeEnd() {
+    core.saveBeforeEnd(at: now)
+    settle()
+  }
+
   func refuse(_ message: IncomingMessage, _ fault: ErrorObject) {
     core.refused(message, fault, at: now)
     settle()
@@ -167,6 +179,13 @@ final class CoreDriver {
   }
 
   var timerCount: Int { timers.count }
+
+  /// States written since the last `forgetWritten`.
+  var writtenStates: Int {
+    written.count { change in
+      if case .state = change { true } else { false }
+    }
+  }
 
   // MARK: The broker
 
@@ -407,6 +426,9 @@ final class CoreDriver {
         calls[client]?[callID] = nil
         peers[client]?.forget(callID)
       }
+    case .startUnit(let id, let unit):
+      startedUnits.append(unit)
+      core.unitFailed(id, unit, "no such unit", at: now)
     default: break
     }
   }
@@ -491,6 +513,10 @@ final class CoreDriver {
     case .nodes(let after, let sequence):
       let readings = archive.contents(at: sequence).readings.filter { $0.node.node > after }.prefix(StoreJob.nodesMax)
       core.jobFinished(id, job, .success(.nodes(Array(readings))), at: now)
+    case .states(let nodes, let sequence):
+      let states = archive.contents(at: sequence).states
+      let readings = nodes.map { states[$0]?.last.flatMap { archive.state($0.sequence) } }
+      core.jobFinished(id, job, .success(.states(readings)), at: now)
     case .check(let position): core.jobFinished(id, job, .success(.checked(archive.check(position))), at: now)
     case .backUp(let path?):
       let failure = copyFailures[path].map { Result<StoreJob.Outcome, ArchiveCopyError>.failure($0) }

@@ -75,7 +75,9 @@ final class Peer {
         method: notification.method,
         parameters: notification.parameters
       )
-      if let fault = notification.fault { driver.refuse(message, fault) } else { driver.deliver(message) }
+      if let id = CancelRequest(notification.parameters)?.id, notification.method == CancelRequest.method {
+        if let call = conversation.pendingCall(withID: id) { driver.cancel(Caller(client: self.id, call: call)) }
+      } else if let fault = notification.fault { driver.refuse(message, fault) } else { driver.deliver(message) }
     case .response(let callID, let outcome):
       let answer: CallAnswer =
         switch outcome {

@@ -95,7 +95,7 @@ internal import Testing
   }
 
   @Test func anUnknownMethodIsNotFound() throws {
-    #expect(try driver.connect().fail("saveApplicationState").code == -32601)
+    #expect(try driver.connect().fail("saveApplicationStates").code == -32601)
   }
 
   // MARK: Resuming

@@ -52,6 +52,39 @@ internal import Testing
     }
   }
 
+  @Test func aQuarantineReportHasTheObjectsOfAllPages() async throws {
+    let states = #"[{"sequence":5,"quarantined":"2026-02-28T09:05:00.042Z","state":{"a":1},"coder":null}]"#
+    let facts = #""strikes":1,"confidential":true,"redacted":false"#
+    let pages = [
+      "": #"{"archive":"2026-02-28T09:05:00.042Z","strikes":2,"objects":[{"object":null,"path":["A"],"#
+        + #""standing":"quarantined",\#(facts),"states":\#(states)}],"cursor":"x"}"#,
+      "x": #"{"archive":null,"strikes":0,"objects":[{"object":3,"path":null,"standing":"suspect",\#(facts),"#
+        + #""states":[]}]}"#,
+    ]
+    try await FakeBroker.run(answer: Self.paged(pages)) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let report = try await broker.listQuarantine(of: "a", reveal: true)
+      #expect(report.archive?.millisecondsSince1970 == 1_772_269_500_042)
+      #expect(report.strikes == 2)
+      #expect(report.objects.map(\.standing) == [.quarantined, .suspect])
+      #expect(report.objects.map(\.path) == [["A"], nil])
+      #expect(report.objects[0].states.first?.state?.jsonText == #"{"a":1}"#)
+      #expect(report.objects[0].confidential && report.objects[0].strikes == 1)
+    }
+  }
+
+  @Test func releasingTellsHowManyStatesWereWithheld() async throws {
+    let answer: FakeBroker.Answer = { request in
+      guard case .named(let parameters) = request.parameters else { return nil }
+      return .text(parameters["path"] == nil ? #"{"released":7}"# : #"{"released":1}"#)
+    }
+    try await FakeBroker.run(answer: answer) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      #expect(try await broker.releaseQuarantine(application: "a") == 7)
+      #expect(try await broker.releaseQuarantine(of: ["A"], application: "a") == 1)
+    }
+  }
+
   @Test func anErrorEndsTheReadingOfAnArchive() async throws {
     try await FakeBroker.run(answer: { _ in .error(.restoration(.archiveUnreadable, "m", hint: "h")) }) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)

@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 32)
+    #expect(names.count == 37)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -171,6 +171,20 @@ struct RightCall: CustomTestStringConvertible {
     RightCall(ListApplications.self, "{}", "[]"),
     RightCall(DescribeApplication.self, #"{"cursor":"c"}"#, #"["c"]"#),
     RightCall(ListGenerations.self, "{}", "[]"),
+    RightCall(ListQuarantine.self, #"{"cursor":"c","reveal":true}"#, #"["c",true]"#),
+    RightCall(ListQuarantine.self, "{}", "[]"),
+    RightCall(ReleaseQuarantine.self, #"{"path":["a"]}"#, #"[["a"]]"#),
+    RightCall(ReleaseQuarantine.self, "{}", "[]"),
+    RightCall(
+      DiffGenerations.self,
+      #"{"from":3,"to":5,"reveal":true,"cursor":"c","progressToken":1}"#,
+      #"[3,5,true,"c",1]"#
+    ),
+    RightCall(DiffGenerations.self, #"{"from":3}"#, "[3]"),
+    RightCall(RollBack.self, #"{"generation":3,"force":true,"progressToken":"t"}"#, #"[3,true,"t"]"#),
+    RightCall(RollBack.self, #"{"generation":3}"#, "[3]"),
+    RightCall(ExplainRestoration.self, #"{"object":["a"],"reveal":true}"#, #"[["a"],true]"#),
+    RightCall(ExplainRestoration.self, #"{"object":7}"#, "[7]"),
     RightCall(VerifyArchive.self, #"{"progressToken":"t"}"#, #"["t"]"#),
     RightCall(VerifyArchive.self, "{}", "[]"),
     RightCall(BackupArchive.self, #"{"to":"/a/b","progressToken":7}"#, #"["/a/b",7]"#),

@@ -127,7 +127,7 @@ struct ResultText: CustomTestStringConvertible {
         + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed"},"#
         + #"{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
         + #""process":null,"pid":3,"by":7},{"object":9,"path":null,"process":"q","pid":3,"by":["d"]}],"#
-        + #""milliseconds":31}"#,
+        + #""omitted":2,"milliseconds":31}"#,
       wrong: [
         "{}",
         #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{}],"excluded":[],"milliseconds":1}"#,
@@ -179,6 +179,37 @@ struct ResultText: CustomTestStringConvertible {
         #"{"generations":[{"generation":1,"kind":"startup","committed":"now","objects":2,"bytes":3,"pinned":true}]}"#
       ]
     ),
+    ResultText(
+      ListQuarantine.Reply.self,
+      #"{"archive":"2026-01-02T03:04:05.006Z","strikes":1,"objects":[{"object":7,"path":["a"],"#
+        + #""standing":"lifted","strikes":1,"confidential":false,"redacted":false,"states":[{"sequence":5,"#
+        + #""quarantined":"2026-01-02T03:04:05.006Z","state":{"x":1e400},"elements":[],"coder":{}},{"sequence":6,"#
+        + #""quarantined":"2026-01-02T03:04:05.006Z","state":null,"coder":null,"unreadable":true}]}],"cursor":"c"}"#,
+      wrong: ["{}", #"{"archive":null,"strikes":0,"objects":[{}]}"#, #"{"archive":"now","strikes":0,"objects":[]}"#]
+    ),
+    ResultText(ListQuarantine.Reply.self, #"{"archive":null,"strikes":0,"objects":[]}"#),
+    ResultText(ReleaseQuarantine.Reply.self, #"{"released":3}"#, wrong: ["{}", #"{"released":"3"}"#]),
+      DiffGenerations.Reply.self,
+      #"{"added":[["a"]],"removed":[["b","c"]],"changed":[{"path":["d"],"keys":["k"],"elements":true},{"path":["e"],"#
+        + #""keys":[],"redacted":true},{"path":["f"],"keys":[],"unreadable":true}],"cursor":"c"}"#,
+      wrong: [
+        "{}", #"{"added":[],"removed":[],"changed":[{"path":["a"]}]}"#, #"{"added":[1],"removed":[],"changed":[]}"#,
+      ]
+    ),
+    ResultText(DiffGenerations.Reply.self, #"{"added":[],"removed":[],"changed":[]}"#),
+    ResultText(
+      RollBack.Reply.self,
+      #"{"generation":4,"former":3,"unreadable":[["a","b"]]}"#,
+      wrong: ["{}", #"{"generation":4,"former":3,"unreadable":[7]}"#]
+    ),
+    ResultText(RollBack.Reply.self, #"{"generation":4,"former":null,"unreadable":[]}"#),
+    ResultText(
+      ExplainRestoration.Reply.self,
+      #"{"path":["a"],"saved":[{"step":"included"},{"step":"saved","generation":2}],"#
+        + #""restored":[{"step":"finished"}],"verdict":"restored"}"#,
+      wrong: ["{}", #"{"path":null,"saved":[],"restored":7,"verdict":"saved"}"#]
+    ),
+    ResultText(ExplainRestoration.Reply.self, #"{"path":null,"saved":[],"restored":[],"verdict":"later"}"#),
     ResultText(
       VerifyArchive.Reply.self,
       #"{"sound":false,"objects":1,"states":2,"bytes":3,"problems":[{"kind":"state","path":["a"],"generation":4,"#

@@ -93,27 +93,7 @@ extension Application {
 
   /// The text as given out: references name today's paths, and the handle where the target is live (R27).
   func splice(_ record: StateRecord) -> JSONText {
-    splice(record) { writeReference(to: tree.node($0), &$1) }
-  }
-
-  /// The same with references as `write` has them; it is given the node that one names.
-  func splice(_ record: StateRecord, _ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
-    guard let table = record.references else { return JSONText(validated: record.text) }
-    let numbers = StateSummary.numbers(inTable: table)
-    var out: [UInt8] = []
-    let text = record.text
-    var copied = text.startIndex
-    for index in stride(from: 0, to: numbers.count - 2, by: 3) {
-      let begin = text.startIndex + Int(numbers[index])
-      let end = begin + Int(numbers[index + 1])
-      // The table is of our own making and covered by the row's checksum; a bad one would trap below.
-      guard copied <= begin, begin <= end, end <= text.endIndex else { break }
-      out.append(contentsOf: text[copied..<begin])
-      JSONWriter.append(to: &out) { write(numbers[index + 2], &$0) }
-      copied = end
-    }
-    out.append(contentsOf: text[copied...])
-    return JSONText(validated: out)
+    record.spliced { writeReference(to: tree.node($0), &$1) }
   }
 
   private func writeReference(to node: Node?, _ writer: inout JSONWriter) {
@@ -142,6 +122,27 @@ extension EncodeRestorableState {
   /// The path the call names, if it names one.
   fileprivate var path: IdentifierPath? {
     if case .path(let path) = object { path } else { nil }
+  }
+}
+
+extension StateRecord {
+  /// The text as given out, with references as `write` has them; it is given the node that one names.
+  func spliced(_ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
+    guard let table = references else { return JSONText(validated: text) }
+    let numbers = StateSummary.numbers(inTable: table)
+    var out: [UInt8] = []
+    var copied = text.startIndex
+    for index in stride(from: 0, to: numbers.count - 2, by: 3) {
+      let begin = text.startIndex + Int(numbers[index])
+      let end = begin + Int(numbers[index + 1])
+      // The table is of our own making and covered by the row's checksum; a bad one would trap below.
+      guard copied <= begin, begin <= end, end <= text.endIndex else { break }
+      out.append(contentsOf: text[copied..<begin])
+      JSONWriter.append(to: &out) { write(numbers[index + 2], &$0) }
+      copied = end
+    }
+    out.append(contentsOf: text[copied...])
+    return JSONText(validated: out)
   }
 }
 

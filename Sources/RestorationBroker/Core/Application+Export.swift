@@ -13,9 +13,7 @@ extension Application {
       let (export, place) = try self.export(at: cursor, of: caller.client)
       readPage(of: export, from: place, bytesMax: bytes, token: request.progressToken, for: caller)
     } else if let number = request.generation {
-      guard let sealed = generations.first(where: { $0.record.generation == number }) else {
-        throw Application.unknownGeneration(number)
-      }
+      let sealed = try generation(number)
       let planning = ExportPlanning(request: request, generation: sealed, bytesMax: bytes)
       begin(.planning(planning), .nodes(after: 0, at: sealed.sequence), for: caller)
     } else {
@@ -24,9 +22,11 @@ extension Application {
     }
   }
 
-  static func unknownGeneration(_ number: Int64) -> ErrorObject {
-    .invalidParameter(
-      "/generation",
+  /// A generation that is kept, or the error that says that it is not.
+  func generation(_ number: Int64, _ pointer: String = "/generation") throws(ErrorObject) -> SealedGeneration {
+    if let sealed = generations.first(where: { $0.record.generation == number }) { return sealed }
+    throw .invalidParameter(
+      pointer,
       "there is no generation \(number)",
       hint: "listGenerations names those that are kept."
     )
@@ -57,12 +57,8 @@ extension Application {
     if nodes.count == StoreJob.nodesMax, let last = nodes.last {
       return goOn(with: .planning(planning), .nodes(after: last.node.node, at: sequence), job)
     }
-    var past = NodeTree()
-    for reading in planning.readings { past.load(reading.node) }
-    past.indexAll()
-    for reading in planning.readings { past.nodes[reading.node.node]?.state = reading.state }
     let plan = ExportPlan(
-      past,
+      NodeTree(planning.readings),
       at: sequence,
       omitting: Set(planning.generation.record.omitted),
       showsEarly: false,
@@ -182,6 +178,7 @@ extension Application {
   ) throws(ErrorObject) -> DocumentObject {
     let record = entry.record
     var object = DocumentObject(path: entry.path, parent: entry.parent, kind: record.kind.wire)
+    object.isApplication = record.kind == .application
     object.classes = record.classes.map { WriterContext.classes(inText: $0) } ?? []
     object.restorationClass = record.restorationClass
     object.storyboard = record.storyboard
@@ -215,7 +212,7 @@ extension Application {
     case .state(let record, let sequence) where sequence == summary.sequence:
       let writer = contexts[record.context] ?? WriterContext(text: "{}")
       return DocumentState(
-        text: splice(record) { target, writer in
+        text: record.spliced { target, writer in
           ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
         },
         elements: record.elements.map { JSONText(validated: Array($0.utf8)) },

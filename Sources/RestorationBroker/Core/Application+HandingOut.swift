@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationArchive
-internal import RestorationWire
+package import RestorationArchive
+package import RestorationWire
 
 /// What a restoration sends to sessions, and their answers.
 extension Application {
@@ -30,8 +30,20 @@ extension Application {
         if let owner = sessions[session] { tookIn(restoring.decisions.batch(of: session), owner) }
         drive(.handled(session, .done))
       case .error: drive(.handled(session, .failed))
-      case .lost: drive(.handled(session, .lost))
+      case .lost:
+        takeBack(restoring.decisions.lines[session]?.batch ?? [], restoring)
+        drive(.handled(session, .lost))
       }
+    }
+  }
+
+  /// States that may never have come: their owner gets them again when it comes back.
+  private func takeBack(_ batch: [Int], _ restoring: OpenRestoration) {
+    for item in batch.map({ restoring.decisions.items[$0] }) {
+      guard case .handed(let session) = item.place, let object = tree.node(item.object),
+        object.claim?.session == session
+      else { continue }
+      object.claim?.hasDecoded = false
     }
   }
 
@@ -164,7 +176,7 @@ extension Application {
         let bytes = state.bytes.count + (elements?.bytes.count ?? 0) + (path?.bytes ?? 0) + Self.envelopeBytes
         if bytes <= left {
           left -= bytes
-          content = .init(state: state, coder: coderText(of: record), elements: elements ?? .emptyArray)
+          content = .init(state: state, coder: decoded(record).coderText, elements: elements ?? .emptyArray)
         }
       }
       objects.append(.init(object: claim.handle, path: path, content: content))
@@ -191,20 +203,16 @@ extension Application {
     else { return [] }
     return (slice.elements ?? []).compactMap { Element($0) }
   }
-
-  private func coderText(of record: StateRecord) -> JSONText? {
-    contexts[record.context].map { $0.reservedKeys(timestamp: record.written).text }
-  }
 }
 
 // MARK: - Facts
 
 extension Application: RestorationFacts {
-  func registrant(of node: NodeID) -> SessionID? {
+  package func registrant(of node: NodeID) -> SessionID? {
     tree.nodes[node].flatMap { owner(of: $0) }?.id
   }
 
-  func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
+  package func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
     switch lookup {
     case .restorationClass:
       tree.node(node)?.record.restorationClass.flatMap { restorationClasses[$0] }
@@ -214,7 +222,7 @@ extension Application: RestorationFacts {
     }
   }
 
-  func delegate(serving method: ServedMethod) -> SessionID? {
+  package func delegate(serving method: ServedMethod) -> SessionID? {
     sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.client != nil && $0.serves(method) }?.id
   }
 
@@ -223,7 +231,7 @@ extension Application: RestorationFacts {
     return session.id
   }
 
-  func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
+  package func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
     guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
       let owner = sessions[claim.session]
     else { return .later }
@@ -252,11 +260,11 @@ extension Application: RestorationFacts {
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)
   }
 
-  func batchBytesMax(of session: SessionID) -> Int {
-    (sessions[session]?.pushBytesMax ?? 0) / 2
+  package func batchBytesMax(of session: SessionID) -> Int {
+    batchBytesMax(sessions[session])
   }
 
-  func isExtended(_ session: SessionID) -> Bool {
+  package func isExtended(_ session: SessionID) -> Bool {
     (sessions[session]?.extensions ?? 0) > 0
   }
 

@@ -14,7 +14,8 @@ extension Application {
     for caller: Caller
   ) throws(ErrorObject) {
     try requireWritable()
-    try requireNobodyLives()
+    // Those who live would go on writing what the import has just replaced.
+    try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it would go on writing.")
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, !force {
       throw .restoration(
@@ -32,15 +33,7 @@ extension Application {
       throw .limitExceeded("archiveBytesMax", max: context.limits.archiveBytesMax, value: value)
     }
     // From here on nothing can fail but the disk.
-    var former: Int64?
-    if hasState {
-      let newest = generations.last
-      if contentSequence > (newest?.sequence ?? 0) || newest?.record.omitted.isEmpty == false {
-        // Nobody saves here, and nothing else keeps what no walk reaches.
-        seal(sealRecord(kind: "import", holdsAll: true))
-      }
-      former = generations.last?.record.generation
-    }
+    let former = sealHead(kind: "import")
     forgetBlame()
     if tree.count > 0 { write(.removeAll) }
     tree = plan.makeTree(after: first)
@@ -61,17 +54,29 @@ extension Application {
     respond(caller, reply)
   }
 
-  /// Those who live would go on writing what the import has just replaced.
-  private func requireNobodyLives() throws(ErrorObject) {
+  /// Passes unless sessions are live, which the error names.
+  func requireNobodyLives(_ code: ErrorCode, hint: String) throws(ErrorObject) {
     let living = sessions.values.filter { !$0.isDiscarded }.sorted { $0.id < $1.id }
     guard !living.isEmpty else { return }
     throw .restoration(
-      .alreadyServed,
+      code,
       "\(name) is in use by \(living.prefix(4).map(Application.describe).joined(separator: ", "))"
         + (living.count > 4 ? " and \(living.count - 4) more" : ""),
-      hint: "End it first; an import replaces everything it would go on writing.",
+      hint: hint,
       details: ["owners": .array(living.prefix(16).map(Application.ownerJSON))]
     )
+  }
+
+  /// Sees to it that a generation holds all of the head, which is about to be replaced, and gives its number; nil where
+  /// there is no state to be kept.
+  func sealHead(kind: String) -> Int64? {
+    guard tree.nodes.values.contains(where: \.hasState) else { return nil }
+    let newest = generations.last
+    if contentSequence > (newest?.sequence ?? 0) || newest?.record.omitted.isEmpty == false {
+      // Nobody saves here, and nothing else keeps what no walk reaches.
+      seal(sealRecord(kind: kind, holdsAll: true))
+    }
+    return generations.last?.record.generation
   }
 
   private func write(_ object: ImportPlan.Object, after first: NodeID) {
@@ -112,7 +117,7 @@ extension Application {
   }
 
   /// How runs before ended says nothing about what is there now (R20).
-  private func beginAnew() {
+  func beginAnew() {
     runFacts.outcome = .clean
     runFacts.outcomeByRole = [:]
     runFacts.endedByUserQuit = false

@@ -49,9 +49,15 @@ extension Application {
     }
   }
 
-  private func withhold(_ rows: [WithheldRow]) {
+  /// Withholds a copy of a row that is withheld, since then.
+  func withhold(_ copy: StateSummary, of node: Node, as original: WithheldRow) {
+    let row = StateRow(node: node.id, sequence: copy.sequence)
+    withhold([WithheldRow(row: row, since: original.since, bytes: copy.bytes)], since: original.since)
+  }
+
+  private func withhold(_ rows: [WithheldRow], since: Int64? = nil) {
     guard !rows.isEmpty else { return }
-    write(.withhold(rows.map(\.row), since: context.now.wall))
+    write(.withhold(rows.map(\.row), since: since ?? context.now.wall))
     var surplus: [StateRow] = []
     for row in rows {
       guard let node = tree.nodes[row.row.node] else { continue }

@@ -118,10 +118,7 @@ extension Application {
       page.after = after
     }
     if let number = page.generation {
-      guard let sealed = generations.first(where: { $0.record.generation == number }) else {
-        throw Application.unknownGeneration(number)
-      }
-      page.sequence = sealed.sequence
+      page.sequence = try generation(number).sequence
     }
     readsUnderWay += 1
     context.emit(.scan(id, ScanRequest(caller: caller, page: page)))
@@ -131,11 +128,7 @@ extension Application {
   func finishScan(_ readings: [NodeReading], _ request: ScanRequest) {
     var page = request.page
     let omitted = Set(generations.first { $0.record.generation == page.generation }?.record.omitted ?? [])
-    var past = NodeTree()
-    for reading in readings {
-      past.load(reading.node)
-    }
-    past.indexAll()
+    let past = NodeTree(readings)
     var rows: [StateRequest.Row] = []
     var bytes = 0
     let candidates = readings.filter { reading in
@@ -243,11 +236,12 @@ extension Application {
     }
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)
+    drive(.discarded)
     respond(caller, EmptyResult())
   }
 
   /// Live objects and their ancestors.
-  private func nodesToKeep() -> Set<NodeID> {
+  func nodesToKeep() -> Set<NodeID> {
     var kept: Set<NodeID> = []
     for node in nodesByHandle.values {
       var current: Node? = node

@@ -181,7 +181,7 @@ extension Application {
   /// Whether a push of the owner would hide an older state it has not looked at (R19).
   func isEarly(_ node: Node, _ claim: Node.Claim, _ session: Session) -> Bool {
     !claim.hasDecoded && !session.hasCompletedRestoration && node.hasState
-      && (node.state?.session != session.id || node.state?.isEarly == true)
+      && (node.state?.session != session.id || node.state?.isEarly == true || claim.isRolledBack)
       && context.now.monotonic - claim.since < Application.earlyMilliseconds
       // There is nothing to hide where the owner would not be given it (R35).
       && !node.isQuarantined

@@ -7,7 +7,7 @@ internal import RestorationWire
 /// Restorations that the broker drives (R21 – R25, R34): carries out what `Restoration` decides.
 extension Application {
   /// No save round begins by itself meanwhile (R12).
-  var isRestoring: Bool { restoring != nil }
+  package var isRestoring: Bool { restoring != nil }
 
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
@@ -158,7 +158,9 @@ extension Application {
 
   /// Whether there is something to bring back: not what its present owner has decoded, or written itself (R34).
   private func concerns(_ node: Node) -> Bool {
-    guard node.record.component != nil, node.claim?.hasDecoded != true, node !== tree.applicationNode else { return false }
+    guard node.record.component != nil, node.claim?.hasDecoded != true, node !== tree.applicationNode else {
+      return false
+    }
     return node.hasState || node.record.restorationClass != nil
       || node.record.kind == .viewController && node.claimRecord != nil
   }
@@ -204,6 +206,8 @@ extension Application {
       guard let session = sessions[session] else { continue }
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
       closeWindows(of: session, for: nodes.map(\.id))
+      // What it fetched by itself it is told of once.
+      session.unfinished.subtract(nodes.map(\.id))
       tellFinished(nodes, of: session, isDurable: true)
     }
     // Windows opened for a node whose state another object got (R24).

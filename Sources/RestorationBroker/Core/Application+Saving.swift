@@ -16,20 +16,22 @@ extension Application {
     }
     if caller.call != nil {
       let max = context.limits.parkedMax
-      let count = round?.callers.count { $0.caller.client == caller.client } ?? 0
+      let count = round?.callers.count { $0.call.caller.client == caller.client } ?? 0
       guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
       context.emit(.park(caller))
     }
+    let bytes = session?.facts.messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) }
     let call = LongCall(caller, token: request.progressToken, at: context.now)
+    let waiting = SaveRound.Waiting(call: call, bytesMax: bytes ?? Application.pageBytes)
     if let round {
-      if caller.call != nil { round.callers.append(call) }
+      if caller.call != nil { round.callers.append(waiting) }
     } else {
       let deadline = request.deadlineMilliseconds ?? SaveApplicationState.deadlineDefault
-      beginRound(deadline: deadline, for: caller.call == nil ? nil : call)
+      beginRound(deadline: deadline, for: caller.call == nil ? nil : waiting)
     }
   }
 
-  func beginRound(deadline: Int64, for call: LongCall? = nil) {
+  func beginRound(deadline: Int64, for call: SaveRound.Waiting? = nil) {
     roundCounter += 1
     let round = SaveRound(number: roundCounter, deadline: deadline, at: context.now)
     if let call { round.callers = [call] }
@@ -47,7 +49,7 @@ extension Application {
   ///
   /// - Returns: whether it was waiting.
   func cancelSaving(_ caller: Caller) -> Bool {
-    guard let round, let index = round.callers.firstIndex(where: { $0.caller == caller }) else { return false }
+    guard let round, let index = round.callers.firstIndex(where: { $0.call.caller == caller }) else { return false }
     round.callers.remove(at: index)
     context.emit(.unpark(caller))
     if round.callers.isEmpty { finishRound() }
@@ -56,7 +58,7 @@ extension Application {
 
   /// A caller's connection is gone. What it asked for is done all the same: the others are saved.
   func forgetSaving(of client: ClientID) {
-    round?.callers.removeAll { $0.caller.client == client }
+    round?.callers.removeAll { $0.call.caller.client == client }
   }
 
   /// What the round was to store has been replaced, or cannot be stored (R30).
@@ -110,9 +112,9 @@ extension Application {
     endRoundCalls()
     forgetChanges()
     context.emit(.cancelTimer(.round(id)))
-    for call in round.callers {
-      context.emit(.unpark(call.caller))
-      if let reply { context.emit(.respond(call.caller, .result(reply))) }
+    for caller in round.callers.map(\.call.caller) {
+      context.emit(.unpark(caller))
+      if let reply { context.emit(.respond(caller, .result(reply))) }
     }
   }
 
@@ -139,8 +141,8 @@ extension Application {
   func tellProgress(of round: SaveRound) {
     let (done, total) = round.machine.progress
     for index in round.callers.indices {
-      let progress = round.callers[index].progress(done, of: total, at: context.now)
-      context.tell(progress, to: round.callers[index].caller)
+      let progress = round.callers[index].call.progress(done, of: total, at: context.now)
+      context.tell(progress, to: round.callers[index].call.caller)
     }
   }
 

@@ -171,15 +171,13 @@ extension Application {
     let targets = Dictionary(batch.map { ($0.handle, $0) }) { first, _ in first }
     var fates: [NodeID: SaveRound.StateMachine.Fate] = [:]
     var found: [EncodeTarget] = []
+    let counts = Dictionary(states.map { ($0.object, 1) }, uniquingKeysWith: +)
     for state in states {
-      // One that was not asked for is not of this batch: nothing is said of those that were.
+      // What is said of an object that was not asked for is not listened to.
       guard let target = targets[state.object] else { continue }
-      guard fates[target.node] == nil else {
-        // Twice in one answer, so that it is not known which is meant.
-        fates[target.node] = .refused(StaleObject.Cause.malformed.rawValue)
-        continue
-      }
-      fates[target.node] = fate(of: state, target, for: round)
+      // Of one that is there twice it is not known which is meant.
+      fates[target.node] = counts[state.object] == 1
+        ? fate(of: state, target, for: round) : .refused(StaleObject.Cause.malformed.rawValue)
     }
     for target in batch {
       switch fates[target.node] {

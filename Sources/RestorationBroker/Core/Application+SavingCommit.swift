@@ -30,9 +30,9 @@ extension Application {
     }
     finishRound()
     let (done, total) = round.machine.progress
-    for var call in round.callers {
-      context.tell(call.progress(done, of: total, isLast: true, at: context.now), to: call.caller)
-      respond(call.caller, reply)
+    for var waiting in round.callers {
+      context.tell(waiting.call.progress(done, of: total, isLast: true, at: context.now), to: waiting.call.caller)
+      respond(waiting.call.caller, reply.listing(bytesMax: waiting.bytesMax))
     }
   }
 
@@ -192,5 +192,22 @@ extension Application {
         by: reference ?? .handle(handle)
       )
     }
+  }
+}
+
+extension SaveApplicationState.Reply {
+  /// The same with lists of at most so many bytes.
+  fileprivate func listing(bytesMax: Int) -> Self {
+    var reply = self
+    var left = bytesMax
+    func fits(_ entry: some JSONWritable) -> Bool {
+      left -= entry.text.count + 1
+      return left >= 0
+    }
+    reply.stale = Array(stale.prefix { fits($0) })
+    reply.excluded = Array(excluded.prefix { fits($0) })
+    let omitted = stale.count - reply.stale.count + excluded.count - reply.excluded.count
+    if omitted > 0 { reply.omitted = Int64(omitted) }
+    return reply
   }
 }

@@ -27,7 +27,8 @@ extension Application {
   func begin(_ operation: Operation, _ step: StoreJob.Step, for caller: Caller) {
     operationCounter += 1
     operations[operationCounter] = operation
-    emit(StoreJob(caller: caller, operation: operationCounter, step: step), after: sequence)
+    let job = StoreJob(caller: caller, operation: operationCounter, step: step, holds: operation.holds)
+    emit(job, after: sequence)
   }
 
   private func emit(_ job: StoreJob, after sequence: SequenceNumber = 0) {
@@ -50,6 +51,10 @@ extension Application {
       goOn(with: &verification, outcome, job)
     case (.planning(var planning), .success(.nodes(let nodes))):
       goOn(with: &planning, nodes, job)
+    case (.rollback(var rollback, let nodes), .success(let outcome)):
+      goOn(with: &rollback, reading: nodes, outcome, job)
+    case (.comparison(var comparison, let place), .success(let outcome)):
+      goOn(with: &comparison, from: place, outcome, job)
     case (.backup(var call, let path), .success(.copied(let bytes))):
       context.tell(call.progress(bytes, of: bytes, isLast: true, at: context.now), to: job.caller)
       let reply = BackupArchive.Reply(to: path, bytes: bytes, milliseconds: call.milliseconds(at: context.now))
@@ -76,7 +81,8 @@ extension Application {
     after sequence: SequenceNumber = 0
   ) {
     operations[job.operation] = operation
-    emit(StoreJob(caller: job.caller, operation: job.operation, step: step), after: sequence)
+    let next = StoreJob(caller: job.caller, operation: job.operation, step: step, holds: operation.holds)
+    emit(next, after: sequence)
   }
 
   private func goOn(with verification: inout Verification, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
@@ -88,7 +94,7 @@ extension Application {
       step = piece.next.map { .check($0) }
     case .nodes(let nodes):
       verification.take(nodes, contexts: contexts)
-    case .copied:
+    case .states, .copied:
       break
     }
     var after: SequenceNumber = 0

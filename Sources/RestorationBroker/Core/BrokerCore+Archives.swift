@@ -11,9 +11,13 @@ extension BrokerCore {
     guard let (application, session) = try scope(of: message, client) else { return }
     try requireKnown(application, session)
     let (caller, parameters) = (message.caller, message.parameters)
+    if message.method == RollBack.method { return try rollBack(message, client, application) }
     // What a check finds and what is exported nobody would see.
     guard caller.call != nil || message.method == BackupArchive.method else { return }
     switch message.method {
+    case DiffGenerations.method:
+      let max = session?.facts.messageBytesMax
+      try application.diffGenerations(DiffGenerations(parameters), messageBytesMax: max, for: caller)
     case VerifyArchive.method:
       try application.verify(VerifyArchive(parameters), for: caller)
     case BackupArchive.method:
@@ -22,6 +26,18 @@ extension BrokerCore {
       let max = session?.facts.messageBytesMax
       try application.export(ExportArchive(parameters), messageBytesMax: max, for: caller)
     }
+  }
+
+  private mutating func rollBack(
+    _ message: IncomingMessage,
+    _ client: Client,
+    _ application: Application
+  ) throws(ErrorObject) {
+    let request = try RollBack(message.parameters)
+    if !request.force, let others = application.unverifiedSessions {
+      return probe(others, of: application, for: message, client)
+    }
+    try application.rollBack(request, for: message.caller)
   }
 
   /// A piece of work of the store is done.
@@ -46,10 +62,8 @@ extension BrokerCore {
       if client.upload?.plan == nil, try !takePart(of: message, client) { return }
       guard let upload = client.upload, let plan = upload.plan else { return }
       guard let (application, _) = try scope(of: message, client) else { return }
-      let others = application.sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
-      if !others.isEmpty, application.verified.isEmpty {
-        // Processes that have just ended are not in the way.
-        return probe(others.map(\.id), of: application, for: message, client)
+      if let others = application.unverifiedSessions {
+        return probe(others, of: application, for: message, client)
       }
       let request = try ImportArchive(message.parameters)
       var call = LongCall(message.caller, token: request.progressToken, at: context.now)
@@ -129,5 +143,15 @@ extension BrokerCore {
     guard client.upload != nil else { return }
     client.upload = nil
     context.emit(.cancelTimer(.upload(client.id)))
+  }
+}
+
+extension Application {
+  /// Sessions whose processes may just have ended: those are not in the way of what needs the application to be out of
+  /// use. Nil where there are none, or it is known of them.
+  fileprivate var unverifiedSessions: [SessionID]? {
+    guard verified.isEmpty else { return nil }
+    let others = sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
+    return others.isEmpty ? nil : others.map(\.id)
   }
 }

@@ -64,8 +64,8 @@ extension BrokerCore {
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
       try application.restore(RestoreApplicationState(message.parameters), by: session, for: message.caller)
-    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, DiscardApplicationState.method,
-      SaveApplicationState.method, ListQuarantine.method, ReleaseQuarantine.method:
+    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, ExplainRestoration.method,
+      DiscardApplicationState.method, SaveApplicationState.method, ListQuarantine.method, ReleaseQuarantine.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
       try dispatchOpen(message, client, application, session)
@@ -75,7 +75,8 @@ extension BrokerCore {
       InvalidateRestorableState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try dispatchOwned(message, client, application, session)
-    case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method:
+    case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method,
+      DiffGenerations.method, RollBack.method:
       try dispatchArchive(message, client)
     default:
       throw .methodNotFound(message.method, hint: "Protocol/README.md lists the methods; names are case sensitive.")
@@ -103,6 +104,8 @@ extension BrokerCore {
     case ReadArchive.method:
       let max = session?.facts.messageBytesMax
       try application.readArchive(ReadArchive(parameters), messageBytesMax: max, for: caller)
+    case ExplainRestoration.method:
+      try application.explain(ExplainRestoration(parameters), for: caller)
     case ListQuarantine.method:
       let max = session?.facts.messageBytesMax
       try application.listQuarantine(ListQuarantine(parameters), messageBytesMax: max, for: caller)

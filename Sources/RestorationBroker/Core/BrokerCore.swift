@@ -50,6 +50,17 @@ package struct BrokerCore {
     process(message, client)
   }
 
+  /// The client does not want the answer to a call of its own any more. What cannot be stopped goes on.
+  package mutating func cancelled(_ caller: Caller, at now: Moment) {
+    context.now = now
+    guard applications.values.contains(where: { application in
+      application.cancelSaving(caller) || application.leaveRestoration(caller)
+    }) else { return }
+    counters.errors += 1
+    let error = ErrorObject.requestCancelled(hint: "The client cancelled the call by $/cancelRequest.")
+    context.emit(.respond(caller, .error(error)))
+  }
+
   package mutating func disconnected(_ id: ClientID, at now: Moment) {
     context.now = now
     guard let client = clients[id] else { return }

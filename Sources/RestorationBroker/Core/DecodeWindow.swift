@@ -17,8 +17,8 @@ package struct DecodeWindow: Hashable, Sendable {
   package static let milliseconds: Int64 = 10_000
   /// A suspect is on trial for so long, if no better sign of life comes before.
   ///
-  /// Clients send calls without waiting for answers: what comes right behind a state may have been sent before the state
-  /// was read, and says nothing about it. A process that dies of a state does so at once.
+  /// Clients send calls without waiting for answers: what comes right behind a state may have been sent before the
+  /// state was read, and says nothing about it. A process that dies of a state does so at once.
   static let trialMilliseconds: Int64 = 250
 
   package var closes: Int64 { opened + Self.milliseconds }

@@ -45,14 +45,15 @@ package struct ExportPlan {
     reveals: Bool,
     for client: ClientID
   ) {
-    let order = ExportPlan.order(of: tree, omitting: omitted)
+    let order = tree.namedNodes(omitting: omitted)
     var places: [NodeID: Int] = [:]
     for (place, node) in order.enumerated() { places[node.id] = place }
     var targets: [NodeID: Int] = [:]
     var isRedacted = false
     entries = order.map { node in
       let path = tree.path(of: node)
-      let state = path == nil || omitted.contains(node.id) ? nil : node.state
+      let isKept = path != nil || node.record.kind == .application
+      let state = !isKept || omitted.contains(node.id) ? nil : node.state
       let isHidden = node.record.isConfidential && !reveals && state != nil
       if isHidden { isRedacted = true }
       for summary in [state, node.beforeClaim] {
@@ -82,26 +83,6 @@ package struct ExportPlan {
   var holds: [SequenceNumber] {
     let hidden = Set(entries.compactMap { $0.beforeClaim?.sequence })
     return [sequence] + hidden.sorted().suffix(ExportPlan.holdsMax)
-  }
-
-  /// Parents first, siblings by age. What has no path is left out unless something with a path is below it: nobody can
-  /// claim it again.
-  private static func order(of tree: NodeTree, omitting omitted: Set<NodeID>) -> [Node] {
-    var order: [Node] = []
-    var stack = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
-    while let node = stack.popLast() {
-      order.append(node)
-      stack += node.children.compactMap { tree.nodes[$0] }.sorted { $0.id > $1.id }
-    }
-    var needed: Set<NodeID> = []
-    for node in order.reversed() {
-      let isNamed = node.record.component != nil && !omitted.contains(node.id)
-      if isNamed || needed.contains(node.id) {
-        needed.insert(node.id)
-        if let parent = node.parent { needed.insert(parent.id) }
-      }
-    }
-    return order.filter { needed.contains($0.id) }
   }
 }
 

@@ -37,6 +37,9 @@ struct ImportPlan {
     for (place, object) in upload.objects.enumerated() {
       do throws(ErrorObject) {
         let parent = try Self.parent(of: object, at: place, places)
+        if object.isApplication, objects.contains(where: { $0.record.kind == .application }) {
+          throw .invalidParameter("/kind", "the application is there twice", hint: "Give it once.")
+        }
         objects.append(Object(record: Self.record(of: object, at: place, below: parent), isEarly: object.isEarly))
         guard let path = object.path else { continue }
         guard places.updateValue(place, forKey: path) == nil else {
@@ -105,7 +108,7 @@ struct ImportPlan {
       node: NodeID(place) + 1,
       parent: parent.map { NodeID($0) + 1 },
       component: object.path?.components.last,
-      kind: NodeKind(object.kind),
+      kind: object.isApplication ? .application : NodeKind(object.kind),
       classes: WriterContext.text(ofClasses: object.classes),
       restorationClass: object.restorationClass,
       storyboard: object.storyboard,

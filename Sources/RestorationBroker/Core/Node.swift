@@ -51,6 +51,8 @@ package final class Node {
     package var revision: Int64 = 0
     /// Whether the owner has asked for the state since it claimed the node (R19).
     package var hasDecoded = false
+    /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
+    package var isRolledBack = false
   }
 
   /// A pulled state by which it is known again, so that it is not written twice (R16).

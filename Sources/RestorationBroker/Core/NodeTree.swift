@@ -19,11 +19,19 @@ package struct NodeTree {
 
   package internal(set) var nodes: [NodeID: Node] = [:]
   var index: [PathKey: NodeID] = [:]
-  private var successors: [NodeID: NodeID] = [:]
+  /// What took the place of nodes that are gone (R6).
+  private(set) var successors: [NodeID: NodeID] = [:]
   /// Holds the application's own state; nobody sees or claims it.
-  private(set) var applicationNode: Node?
+  package private(set) var applicationNode: Node?
 
   package init() {}
+
+  /// What some contents of an archive show, with the states there.
+  init(_ readings: [NodeReading]) {
+    for reading in readings { load(reading.node) }
+    indexAll()
+    for reading in readings { nodes[reading.node.node]?.state = reading.state }
+  }
 
   /// Objects there are; the application itself is none.
   package var count: Int { applicationNode == nil ? nodes.count : nodes.count - 1 }

@@ -5,7 +5,7 @@ internal import RestorationWire
 
 extension Restoration {
   /// Takes in an event; what is to be done now is returned, in this order.
-  mutating func handle(_ event: Event, _ facts: some RestorationFacts) -> [Action] {
+  package mutating func handle(_ event: Event, _ facts: some RestorationFacts) -> [Action] {
     guard phase != .over else { return [] }
     switch event {
     case .started: start(facts)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
-internal import RestorationWire
+package import RestorationArchive
+package import RestorationWire
 
 /// One restoration of an application: decides what is looked for, made, handed out and told, and in which order
 /// (R21 – R25, R34).
@@ -16,16 +16,16 @@ internal import RestorationWire
 /// 2. No object is handed out before the one above it was dealt with, or in a batch before its parent.
 /// 3. A session has at most one batch, and at most `askedMax` questions, unanswered.
 /// 4. Each object is settled in the end, and at the deadline at the latest.
-struct Restoration {
+package struct Restoration {
   /// How many objects a session is asked to make at the same time.
   static let askedMax = 8
   /// How many objects a batch has at most.
   static let batchMax = 64
 
-  typealias Lookup = RestoringStep.Lookup
-  typealias Reason = RestoreApplicationState.Reason
+  package typealias Lookup = RestoringStep.Lookup
+  package typealias Reason = RestoreApplicationState.Reason
 
-  enum Phase {
+  package enum Phase {
     /// The delegate is asked whether there shall be a restoration at all.
     case asking
     case locating
@@ -38,20 +38,26 @@ struct Restoration {
   }
 
   /// An object that is to be restored, and in which ways it is looked for.
-  struct Planned: Equatable {
-    let node: NodeID
+  package struct Planned: Equatable {
+    package let node: NodeID
     /// The nearest object above it that is to be restored as well; it comes earlier in the plan.
-    let parent: NodeID?
-    let lookups: [Lookup]
+    package let parent: NodeID?
+    package let lookups: [Lookup]
+
+    package init(node: NodeID, parent: NodeID?, lookups: [Lookup]) {
+      self.node = node
+      self.parent = parent
+      self.lookups = lookups
+    }
   }
 
-  enum Outcome: Equatable {
+  package enum Outcome: Equatable {
     case restored
     case skipped(Reason)
     case absent
   }
 
-  enum Place: Equatable {
+  package enum Place: Equatable {
     /// The object above it comes first.
     case waiting
     /// A session is to make it.
@@ -65,13 +71,13 @@ struct Restoration {
     case settled(Outcome)
   }
 
-  struct Item {
-    let node: NodeID
+  package struct Item {
+    package let node: NodeID
     let parent: Int?
     var children: [Int] = []
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
-    var place = Place.waiting
+    package internal(set) var place = Place.waiting
     /// The object that gets the state: another one where a factory says so (R24).
     var object: NodeID
     /// Whose it is or was, once it was there.
@@ -107,7 +113,7 @@ struct Restoration {
   }
 
   /// How an object's state is to be handed out now.
-  enum Handing: Equatable {
+  package enum Handing: Equatable {
     case state(bytes: Int)
     /// By itself, because it is suspected of a crash (R31).
     case alone(bytes: Int)
@@ -118,15 +124,21 @@ struct Restoration {
     case skip(Reason)
   }
 
-  struct Handout: Equatable {
-    let node: NodeID
-    let object: NodeID
+  package struct Handout: Equatable {
+    package let node: NodeID
+    package let object: NodeID
     /// Too large to be sent unasked.
-    let isDeferred: Bool
+    package let isDeferred: Bool
+
+    package init(node: NodeID, object: NodeID, isDeferred: Bool) {
+      self.node = node
+      self.object = object
+      self.isDeferred = isDeferred
+    }
   }
 
   /// Something decided about one object, for those who ask later.
-  enum Note: Equatable {
+  package enum Note: Equatable {
     case lookedUp(Lookup, SessionID?)
     case located(SessionID)
     case refused(Lookup)
@@ -135,7 +147,7 @@ struct Restoration {
     case settled(Outcome)
   }
 
-  enum Action: Equatable {
+  package enum Action: Equatable {
     /// Ask the delegate whether to restore.
     case ask(SessionID)
     /// Answer with the event `planned`.
@@ -151,7 +163,7 @@ struct Restoration {
     case end
   }
 
-  enum Event: Equatable {
+  package enum Event: Equatable {
     case started
     /// The delegate's answer to `ask`; yes where there is none.
     case decided(Bool)
@@ -179,25 +191,25 @@ struct Restoration {
   }
 
   /// What became of `make`.
-  enum Made: Equatable {
+  package enum Made: Equatable {
     case object(NodeID, SessionID)
     case null, failed, lost
   }
 
   /// What became of `handOut`.
-  enum Handled: Equatable {
+  package enum Handled: Equatable {
     case done, failed, lost
   }
 
   // MARK: State
 
-  let begun: Int64
-  let deadline: Int64
-  private(set) var phase = Phase.asking
-  private(set) var isDeclined = false
+  package let begun: Int64
+  package let deadline: Int64
+  package private(set) var phase = Phase.asking
+  package private(set) var isDeclined = false
   /// Nobody waits any longer for what nobody has registered.
   private(set) var isHoldOver = false
-  var items: [Item] = []
+  package internal(set) var items: [Item] = []
   var index: [NodeID: Int] = [:]
   /// Items that another object than their own gets the state of (R24).
   var adopted: [NodeID: [Int]] = [:]
@@ -210,7 +222,7 @@ struct Restoration {
   var unsettled = 0
   var actions: [Action] = []
 
-  init(begun: Int64, deadline: Int64) {
+  package init(begun: Int64, deadline: Int64) {
     self.begun = begun
     self.deadline = deadline
   }
@@ -220,7 +232,7 @@ struct Restoration {
   mutating func endHold() { isHoldOver = true }
 
   /// When it wants to be told the time next.
-  var due: Int64? {
+  package var due: Int64? {
     switch phase {
     case .asking: begun + (deadline - begun) / 4
     case .locating where !isHoldOver, .decoding where !isHoldOver: holdEnd
@@ -238,7 +250,7 @@ struct Restoration {
 
   /// Objects to be told that they are restored, by session: each once, also where it was given several states, and
   /// those whose state is withheld too (R35).
-  var finished: [SessionID: [NodeID]] {
+  package var finished: [SessionID: [NodeID]] {
     var finished: [SessionID: [NodeID]] = [:]
     var seen: Set<NodeID> = []
     for item in items {
@@ -276,7 +288,7 @@ extension Restoration.Place {
 }
 
 /// What is true of objects and sessions at this moment.
-protocol RestorationFacts {
+package protocol RestorationFacts {
   /// The session that has the object registered.
   func registrant(of node: NodeID) -> SessionID?
   /// The session to be asked to make the object; nil where there is none, or it cannot be reached.

@@ -56,6 +56,11 @@ extension SaveRound {
       package let target: EncodeTarget
       /// A word of `StaleObject`; nil where its session was lost.
       package let why: String?
+
+      package init(target: EncodeTarget, why: String?) {
+        self.target = target
+        self.why = why
+      }
     }
 
     private enum Phase: Hashable {

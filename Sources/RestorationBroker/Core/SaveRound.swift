@@ -5,13 +5,13 @@ internal import RestorationWire
 
 /// A save round of an application: what has come for it, and who waits for it (R11, R12).
 ///
-/// Confined to the application that holds it. Nothing is written before its commit.
+/// Confined to the application that holds it. No state is written before its commit.
 package final class SaveRound {
   /// How clients are told of it: 1, 2, 3 … as long as the broker runs.
   let number: Int64
   let begun: Moment
   var machine: StateMachine
-  var callers: [LongCall] = []
+  var callers: [Waiting] = []
   /// States that have come, in the order in which they came.
   private(set) var staged: [StagedState] = []
   private var places: [NodeID: Int] = [:]
@@ -49,6 +49,12 @@ package final class SaveRound {
     } else {
       staged[place].elements[question.element] = nil as Element?
     }
+  }
+
+  /// Who waits for the round, and how long the lists of its answer may be.
+  struct Waiting {
+    var call: LongCall
+    let bytesMax: Int
   }
 
   /// What a call of the round asks for.

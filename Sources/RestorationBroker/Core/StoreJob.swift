@@ -7,14 +7,25 @@ package struct StoreJob: Sendable {
   package enum Step: Sendable {
     /// Some nodes, as of a sequence that is kept meanwhile.
     case nodes(after: NodeID, at: SequenceNumber)
+    /// The states of these nodes, as of a sequence that is kept meanwhile.
+    case states([NodeID], at: SequenceNumber)
     /// Check a piece of what is stored.
     case check(VerificationPosition?)
     /// Copy the archive: to a file, or as its own backup copy.
     case backUp(to: String?)
+
+    /// What it reads at.
+    var sequence: SequenceNumber? {
+      switch self {
+      case .nodes(_, let sequence), .states(_, let sequence): sequence
+      case .check, .backUp: nil
+      }
+    }
   }
 
   package enum Outcome: Sendable {
     case nodes([NodeReading])
+    case states([StateReading?])
     case checked(VerificationPiece)
     case copied(bytes: Int)
   }
@@ -27,11 +38,14 @@ package struct StoreJob: Sendable {
   /// The operation it is part of.
   package var operation: Int
   package var step: Step
+  /// Sequences that are kept readable for a while, for this step and those that follow.
+  package var holds: [SequenceNumber]
 
-  package init(caller: Caller, operation: Int, step: Step) {
+  package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = []) {
     self.caller = caller
     self.operation = operation
     self.step = step
+    self.holds = holds + (step.sequence.map { [$0] } ?? [])
   }
 }
 
@@ -40,4 +54,12 @@ enum Operation {
   case verification(Verification)
   case planning(ExportPlanning)
   case backup(LongCall, to: String?)
+  /// The nodes whose states are being read.
+  case rollback(Rollback, reading: [NodeID])
+  case comparison(Comparison, ComparisonPlace)
+
+  /// Sequences that it goes on to read at, besides that of its next step.
+  var holds: [SequenceNumber] {
+    if case .comparison(let comparison, _) = self { comparison.holds } else { [] }
+  }
 }

@@ -158,7 +158,7 @@ struct Verification {
 
 /// Holds a stored text against what a state, its references and its elements must be.
 enum StoredText {
-  private static let limits = FrameLimits(
+  static let limits = FrameLimits(
     frameBytesMax: Int(Int32.max) - 16,
     depthMax: 64,
     valuesPerFrameMax: .max,

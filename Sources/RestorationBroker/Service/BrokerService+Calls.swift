@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 internal import RestorationTransport
+internal import RestorationWire
 
 /// The broker's own calls to clients.
 ///
@@ -30,6 +31,13 @@ extension BrokerService {
         .error(code: Int(clamping: error["code"]?.integer() ?? 0), message: error["message"]?.string() ?? "")
       }
     handle { $0.callEnded(call.application, call.number, answer, at: $1) }
+  }
+
+  /// A client does not want the answer to a call of its own any more.
+  func cancel(_ parameters: Parameters, of client: ClientID) {
+    guard let id = CancelRequest(parameters)?.id, let call = connections[client]?.pendingCall(withID: id)
+    else { return }
+    handle { $0.cancelled(Caller(client: client, call: call), at: $1) }
   }
 
   func abandoned(_ callIDs: [Int], by client: ClientID) {

@@ -12,8 +12,8 @@ extension BrokerService {
 
   func carryOut(_ id: ApplicationID, _ job: StoreJob, after: SequenceNumber = 0) {
     guard let archive = archives[id] else { return }
-    // Already while it waits: what is written meanwhile must not take these nodes away.
-    if case .nodes(_, let sequence) = job.step { hold([sequence], in: archive) }
+    // Already while it waits: what is written meanwhile must not take away what it is about.
+    hold(job.holds, in: archive)
     if after > archive.queue.durable {
       archive.queue.await(job, after: after)
       return
@@ -47,6 +47,8 @@ extension BrokerService {
       case .nodes(let node, let sequence):
         let max = StoreJob.nodesMax
         return .success(.nodes(try await store.scan(after: node, limit: max, at: .sequence(sequence), lease: lease)))
+      case .states(let nodes, let sequence):
+        return .success(.states(try await store.read(nodes, at: .sequence(sequence), lease: lease)))
       case .check(let position):
         return .success(.checked(try await store.verify(lease, from: position)))
       case .backUp:

@@ -47,6 +47,8 @@ package actor BrokerService {
   /// The message at hand has added to an archive for which too much waits already.
   private var hasWrittenTooFast = false
   var isStopping = false
+  /// Waits until the last save rounds are over (R33).
+  private var whenSaved: CheckedContinuation<Void, Never>?
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
 
@@ -110,6 +112,10 @@ package actor BrokerService {
       effects.removeAll(keepingCapacity: true)
     }
     if !notices.isEmpty { sendNotices() }
+    if let waiting = whenSaved, !core.isSaving {
+      whenSaved = nil
+      waiting.resume()
+    }
   }
 
   /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.
@@ -182,8 +188,12 @@ package actor BrokerService {
 
   // MARK: Ending
 
-  /// Makes durable what was written, answers it, and closes all archives.
+  /// Saves what clients have (R33), makes durable what was written, answers it, and closes all archives.
   package func stop() async {
+    await withCheckedContinuation { waiting in
+      whenSaved = waiting
+      handle { $0.saveBeforeEnd(at: $1) }
+    }
     isStopping = true
     for connection in connections.values {
       connection.setInputPaused(true)
@@ -284,6 +294,7 @@ extension BrokerService: ConnectionDelegate {
     case .notification(let notification):
       let caller = Caller(client: client, call: nil)
       message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
+      if notification.method == CancelRequest.method { return cancel(notification.parameters, of: client) }
       if let fault = notification.fault {
         logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
         handle { $0.refused(message, fault, at: $1) }

@@ -63,6 +63,8 @@ package struct SaveApplicationState: RestorationMethod {
     package var stale: [StaleObject]
     /// Live objects the generation leaves out (R4, R5).
     package var excluded: [ExcludedObject]
+    /// How many entries of `stale` and `excluded` there are besides; nil where all are listed.
+    package var omitted: Int64?
     package var milliseconds: Int64
 
     package init(
@@ -73,6 +75,7 @@ package struct SaveApplicationState: RestorationMethod {
       bytes: Int,
       stale: [StaleObject] = [],
       excluded: [ExcludedObject] = [],
+      omitted: Int64? = nil,
       milliseconds: Int64
     ) {
       self.saved = saved
@@ -82,6 +85,7 @@ package struct SaveApplicationState: RestorationMethod {
       self.bytes = bytes
       self.stale = stale
       self.excluded = excluded
+      self.omitted = omitted
       self.milliseconds = milliseconds
     }
 
@@ -95,6 +99,7 @@ package struct SaveApplicationState: RestorationMethod {
         self.bytes = try reader.count("bytes")
         self.stale = try reader.list("stale") { StaleObject($0) }
         self.excluded = try reader.list("excluded") { ExcludedObject($0) }
+        self.omitted = try reader.optionalInteger("omitted")
         self.milliseconds = try reader.integer("milliseconds")
       } catch {
         return nil
@@ -110,6 +115,7 @@ package struct SaveApplicationState: RestorationMethod {
         writer.member("bytes", bytes)
         writer.member("stale", stale)
         writer.member("excluded", excluded)
+        writer.member("omitted", ifPresent: omitted)
         writer.member("milliseconds", milliseconds)
       }
     }

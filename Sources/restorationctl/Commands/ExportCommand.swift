@@ -64,13 +64,8 @@ struct ExportCommand: AsyncParsableCommand {
   }
 
   private func export(_ broker: BrokerConnection, _ progress: ArchiveProgress.Handler?) async throws -> String {
-    do {
-      return try await broker.exportArchive(of: application, generation: generation, reveal: reveal, progress: progress)
-    } catch let error as RestorationError where error.code == .invalidParams && error.pointer == "/generation" {
-      var failure = Failure(error)
-      failure.status = ExitStatus.notThere
-      failure.hint = "restorationctl history \(application) lists those that are kept."
-      throw failure
+    try await GenerationNumber.orNotThere(in: application) {
+      try await broker.exportArchive(of: application, generation: generation, reveal: reveal, progress: progress)
     }
   }
 }

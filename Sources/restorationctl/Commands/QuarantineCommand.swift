@@ -8,7 +8,7 @@ struct QuarantineCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "quarantine",
     abstract: "Show or release states that are withheld because processes crashed of them.",
-    usage: "restorationctl quarantine <command>",
+    usage: "restorationctl quarantine [<option> ...] <command>",
     discussion: """
       Examples:
         restorationctl quarantine list org.example.Notes
@@ -20,6 +20,11 @@ struct QuarantineCommand: AsyncParsableCommand {
       """,
     subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self]
   )
+
+  // All options may stand before or after the command.
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
 }
 
 /// `restorationctl quarantine list`
@@ -98,7 +103,8 @@ struct QuarantineReleaseCommand: AsyncParsableCommand {
         return try Output.print(layout.lay(out: members.text) + "\n")
       }
       let what = released == 0 ? "Nothing was withheld" : "Released \(Quantity.count(released, "object"))"
-      try Output.print("\(what)\(path.map { " at \($0.description)" } ?? "") of \(application).\n")
+      let place = path.map { " at \($0.description)" } ?? ""
+      try Output.print("\(what)\(place) of \(application).\n")
     }
   }
 }
@@ -161,9 +167,10 @@ extension QuarantineReport.State {
     var members = JSONMembers()
     members.add("sequence", sequence)
     members.add("quarantined", quarantined.description)
-    members.add("unreadable", unreadable)
-    members.add("coder", text: origin?.jsonText ?? "null")
     members.add("state", text: state?.jsonText ?? "null")
+    if !elements.isEmpty { members.add("elements", text: ObjectFacts.json(elements)) }
+    members.add("coder", text: origin?.jsonText ?? "null")
+    if unreadable { members.add("unreadable", true) }
     return members.text
   }
 }

@@ -72,19 +72,14 @@ struct ShowCommand: AsyncParsableCommand {
   /// The object in a generation.
   private func saved(_ broker: BrokerConnection, in generation: Int64) async throws -> ObjectFacts {
     var paths: [[String]] = []
-    do {
+    let found = try await GenerationNumber.orNotThere(in: application) { () -> SavedObject? in
       for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal) {
-        if ObjectPath(object.path) == path {
-          return ObjectFacts(object, generation: generation, of: application)
-        }
+        if ObjectPath(object.path) == path { return object }
         paths.append(object.path)
       }
-    } catch let error as RestorationError where error.code == .invalidParams && error.pointer == "/generation" {
-      var failure = Failure(error)
-      failure.status = ExitStatus.notThere
-      failure.hint = "restorationctl history \(application) lists those that are kept."
-      throw failure
+      return nil
     }
+    if let found { return ObjectFacts(found, generation: generation, of: application) }
     throw path.notFound(among: paths, "in generation \(generation) of \(application)")
   }
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Telling what differs between generations.
+extension Application {
+  func diffGenerations(
+    _ request: DiffGenerations,
+    messageBytesMax: Int64?,
+    for caller: Caller
+  ) throws(ErrorObject) {
+    try requireWritable()
+    var place = ComparisonPlace(of: request, in: self)
+    if let cursor = request.cursor { place = try place.going(on: cursor, at: context.now) }
+    let from = try generation(request.from, "/from")
+    let to = try request.to.map { number throws(ErrorObject) in try generation(number, "/to") }
+    let comparison = Comparison(
+      Comparison.Side(sequence: from.sequence, omitted: from.record.omitted),
+      Comparison.Side(sequence: to?.sequence ?? place.sequence, omitted: to?.record.omitted ?? []),
+      at: place.index,
+      reveals: request.reveal,
+      bytesMax: messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes,
+      LongCall(caller, token: request.progressToken, at: context.now)
+    )
+    begin(.comparison(comparison, place), comparison.first, for: caller)
+  }
+
+  /// A piece has come.
+  func goOn(
+    with comparison: inout Comparison,
+    from place: ComparisonPlace,
+    _ outcome: StoreJob.Outcome,
+    _ job: StoreJob
+  ) {
+    let need: Comparison.Need
+    switch outcome {
+    case .nodes(let nodes): need = comparison.take(nodes)
+    case .states(let states): need = comparison.take(states)
+    case .checked, .copied: need = .nothing(next: nil)
+    }
+    let (done, total) = comparison.progress
+    var step: StoreJob.Step?
+    var cursor: String?
+    switch need {
+    case .nodes(let after, let sequence): step = .nodes(after: after, at: sequence)
+    case .states(let nodes, let sequence): step = .states(nodes, at: sequence)
+    case .nothing(let next): cursor = next.map { place.cursor(at: $0, context.now) }
+    }
+    let progress = comparison.call.progress(done, of: total, isLast: step == nil, at: context.now)
+    context.tell(progress, to: job.caller)
+    if let step { return goOn(with: .comparison(comparison, place), step, job) }
+    var reply = comparison.reply
+    reply.cursor = cursor
+    context.emit(.respond(job.caller, .result(reply)))
+  }
+}
+
+/// Where a page of `diffGenerations` begins, and what all pages compare; a cursor says it.
+struct ComparisonPlace {
+  /// What a page showed is kept for so long.
+  private static let milliseconds: Int64 = 60_000
+
+  /// Names the broker's life, the archive's as far as it is open, and both sides.
+  private let names: [Int64]
+  /// What is the head for all pages.
+  private(set) var sequence: SequenceNumber
+  private(set) var index = 0
+
+  init(of request: DiffGenerations, in application: Application) {
+    names = [application.context.settings.epoch, Int64(application.id), request.from, request.to ?? 0]
+    sequence = application.sequence
+  }
+
+  func cursor(at index: Int, _ now: Moment) -> String {
+    (names + [sequence, Int64(index), now.monotonic]).map { String($0) }.joined(separator: ".")
+  }
+
+  /// The place a cursor names.
+  func going(on cursor: String, at now: Moment) throws(ErrorObject) -> ComparisonPlace {
+    let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).compactMap { Int64($0) }
+    guard numbers.count == 7, Array(numbers[..<4]) == names, (0...sequence).contains(numbers[4]), numbers[5] >= 0,
+      (0..<Self.milliseconds).contains(now.monotonic - min(now.monotonic, numbers[6])), numbers[6] <= now.monotonic
+    else {
+      throw .invalidParameter(
+        "/cursor",
+        "this cursor is not of this call, or too old",
+        hint: "Begin again without cursor; one is good for a minute, with the same from and to."
+      )
+    }
+    var place = self
+    place.sequence = numbers[4]
+    place.index = Int(clamping: numbers[5])
+    return place
+  }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Telling why an object was saved and restored, or was not.
+extension Application {
+  func explain(_ request: ExplainRestoration, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let node = try requireNode(request.object)
+    // Names of a model are its data as much as the state is.
+    let hides = node.record.isConfidential && !request.reveal
+    let reply = ExplainRestoration.Reply(
+      path: tree.path(of: node),
+      saved: node.savingSteps,
+      restored: node.restoringSteps.filter { !hides || !$0.namesModel },
+      verdict: verdict(on: node)
+    )
+    respond(caller, reply)
+  }
+
+  /// What went wrong comes before what went well, restoring before saving.
+  private func verdict(on node: Node) -> ExplainRestoration.Verdict {
+    if node.isQuarantined { return .quarantined }
+    if node.isUnreadable { return .unreadable }
+    return restoringVerdict(on: node) ?? savingVerdict(on: node) ?? (node.isRestored ? .restored : .saved)
+  }
+
+  /// Nil where nothing has kept it from being restored.
+  private func restoringVerdict(on node: Node) -> ExplainRestoration.Verdict? {
+    guard let last = node.restoringSteps.last else { return nil }
+    switch last {
+    case .skipped: return .skipped
+    case .absent: return .absent
+    case .finished, .decoded: return nil
+    default: return isRestoring ? .waiting : nil
+    }
+  }
+
+  /// Nil where its newest state is part of the next generation.
+  private func savingVerdict(on node: Node) -> ExplainRestoration.Verdict? {
+    if !tree.isIncluded(node), !isReferenced(node) { return .excluded }
+    if !node.hasState { return .neverSaved }
+    return node.isStale ? .stale : nil
+  }
+
+  /// Whether a saved object leads to it (R7).
+  private func isReferenced(_ node: Node) -> Bool { reachedNodes().contains(node.id) }
+}
+
+extension Node {
+  /// The last round kept an older state, and nothing has been pushed since.
+  fileprivate var isStale: Bool {
+    for step in savingSteps.reversed() {
+      switch step {
+      case .stale: return true
+      case .pushed, .encoded, .unchanged, .superseded: return false
+      default: continue
+      }
+    }
+    return false
+  }
+
+  fileprivate var isRestored: Bool {
+    restoringSteps.contains { step in
+      switch step {
+      case .finished, .decoded: true
+      default: false
+      }
+    }
+  }
+}
+
+extension RestoringStep {
+  /// Whether it tells an identifier of the application's model.
+  fileprivate var namesModel: Bool {
+    if case .resolved = self { true } else { false }
+  }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Making a generation the head again (R16).
+extension Application {
+  /// Reads the generation piece by piece; the head is replaced when all of it is at hand, in one transaction.
+  func rollBack(_ request: RollBack, for caller: Caller) throws(ErrorObject) {
+    try requireWritable()
+    let sealed = try generation(request.generation)
+    try requireForce(for: request)
+    let rollback = Rollback(request, sealed, LongCall(caller, token: request.progressToken, at: context.now))
+    begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller)
+  }
+
+  private func requireForce(for request: RollBack) throws(ErrorObject) {
+    guard !request.force else { return }
+    try requireNobodyLives(
+      .needsForce,
+      hint: "End it first, or say force: true; then its processes are told by headReplaced and should restore anew."
+    )
+  }
+
+  /// A piece of the generation has come.
+  func goOn(
+    with rollback: inout Rollback,
+    reading nodes: [NodeID],
+    _ outcome: StoreJob.Outcome,
+    _ job: StoreJob
+  ) {
+    let sequence = rollback.generation.sequence
+    switch outcome {
+    case .nodes(let nodes):
+      if let last = rollback.take(nodes) {
+        return goOn(with: .rollback(rollback, reading: []), .nodes(after: last, at: sequence), job)
+      }
+    case .states(let states): rollback.take(states, of: nodes)
+    case .checked, .copied: break
+    }
+    do throws(ErrorObject) {
+      guard case .open = phase else {
+        throw Application.storeFailed("the archive is being opened anew", indeterminate: false)
+      }
+      try checkRoom(for: rollback)
+      let piece = rollback.nextPiece(beside: tree)
+      let (done, total) = rollback.progress
+      context.tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: context.now), to: job.caller)
+      if !piece.isEmpty {
+        return goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job)
+      }
+      respond(job.caller, try finish(rollback))
+    } catch {
+      context.emit(.respond(job.caller, .error(error)))
+    }
+  }
+
+  private func checkRoom(for rollback: Rollback) throws(ErrorObject) {
+    let (value, max) = (reachableBytes + rollback.bytesAdded(to: tree), context.limits.archiveBytesMax)
+    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value) }
+  }
+
+  private func finish(_ rollback: Rollback) throws(ErrorObject) -> RollBack.Reply {
+    // What was so when the call came may have changed while the generation was read.
+    try requireForce(for: rollback.request)
+    let former = tree
+    let target = rollback.tree(beside: former, living: nodesToKeep())
+    let (count, max) = (target.tree.count, context.limits.objectsPerApplicationMax)
+    guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
+    // From here on nothing can fail but the disk.
+    interruptRound()
+    drive(.discarded)
+    let states = rollback.states(beside: former)
+    let kept = sealHead(kind: "rollBack")
+    tree = target.tree
+    writeNodes(instead: former)
+    writeStates(states, instead: former)
+    carryClaims(from: former, to: target)
+    carryDataSources(to: target)
+    releaseVacantNodes(besides: former)
+    if contentSequence > (generations.last?.sequence ?? 0) {
+      seal(sealRecord(kind: "rolledBack", holdsAll: true))
+    }
+    let generation = generations.last?.record.generation ?? rollback.request.generation
+    forgetRestoration()
+    admitWaiting()
+    tellHeadReplaced(by: generation)
+    let damaged = rollback.unreadable.sorted().compactMap { tree.nodes[$0].flatMap { tree.path(of: $0) } }
+    return RollBack.Reply(generation: generation, former: kept, unreadable: damaged)
+  }
+
+  // MARK: Writing
+
+  /// Writes what is another than in the tree before: as much as has changed since the generation (R16).
+  private func writeNodes(instead former: NodeTree) {
+    for node in former.nodes.values.sorted(by: { $0.id < $1.id }) where tree.nodes[node.id] == nil {
+      forgetBlame(of: node)
+      if node.hasState { write(.removeState(node.id)) }
+      var record = node.record
+      record.isRemoved = true
+      record.successor = tree.successors[node.id]
+      write(.node(record))
+    }
+    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) where former.nodes[node.id]?.record != node.record {
+      write(node)
+    }
+    for (gone, successor) in tree.successors.sorted(by: { $0.key < $1.key })
+    where former.nodes[gone] == nil && former.successors[gone] != successor {
+      write(
+        .node(NodeRecord(node: gone, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor))
+      )
+    }
+  }
+
+  /// Gives nodes the states of the generation. None of them is early: that is what was asked for (R19).
+  private func writeStates(_ states: [NodeID: Rollback.Restored], instead former: NodeTree) {
+    var settled: [NodeID] = []
+    var added = 0
+    headBytes = 0
+    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
+      let before = former.nodes[node.id]
+      node.withheld = before?.withheld
+      switch states[node.id] ?? .nothing {
+      case .nothing:
+        if before?.hasState == true { write(.removeState(node.id)) }
+        acquit(node.id)
+      case .same:
+        if before?.state?.isEarly == true { settled.append(node.id) }
+        node.state = before?.state
+        node.state?.isEarly = false
+        node.isUnreadable = before?.isUnreadable ?? false
+      case .text(var record, let original):
+        record.isEarly = false
+        if let claim = before?.claim {
+          // So that revisions go on where they are, also after a restart (R15).
+          record.session = claim.session
+          record.revision = claim.revision
+        }
+        let copy = StateSummary(record, at: write(.state(record)))
+        node.state = copy
+        added += record.bytes
+        acquit(node.id)
+        // What processes crash of they crash of in the copy as well (R35).
+        if let row = node.withheld?.first(where: { $0.row.sequence == original }) { withhold(copy, of: node, as: row) }
+      }
+      headBytes += node.state?.bytes ?? 0
+    }
+    if !settled.isEmpty { write(.settle(settled)) }
+    growth.append((sequence, added))
+    reachableBytes += added
+  }
+
+  // MARK: Claims
+
+  /// Lets owners keep their objects. None of them has seen what is there now, so that what they push before they decode
+  /// is early (R19).
+  private func carryClaims(from former: NodeTree, to target: RolledBackTree) {
+    let owned = former.nodes.values.filter { $0.claim != nil }.sorted { $0.id < $1.id }
+    // Whose node is there comes before whose path is.
+    for node in owned.filter({ tree.nodes[$0.id] != nil }) + owned.filter({ tree.nodes[$0.id] == nil }) {
+      guard let claim = node.claim, let session = sessions[claim.session], let place = target.node(node.id) else {
+        continue
+      }
+      session.windows[node.id] = nil
+      if let owner = owner(of: place) {
+        announceUnregistration(of: node, .replaced, stateKept: true)
+        session.objects[claim.handle] = nil
+        nodesByHandle[claim.handle] = nil
+        tell(session, that: claim.handle, isReplacedAt: place, by: owner)
+        continue
+      }
+      hold(place, claim.rolledBack(at: context.now.monotonic), by: session)
+      place.claimRecord = node.claimRecord
+      if place.id != node.id {
+        let record = ClaimRecord(node: place.id, session: session.id, handle: claim.handle)
+        place.claimRecord = record
+        write(.claim(record))
+      }
+      tellPath(of: place, to: session, before: former.path(of: node))
+    }
+  }
+
+  private func carryDataSources(to target: RolledBackTree) {
+    for (view, session) in dataSources.sorted(by: { $0.key < $1.key }) where tree.nodes[view] == nil {
+      dataSources[view] = nil
+      if let node = target.node(view), dataSources[node.id] == nil { dataSources[node.id] = session }
+    }
+  }
+
+  private func tellPath(of node: Node, to session: Session, before: IdentifierPath?) {
+    let path = tree.path(of: node)
+    guard path != before, let claim = node.claim else { return }
+    announce { ObjectMoved(object: claim.handle, from: before, path: path) }
+    guard session.serves(.pathChanged), let client = session.client else { return }
+    let notification = PathChanged(object: claim.handle, path: path)
+    context.emit(.notify(id, client, method: PathChanged.method.rawValue, parameters: notification.parameters))
+  }
+
+  /// Who claimed vacant nodes last stays known; what has come back is an orphan from now on (R13).
+  private func releaseVacantNodes(besides former: NodeTree) {
+    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) where node.isVacant {
+      node.claimRecord = former.nodes[node.id]?.claimRecord
+      let isBack = former.nodes[node.id] == nil
+      guard isBack || node.isPlaceholder && node.children.isEmpty else { continue }
+      let record = ClaimRecord(
+        node: node.id,
+        session: 0,
+        handle: 0,
+        released: node.record.component == nil ? 0 : context.now.wall,
+        restorationsAtRelease: run.restorations
+      )
+      node.claimRecord = record
+      write(.claim(record))
+    }
+  }
+
+  // MARK: Afterwards
+
+  /// What was handed out, and what has changed since it was saved, was of another head.
+  private func forgetRestoration() {
+    forgetChanges()
+    for session in sessions.values where !session.isDiscarded {
+      session.windows = [:]
+      session.hasCompletedRestoration = false
+    }
+    if sessions.values.allSatisfy(\.isDiscarded) { beginAnew() } else { brokenWindows = [] }
+    goOnHandingOut()
+  }
+
+  private func tellHeadReplaced(by generation: Int64) {
+    let parameters = HeadReplaced(generation: generation).parameters
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) where session.serves(.headReplaced) {
+      guard let client = session.client, !session.isDiscarded else { continue }
+      context.emit(.notify(id, client, method: HeadReplaced.method.rawValue, parameters: parameters))
+    }
+  }
+}
+
+extension Node.Claim {
+  /// The claim on an object whose state has just been replaced (R19).
+  fileprivate func rolledBack(at now: Int64) -> Node.Claim {
+    Node.Claim(
+      session: session,
+      handle: handle,
+      since: now,
+      classes: classes,
+      revision: revision,
+      isRolledBack: true
+    )
+  }
+}

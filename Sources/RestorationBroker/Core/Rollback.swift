@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// A generation on its way to the head: what has been read of it so far (R16).
+///
+/// Only texts are read that the head does not hold anyway. What is written meanwhile may make others needed; so the end
+/// is reached when a whole look at the generation finds nothing missing.
+struct Rollback {
+  /// Texts of one piece are about so many bytes, and not more than so many.
+  private static let pieceBytes = 1 << 20
+  private static let pieceRowsMax = 1_024
+
+  let request: RollBack
+  let generation: SealedGeneration
+  /// Nodes whose states the generation does not hold (R4, R7).
+  private let omitted: Set<NodeID>
+  var call: LongCall
+  private var readings: [NodeReading] = []
+  /// Where the look at the generation has come to.
+  private var place = 0
+  private var texts: [NodeID: StateRecord] = [:]
+  /// Nodes whose state in the generation is damaged (R32).
+  private(set) var unreadable: Set<NodeID> = []
+
+  init(_ request: RollBack, _ generation: SealedGeneration, _ call: LongCall) {
+    self.request = request
+    self.generation = generation
+    self.omitted = Set(generation.record.omitted)
+    self.call = call
+  }
+
+  var progress: (done: Int, total: Int) { (place, readings.count) }
+
+  /// Takes some nodes; gives the last one where more are to come.
+  mutating func take(_ nodes: [NodeReading]) -> NodeID? {
+    readings += nodes
+    return nodes.count == StoreJob.nodesMax ? nodes.last?.node.node : nil
+  }
+
+  /// Takes the states of these nodes.
+  mutating func take(_ states: [StateReading?], of nodes: [NodeID]) {
+    for (node, state) in zip(nodes, states) {
+      if case .state(let record, _) = state { texts[node] = record } else { unreadable.insert(node) }
+    }
+  }
+
+  /// The next nodes whose texts are needed; none when all are there.
+  mutating func nextPiece(beside head: NodeTree) -> [NodeID] {
+    var piece: [NodeID] = []
+    var bytes = 0
+    // The second time from the beginning: there may be more to read than at the first look.
+    for _ in 0..<2 {
+      while place < readings.count {
+        let size = bytesToRead(readings[place], beside: head) ?? 0
+        if size > 0 {
+          bytes += size
+          if bytes > Self.pieceBytes || piece.count == Self.pieceRowsMax, !piece.isEmpty { return piece }
+          piece.append(readings[place].node.node)
+        }
+        place += 1
+      }
+      if !piece.isEmpty { return piece }
+      place = 0
+    }
+    place = readings.count
+    return []
+  }
+
+  /// Bytes that the archive grows by.
+  func bytesAdded(to head: NodeTree) -> Int {
+    readings.reduce(0) { sum, reading in sum + (isAtHead(reading, head) ? 0 : held(reading)?.bytes ?? 0) }
+  }
+
+  private func bytesToRead(_ reading: NodeReading, beside head: NodeTree) -> Int? {
+    let node = reading.node.node
+    guard texts[node] == nil, !unreadable.contains(node), !isAtHead(reading, head) else { return nil }
+    return held(reading)?.bytes
+  }
+
+  /// The state the generation holds of a node.
+  private func held(_ reading: NodeReading) -> StateSummary? {
+    omitted.contains(reading.node.node) ? nil : reading.state
+  }
+
+  private func isAtHead(_ reading: NodeReading, _ head: NodeTree) -> Bool {
+    held(reading).map { head.nodes[reading.node.node]?.state?.sequence == $0.sequence } ?? true
+  }
+
+
+  // MARK: The new head
+
+  /// What is to be written for a node to have the generation's state.
+  enum Restored {
+    case nothing
+    /// The head holds that very row.
+    case same
+    /// A copy of this row.
+    case text(StateRecord, of: SequenceNumber)
+  }
+
+  /// The state that each node is to have; those that are not in it have none.
+  func states(beside head: NodeTree) -> [NodeID: Restored] {
+    var states: [NodeID: Restored] = [:]
+    for reading in readings {
+      guard let state = held(reading) else { continue }
+      let node = reading.node.node
+      if isAtHead(reading, head) {
+        states[node] = .same
+      } else if let text = texts[node] {
+        states[node] = .text(text, of: state.sequence)
+      }
+    }
+    return states
+  }
+
+  /// The tree of the generation together with what lives now. Nodes are new ones, without states and claims.
+  func tree(beside head: NodeTree, living: Set<NodeID>) -> RolledBackTree {
+    let past = NodeTree(readings)
+    var tree = NodeTree()
+    for node in past.namedNodes(omitting: omitted, keeping: living.intersection(past.nodes.keys)) {
+      var record = node.record
+      record.parent = node.parent?.id
+      if let today = head.nodes[node.id], today.claim != nil { record.describe(as: today.record) }
+      tree.load(record)
+    }
+    // What the states of the generation refer to goes where it went then.
+    for reading in readings where reading.node.isRemoved { tree.load(reading.node) }
+    for (gone, successor) in head.successors where past.nodes[gone] == nil && tree.successors[gone] == nil {
+      tree.load(.removal(of: gone, successor: successor))
+    }
+    tree.indexAll()
+    return RolledBackTree(tree, beside: head, living: living)
+  }
+}
+
+/// The tree of a generation with the objects that live now (R16).
+///
+/// An object that the generation has goes back to its place there. One that came later stays where it is, unless the
+/// generation has another node at its path: then it becomes that node, as a path is claimed (R3).
+struct RolledBackTree {
+  private(set) var tree: NodeTree
+  /// The nodes that have taken the places of some of the living.
+  private(set) var successors: [NodeID: NodeID] = [:]
+
+  fileprivate init(_ tree: NodeTree, beside head: NodeTree, living: Set<NodeID>) {
+    self.tree = tree
+    for node in head.namedNodes(keeping: living) where living.contains(node.id) && tree.nodes[node.id] == nil {
+      var record = node.record
+      record.parent = node.parent.flatMap { self.node($0.id)?.id }
+      let parent = record.parent.flatMap { self.tree.nodes[$0] }
+      if let component = record.component, let there = self.tree.node(component, below: parent, kind: record.kind) {
+        successors[node.id] = there.id
+      } else {
+        _ = self.tree.insert(record)
+      }
+    }
+    for (gone, successor) in successors { self.tree.load(.removal(of: gone, successor: successor)) }
+  }
+
+  /// Where a living node is now.
+  func node(_ id: NodeID) -> Node? {
+    tree.nodes[id] ?? successors[id].flatMap { tree.nodes[$0] }
+  }
+}
+
+extension NodeRecord {
+  fileprivate static func removal(of node: NodeID, successor: NodeID?) -> NodeRecord {
+    NodeRecord(node: node, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor)
+  }
+
+  /// What its present owner says of it; what is confidential stays so.
+  fileprivate mutating func describe(as today: NodeRecord) {
+    classes = today.classes
+    restorationClass = today.restorationClass
+    storyboard = today.storyboard
+    keepsForever = today.keepsForever
+    isConfidential = isConfidential || today.isConfidential
+  }
+}

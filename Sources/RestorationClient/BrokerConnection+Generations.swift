@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+// `application` names the application on a connection without a session; with one it is left out.
+extension BrokerConnection {
+  /// Copies a generation into the head and seals that as the next one, in one step; what was there stays as a
+  /// generation (R16).
+  ///
+  /// - Parameter force: also while sessions are live. They keep their objects, are told by `headReplaced`, and should
+  ///   restore anew.
+  @discardableResult
+  public func rollBack(
+    _ application: String? = nil,
+    to generation: Int64,
+    force: Bool = false,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> RolledBackArchive {
+    try await withProgress(progress) { token in
+      let call = RollBack(generation: generation, force: force, progressToken: token)
+      return RolledBackArchive(try await perform(call, application: application))
+    }
+  }
+
+  /// What differs between two generations of an application, or a generation and the head, path by path. Reads all
+  /// pages.
+  ///
+  /// - Parameters:
+  ///   - to: nil compares with the head.
+  ///   - reveal: tell the keys of confidential objects.
+  public func diffGenerations(
+    of application: String? = nil,
+    from: Int64,
+    to: Int64? = nil,
+    reveal: Bool = false,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> GenerationDifference {
+    try await withProgress(progress) { token in
+      var difference = GenerationDifference()
+      var cursor: String?
+      repeat {
+        let call = DiffGenerations(from: from, to: to, reveal: reveal, cursor: cursor, progressToken: token)
+        let reply = try await perform(call, application: application)
+        difference.add(reply)
+        cursor = reply.cursor
+      } while cursor != nil
+      return difference
+    }
+  }
+
+  /// Why an object was saved and restored, or was not: what happened to it in the last round and the last restoration.
+  ///
+  /// - Parameter reveal: tell the model identifiers of a confidential object.
+  public func explainRestoration(
+    of object: ObjectReference,
+    reveal: Bool = false,
+    application: String? = nil
+  ) async throws -> RestorationExplanation {
+    let call = ExplainRestoration(object: object.wire, reveal: reveal)
+    return RestorationExplanation(try await perform(call, application: application))
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// Why an object was saved and restored, or was not (`explainRestoration`).
+public struct RestorationExplanation: Hashable, Sendable {
+  /// Its path; nil where it has none (R4).
+  public let path: [String]?
+  /// What it comes to; later brokers have more words.
+  public let verdict: String
+  /// What happened when it was last to be saved, in order; empty where it never was since the broker began.
+  public let saved: [Step]
+  /// What happened when it was last to be restored.
+  public let restored: [Step]
+
+  /// Something that was decided about an object.
+  public struct Step: Hashable, Sendable, CustomStringConvertible {
+    /// The step's name on the wire.
+    public let word: String
+    /// The same in a sentence, for people.
+    public let description: String
+    /// All members as JSON text.
+    public let jsonText: String
+  }
+
+  init(_ reply: ExplainRestoration.Reply) {
+    path = reply.path?.components
+    verdict = reply.verdict
+    saved = reply.saved.map { Step(word: $0.word, description: $0.sentence, jsonText: $0.text.string) }
+    restored = reply.restored.map { Step(word: $0.word, description: $0.sentence, jsonText: $0.text.string) }
+  }
+}
+
+extension SavingStep {
+  /// What happened, for people.
+  fileprivate var sentence: String {
+    switch self {
+    case .included: "the walk from the roots reached it"
+    case .excluded(let by?): "left out, because of \(by): it or something above has no identifier there"
+    case .excluded(nil): "left out: it has no identifier, or something above it has none"
+    case .referenced(let by?): "\(by) refers to it, so that it is saved although no walk reaches it"
+    case .referenced(nil): "the application's own state refers to it, so that it is saved"
+    case .asked(let owner, let round): "asked \(owner.sentence) for its state in round \(round)"
+    case .notServed(let owner): "\(owner.sentence) cannot be asked: what it pushed last is current"
+    case .orphaned: "nobody owns it: what was saved last is kept"
+    case .encoded(let bytes): "its owner gave a state of \(bytes) bytes"
+    case .unchanged: "the state was the same as before and was not written again"
+    case .superseded: "its owner pushed a newer state meanwhile, which counts"
+    case .stale(let owner, let why):
+      "its last good state is kept: \(owner.map { "\($0.sentence) " } ?? "its owner ")\(Self.reason(why))"
+    case .pushed(let bytes): "its owner pushed a state of \(bytes) bytes"
+    case .early: "that push is early: its owner had not decoded the older state, which is kept until it has"
+    case .saved(let generation): "it is in generation \(generation)"
+    }
+  }
+
+  private static func reason(_ why: String) -> String {
+    switch why {
+    case "late": "did not answer in time"
+    case "ended": "ended before it answered"
+    case "disconnected": "lost its connection"
+    case "malformed": "gave an answer that is none"
+    case "missing": "left it out of its answer"
+    case "failed": "answered with an error"
+    default: "gave a state that was refused (\(why))"
+    }
+  }
+}
+
+extension RestoringStep {
+  /// What happened, for people.
+  fileprivate var sentence: String {
+    switch self {
+    case .lookedUp(let lookup, let owner?): "looked for by \(lookup.sentence): \(owner.sentence)"
+    case .lookedUp(let lookup, nil): "looked for by \(lookup.sentence): nobody is there"
+    case .located(let owner): "found in \(owner.sentence)"
+    case .refused(let lookup): "the \(lookup.sentence) said that it is not to be restored"
+    case .unitFailed(let unit, let message): "the unit \(unit) could not be started: \(message)"
+    case .awaited: "not there yet: waited for until the deadline"
+    case .classMismatch(let saved, let declared):
+      "its state is of class \(saved), its owner of \(declared.isEmpty ? "none" : declared.joined(separator: " < "))"
+    case .quarantined(let since): "its state is withheld since \(since): processes that got it have crashed"
+    case .unreadable: "its state is damaged"
+    case .noState: "it has no state to be decoded"
+    case .handedOut(let owner, false): "its state was handed to \(owner.sentence)"
+    case .handedOut(let owner, true): "\(owner.sentence) was told to fetch its state, which is large"
+    case .suspected: "handed out alone, because it may have crashed its owner before"
+    case .decoded(let owner): "\(owner.sentence) fetched the state by itself"
+    case .resolved(let identifier, true): "the element \(identifier) was found again"
+    case .resolved(let identifier, false): "the element \(identifier) is not there any more"
+    case .finished: "restored"
+    case .skipped(let reason): "left out: \(Self.reason(reason))"
+    case .absent: "nobody had registered it by the deadline"
+    }
+  }
+
+  private static func reason(_ reason: String) -> String {
+    switch reason {
+    case "refused": "its factory said no"
+    case "parentSkipped": "an object above it was left out"
+    case "classMismatch": "its owner is of another class"
+    case "quarantined": "its state is withheld"
+    case "unreadable": "its state is damaged"
+    case "notServed": "its owner cannot be called to decode"
+    case "failed": "its owner answered with an error"
+    case "late": "its owner did not answer in time"
+    case "ended": "its owner ended"
+    case "discarded": "the saved state was discarded meanwhile"
+    default: reason
+    }
+  }
+}
+
+extension RestoringStep.Lookup {
+  fileprivate var sentence: String {
+    switch self {
+    case .restorationClass: "restoration class"
+    case .delegate: "delegate"
+    case .existing: "path"
+    case .storyboard: "storyboard"
+    }
+  }
+}
+
+extension RestorationWire.ObjectOwner {
+  fileprivate var sentence: String { process.map { "\($0) (\(pid))" } ?? "process \(pid)" }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// The notification by which a client says that it does not want the answer to one of its calls any more.
+package struct CancelRequest: Sendable {
+  package static let method = "$/cancelRequest"
+
+  /// The id of the call, as it was sent.
+  package var id: RequestID
+
+  package init(id: RequestID) {
+    self.id = id
+  }
+
+  /// Nil where the parameters name no call.
+  package init?(_ parameters: Parameters) {
+    let reader = ParameterReader(parameters, names: ["id"])
+    guard let slice = reader.present("id"), let id = RequestID(slice) else { return nil }
+    self.id = id
+  }
+}

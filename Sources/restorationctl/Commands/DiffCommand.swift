@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl diff`
+struct DiffCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "diff",
+    abstract: "Show what differs between two generations of an application.",
+    usage: "restorationctl diff [<option> ...] <application> <from> [<to>]",
+    discussion: """
+      Examples:
+        restorationctl diff org.example.Notes 3
+        restorationctl diff org.example.Notes 3 5
+        restorationctl diff org.example.Notes 3 -j | jq '.changed[].path'
+
+      Without a second number the generation is compared with what is saved now.
+      Of states that differ the top-level keys are named; those of confidential
+      objects only with --reveal.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "Name the keys of confidential objects.")
+  var reveal = false
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Argument(help: "The number of a generation.", transform: GenerationNumber.read)
+  var from: Int64
+
+  @Argument(help: "The number of another; else what is saved now.", transform: GenerationNumber.read)
+  var to: Int64?
+
+  func run() async throws {
+    try await connection.run { broker in
+      let difference = try await GenerationNumber.orNotThere(in: application) {
+        try await ProgressLine.during("comparing") { progress in
+          try await broker.diffGenerations(of: application, from: from, to: to, reveal: reveal, progress: progress)
+        }
+      }
+      if let layout = output.layout {
+        try layout.show(json(of: difference))
+      } else {
+        try Output.show(text(of: difference))
+      }
+    }
+  }
+
+  private func text(of difference: GenerationDifference) -> String {
+    let sides = "generation \(from) and \(to.map { "generation \($0)" } ?? "now")"
+    if difference.isEmpty { return legend.hidesLegend ? "" : "Nothing differs between \(sides).\n" }
+    var table = TextTable([
+      TextTable.Column("CHANGE", minimum: nil), TextTable.Column("PATH"), TextTable.Column("KEYS"),
+    ])
+    func add(_ word: String, _ colour: Colour, _ path: [String], _ keys: String = "") {
+      table.add([TextTable.Cell(word, colour), TextTable.Cell(path.joined(separator: "/")), TextTable.Cell(keys)])
+    }
+    for path in difference.removed { add("removed", .red, path) }
+    for path in difference.added { add("added", .green, path) }
+    for change in difference.changed { add("changed", .yellow, change.path, Self.keys(of: change)) }
+    guard !legend.hidesLegend else { return table.text(header: false) }
+    let (removed, added, changed) = (difference.removed.count, difference.added.count, difference.changed.count)
+    let counts = "\(removed) removed, \(added) added, \(changed) changed"
+    return table.text(header: true) + "\nBetween \(sides): \(counts).\n"
+  }
+
+  private static func keys(of change: GenerationDifference.Change) -> String {
+    if change.redacted { return "(confidential)" }
+    if change.unreadable { return "(damaged)" }
+    return (change.keys + (change.elements ? ["(elements)"] : [])).joined(separator: ", ")
+  }
+
+  private func json(of difference: GenerationDifference) -> String {
+    var members = JSONMembers()
+    members.add("from", from)
+    members.add("to", to)
+    members.add("added", text: JSONMembers.array(difference.added.map(JSONMembers.path)))
+    members.add("removed", text: JSONMembers.array(difference.removed.map(JSONMembers.path)))
+    members.add("changed", text: JSONMembers.array(difference.changed.map(Self.json)))
+    return members.text
+  }
+
+  private static func json(of change: GenerationDifference.Change) -> String {
+    var members = JSONMembers()
+    members.add("path", change.path)
+    members.add("keys", change.keys)
+    if change.elements { members.add("elements", true) }
+    if change.redacted { members.add("redacted", true) }
+    if change.unreadable { members.add("unreadable", true) }
+    return members.text
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl explain`
+struct ExplainCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain",
+    abstract: "Say why an object was saved and restored, or was not.",
+    usage: "restorationctl explain [<option> ...] <application> <path>",
+    discussion: """
+      Examples:
+        restorationctl explain org.example.Notes Main/Editor
+        restorationctl explain org.example.Notes Main/Editor -j | jq -r .verdict
+
+      What happened to the object when the application was last saved and restored,
+      in the order in which it was decided. The broker knows that as long as it
+      runs. In JSON it is the result of the method explainRestoration.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "Name the elements of a confidential object.")
+  var reveal = false
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Argument(help: "The object's path: Main/Editor.", transform: ObjectPath.init)
+  var path: ObjectPath
+
+  func run() async throws {
+    try await connection.run { broker in
+      do {
+        let object = ObjectReference.path(path.components)
+        let explanation = try await broker.explainRestoration(of: object, reveal: reveal, application: application)
+        if let layout = output.layout {
+          try layout.show(Self.json(of: explanation))
+        } else {
+          try Output.show(text(of: explanation))
+        }
+      } catch let error as RestorationError where error.code == .unknownObject {
+        let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
+        throw path.notFound(among: paths, "in \(application)")
+      }
+    }
+  }
+
+  // MARK: For people
+
+  private func text(of explanation: RestorationExplanation) -> String {
+    let title = "\(path.description) \(Self.sentence(explanation.verdict))".printable
+    guard !legend.hidesLegend else { return title + "\n" }
+    return """
+      \(title)
+
+      When it was last saved:
+      \(Self.list(explanation.saved, else: "nothing has been saved since the broker started"))
+      When it was last restored:
+      \(Self.list(explanation.restored, else: "nothing has been restored since the broker started"))
+      """
+  }
+
+  private static func list(_ steps: [RestorationExplanation.Step], else nothing: String) -> String {
+    steps.isEmpty ? "  \(nothing)\n" : steps.map { "  - \($0.description)".printable + "\n" }.joined()
+  }
+
+  private static func sentence(_ verdict: String) -> String {
+    switch verdict {
+    case "saved": "is saved."
+    case "restored": "is saved, and has been restored."
+    case "neverSaved": "has no saved state: nobody has given one."
+    case "excluded": "is left out when the application is saved: no walk reaches it, and nothing saved refers to it."
+    case "stale": "is saved as it was before: its owner gave no new state when it was asked."
+    case "skipped": "was left out when the application was restored."
+    case "absent": "was not restored: nobody had registered it in time."
+    case "waiting": "is being restored."
+    case "quarantined": "has a state that is withheld, because processes that got it have crashed."
+    case "unreadable": "has a state that is damaged."
+    default: "is \(verdict)."
+    }
+  }
+
+  // MARK: For programs
+
+  private static func json(of explanation: RestorationExplanation) -> String {
+    var members = JSONMembers()
+    members.add("path", explanation.path)
+    members.add("saved", text: JSONMembers.array(explanation.saved.map(\.jsonText)))
+    members.add("restored", text: JSONMembers.array(explanation.restored.map(\.jsonText)))
+    members.add("verdict", explanation.verdict)
+    return members.text
+  }
+}

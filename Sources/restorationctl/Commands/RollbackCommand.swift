@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl rollback`
+struct RollbackCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rollback",
+    abstract: "Go back to a generation of an application.",
+    usage: "restorationctl rollback [<option> ...] <application> <generation>",
+    discussion: """
+      Examples:
+        restorationctl history org.example.Notes
+        restorationctl diff org.example.Notes 3
+        restorationctl rollback org.example.Notes 3
+
+      What the generation holds becomes what is saved, and a new generation. What
+      was there stays as a generation, too: roll back to that one to undo it.
+      While the application runs, --force is needed; its processes are told, and
+      those that take notice restore anew.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "Also while sessions are live.")
+  var force = false
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  @Argument(help: "The number of the generation.", transform: GenerationNumber.read)
+  var generation: Int64
+
+  func run() async throws {
+    try await connection.run { broker in
+      let result = try await rollBack(broker)
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("generation", result.generation)
+        members.add("former", result.formerGeneration)
+        members.add("unreadable", text: JSONMembers.array(result.unreadable.map(JSONMembers.path)))
+        try layout.print(members.text)
+      } else {
+        try Output.print(text(of: result))
+      }
+    }
+  }
+
+  private func rollBack(_ broker: BrokerConnection) async throws -> RolledBackArchive {
+    do {
+      return try await GenerationNumber.orNotThere(in: application) {
+        try await ProgressLine.during("reading") { progress in
+          try await broker.rollBack(application, to: generation, force: force, progress: progress)
+        }
+      }
+    } catch let error as RestorationError where error.code == .needsForce {
+      var failure = Failure(error)
+      failure.hint = "End it first, or say --force; its processes are told and should restore anew."
+      throw failure
+    }
+  }
+
+  private func text(of result: RolledBackArchive) -> String {
+    var text = "\(application) is that of generation \(generation) again"
+    if result.generation != generation { text += ", now generation \(result.generation)" }
+    if let former = result.formerGeneration, former != result.generation {
+      text += "; what was there is generation \(former)"
+    }
+    text += ".\n"
+    for path in result.unreadable {
+      text += "The state of \(path.joined(separator: "/").printable) is damaged and did not come back.\n"
+    }
+    return text
+  }
+}
+
+/// The number of a generation as people type it.
+enum GenerationNumber {
+  static func read(_ text: String) throws -> Int64 {
+    guard let number = Int64(text), number > 0 else {
+      throw ValidationError("generations are numbered 1, 2, 3 …, not '\(text)'")
+    }
+    return number
+  }
+
+  /// Asks something about a generation; one that is not there ends the tool as other things do that are not.
+  static func orNotThere<Result>(in application: String, _ ask: () async throws -> Result) async throws -> Result {
+    do {
+      return try await ask()
+    } catch let error as RestorationError
+      where error.code == .invalidParams && ["/generation", "/from", "/to"].contains(error.pointer)
+    {
+      var failure = Failure(error)
+      failure.status = ExitStatus.notThere
+      failure.hint = "restorationctl history \(application) lists those that are kept."
+      throw failure
+    }
+  }
+}

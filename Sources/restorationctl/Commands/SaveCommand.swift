@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl save`
+struct SaveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "save",
+    abstract: "Have an application saved now, over all its processes.",
+    usage: "restorationctl save [<option> ...] <application>",
+    discussion: """
+      Examples:
+        restorationctl save org.example.Notes
+        restorationctl save org.example.Notes --deadline 2 --reason "before the upgrade"
+        restorationctl save org.example.Notes -j | jq '.stale[].path'
+
+      All processes are asked for the states of their objects, and what they answer
+      becomes one generation. Who does not answer in time keeps what was saved last,
+      and is listed. Exit status 1 says that no generation was made although
+      something has changed. In JSON it is the result of saveApplicationState.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Option(help: ArgumentHelp("How long it may take; else 5 seconds.", valueName: "seconds"))
+  var deadline: Seconds?
+
+  @Option(help: ArgumentHelp("Why, for logs.", valueName: "text"))
+  var reason: String?
+
+  @Argument(help: "The application, with its instance where it has one.")
+  var application: String
+
+  func run() async throws {
+    var isSaved = true
+    try await connection.run { broker in
+      let result = try await ProgressLine.during("saving") { progress in
+        try await broker.saveApplicationState(
+          of: application,
+          reason: reason,
+          deadline: deadline?.duration,
+          progress: progress
+        )
+      }
+      // What has not changed since it was saved is saved.
+      isSaved = result.saved || result.reason == "unchanged"
+      if let layout = output.layout {
+        try layout.print(Self.json(of: result))
+      } else {
+        try Output.show(text(of: result))
+      }
+    }
+    if !isSaved { throw ExitStatus.refused }
+  }
+
+  // MARK: For people
+
+  private func text(of result: SaveResult) -> String {
+    var text = summary(of: result) + "\n"
+    if !result.stale.isEmpty {
+      var table = TextTable([
+        TextTable.Column("NOT SAVED ANEW"), TextTable.Column("PROCESS"), TextTable.Column("PID", .right),
+        TextTable.Column("WHY", minimum: nil),
+      ])
+      for stale in result.stale {
+        table.add([
+          Self.name(stale.path), stale.process ?? "-", stale.pid.map { String($0) } ?? "-", stale.why,
+        ])
+      }
+      text += "\n" + table.text(header: !legend.hidesLegend)
+    }
+    if !result.excluded.isEmpty {
+      var table = TextTable([
+        TextTable.Column("LEFT OUT"), TextTable.Column("PROCESS"), TextTable.Column("PID", .right),
+        TextTable.Column("BECAUSE OF"),
+      ])
+      for excluded in result.excluded {
+        let pid = excluded.pid.map { String($0) } ?? "-"
+        table.add([Self.name(excluded), excluded.process ?? "-", pid, Self.name(excluded.by, excluded.object)])
+      }
+      text += "\n" + table.text(header: !legend.hidesLegend)
+    }
+    return text
+  }
+
+  private func summary(of result: SaveResult) -> String {
+    let generation = result.generation.map { "generation \($0)" }
+    guard result.saved else {
+      let newest = generation.map { "; the newest is \($0)" } ?? ""
+      return switch result.reason {
+      case "unchanged": "Nothing has changed in \(application)\(newest)."
+      case "declined": "\(application) did not want to be saved\(newest)."
+      case "restoring": "\(application) is being restored, and that did not end in time\(newest)."
+      case "interrupted": "What \(application) has saved was replaced meanwhile\(newest)."
+      default: "\(application) was not saved (\(result.reason ?? "no reason"))\(newest)."
+      }
+    }
+    let size = "\(Quantity.count(result.objects, "state")), \(Quantity.bytes(result.bytes))"
+    let milliseconds = Int64(result.duration / .milliseconds(1))
+    return "Saved \(application) as \(generation ?? "a generation"): \(size), in \(milliseconds) ms."
+  }
+
+  private static func name(_ path: [String]?) -> String {
+    guard let path else { return "(no path)" }
+    return path.isEmpty ? "(the application itself)" : path.joined(separator: "/")
+  }
+
+  private static func name(_ excluded: SaveResult.Excluded) -> String {
+    excluded.path.map { $0.joined(separator: "/") } ?? "object \(excluded.object)"
+  }
+
+  private static func name(_ reference: ObjectReference, _ object: Int64) -> String {
+    switch reference {
+    case .handle(object): "itself"
+    case .handle(let handle): "object \(handle)"
+    case .path(let path): path.joined(separator: "/")
+    }
+  }
+
+  // MARK: For programs
+
+  private static func json(of result: SaveResult) -> String {
+    var members = JSONMembers()
+    members.add("saved", result.saved)
+    if let reason = result.reason { members.add("reason", reason) }
+    members.add("generation", result.generation)
+    members.add("objects", Int64(result.objects))
+    members.add("bytes", Int64(result.bytes))
+    members.add("stale", text: JSONMembers.array(result.stale.map(json)))
+    members.add("excluded", text: JSONMembers.array(result.excluded.map(json)))
+    members.add("milliseconds", Int64(result.duration / .milliseconds(1)))
+    return members.text
+  }
+
+  private static func json(of stale: SaveResult.Stale) -> String {
+    var members = JSONMembers()
+    members.add("object", stale.object)
+    members.add("path", stale.path)
+    members.add("process", stale.process)
+    members.add("pid", stale.pid)
+    members.add("why", stale.why)
+    return members.text
+  }
+
+  private static func json(of excluded: SaveResult.Excluded) -> String {
+    var members = JSONMembers()
+    members.add("object", excluded.object)
+    members.add("path", excluded.path)
+    members.add("process", excluded.process)
+    members.add("pid", excluded.pid)
+    switch excluded.by {
+    case .handle(let handle): members.add("by", handle)
+    case .path(let path): members.add("by", path)
+    }
+    return members.text
+  }
+}

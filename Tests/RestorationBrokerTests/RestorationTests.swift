@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// The decisions of a restoration by themselves: events in, actions out (R21 – R24).
+@Suite struct RestorationTests {
+  /// What is true, as a test says it.
+  struct Facts: RestorationFacts {
+    var owners: [NodeID: SessionID] = [:]
+    var makers: [NodeID: SessionID] = [:]
+    var delegate: SessionID?
+    var handing: [NodeID: Restoration.Handing] = [:]
+    var extended: Set<SessionID> = []
+
+    func registrant(of node: NodeID) -> SessionID? { owners[node] }
+    func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? { makers[node] }
+    func delegate(serving method: ServedMethod) -> SessionID? { delegate }
+    func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
+    func batchBytesMax(of session: SessionID) -> Int { 100 }
+    func isExtended(_ session: SessionID) -> Bool { extended.contains(session) }
+  }
+
+  typealias Planned = Restoration.Planned
+
+  /// Actions that do something.
+  private func deeds(_ actions: [Restoration.Action]) -> [Restoration.Action] {
+    actions.filter { if case .note = $0 { false } else { true } }
+  }
+
+  private func begun(_ plan: [Planned], _ facts: Facts) -> (Restoration, [Restoration.Action]) {
+    var restoration = Restoration(begun: 0, deadline: 1_000)
+    var actions = restoration.handle(.started, facts)
+    if facts.delegate != nil { actions += restoration.handle(.decided(true), facts) }
+    return (restoration, deeds(actions + restoration.handle(.planned(plan), facts)))
+  }
+
+  private func handOut(_ session: SessionID, _ nodes: NodeID...) -> Restoration.Action {
+    .handOut(session, nodes.map { Restoration.Handout(node: $0, object: $0, isDeferred: false) })
+  }
+
+  private let found = { (node: NodeID, parent: NodeID?) in Planned(node: node, parent: parent, lookups: [.existing]) }
+
+  @Test func r21NothingIsHandedOutBeforeAllIsLocated() {
+    let plan = [
+      Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, nil), found(3, 1),
+    ]
+    var facts = Facts(owners: [2: 7, 3: 7], makers: [1: 8])
+    var (restoration, actions) = begun(plan, facts)
+    #expect(actions == [.plan, .make(1, .restorationClass, by: 8)])
+    facts.owners[1] = 8
+    #expect(deeds(restoration.handle(.made(1, .object(1, 8)), facts)) == [handOut(7, 2), handOut(8, 1)])
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
+    #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [handOut(7, 3)])
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.end])
+    #expect(restoration.finished == [7: [2, 3], 8: [1]])
+    #expect(restoration.handle(.time(5_000), facts).isEmpty)
+  }
+
+  @Test func r21TheDelegateIsAskedFirstAndToldLast() {
+    let facts = Facts(owners: [1: 7], delegate: 9)
+    var (restoration, actions) = begun([found(1, nil)], facts)
+    #expect(actions == [.ask(9), .plan, handOut(7, 1)])
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.tell(9)])
+    #expect(deeds(restoration.handle(.told, facts)) == [.end])
+  }
+
+  @Test func r21ANoEndsItAtOnce() {
+    var restoration = Restoration(begun: 0, deadline: 1_000)
+    let facts = Facts(delegate: 9)
+    #expect(restoration.handle(.started, facts) == [.ask(9)])
+    #expect(restoration.handle(.decided(false), facts) == [.end])
+    #expect(restoration.isDeclined)
+  }
+
+  @Test func r22NullOfTheDelegateGoesOnToWhatIsThereAndThenToTheStoryboard() {
+    let plan = [Planned(node: 1, parent: nil, lookups: [.delegate, .existing, .storyboard])]
+    var facts = Facts(makers: [1: 9], delegate: 9)
+    var (restoration, _) = begun(plan, facts)
+    #expect(deeds(restoration.handle(.made(1, .null), facts)) == [.startUnit(1)])
+    #expect(restoration.items[0].place == .awaited)
+    facts.owners[1] = 7
+    #expect(deeds(restoration.handle(.claimed(1), facts)) == [handOut(7, 1)])
+  }
+
+  @Test func r22NullOfAClassSkipsWhatIsBelow() {
+    let plan = [
+      Planned(node: 1, parent: nil, lookups: [.restorationClass]),
+      Planned(node: 2, parent: 1, lookups: [.restorationClass]), found(3, 2),
+    ]
+    let facts = Facts(owners: [3: 7], makers: [1: 8, 2: 8])
+    var (restoration, _) = begun(plan, facts)
+    #expect(deeds(restoration.handle(.made(1, .null), facts)) == [.end])
+    #expect(
+      restoration.items.map(\.place) == [
+        .settled(.skipped(.refused)), .settled(.skipped(.parentSkipped)), .settled(.skipped(.parentSkipped)),
+      ]
+    )
+  }
+
+  @Test func r23WhatIsAwaitedHoldsTheOthersForHalfOfTheTime() {
+    let facts = Facts(owners: [2: 7])
+    var (restoration, actions) = begun([found(1, nil), found(2, 1)], facts)
+    #expect(actions == [.plan] && restoration.due == 500)
+    #expect(deeds(restoration.handle(.time(500), facts)) == [handOut(7, 2)])
+    #expect(restoration.due == 1_000)
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
+    #expect(deeds(restoration.handle(.time(1_000), facts)) == [.end])
+    #expect(restoration.items.map(\.place) == [.settled(.absent), .settled(.restored)])
+  }
+
+  @Test func aSessionIsAskedForEightObjectsAtATime() {
+    let plan = (1...10).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
+    let facts = Facts(makers: Dictionary(uniqueKeysWithValues: (1...10).map { ($0, 8) }))
+    var (restoration, actions) = begun(plan, facts)
+    #expect(actions.count == 1 + Restoration.askedMax)
+    #expect(deeds(restoration.handle(.made(3, .null), facts)) == [.make(9, .restorationClass, by: 8)])
+    #expect(deeds(restoration.handle(.ended(8), facts)).count > 0)
+  }
+
+  @Test func aBatchEndsWhereItIsFullAndSuspectsGoAlone() {
+    let plan = (1...5).map { found($0, nil) }
+    let owners: [NodeID: SessionID] = Dictionary(uniqueKeysWithValues: (1...5).map { ($0, 7) })
+    var facts = Facts(owners: owners)
+    facts.handing = [1: .state(bytes: 60), 2: .state(bytes: 40), 3: .alone(bytes: 5), 4: .nothing, 5: .state(bytes: 101)]
+    var (restoration, actions) = begun(plan, facts)
+    #expect(actions == [.plan, handOut(7, 1, 2)])
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [handOut(7, 3)])
+    let deferred = Restoration.Handout(node: 5, object: 5, isDeferred: true)
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.handOut(7, [deferred])])
+    #expect(deeds(restoration.handle(.handled(7, .failed), facts)) == [.end])
+    #expect(restoration.finished == [7: [1, 2, 3, 4]])
+  }
+
+  @Test func aSessionThatIsLostGetsItsStatesAgainWhenItComesBack() {
+    let facts = Facts(owners: [1: 7])
+    var (restoration, _) = begun([found(1, nil)], facts)
+    #expect(deeds(restoration.handle(.handled(7, .lost), facts)).isEmpty)
+    #expect(deeds(restoration.handle(.returned(7), facts)) == [handOut(7, 1)])
+    #expect(deeds(restoration.handle(.ended(7), facts)) == [.end])
+    #expect(restoration.items[0].place == .settled(.skipped(.ended)))
+  }
+
+  @Test func r21OnlyWhoTakesPartHoldsTheEndBack() {
+    var facts = Facts(owners: [1: 7], extended: [7, 99])
+    var (restoration, _) = begun([found(1, nil)], facts)
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
+    facts.extended = [99]
+    #expect(deeds(restoration.handle(.extensionsChanged, facts)) == [.end])
+  }
+
+  @Test func whatIsReleasedIsHandedToWhoRegistersItNext() {
+    var facts = Facts(owners: [1: 7])
+    var (restoration, _) = begun([found(1, nil)], facts)
+    facts.owners = [:]
+    #expect(deeds(restoration.handle(.released(1, isGone: false), facts)).isEmpty)
+    facts.owners[1] = 8
+    #expect(deeds(restoration.handle(.claimed(1), facts)) == [handOut(8, 1)])
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
+    #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [.end])
+  }
+}

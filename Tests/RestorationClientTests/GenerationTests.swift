@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+internal import Synchronization
+internal import Testing
+
+/// Calls about generations: what is sent, and what is made of the answers.
+@Suite(.timeLimit(.minutes(2))) struct GenerationTests {
+  @Test func aRollbackSaysWhatItMade() async throws {
+    let sent = Mutex<[String]>([])
+    try await FakeBroker.run { request in
+      sent.withLock { $0.append("\(request.method) \(request.parametersText)") }
+      return .text(#"{"generation":5,"former":4,"unreadable":[["A","B"]]}"#)
+    } _: { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let result = try await broker.rollBack("a", to: 3, force: true)
+      #expect(result.generation == 5 && result.formerGeneration == 4 && result.unreadable == [["A", "B"]])
+      _ = try await broker.rollBack(to: 1)
+      #expect(
+        sent.withLock { $0 } == [
+          #"rollBack {"generation":3,"force":true,"application":"a"}"#, #"rollBack {"generation":1}"#,
+        ]
+      )
+    }
+  }
+
+  @Test func aComparisonHasTheDifferencesOfAllPages() async throws {
+    let pages = [
+      "": #"{"added":[["A"]],"removed":[],"changed":[{"path":["B"],"keys":["k"],"elements":true}],"cursor":"c"}"#,
+      "c": #"{"added":[],"removed":[["C"]],"changed":[{"path":["D"],"keys":[],"redacted":true}]}"#,
+    ]
+    let sent = Mutex<[String]>([])
+    try await FakeBroker.run { request in
+      sent.withLock { $0.append(request.parametersText) }
+      guard case .named(let parameters) = request.parameters else { return nil }
+      return pages[parameters["cursor"]?.string() ?? ""].map { .text($0) }
+    } _: { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let difference = try await broker.diffGenerations(of: "a", from: 1, to: 2, reveal: true)
+      #expect(difference.added == [["A"]] && difference.removed == [["C"]] && !difference.isEmpty)
+      #expect(difference.changed.map(\.path) == [["B"], ["D"]])
+      #expect(difference.changed[0].keys == ["k"] && difference.changed[0].elements)
+      #expect(difference.changed[1].redacted && !difference.changed[1].unreadable)
+      #expect(
+        sent.withLock { $0 } == [
+          #"{"from":1,"to":2,"reveal":true,"application":"a"}"#,
+          #"{"from":1,"to":2,"reveal":true,"cursor":"c","application":"a"}"#,
+        ]
+      )
+    }
+  }
+
+  @Test func stepsAreToldInWordsAndThoseNobodyKnowsAreLeftOut() async throws {
+    let answer =
+      #"{"path":["A"],"saved":[{"step":"asked","owner":{"process":"editor","pid":7},"round":3},{"step":"later"},"#
+      + #"{"step":"stale","owner":null,"why":"ended"}],"restored":[{"step":"finished"}],"verdict":"strange"}"#
+    try await FakeBroker.run(answer: { _ in .text(answer) }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let explanation = try await broker.explainRestoration(of: ["A"], application: "a")
+      #expect(explanation.path == ["A"] && explanation.verdict == "strange")
+      #expect(explanation.saved.map(\.word) == ["asked", "stale"])
+      #expect(explanation.saved[0].description == "asked editor (7) for its state in round 3")
+      #expect(explanation.saved[0].jsonText == #"{"step":"asked","owner":{"process":"editor","pid":7},"round":3}"#)
+      #expect(explanation.saved[1].description == "its last good state is kept: its owner ended before it answered")
+      #expect(explanation.restored.map(\.description) == ["restored"])
+    }
+  }
+
+  private static let owner = RestorationWire.ObjectOwner(process: "p", pid: 1)
+
+  static let saving: [SavingStep] = [
+    .included, .excluded(by: ["A"]), .excluded(by: nil), .referenced(by: ["A"]), .referenced(by: nil),
+    .asked(owner, round: 1), .notServed(owner), .orphaned, .encoded(bytes: 1), .unchanged, .superseded,
+    .stale(owner, why: "late"), .stale(owner, why: "reservedKey"), .stale(nil, why: "missing"), .pushed(bytes: 1), .early,
+    .saved(generation: 1),
+  ]
+
+  static let restoring: [RestoringStep] = [
+    .lookedUp(.delegate, owner), .lookedUp(.storyboard, nil), .located(owner), .refused(.restorationClass),
+    .unitFailed(unit: "u", message: "m"), .awaited, .classMismatch(saved: "A", declared: ["B", "C"]),
+    .classMismatch(saved: "A", declared: []), .quarantined(since: Timestamp(milliseconds: 0)), .unreadable, .noState,
+    .handedOut(owner, deferred: true), .handedOut(owner, deferred: false), .suspected, .decoded(owner),
+    .resolved(identifier: "m", found: true), .resolved(identifier: "m", found: false), .finished,
+    .skipped(reason: "refused"), .skipped(reason: "later"), .absent,
+  ]
+
+  /// Each step has a sentence of its own.
+  @Test func noTwoStepsSayTheSame() async throws {
+    let saved = Self.saving.map(\.text.string).joined(separator: ",")
+    let restored = Self.restoring.map(\.text.string).joined(separator: ",")
+    let answer = #"{"path":null,"saved":[\#(saved)],"restored":[\#(restored)],"verdict":"saved"}"#
+    try await FakeBroker.run(answer: { _ in .text(answer) }) { fake in
+      let broker = try await BrokerConnection.connect(to: fake.path)
+      let explanation = try await broker.explainRestoration(of: .handle(7))
+      #expect(explanation.saved.count == Self.saving.count && explanation.restored.count == Self.restoring.count)
+      let sentences = (explanation.saved + explanation.restored).map(\.description)
+      #expect(Set(sentences).count == sentences.count)
+      #expect(sentences.allSatisfy { !$0.isEmpty && !$0.contains("nil") })
+    }
+  }
+}
