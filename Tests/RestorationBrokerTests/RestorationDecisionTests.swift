@@ -34,7 +34,8 @@ internal import Testing
     var restoration = Restoration(begun: 0, deadline: 1_000)
     var actions = restoration.handle(.started, facts)
     if facts.delegate != nil { actions += restoration.handle(.decided(true), facts) }
-    return (restoration, deeds(actions + restoration.handle(.planned(plan), facts)))
+    actions += restoration.handle(.planned(plan), facts)
+    return (restoration, deeds(actions))
   }
 
   private func handOut(_ session: SessionID, _ nodes: NodeID...) -> Restoration.Action {
