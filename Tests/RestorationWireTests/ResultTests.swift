@@ -189,6 +189,7 @@ struct ResultText: CustomTestStringConvertible {
     ),
     ResultText(ListQuarantine.Reply.self, #"{"archive":null,"strikes":0,"objects":[]}"#),
     ResultText(ReleaseQuarantine.Reply.self, #"{"released":3}"#, wrong: ["{}", #"{"released":"3"}"#]),
+    ResultText(
       DiffGenerations.Reply.self,
       #"{"added":[["a"]],"removed":[["b","c"]],"changed":[{"path":["d"],"keys":["k"],"elements":true},{"path":["e"],"#
         + #""keys":[],"redacted":true},{"path":["f"],"keys":[],"unreadable":true}],"cursor":"c"}"#,
