@@ -66,11 +66,13 @@ package struct Limits: Hashable, Sendable {
 }
 
 extension Limits: RestorationResult, JSONWritable {
-  /// Reads a report; nil where a member is missing or no integer.
+  /// Reads a report; nil where a member is no integer. What an earlier broker does not report has its default.
   package init?(_ slice: JSONSlice) {
+    guard slice.kind == .object else { return nil }
     self.init()
     for limit in Limit.all {
-      guard let value = slice[limit.name]?.integer().flatMap({ Int(exactly: $0) }) else { return nil }
+      guard let member = slice[limit.name] else { continue }
+      guard let value = member.integer().flatMap({ Int(exactly: $0) }) else { return nil }
       self[keyPath: limit.keyPath] = value
     }
   }

@@ -19,6 +19,29 @@ internal import Testing
   }
 }
 
+/// The transcripts in the other direction: the runner for implementers is the broker, the client a real one.
+@Suite struct TranscriptTests {
+  @Test(arguments: ServingClient.Language.allCases)
+  func everyTranscriptPassesWithAClientIn(_ language: ServingClient.Language) async throws {
+    try await withScratch { _ in
+      let command = ServingClient.command(language, socket: "{}").joined(separator: " ")
+      let runner = ["python3", "\(Products.repository)/Protocol/vectors/talk.py", "--timeout", "20", command]
+      let result = try ChildProcess.run(runner, Deadline(.seconds(120)))
+      #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+      #expect(result.output.split(separator: "\n").count > 4, "\(result.output)")
+    }
+  }
+
+  /// A runner that passes everything would be none.
+  @Test func aClientThatSaysNothingDoesNotPass() async throws {
+    try await withScratch { _ in
+      let runner = ["python3", "\(Products.repository)/Protocol/vectors/talk.py", "--timeout", "1", "cat {}"]
+      let result = try ChildProcess.run(runner, Deadline(.seconds(120)))
+      #expect(result.end == .exit(1), "\(result.output)")
+    }
+  }
+}
+
 /// What the pages of `Protocol/` show is what happens.
 @Suite struct DocumentationTests {
   @Test(arguments: DocumentedExchange.all)

@@ -51,6 +51,14 @@ internal import Testing
     #expect(fault([name: value])?.limit == name)
   }
 
+  /// A client of this version works with a broker that knew fewer limits.
+  @Test func aLimitThatABrokerDoesNotReportHasItsDefault() throws {
+    let report = try slice(#"{"stateBytesMax":4096,"later":true}"#)
+    let limits = try #require(Limits(report))
+    #expect(limits.stateBytesMax == 4_096)
+    #expect(limits.depthMax == Limits().depthMax)
+  }
+
   @Test func limitsThatContradictEachOtherAreRefused() throws {
     #expect(fault(["depthMax": 63])?.limit == "stateDepthMax")
     _ = try Limits(overriding: ["depthMax": 63, "stateDepthMax": 55])

@@ -76,7 +76,7 @@ struct ResultText: CustomTestStringConvertible {
       #"{"restored":[],"skipped":[],"absent":[],"milliseconds":0}"#
     ),
     ResultText(EmptyResult.self, "{}"),
-    ResultText(Limits.self, limits, wrong: ["{}", #"{"frameBytesMax":1}"#]),
+    ResultText(Limits.self, limits, wrong: ["[]", #"{"frameBytesMax":"1"}"#]),
     ResultText(
       ReportStatistics.Reply.self,
       #"{"broker":{"name":"restorationd","version":"1.0"},"pid":7,"uptimeMilliseconds":12,"#

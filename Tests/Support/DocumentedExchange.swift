@@ -26,16 +26,17 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
 
   /// Plays the exchange against a broker without archives; throws with the line that is not true.
   package func play(socket: String) throws {
-    var clients: [Substring: (wire: WireClient, handle: String)] = [:]
+    var clients: [Substring: (wire: WireClient, handle: String, call: String)] = [:]
     for line in lines {
       guard let arrow = line.firstIndex(where: { $0 == "→" || $0 == "←" }) else {
         throw TestFailure("neither to nor from the broker: \(line)")
       }
       let name = line[..<arrow]
       let text = String(line[line.index(after: arrow)...])
-      var client = try clients[name] ?? (WireClient(socket), "0")
+      var client = try clients[name] ?? (WireClient(socket), "0", "0")
       if line[arrow] == "→" {
-        try client.wire.send(Self.replacing("<handle>", in: text, by: client.handle) + "\n")
+        let message = Self.replacing("<handle>", in: text, by: client.handle)
+        try client.wire.send(Self.replacing("<call>", in: message, by: client.call) + "\n")
       } else {
         let answer = try client.wire.receive()
         do {
@@ -44,9 +45,9 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
         } catch {
           throw TestFailure("\(self): \(error)\n  the page: \(text)\n  received: \(answer)")
         }
-        if let handle = try VectorValue(parsing: answer)["result"]?["object"], case .number(let number) = handle {
-          client.handle = number
-        }
+        let message = try VectorValue(parsing: answer)
+        if case .number(let number)? = message["result"]?["object"] { client.handle = number }
+        if message["method"] != nil, case .number(let number)? = message["id"] { client.call = number }
       }
       clients[name] = client
     }
@@ -58,7 +59,8 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
     for word in ["token", "uuid", "time", "version", "system"] {
       text = replacing("\"<\(word)>\"", in: text, by: #"{"$match":"(?s).+"}"#)
     }
-    for word in ["handle", "sequence", "pid", "bytes", "milliseconds", "limits", "result"] {
+    let numbers = ["handle", "sequence", "pid", "bytes", "milliseconds", "call", "round"]
+    for word in numbers + ["limits", "result", "coder"] {
       text = replacing("<\(word)>", in: text, by: #"{"$any":1}"#)
     }
     return relaxed(try VectorValue(parsing: text))

@@ -82,7 +82,7 @@ private final class VectorClient {
     }
   }
 
-  /// The first message that `expected` can be about: by id, by method, or the first array.
+  /// The first message that `expected` can be about: by method, by id, or the first array.
   private func take(_ expected: VectorValue) throws -> (VectorValue, String) {
     var seen = 0
     while true {
@@ -98,11 +98,9 @@ private final class VectorClient {
   private static func concerns(_ message: VectorValue, _ expected: VectorValue) -> Bool {
     if expected.array != nil || VectorMatch.directive(expected)?.name == "$unordered" { return message.array != nil }
     guard message.members != nil else { return false }
-    if let id = expected["id"] {
-      guard let found = message["id"], message["method"] == nil else { return false }
-      return id.isSameScalar(as: found)
-    }
-    return message["method"]?.string == expected["method"]?.string
+    if let method = expected["method"]?.string { return message["method"]?.string == method }
+    guard let id = expected["id"], let found = message["id"], message["method"] == nil else { return false }
+    return id.isSameScalar(as: found)
   }
 
   /// By bytes: a text's characters may combine with those around it.

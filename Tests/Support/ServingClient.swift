@@ -20,14 +20,17 @@ package final class ServingClient {
 
   package init(_ language: Language, socket: String, errors: String) throws {
     self.language = language
+    process = try ChildProcess(Self.command(language, socket: socket), errors: errors)
+  }
+
+  /// The program and its arguments.
+  package static func command(_ language: Language, socket: String) -> [String] {
     let clients = "\(Products.repository)/Tests/Clients"
-    let command =
-      switch language {
-      case .python: ["python3", "-u", "\(clients)/serving.py", socket]
-      case .perl: ["perl", "\(clients)/serving.pl", socket]
-      case .swift: [Products.swiftClient, socket, "serving"]
-      }
-    process = try ChildProcess(command, errors: errors)
+    return switch language {
+    case .python: ["python3", "-u", "\(clients)/serving.py", socket]
+    case .perl: ["perl", "\(clients)/serving.pl", socket]
+    case .swift: [Products.swiftClient, socket, "serving"]
+    }
   }
 
   package var pid: Int32 { process.pid }

@@ -17,6 +17,18 @@ internal import Testing
     }
   }
 
+  /// What a client may list in `serves` is a call or a notification, and has its place.
+  @Test func everythingThatCanBeServedIsDocumented() throws {
+    let calls = try SourceFile("Protocol/calls.md").lines.filter { $0.hasPrefix("### ") }
+      .map { $0.filter { $0 != "#" && $0 != " " && $0 != "`" } }
+    let notifications = try SourceFile("Protocol/notifications.md").text
+    for served in ServedMethod.allCases.map(\.rawValue) where !calls.contains(served) {
+      #expect(notifications.contains("`\(served)`"), "\(served)")
+    }
+    #expect(Set(calls).isSubset(of: Set(ServedMethod.allCases.map(\.rawValue))))
+    #expect(calls.count == 10)
+  }
+
   @Test func everyPageListsTheParametersInTheirOrder() throws {
     for method in RestorationMethods.all {
       let page = try SourceFile("Protocol/methods/\(method.method).md")

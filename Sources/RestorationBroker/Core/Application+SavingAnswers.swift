@@ -26,16 +26,19 @@ extension Application {
     find(reach(included, by: nil, for: round) + reach(own, by: .application, for: round))
   }
 
-  /// All nodes, parents before children, siblings by age.
+  /// All nodes, parents before children, siblings by age. An object below an exclusion is unscoped: a root (R4).
   private func walkOrder() -> [Node] {
+    func isRoot(_ node: Node) -> Bool {
+      guard let parent = node.parent else { return true }
+      return node.record.kind == .object && tree.isExcluded(parent)
+    }
     var order: [Node] = []
     order.reserveCapacity(tree.count)
-    var stack = tree.nodes.values.filter { $0.parent == nil && $0.record.kind != .application }
-      .sorted { $0.id > $1.id }
+    var stack = tree.nodes.values.filter { isRoot($0) && $0.record.kind != .application }.sorted { $0.id > $1.id }
     while let node = stack.popLast() {
       order.append(node)
       guard !node.children.isEmpty else { continue }
-      stack += node.children.sorted(by: >).compactMap { tree.nodes[$0] }
+      stack += node.children.sorted(by: >).compactMap { tree.nodes[$0] }.filter { !isRoot($0) }
     }
     return order
   }

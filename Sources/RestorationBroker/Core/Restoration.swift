@@ -18,7 +18,7 @@ package import RestorationWire
 /// 4. Each object is settled in the end, and at the deadline at the latest.
 package struct Restoration {
   /// How many objects a session is asked to make at the same time.
-  static let askedMax = 8
+  package static let askedMax = 8
   /// How many objects a batch has at most.
   static let batchMax = 64
 

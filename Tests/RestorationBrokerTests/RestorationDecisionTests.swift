@@ -6,7 +6,7 @@ internal import RestorationWire
 internal import Testing
 
 /// The decisions of a restoration by themselves: events in, actions out (R21 – R24).
-@Suite struct RestorationTests {
+@Suite struct RestorationDecisionTests {
   /// What is true, as a test says it.
   struct Facts: RestorationFacts {
     var owners: [NodeID: SessionID] = [:]

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The broker is killed while a round is under way: a generation is there with all of it or not at all, and so is the
+/// head. `RESTORATIOND_LONG=1` kills 300 times.
+@Suite struct RoundKillTests {
+  private static let application = "org.example.Rounds"
+  private static let processes = 4
+  private static let objects = 12
+
+  /// When the broker is killed.
+  private enum Moment {
+    /// At any moment of about the time that it takes to commit a round.
+    case random
+    /// While a process keeps its answer back: the round cannot have been committed.
+    case beforeTheLastAnswer
+    /// When the round is answered: it has been committed.
+    case afterTheAnswer
+  }
+
+  private static func peers(_ broker: BrokerFixture) throws -> [ServingClient] {
+    try (0..<processes).map { index in
+      let peer = try broker.serving(.python, of: application, as: "p\(index)")
+      try peer.register((0..<objects).map { ["identifier": .string("P\(index).\($0)")] })
+      return peer
+    }
+  }
+
+  private static func set(_ peers: [ServingClient], to number: Int64) throws {
+    // All lines first: a process works while the others are told.
+    for (index, peer) in peers.enumerated() {
+      for object in 0..<objects {
+        try peer.send("set", ["name": .string("P\(index).\(object)"), "state": ["n": .integer(number)]])
+      }
+    }
+    for peer in peers {
+      for _ in 0..<objects { _ = try peer.receive() }
+    }
+  }
+
+  /// The one number that all states of a version have; nil where it has none.
+  private static func number(_ broker: BrokerFixture, in generation: JSONValue? = nil) throws -> Int64? {
+    let states = try broker.states(of: application, in: generation)
+    let numbers = Set(states.values.map { $0["n"]?.integer })
+    guard numbers.count <= 1, states.isEmpty || states.count == processes * objects else {
+      throw TestFailure("half a round in \(generation?.text ?? "the head"): \(states.mapValues(\.text))")
+    }
+    return numbers.first ?? nil
+  }
+
+  /// Begins a round and kills the broker in it; whether the round was answered.
+  private static func kill(
+    _ broker: BrokerFixture,
+    _ peers: [ServingClient],
+    at moment: Moment,
+    within milliseconds: Int64
+  ) throws -> Bool {
+    let method = "encodeRestorableStateWithCoder"
+    let caller = try broker.connect()
+    if moment == .beforeTheLastAnswer { try peers[0].behave(method, "hold") }
+    let before = try peers.map { try $0.count("encode") }
+    let call = try caller.request("saveApplicationState", ["application": .string(application)])
+    var isAnswered = false
+    switch moment {
+    case .random:
+      Wait.moment(.milliseconds(Int64.random(in: 0...milliseconds)))
+      isAnswered = caller.hasInput(within: .zero)
+    case .beforeTheLastAnswer:
+      for (peer, before) in zip(peers, before) { try peer.awaits("encode", before + Int64(objects)) }
+    case .afterTheAnswer:
+      #expect(try caller.answer(to: call)["saved"] == true)
+      isAnswered = true
+    }
+    try broker.kill()
+    return isAnswered
+  }
+
+  @Test func r12R15AKillInARoundLeavesAllOfItOrNothing() async throws {
+    let rounds = Environment.isLong ? 300 : 30
+    try await withBroker { broker in
+      let peers = try Self.peers(broker)
+      try Self.set(peers, to: 0)
+      let caller = try broker.session(Self.application, process: "caller")
+      let begin = Deadline.now
+      #expect(try caller.call("saveApplicationState")["saved"] == true)
+      let usual = Deadline.now - begin
+      var window = max(4, usual)
+      var last: Int64 = 0
+      var committed = 0
+      for round in 1...rounds {
+        let number = Int64(round)
+        try Self.set(peers, to: number)
+        let moment: Moment = round % 10 == 0 ? .beforeTheLastAnswer : round % 10 == 5 ? .afterTheAnswer : .random
+        let isAnswered = try Self.kill(broker, peers, at: moment, within: window)
+        try broker.start()
+        let found = try Self.number(broker)
+        switch (moment, isAnswered) {
+        case (.beforeTheLastAnswer, _): #expect(found == last, "round \(round): it was not over")
+        case (_, true): #expect(found == number, "round \(round): it was answered")
+        default: #expect(found == number || found == last, "round \(round)")
+        }
+        if found == number { committed += 1 }
+        // Most of the kills are to be about the time of the commit.
+        if moment == .random { window = max(4, found == number ? window * 7 / 8 : window * 9 / 8 + 1) }
+        last = found ?? last
+        let reader = try broker.connect()
+        let listed = try reader.call("listGenerations", ["application": .string(Self.application)])
+        for generation in listed["generations"]?.array ?? [] {
+          let sealed = try Self.number(broker, in: generation["generation"])
+          #expect(sealed != nil && (sealed ?? 0) <= last, "round \(round)")
+        }
+        #expect(try Self.number(broker, in: listed["generations"]?.array?.last?["generation"]) == last)
+        for peer in peers {
+          #expect(try peer.tell("resume")["resumed"] == true)
+          try peer.behave("encodeRestorableStateWithCoder", .null)
+        }
+      }
+      #expect(committed >= rounds / 10 && committed <= rounds - rounds / 10, "\(committed) of \(rounds)")
+      print("\(rounds) kills in rounds, the first of \(usual) ms, \(committed) of them committed")
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+
+/// Verbs that tests of rounds and restorations share.
+extension BrokerFixture {
+  /// A process that the broker calls, with a session of the application.
+  func serving(
+    _ language: ServingClient.Language,
+    of application: String,
+    as process: String,
+    _ more: JSONObject = [:]
+  ) throws -> ServingClient {
+    let client = try ServingClient(language, socket: socket, errors: directory.file("log"))
+    var members: JSONObject = ["application": .string(application), "process": .string(process)]
+    for (name, value) in more.members { members[name] = value }
+    try client.tell("open", members)
+    return client
+  }
+
+  /// States by path, of the head or of a generation; all pages.
+  func states(of application: String, in generation: JSONValue? = nil) throws -> [[String]: JSONValue] {
+    let reader = try connect()
+    var states: [[String]: JSONValue] = [:]
+    var parameters: JSONObject = ["application": .string(application)]
+    parameters["generation"] = generation
+    repeat {
+      let page = try reader.call("readArchive", .object(parameters))
+      for object in page["objects"]?.array ?? [] {
+        guard let state = object["state"], !state.isNull else { continue }
+        states[object.strings("path")] = state
+      }
+      parameters["cursor"] = page["cursor"]
+    } while parameters["cursor"] != nil
+    return states
+  }
+}
+
+extension ServingClient {
+  /// Registers objects; `members` are those of the command's `objects`.
+  @discardableResult
+  func register(_ objects: [JSONObject]) throws -> [JSONValue] {
+    try tell("register", ["objects": .array(objects.map { .object($0) })])["objects"]?.array ?? []
+  }
+
+  /// How many of these have happened in it so far.
+  func count(_ what: String) throws -> Int64 {
+    try tell("await", ["what": .string(what), "count": 0])["count"]?.integer ?? 0
+  }
+
+  func set(_ name: String, state: JSONValue) throws {
+    try tell("set", ["name": .string(name), "state": state])
+  }
+
+  /// How calls of this method are answered from now on; null: well.
+  func behave(_ method: String, _ behaviour: JSONValue) throws {
+    try tell("behave", ["method": .string(method), "as": behaviour])
+  }
+}
+
+extension JSONValue {
+  /// The member's elements, as far as they are strings.
+  func strings(_ name: String) -> [String] { self[name]?.array?.compactMap(\.string) ?? [] }
+}

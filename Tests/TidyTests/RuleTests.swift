@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TestSupport
+internal import Testing
+
+/// `Protocol/rules.md` says which tests hold each rule, and they do: they exist and name the rule themselves.
+@Suite struct RuleTests {
+  private struct Row {
+    let rule: String
+    /// `Suite.test`
+    let tests: [String]
+    let vectors: [String]
+  }
+
+  /// The rows of the table: rule, tests, vectors.
+  private static func table() throws -> [Row] {
+    try SourceFile("Protocol/rules.md").lines.compactMap { line in
+      let cells = line.split(separator: "|", omittingEmptySubsequences: false)
+      guard line.hasPrefix("| R"), cells.count == 5 else { return nil }
+      return Row(rule: cells[1].filter { $0 != " " }, tests: quoted(cells[2]), vectors: quoted(cells[3]))
+    }
+  }
+
+  /// What stands between backquotes.
+  private static func quoted(_ cell: Substring) -> [String] {
+    cell.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+      .filter { !$0.offset.isMultiple(of: 2) }.map { String($0.element) }
+  }
+
+  /// Every test, as `Suite.test`, with the rules it names: in the comment above it, in its title or in its name.
+  private static func tests() throws -> [String: Set<String>] {
+    var tests: [String: Set<String>] = [:]
+    for file in try SourceFile.tests.get() {
+      var suite = ""
+      var heading: [String] = []
+      for line in file.lines {
+        if let match = line.firstMatch(of: /^(?:@\S+ )*(?:final )?(?:struct|class|actor|enum|extension) (\w+)/) {
+          suite = String(match.1)
+        }
+        let isMarked = heading.contains(where: isTest) || isTest(line)
+        if isMarked, let match = line.firstMatch(of: /^ +.*\bfunc (\w+)\(/) {
+          tests["\(suite).\(match.1)"] = rules(in: (heading + [line]).joined(separator: "\n"))
+        }
+        let isDeclaration = line.contains("func ") || line.contains(" = ")
+        if line.allSatisfy({ $0 == " " }) || line.hasSuffix("}") || line.hasSuffix("{") || isDeclaration {
+          heading = []
+        } else {
+          heading.append(line)
+        }
+      }
+    }
+    return tests
+  }
+
+  private static func isTest(_ line: String) -> Bool { line.contains("@Test") }
+
+  private static func rules(in text: String) -> Set<String> {
+    Set(text.matches(of: /[Rr](\d{1,2})(?![0-9a-z])/).map { "R\($0.1)" })
+  }
+
+  @Test func everyRuleHasATestThatNamesIt() throws {
+    let table = try Self.table()
+    #expect(table.map(\.rule) == (1...35).map { "R\($0)" })
+    let tests = try Self.tests()
+    #expect(tests.count > 500, "\(tests.count) tests were found")
+    let vectors = Dictionary(uniqueKeysWithValues: try GoldenVector.all.map { ($0.name, try $0.contents().rules) })
+    for row in table {
+      #expect(!row.tests.isEmpty || !row.vectors.isEmpty, "\(row.rule) has no test")
+      for test in row.tests {
+        let known = tests.filter { $0.value.contains(row.rule) }.keys.sorted()
+        #expect(tests[test]?.contains(row.rule) == true, "\(test) does not name \(row.rule); these do: \(known)")
+      }
+      for vector in row.vectors {
+        #expect(vectors[vector]?.contains(row.rule) == true, "the vector \(vector) does not name \(row.rule)")
+      }
+    }
+  }
+
+  /// A vector shows a rule to whoever writes another broker: the table leads to all of them.
+  @Test func everyVectorOfARuleIsInTheTable() throws {
+    for row in try Self.table() {
+      let naming = try GoldenVector.all.filter { try $0.contents().rules.contains(row.rule) }.map(\.name)
+      #expect(Set(row.vectors) == Set(naming), "\(row.rule)")
+    }
+  }
+}
