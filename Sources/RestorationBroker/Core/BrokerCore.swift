@@ -404,7 +404,7 @@ package struct BrokerCore {
     guard applications.count >= max else { return }
     let idle = applications.values.filter { application in
       application.sessions.isEmpty && application.waiting.isEmpty && application.readsUnderWay == 0
-        && application.exports.isEmpty && !application.isRestoring
+        && application.exports.isEmpty && !application.isRestoring && application.round == nil
         && !clients.values.contains { $0.waitsFor == application.id }
     }
     guard let oldest = idle.min(by: { $0.lastUsed < $1.lastUsed }) else {
