@@ -54,8 +54,8 @@ public struct RestorationRequest: Sendable {
     )
   }
 
-  /// Registers an object where it was. What follows takes its state back.
-  public func register(_ restoring: (any StateRestoring)?) async throws -> RestorableObject {
+  /// Registers an object where it was; it is given its state later. Keep the object alive: the session does not.
+  public func register(_ restoring: any StateRestoring) async throws -> RestorableObject {
     try await session.register(registration, restoring: restoring)
   }
 }

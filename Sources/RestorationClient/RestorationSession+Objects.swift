@@ -12,6 +12,7 @@ extension RestorationSession {
   ///   - parent: an object of this session, instead of `restorationParent`.
   ///   - restoring: who writes the object's state down and takes it back, where the session answers calls. The session
   ///     does not keep it alive; once it is gone, what was saved of the object stays saved.
+  @discardableResult
   public func register(
     _ registration: ObjectRegistration,
     below parent: RestorableObject? = nil,

@@ -4,10 +4,9 @@
 ///
 /// ```swift
 /// @MainActor final class Editor: StateRestoring {
-///   func encodeRestorableState() throws -> ObjectState {
-///     ObjectState(try RestorableState(jsonText: #"{"cursor":\#(cursor)}"#))
-///   }
-///   func decodeRestorableState(_ saved: ObjectState) { … }
+///   var cursor: Int64 = 0
+///   func encodeRestorableState() -> ObjectState { ["cursor": .integer(cursor)] }
+///   func decodeRestorableState(_ saved: ObjectState) { cursor = saved.state["cursor"]?.integer ?? 0 }
 /// }
 /// let object = try await session.register(ObjectRegistration("Editor"), restoring: editor)
 /// ```
@@ -54,5 +53,12 @@ public struct ObjectState: Hashable, Sendable {
   init?(_ decoded: DecodedState) {
     guard let state = decoded.state else { return nil }
     self.init(state, elements: decoded.elements, origin: decoded.origin)
+  }
+}
+
+extension ObjectState: ExpressibleByDictionaryLiteral {
+  /// A state with these values: `["cursor": 17]`.
+  public init(dictionaryLiteral elements: (String, RestorableValue)...) {
+    self.init(RestorableState(Dictionary(elements) { _, last in last }))
   }
 }

@@ -157,6 +157,41 @@ internal import Testing
     #expect(try list()["strikes"] == 1)
   }
 
+  /// A process that restores by the broker's calls; `answers` says of how many of them.
+  private func restore(_ pid: Int64, answering count: Int) throws -> (peer: Peer, call: Int, handed: [[String]]) {
+    let peer = try start(pid, #""serves":["decodeRestorableStateWithCoder"]"#)
+    let call = peer.start("restoreApplicationState")
+    var handed: [[String]] = []
+    while let open = peer.openCalls("decodeRestorableStateWithCoder").first {
+      handed.append((open.parameters["objects"]?.array ?? []).compactMap { $0["path"]?.joined })
+      guard handed.count <= count else { break }
+      peer.answer(open.id, "{}")
+    }
+    return (peer, call, handed)
+  }
+
+  @Test func r31ARestorationTriesSuspectsOneAtATime() throws {
+    let first = try restore(2, answering: 0)
+    #expect(first.handed == [["A", "B", "C"]])
+    driver.crash(first.peer)
+    #expect(try standings() == ["A suspect 0", "B suspect 0", "C suspect 0"])
+    let second = try restore(3, answering: 1)
+    #expect(second.handed == [["A"], ["B"]])
+    driver.crash(second.peer)
+    #expect(try standings() == ["B suspect 1"])
+    let third = try restore(4, answering: 1)
+    #expect(third.handed == [["A"], ["B"]] || third.handed == [["A", "C"], ["B"]])
+    driver.crash(third.peer)
+    #expect(try standings() == ["B quarantined 0"])
+    let fourth = try restore(5, answering: 9)
+    #expect(fourth.handed == [["A", "C"]])
+    let result = try fourth.peer.result(of: fourth.call)
+    #expect(result["restored"]?.array?.map(\.joined) == ["A", "C"])
+    #expect(result["skipped"]?.array?.map { $0["path"]?.joined } == ["B"])
+    #expect(result["skipped"]?.array?.first?["reason"] == "quarantined")
+    driver.inspect()
+  }
+
   // MARK: Innocence
 
   @Test func r31ACompletedRestorationClearsStrikes() throws {

@@ -492,15 +492,17 @@ final class CoreDriver {
 
   /// A row at hand is answered at once, as the service does from its cache; one that is not durable waits.
   private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
+    let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
     guard let file = files[id], file.durable < row.sequence else {
       if case .state(let record, _) = files[id].flatMap({ archives[$0.name] })?.state(row.sequence),
         let reply = core.decoded(id, record)
       {
         send(.result(reply), to: caller)
+      } else {
+        read(id, request)
       }
       return
     }
-    let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
     files[id]?.reads.append((request, row.sequence))
   }
 

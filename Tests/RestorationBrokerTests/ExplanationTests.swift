@@ -102,6 +102,36 @@ internal import Testing
     #expect(try explain(#"["Main"]"#, by: peer)["verdict"] == "unreadable")
   }
 
+  @Test func r23WhatARestorationDidIsToldStepByStep() throws {
+    try serving(1).encode(#"["Main"]"#, #"{"n":1}"#)
+    driver.restart()
+    let peer = driver.connect(pid: 50)
+    try peer.initialize("App", #""process":"editor","serves":["decodeRestorableStateWithCoder"]"#)
+    let tool = driver.connect(pid: 7)
+    // Registered before, so that it is looked for.
+    try peer.register("Main")
+    let id = peer.start("restoreApplicationState")
+    #expect(try explain(#"["Main"],"application":"App""#, by: tool)["verdict"] == "waiting")
+    let call = try #require(peer.openCalls("decodeRestorableStateWithCoder").first)
+    peer.answer(call.id, "{}")
+    #expect(try peer.result(of: id)["restored"] == [["Main"]])
+    let explanation = try explain(#"["Main"],"application":"App""#, by: tool)
+    #expect(explanation["verdict"] == "restored")
+    #expect(words(explanation, "restored") == ["lookedUp", "handedOut", "finished"])
+  }
+
+  @Test func r23WhatWasLeftOutSaysWhy() throws {
+    try serving(1).encode(#"["Main"]"#, #"{"n":1}"#)
+    driver.restart()
+    let peer = driver.connect(pid: 50)
+    try peer.initialize()
+    try peer.register("Main")
+    #expect(try peer.call("restoreApplicationState")["skipped"]?.array?.first?["reason"] == "notServed")
+    let explanation = try explain(#"["Main"]"#, by: peer)
+    #expect(explanation["verdict"] == "skipped")
+    #expect(explanation["restored"]?.array?.last == ["step": "skipped", "reason": "notServed"])
+  }
+
   @Test func stepsAreGoneWhenTheBrokerEndsOrTheHeadIsReplaced() throws {
     let peer = try serving(1)
     try peer.register("Main")

@@ -94,6 +94,32 @@ internal import Testing
     #expect(try peer.state(#"["Main"]"#) == ["new": 1])
   }
 
+  @Test func r35ARollbackToAWithheldTextWithholdsItsCopy() throws {
+    try driver.connect(pid: 5).encode(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
+    let peer = try start(4)
+    #expect(try peer.state(#"["Main"]"#) == ["new": 1])
+    try driver.connect(pid: 6).call("rollBack", #"{"application":"App","generation":1,"force":true}"#)
+    #expect(try peer.decode(#"["Main"]"#)["status"] == "quarantined")
+    #expect(try peer.state(#"["Main","Editor"]"#) == ["good": 1])
+    #expect(try peer.call("explainRestoration", #"{"object":["Main"]}"#)["verdict"] == "quarantined")
+    driver.inspect()
+    driver.restart()
+    let next = try start(7)
+    #expect(try next.decode(#"["Main"]"#)["status"] == "quarantined")
+    #expect(try release(#"["Main"]"#) == 1)
+    #expect(try next.state(#"["Main"]"#) == ["poison": 1])
+    driver.inspect()
+  }
+
+  @Test func r35ARollbackThatLeavesTheRowAsItIsLeavesItWithheld() throws {
+    try driver.connect(pid: 5).encode(#"["Other"]"#, "{}", #""application":"App""#)
+    try driver.connect(pid: 6).call("rollBack", #"{"application":"App","generation":1,"force":true}"#)
+    let peer = try start(4)
+    #expect(try peer.decode(#"["Main"]"#)["status"] == "quarantined")
+    #expect(try peer.paths() == ["Main", "Main/Editor"])
+    driver.inspect()
+  }
+
   @Test func r35TheLastThreeTextsAreKept() throws {
     for number in 1...4 {
       let peer = try start(Int64(10 * number))

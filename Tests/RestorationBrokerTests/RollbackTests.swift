@@ -351,6 +351,42 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r34ARestorationBringsTheOldStateToLiveObjects() throws {
+    try run(1, (#"["A"]"#, #"{"n":1}"#))
+    let peer = driver.connect(pid: 50)
+    try peer.initialize("App", #""serves":["decodeRestorableStateWithCoder","headReplaced"]"#)
+    let handle = try peer.register("A")
+    peer.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
+    #expect(try peer.call("restoreApplicationState")["restored"] == [["A"]])
+    try peer.encode("\(handle)", #"{"n":50}"#)
+    #expect(try peer.call("restoreApplicationState")["restored"] == [])
+    try peer.call("rollBack", #"{"generation":1,"force":true}"#)
+    #expect(try peer.call("restoreApplicationState")["restored"] == [["A"]])
+    let states = peer.calls.filter { $0.method == "decodeRestorableStateWithCoder" }.compactMap { call in
+      call.parameters["objects"]?.array?.first?["state"]
+    }
+    #expect(states == [["n": 1], ["n": 1]])
+    // What it saves from now on is its own again.
+    try peer.encode("\(handle)", #"{"n":51}"#)
+    #expect(try peer.state("\(handle)") == ["n": 51])
+    driver.inspect()
+  }
+
+  @Test func r21ARollbackEndsARestoration() throws {
+    try run(1, (#"["A"]"#, #"{"n":1}"#))
+    try run(2, (#"["A"]"#, #"{"n":2}"#))
+    let peer = driver.connect(pid: 50)
+    try peer.initialize("App", #""serves":["decodeRestorableStateWithCoder"]"#)
+    try peer.register("A")
+    let id = peer.start("restoreApplicationState")
+    #expect(peer.openCalls("decodeRestorableStateWithCoder").count == 1)
+    _ = try rollBack(1, #","force":true"#)
+    #expect(try peer.result(of: id)["skipped"] == [["path": ["A"], "reason": "discarded"]])
+    peer.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
+    #expect(try peer.call("restoreApplicationState")["restored"] == [["A"]])
+    driver.inspect()
+  }
+
   // MARK: Faults
 
   @Test(arguments: [

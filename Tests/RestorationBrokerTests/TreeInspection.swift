@@ -69,7 +69,7 @@ struct TreeInspection {
     if archive.sequence != application.sequence {
       faults.append("the archive is at \(archive.sequence), memory at \(application.sequence)")
     }
-    let readings = archive.head.readings.filter { !$0.node.isRemoved }
+    let readings = archive.head.readings.filter { !$0.node.isRemoved && $0.node.kind != .application }
     if readings.count != application.tree.nodes.count {
       faults.append("the archive has \(readings.count) nodes, memory \(application.tree.nodes.count)")
     }

@@ -95,6 +95,75 @@ internal import Testing
     await session.end(.restart)
   }
 
+  /// Objects of a user interface.
+  @MainActor private final class Editor: StateRestoring {
+    var cursor: Int64 = 0
+
+    func encodeRestorableState() -> ObjectState { ["cursor": .integer(cursor)] }
+    func decodeRestorableState(_ saved: ObjectState) { cursor = saved.state["cursor"]?.integer ?? 0 }
+    func applicationFinishedRestoringState() { cursor += 1 }
+  }
+
+  @MainActor private final class Delegate: RestorationDelegate {
+    var editors: [Editor] = []
+
+    func shouldRestoreApplicationState(_ saved: SavedApplicationState) -> Bool { saved.origin?.bundleVersion == "2" }
+
+    func viewController(for request: RestorationRequest) async throws -> RestorableObject? {
+      guard request.path == ["Window"] else { return nil }
+      let editor = Editor()
+      editors.append(editor)
+      return try await request.register(editor)
+    }
+  }
+
+  private final class Notes: ModelAssociating {
+    func modelIdentifierForElement(at indexPath: [Int], role: RestorableElement.Role, in view: [String]) -> String? {
+      indexPath.first.map { "note-\($0)" }
+    }
+
+    func indexPathForElement(
+      withModelIdentifier identifier: String,
+      role: RestorableElement.Role,
+      in view: [String]
+    ) -> [Int]? {
+      identifier.split(separator: "-").last.flatMap { Int($0) }.map { [$0] }
+    }
+  }
+
+  /// The same as one who knows UIKit writes it.
+  @MainActor private func beAsked(_ socketPath: String) async throws {
+    let options = SessionOptions(application: "org.example.Notes", bundleVersion: "2", answersCalls: true)
+    let (delegate, editor, notes) = (Delegate(), Editor(), Notes())
+    let session = try await RestorationSession.start(options, delegate: delegate, socket: socketPath)
+    let object = try await session.register(ObjectRegistration("Editor", kind: .view), restoring: editor)
+    try await session.registerRestorationClass("Preview") { request in
+      let preview = Editor()
+      await MainActor.run { delegate.editors.append(preview) }
+      return try await request.register(preview)
+    }
+    try await session.registerDataSource(notes, for: object.reference)
+    try await session.extendStateRestoration()
+    let restored = try await session.restoreApplicationState(deadline: .seconds(5))
+    print(restored.restored, restored.skipped.map(\.reason), restored.absent, restored.declined)
+    try await session.completeStateRestoration()
+    editor.cursor = 17
+    try await session.invalidateRestorableState(of: object)
+    let saved = try await session.saveApplicationState(reason: "menu")
+    print(saved.generation ?? 0, saved.stale.map(\.why), saved.excluded.map(\.by), saved.duration)
+  }
+
+  @Test func anApplicationThatIsAskedIsToldThatNoBrokerRuns() async throws {
+    let directory = try ScratchDirectory()
+    defer { directory.remove() }
+    do {
+      try await beAsked(directory.file("b.sock"))
+      Issue.record("somebody listened")
+    } catch let error as BrokerConnectionError {
+      #expect(error.isNotRunning)
+    }
+  }
+
   @Test func anApplicationWithASessionIsToldThatNoBrokerRuns() async throws {
     let directory = try ScratchDirectory()
     defer { directory.remove() }

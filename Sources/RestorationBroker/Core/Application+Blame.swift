@@ -114,7 +114,8 @@ extension Application {
       context.emit(.unpark(decode.caller))
       context.emit(.respond(decode.caller, .error(Application.sessionEnded())))
     }
-    if waitingDecodes.isEmpty { context.emit(.cancelTimer(.trial(id))) }
+    // A restoration may wait for the same trials.
+    if waitingDecodes.isEmpty, !isRestoring { context.emit(.cancelTimer(.trial(id))) }
   }
 
   // MARK: Crashes
