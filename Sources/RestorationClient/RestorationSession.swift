@@ -39,10 +39,10 @@ internal import Synchronization
 /// - a `CancellationError` where its task is cancelled. It may have taken effect all the same.
 ///
 /// **The broker asks** a session whose options say `answersCalls`, and its delegate: objects for their states when the
-/// application is saved (`StateRestoring`), restoration classes for objects that are not there when it is restored, data
-/// sources for rows. It answers one call after the other, also while its own are pending; only data sources are asked
-/// at once. What is too large for one answer is put off, what is too large to be sent unasked is fetched, and all that
-/// was registered to be asked is asked by the next broker too.
+/// application is saved (`StateRestoring`), restoration classes for objects that are not there when it is restored, and
+/// data sources for rows. It answers one call after the other, also while its own are pending; only data sources are
+/// asked at the same time. What is too large for one answer is put off, what is too large to be sent unasked is
+/// fetched, and all that was registered to be asked is asked by the next broker too.
 ///
 /// The session ends by `end`, and its connection closes with the last reference to it; then its objects wait for this
 /// process until that ends. Programs that this process starts do not inherit the connection. After `fork` without

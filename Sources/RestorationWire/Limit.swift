@@ -235,8 +235,8 @@ package struct Limit: Sendable {
       \.openArchivesMax,
       .count,
       1...4_096,
-      "Archives open at a time. The least recently used one without sessions is closed and opened again when needed; "
-        + "only when all have live sessions is one more refused."
+      "Archives open at a time. The least recently used one without connected sessions is closed and opened again when "
+        + "needed; only when all have some is one more refused."
     ),
   ]
 }

@@ -61,7 +61,7 @@ extension WireCase {
     ),
     WireCase(
       "an announced method",
-      #"{"jsonrpc":"2.0","id":1,"method":"saveApplicationState"}"#,
+      #"{"jsonrpc":"2.0","id":1,"method":"nextRequest"}"#,
       [.error("1", -32601, "methodNotFound")]
     ),
     WireCase(

@@ -117,7 +117,7 @@ internal import Testing
     #expect(try peer.result(of: id)["restored"] == [["Main"]])
     let explanation = try explain(#"["Main"],"application":"App""#, by: tool)
     #expect(explanation["verdict"] == "restored")
-    #expect(words(explanation, "restored") == ["lookedUp", "handedOut", "finished"])
+    #expect(words(explanation, "restored") == ["lookedUp", "located", "handedOut", "finished"])
   }
 
   @Test func r23WhatWasLeftOutSaysWhy() throws {

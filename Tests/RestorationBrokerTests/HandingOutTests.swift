@@ -13,7 +13,7 @@ internal import Testing
 
   @Test func aBatchHasAtMost64ObjectsAndOneIsUnderWayAtATime() throws {
     try fixture.save((0..<130).map { ("N\($0)", nil, "", "{}") })
-    let worker = try fixture.join("W", pid: 2)
+    let worker = try fixture.join("W", pid: 2, messageBytesMax: 1_000_000)
     for number in 0..<130 { try worker.register("N\(number)") }
     var sizes: [Int] = []
     worker.serves["decodeRestorableStateWithCoder"] = { parameters in

@@ -183,6 +183,26 @@ internal import Testing
     driver.inspect("b")
   }
 
+  @Test func anArchiveWhoseSessionsHaveLostTheirConnectionsIsClosedAndTheyComeBackToIt() throws {
+    let driver = driver { $0.openArchivesMax = 1 }
+    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let token = try #require(try first.initialize("a")["session"]?.string)
+    let object = try first.register("X")
+    try first.encode("\(object)", #"{"n":1}"#)
+    driver.disconnect(first)
+    try second.encode(#"["Y"]"#, "{}", #""application":"b""#)
+    #expect(driver.closed == ["a"])
+    let back = driver.connect(pid: 1)
+    #expect(try back.initialize("a", #""session":"\(token)""#)["session"]?.string == token)
+    try back.encode("\(object)", #"{"n":2}"#)
+    driver.disconnect(back)
+    try second.encode(#"["Y"]"#, "{}", #""application":"b""#)
+    driver.kill(back)
+    let next = driver.connect(pid: 3)
+    #expect(try next.initialize("a")["restoration"]?["reason"]?.string == "recover")
+    driver.inspect("a")
+  }
+
   @Test func anArchiveIsNotClosedUnderARead() throws {
     let driver = driver { $0.openArchivesMax = 1 }
     let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))

@@ -24,6 +24,9 @@ final class Peer {
   /// How calls of the broker are answered by themselves: the result as JSON text, nil for not yet.
   var serves: [String: (JSONValue) -> String?] = [:]
 
+  /// Calls whose answers are just being made.
+  private var answering: Set<Int> = []
+
   struct BrokerCall: Equatable {
     let id: Int
     let method: String
@@ -44,8 +47,10 @@ final class Peer {
   @discardableResult
   func start(_ method: String, _ parameters: String = "{}") -> Int {
     lastID += 1
-    transmit(#"{"jsonrpc":"2.0","id":\#(lastID),"method":"\#(method)","params":\#(parameters)}"#)
-    return lastID
+    // Answers that `serves` gives meanwhile may make calls of their own.
+    let id = lastID
+    transmit(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(parameters)}"#)
+    return id
   }
 
   func notify(_ method: String, _ parameters: String) {
@@ -108,8 +113,15 @@ final class Peer {
   }
 
   func answerCalls() {
-    for call in calls where !call.isAnswered && !call.isForgotten && isConnected {
-      if let result = serves[call.method]?(call.parameters) { answer(call.id, result) }
+    // Answering may bring further calls, and this function again.
+    var next = 0
+    while next < calls.count {
+      let call = calls[next]
+      next += 1
+      guard !call.isAnswered, !call.isForgotten, isConnected, answering.insert(call.id).inserted else { continue }
+      let result = serves[call.method]?(call.parameters)
+      answering.remove(call.id)
+      if let result, isConnected { answer(call.id, result) }
     }
   }
 

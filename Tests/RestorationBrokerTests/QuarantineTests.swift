@@ -103,6 +103,7 @@ internal import Testing
     #expect(try peer.state(#"["Main","Editor"]"#) == ["good": 1])
     #expect(try peer.call("explainRestoration", #"{"object":["Main"]}"#)["verdict"] == "quarantined")
     driver.inspect()
+    driver.kill(peer)
     driver.restart()
     let next = try start(7)
     #expect(try next.decode(#"["Main"]"#)["status"] == "quarantined")

@@ -34,7 +34,8 @@ internal import Testing
     var restoration = Restoration(begun: 0, deadline: 1_000)
     var actions = restoration.handle(.started, facts)
     if facts.delegate != nil { actions += restoration.handle(.decided(true), facts) }
-    return (restoration, deeds(actions + restoration.handle(.planned(plan), facts)))
+    actions += restoration.handle(.planned(plan), facts)
+    return (restoration, deeds(actions))
   }
 
   private func handOut(_ session: SessionID, _ nodes: NodeID...) -> Restoration.Action {
@@ -124,7 +125,8 @@ internal import Testing
     let plan = (1...5).map { found($0, nil) }
     let owners: [NodeID: SessionID] = Dictionary(uniqueKeysWithValues: (1...5).map { ($0, 7) })
     var facts = Facts(owners: owners)
-    facts.handing = [1: .state(bytes: 60), 2: .state(bytes: 40), 3: .alone(bytes: 5), 4: .nothing, 5: .state(bytes: 101)]
+    facts.handing = [1: .state(bytes: 60), 2: .state(bytes: 40), 3: .alone(bytes: 5), 4: .nothing]
+    facts.handing[5] = .state(bytes: 101)
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, handOut(7, 1, 2)])
     #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [handOut(7, 3)])

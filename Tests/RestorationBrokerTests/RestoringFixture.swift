@@ -29,10 +29,19 @@ final class RestoringFixture {
   }
 
   /// A process that serves everything, and says yes to all; `serves` of the peer changes that.
-  func join(_ role: String, pid: Int64, delegate: Bool = false, serves: [String] = served) throws -> Peer {
+  func join(
+    _ role: String,
+    pid: Int64,
+    delegate: Bool = false,
+    serves: [String] = served,
+    messageBytesMax: Int = 65_536
+  ) throws -> Peer {
     let peer = driver.connect(pid: pid)
     let names = serves.map { "\"\($0)\"" }.joined(separator: ",")
-    try peer.initialize("App", #""process":"\#(role)","delegate":\#(delegate),"serves":[\#(names)]"#)
+    try peer.initialize(
+      "App",
+      #""process":"\#(role)","delegate":\#(delegate),"messageBytesMax":\#(messageBytesMax),"serves":[\#(names)]"#
+    )
     answer(peer, role)
     return peer
   }

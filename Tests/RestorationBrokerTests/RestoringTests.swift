@@ -27,8 +27,8 @@ internal import Testing
     #expect(outcome(result) == ["+Main", "+Main/Page", "+Tool"])
     #expect(
       fixture.log == [
-        "D shouldRestoreApplicationState", "W make Main", "W make Main/Page", "D decode Tool", "W decode Main Main/Page",
-        "D didDecodeRestorableState",
+        "D shouldRestoreApplicationState", "W make Main", "W make Main/Page", "D decode Tool",
+        "W decode Main Main/Page", "D didDecodeRestorableState",
       ]
     )
     #expect(fixture.finished(delegate) == [tool])

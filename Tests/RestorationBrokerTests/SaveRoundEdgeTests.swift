@@ -159,6 +159,36 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r6AnObjectThatTakesTheVacantNodesPlaceKeepsItsAnswer() throws {
+    let before = driver.connect(pid: 9)
+    try before.encode(#"["Old"]"#, #"{"old":1}"#, #""application":"App""#)
+    let (a, b) = (try worker(1), try worker(2))
+    let handle = try a.register("New")
+    try b.register("B")
+    let id = b.start("saveApplicationState")
+    a.answerEncode { #"{"of":"\#($0)"}"# }
+    try a.call("setRestorationIdentifier", #"{"object":\#(handle),"restorationIdentifier":"Old"}"#)
+    b.answerEncode { _ in "{}" }
+    #expect(stale(try b.result(of: id)) == [])
+    #expect(try head() == ["B": [:], "Old": ["of": "New"]])
+    driver.inspect()
+  }
+
+  @Test func anObjectThatIsRegisteredAnewDuringTheRoundIsAnotherOne() throws {
+    let (a, b) = (try worker(1), try worker(2))
+    let handle = try a.register("A")
+    try a.register("Below", below: #"["A"]"#)
+    try b.register("B")
+    let id = b.start("saveApplicationState")
+    a.answerEncode { #"{"of":"\#($0)"}"# }
+    try a.call("unregisterObject", #"{"object":\#(handle)}"#)
+    try a.register("A")
+    b.answerEncode { _ in "{}" }
+    #expect(stale(try b.result(of: id)) == [])
+    #expect(try head() == ["A": .null, "A/Below": ["of": "A/Below"], "B": [:]])
+    driver.inspect()
+  }
+
   @Test func r8AnObjectThatIsTakenOverDuringTheRoundIsNotTheOldOwnersToSave() throws {
     let (a, b) = (try worker(1), try worker(2))
     try a.register("A")
@@ -242,6 +272,27 @@ internal import Testing
     driver.disconnect(tool)
     a.answerEncode { _ in #"{"a":1}"# }
     #expect(try a.call("listGenerations")["generations"]?.array?.count == 1)
+  }
+
+  @Test func aRoundThatBeganByItselfGoesOnWhenTheLastCallerCancels() throws {
+    let (a, tool) = (try worker(1), driver.connect(pid: 2))
+    try a.register("A")
+    driver.advance(milliseconds: 15_000)
+    let id = tool.start("saveApplicationState", #"{"application":"App"}"#)
+    tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    #expect(try tool.failure(of: id).code == -32800)
+    a.answerEncode { _ in "{}" }
+    #expect(try a.call("listGenerations")["generations"]?.array?.count == 1)
+  }
+
+  @Test func r18ChangesThatARoundDidNotSaveMakeAnotherOne() throws {
+    let (a, tool) = (try worker(1), driver.connect(pid: 2))
+    try a.register("A")
+    let id = tool.start("saveApplicationState", #"{"application":"App"}"#)
+    tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    #expect(a.openCalls(Self.encode).isEmpty)
+    driver.advance(milliseconds: 15_000)
+    #expect(a.openCalls(Self.encode).count == 1)
   }
 
   @Test func progressIsToldWhereItIsAskedFor() throws {
@@ -380,5 +431,17 @@ internal import Testing
     try pushes.encode(#"["P"]"#, "{}")
     driver.saveBeforeEnd()
     #expect(try pushes.call("listGenerations")["generations"]?.array?.count == 1)
+  }
+
+  @Test func r33ARoundOfABrokerThatEndsGetsNoMoreTimeThanIsLeft() throws {
+    let a = try worker(1)
+    try a.register("A")
+    driver.saveBeforeEnd()
+    driver.advance(milliseconds: 4_000)
+    a.answerEncode { _ in "{}" }
+    #expect(!driver.core.isSaving)
+    let id = a.start("saveApplicationState", #"{"deadlineMilliseconds":600000}"#)
+    driver.advance(milliseconds: 1_000)
+    #expect(a.hasAnswer(id))
   }
 }

@@ -70,8 +70,8 @@ struct TreeInspection {
       faults.append("the archive is at \(archive.sequence), memory at \(application.sequence)")
     }
     let readings = archive.head.readings.filter { !$0.node.isRemoved && $0.node.kind != .application }
-    if readings.count != application.tree.nodes.count {
-      faults.append("the archive has \(readings.count) nodes, memory \(application.tree.nodes.count)")
+    if readings.count != application.tree.count {
+      faults.append("the archive has \(readings.count) nodes, memory \(application.tree.count)")
     }
     for reading in readings {
       guard let node = application.tree.nodes[reading.node.node] else {

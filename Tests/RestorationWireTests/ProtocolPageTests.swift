@@ -57,7 +57,7 @@ internal import Testing
   }
 
   @Test func everyNotificationAndCallIsListed() throws {
-    let text = try Self.page("notifications.md") + Self.page("README.md")
+    let text = try Self.page("notifications.md") + Self.page("calls.md")
     for served in ServedMethod.allCases {
       #expect(text.contains("`\(served.rawValue)`"))
     }

@@ -23,7 +23,9 @@ extension Application {
     if !isPulled { forgetChanges() }
   }
 
-  private func watchChanges() {
+  /// Sets the timer for what is unsaved; without any there is none.
+  func watchChanges() {
+    guard changes.hasChanges else { return }
     let limits = context.limits
     guard
       let due = changes.due(quiet: limits.roundQuietMilliseconds, interval: limits.roundIntervalMilliseconds)
@@ -47,10 +49,12 @@ extension Application {
 
   /// The broker is to end: what is not saved yet is, within this time (R33).
   func saveBeforeEnd(milliseconds: Int64) {
-    guard case .open = phase, sessions.values.contains(where: { !$0.isDiscarded }) else { return }
-    if round != nil {
+    if let round {
+      round.isWanted = true
       advanceRound { $0.hurry(until: context.now.monotonic + milliseconds) }
-    } else if isPulled || contentSequence > (generations.last?.sequence ?? 0) {
+    } else if milliseconds > 0, isPulled || contentSequence > (generations.last?.sequence ?? 0),
+      case .open = phase, sessions.values.contains(where: { !$0.isDiscarded })
+    {
       beginRound(deadline: milliseconds)
     }
   }
@@ -64,7 +68,7 @@ extension BrokerCore {
   package mutating func saveBeforeEnd(at now: Moment) {
     context.now = now
     let milliseconds = Int64(context.limits.stopRoundMilliseconds)
-    guard milliseconds > 0 else { return }
+    context.roundsEnd = now.monotonic + milliseconds
     for application in applications.values.sorted(by: { $0.id < $1.id }) {
       application.saveBeforeEnd(milliseconds: milliseconds)
     }

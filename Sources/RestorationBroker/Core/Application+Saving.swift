@@ -24,7 +24,7 @@ extension Application {
     let call = LongCall(caller, token: request.progressToken, at: context.now)
     let waiting = SaveRound.Waiting(call: call, bytesMax: bytes ?? Application.pageBytes)
     if let round {
-      if caller.call != nil { round.callers.append(waiting) }
+      if caller.call != nil { round.callers.append(waiting) } else { round.isWanted = true }
     } else {
       let deadline = request.deadlineMilliseconds ?? SaveApplicationState.deadlineDefault
       beginRound(deadline: deadline, for: caller.call == nil ? nil : waiting)
@@ -33,8 +33,10 @@ extension Application {
 
   func beginRound(deadline: Int64, for call: SaveRound.Waiting? = nil) {
     roundCounter += 1
+    // Of a broker that is to end nobody gets more time than it has (R33).
+    let deadline = context.roundsEnd.map { min(deadline, max(1, $0 - context.now.monotonic)) } ?? deadline
     let round = SaveRound(number: roundCounter, deadline: deadline, at: context.now)
-    if let call { round.callers = [call] }
+    if let call { round.callers = [call] } else { round.isWanted = true }
     self.round = round
     advanceRound { $0.begin(isRestoring: isRestoring, at: context.now.monotonic) }
   }
@@ -52,13 +54,15 @@ extension Application {
     guard let round, let index = round.callers.firstIndex(where: { $0.call.caller == caller }) else { return false }
     round.callers.remove(at: index)
     context.emit(.unpark(caller))
-    if round.callers.isEmpty { finishRound() }
+    if round.callers.isEmpty, !round.isWanted { finishRound() }
     return true
   }
 
   /// A caller's connection is gone. What it asked for is done all the same: the others are saved.
   func forgetSaving(of client: ClientID) {
-    round?.callers.removeAll { $0.call.caller.client == client }
+    guard let round, round.callers.contains(where: { $0.call.caller.client == client }) else { return }
+    round.callers.removeAll { $0.call.caller.client == client }
+    round.isWanted = true
   }
 
   /// What the round was to store has been replaced, or cannot be stored (R30).
@@ -101,7 +105,10 @@ extension Application {
     case .encode(let session, let batch): ask(session, for: batch, of: round)
     case .identify(let session, let question): ask(session, question)
     case .commit: commit(round)
-    case .end(let obstacle): finishRound(with: unsaved(obstacle, since: round.begun))
+    case .end(let obstacle):
+      // Who does not want to be saved is not asked again before something else changes.
+      if obstacle == .declined { forgetChanges() }
+      finishRound(with: unsaved(obstacle, since: round.begun))
     }
   }
 
@@ -110,7 +117,7 @@ extension Application {
     guard let round else { return }
     self.round = nil
     endRoundCalls()
-    forgetChanges()
+    watchChanges()
     context.emit(.cancelTimer(.round(id)))
     for caller in round.callers.map(\.call.caller) {
       context.emit(.unpark(caller))

@@ -233,7 +233,7 @@ extension Application {
     for round: SaveRound
   ) throws(ErrorObject) {
     // An object that it has lost or let go of since it was asked is looked after at the commit.
-    guard let node = tree.nodes[target.node], let claim = node.claim, claim.handle == target.handle else { return }
+    guard let node = tree.node(target.node), let claim = node.claim, claim.handle == target.handle else { return }
     let path = tree.path(of: node)
     try check(encoded, elements, path: path)
     let state = try checked(encoded.detached(), elements: elements, revision: revision)

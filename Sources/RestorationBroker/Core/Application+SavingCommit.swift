@@ -28,6 +28,7 @@ extension Application {
       noteSaved(record, reached)
       tellSaved(record.generation)
     }
+    forgetChanges()
     finishRound()
     let (done, total) = round.machine.progress
     for var waiting in round.callers {
@@ -77,7 +78,7 @@ extension Application {
   ///
   /// - Returns: why it is refused.
   private func store(_ staged: StagedState) -> String? {
-    guard let node = tree.nodes[staged.target.node] else { return nil }
+    guard let node = tree.node(staged.target.node) else { return nil }
     if let claim = node.claim {
       // Another session has taken the object over; `staleObjects` says so.
       guard claim.handle == staged.target.handle else { return nil }
@@ -90,6 +91,8 @@ extension Application {
       return nil
     }
     var record = staged.record
+    // A move may have put another node in its place (R6).
+    record.node = node.id
     let elements = staged.elements.compactMap { $0 }
     record.elements = elements.isEmpty ? nil : elements.text.string
     do throws(ErrorObject) {
@@ -131,7 +134,8 @@ extension Application {
     if let (owner, why) = round.applicationStale {
       stale.append(StaleObject(object: nil, path: [], process: owner.process, pid: owner.pid, why: why))
     }
-    let late = reached.subtracting(round.machine.known).sorted().compactMap { id -> EncodeTarget? in
+    let known = round.machine.known.compactMap { tree.node($0)?.id }
+    let late = reached.subtracting(known).sorted().compactMap { id -> EncodeTarget? in
       guard let node = tree.nodes[id], let claim = node.claim, claim.since <= round.walked else { return nil }
       // Time was up before it was known that something saved refers to it.
       return target(node)
@@ -142,7 +146,7 @@ extension Application {
         .filter { $0.1 != nil }
       + late.map { ($0, StaleObject.Cause.late.rawValue) }
     for (target, why) in cases {
-      guard let node = tree.nodes[target.node], isKept(node, target) else { continue }
+      guard let node = tree.node(target.node), isKept(node, target) else { continue }
       let cause = replacement(of: target) ?? why ?? cause(of: .lost, target.session).rawValue
       let owner = sessions[target.session]?.owner ?? endedOwner(target.session)
       node.note(.stale(owner, why: cause))
@@ -161,12 +165,13 @@ extension Application {
 
   /// Whether it is still the object that was asked for; one that its owner has let go of is nobody's any more.
   private func isKept(_ node: Node, _ target: EncodeTarget) -> Bool {
-    node.claim != nil || sessions[target.session] == nil
+    guard let claim = node.claim else { return sessions[target.session] == nil }
+    return claim.handle == target.handle || claim.session != target.session
   }
 
   /// Another session has taken the object over since it was asked for (R8).
   private func replacement(of target: EncodeTarget) -> String? {
-    guard let claim = tree.nodes[target.node]?.claim, claim.handle != target.handle else { return nil }
+    guard let claim = tree.node(target.node)?.claim, claim.session != target.session else { return nil }
     return sessions[target.session] == nil ? StaleObject.Cause.ended.rawValue : ErrorCode.replaced.kind
   }
 

@@ -194,6 +194,14 @@ extension Application {
     }
   }
 
+  /// Nothing is under way, and nobody is there who would miss what is only in memory.
+  var isIdle: Bool {
+    waiting.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && exports.isEmpty && !isRestoring && round == nil
+      && sessions.values.allSatisfy { session in
+        session.client == nil && !session.facts.isDetached && !session.hasExited && session.windows.isEmpty
+      }
+  }
+
   func detachedTimerFired(_ number: SessionID) {
     guard let session = sessions[number], session.facts.isDetached else { return }
     let idle = context.now.monotonic - session.lastUsed

@@ -398,17 +398,21 @@ package struct BrokerCore {
     client.queue.insert(message, at: 0)
   }
 
-  /// Closes the least recently used archive nobody needs if as many are open as may be.
+  /// Closes the least recently used archive nobody needs if as many are open as may be: one without sessions, else one
+  /// whose sessions have all lost their connections. Those are in the archive, and there again when it is opened.
   private mutating func makeRoom() throws(ErrorObject) {
     let max = context.limits.openArchivesMax
     guard applications.count >= max else { return }
     let idle = applications.values.filter { application in
-      application.sessions.isEmpty && application.waiting.isEmpty && application.readsUnderWay == 0
-        && application.exports.isEmpty && !application.isRestoring
-        && !clients.values.contains { $0.waitsFor == application.id }
+      application.isIdle && !clients.values.contains { $0.waitsFor == application.id }
     }
-    guard let oldest = idle.min(by: { $0.lastUsed < $1.lastUsed }) else {
+    let empty = idle.filter(\.sessions.isEmpty)
+    guard let oldest = (empty.isEmpty ? idle : empty).min(by: { $0.lastUsed < $1.lastUsed }) else {
       throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
+    }
+    for session in oldest.sessions.keys {
+      context.emit(.cancelTimer(.lost(oldest.id, session)))
+      context.emit(.unwatch(oldest.id, session))
     }
     close(oldest)
   }

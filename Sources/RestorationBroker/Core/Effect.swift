@@ -234,6 +234,8 @@ package final class CoreContext {
   package internal(set) var now = Moment()
   package internal(set) var effects: [Effect] = []
   var subscriptions = Subscriptions()
+  /// Monotonic milliseconds when save rounds are over, because the broker ends (R33).
+  var roundsEnd: Int64?
   private var handleCounter: Int64 = 0
 
   package init(limits: Limits, settings: CoreSettings) {

@@ -3,8 +3,8 @@
 internal import RestorationArchive
 
 extension NodeTree {
-  /// The application itself, then parents first, siblings by age. What has no path is left out unless something with a path is below it: nobody can
-  /// claim it again.
+  /// The application itself, then parents first, siblings by age. What has no path is left out unless something with a
+  /// path is below it: nobody can claim it again.
   ///
   /// - Parameters:
   ///   - omitted: nodes that a generation does not hold (R4, R7); they are left out in the same way.

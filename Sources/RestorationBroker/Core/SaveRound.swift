@@ -12,6 +12,8 @@ package final class SaveRound {
   let begun: Moment
   var machine: StateMachine
   var callers: [Waiting] = []
+  /// It goes on also when its last caller cancels: it began by itself, or somebody who asked for it has left.
+  var isWanted = false
   /// States that have come, in the order in which they came.
   private(set) var staged: [StagedState] = []
   private var places: [NodeID: Int] = [:]
