@@ -35,7 +35,8 @@ internal import Testing
   /// A runner that passes everything would be none.
   @Test func aClientThatSaysNothingDoesNotPass() async throws {
     try await withScratch { _ in
-      let runner = ["python3", "\(Products.repository)/Protocol/vectors/talk.py", "--timeout", "1", "cat {}"]
+      let folder = "\(Products.repository)/Protocol/vectors"
+      let runner = ["python3", "\(folder)/talk.py", "--timeout", "1", "cat {}", "\(folder)/talk-save.json"]
       let result = try ChildProcess.run(runner, Deadline(.seconds(120)))
       #expect(result.end == .exit(1), "\(result.output)")
     }
