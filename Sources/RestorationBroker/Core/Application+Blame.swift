@@ -67,11 +67,17 @@ extension Application {
   /// Hands out what waited, as far as it may be now.
   func goOnHandingOut() {
     drive(.trialsChanged)
+    goOnMaking()
     guard !waitingDecodes.isEmpty, case .open = phase else { return }
     let waiting = waitingDecodes
     waitingDecodes = []
     for decode in waiting {
-      guard let session = sessions[decode.session] else { continue }
+      guard let session = sessions[decode.session] else {
+        // It was not durable when a transaction failed.
+        context.emit(.unpark(decode.caller))
+        context.emit(.respond(decode.caller, .error(Application.sessionEnded())))
+        continue
+      }
       if let node = node(decode.request.object), !mayHandOut(node, to: session) {
         waitingDecodes.append(decode)
         continue
@@ -106,13 +112,13 @@ extension Application {
   }
 
   /// Answers decodes that will not wait any longer, because their session or client has gone.
-  func abandonDecodes(where isOver: (WaitingDecode) -> Bool) {
+  func abandonDecodes(with error: ErrorObject = sessionEnded(), where isOver: (WaitingDecode) -> Bool) {
     guard !waitingDecodes.isEmpty else { return }
     let over = waitingDecodes.filter(isOver)
     waitingDecodes.removeAll(where: isOver)
     for decode in over {
       context.emit(.unpark(decode.caller))
-      context.emit(.respond(decode.caller, .error(Application.sessionEnded())))
+      context.emit(.respond(decode.caller, .error(error)))
     }
     // A restoration may wait for the same trials.
     if waitingDecodes.isEmpty, !isRestoring { context.emit(.cancelTimer(.trial(id))) }
