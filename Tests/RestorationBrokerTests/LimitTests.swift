@@ -193,7 +193,7 @@ internal import Testing
     try second.encode(#"["Y"]"#, "{}", #""application":"b""#)
     #expect(driver.closed == ["a"])
     let back = driver.connect(pid: 1)
-    #expect(try back.initialize("a", #""session":"\(token)""#)["session"]?.string == token)
+    #expect(try back.initialize("a", #""session":"\#(token)""#)["session"]?.string == token)
     try back.encode("\(object)", #"{"n":2}"#)
     driver.disconnect(back)
     try second.encode(#"["Y"]"#, "{}", #""application":"b""#)

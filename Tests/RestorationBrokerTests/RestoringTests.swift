@@ -125,6 +125,34 @@ internal import Testing
     #expect(fixture.finished(worker).count == 3)
   }
 
+  @Test func r23WhatWasMissingBeforeIsNotWaitedForAndRestoredIfItComes() throws {
+    try fixture.save([("Here", nil, "", "{}"), ("Gone", nil, "", "{}")])
+    let first = try fixture.join("W", pid: 2)
+    try first.register("Here")
+    let id = first.start("restoreApplicationState")
+    #expect(fixture.log.isEmpty)
+    driver.advance(milliseconds: 10_000)
+    #expect(outcome(try first.result(of: id)) == ["+Here", "?Gone"])
+    driver.crash(first)
+    let second = try fixture.join("V", pid: 3)
+    try second.register("Here")
+    #expect(outcome(try second.call("restoreApplicationState")) == ["+Here", "?Gone"])
+    driver.crash(second)
+    let third = try fixture.join("U", pid: 4)
+    third.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    try third.register("Here")
+    let last = third.start("restoreApplicationState")
+    try third.register("Gone")
+    for _ in 1...2 { third.answer(try #require(third.openCalls("decodeRestorableStateWithCoder").first).id, "{}") }
+    #expect(outcome(try third.result(of: last)) == ["+Here", "+Gone"])
+  }
+
+  @Test func r23WhatNobodyEverRegisteredIsNotWaitedFor() throws {
+    try driver.connect(pid: 1).encode(#"["Script"]"#, "{}", #""application":"App""#)
+    let worker = try fixture.join("W", pid: 2)
+    #expect(outcome(try worker.call("restoreApplicationState")) == ["?Script"])
+  }
+
   @Test func r24TheFactoryGetsPathAndStateAndMayReturnAnotherObject() throws {
     try fixture.save([("Main", nil, Self.made + #","objectClass":"Page""#, #"{"a":0.10}"#)])
     let worker = try fixture.join("W", pid: 2)

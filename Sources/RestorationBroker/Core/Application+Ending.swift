@@ -121,6 +121,7 @@ extension Application {
     }
     runFacts.outcomeByRole = [:]
     brokenWindows = []
+    updatePulling()
     drive(.discarded)
   }
 

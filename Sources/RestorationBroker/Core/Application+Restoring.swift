@@ -147,7 +147,16 @@ extension Application {
     var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
     while let (node, above) = next.popLast() {
       let isPlanned = concerns(node)
-      if isPlanned { plan.append(Restoration.Planned(node: node.id, parent: above, lookups: lookups(for: node))) }
+      if isPlanned {
+        plan.append(
+          Restoration.Planned(
+            node: node.id,
+            parent: above,
+            lookups: lookups(for: node),
+            isExpected: isExpected(node)
+          )
+        )
+      }
       let nearest = isPlanned ? node.id : above
       for child in node.children.sorted(by: >) {
         if let child = tree.nodes[child] { next.append((child, nearest)) }
@@ -163,6 +172,12 @@ extension Application {
     }
     return node.hasState || node.record.restorationClass != nil
       || node.record.kind == .viewController && node.claimRecord != nil
+  }
+
+  /// Whether somebody may be about to register it: not what was missing already when a restoration completed.
+  private func isExpected(_ node: Node) -> Bool {
+    guard node.isVacant else { return true }
+    return orphaned(node).map { $0.restorations >= run.restorations } ?? false
   }
 
   /// In which ways an object is looked for (R22, R23).

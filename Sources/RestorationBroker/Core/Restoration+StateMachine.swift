@@ -64,7 +64,13 @@ extension Restoration {
       if let parent { items[parent].children.append(items.count) }
       index[planned.node] = items.count
       items.append(
-        Item(node: planned.node, parent: parent, lookups: planned.lookups[...], object: planned.node)
+        Item(
+          node: planned.node,
+          parent: parent,
+          isExpected: planned.isExpected,
+          lookups: planned.lookups[...],
+          object: planned.node
+        )
       )
     }
     unlocated = items.count
@@ -209,6 +215,7 @@ extension Restoration {
   }
 
   private mutating func wait(for number: Int) {
+    guard items[number].isExpected else { return settle(number, .absent) }
     put(number, .awaited)
     note(number, .awaited)
   }
@@ -276,8 +283,9 @@ extension Restoration {
 
   /// Objects whose class somebody makes now.
   private mutating func askMakers(_ facts: some RestorationFacts) {
+    guard phase == .locating || phase == .decoding else { return }
     for number in items.indices where items[number].lookups.first == .restorationClass {
-      guard items[number].place == .awaited || items[number].place.isEnded,
+      guard items[number].place == .awaited || items[number].place.mayComeBack,
         facts.maker(of: items[number].node, by: .restorationClass) != nil
       else { continue }
       searchAgain(number, facts)
@@ -297,10 +305,10 @@ extension Restoration {
 
   private mutating func claim(_ node: NodeID, _ facts: some RestorationFacts) {
     guard let number = index[node], let owner = facts.registrant(of: node),
-      items[number].lookups.first != .restorationClass
+      items[number].lookups.first != .restorationClass, phase == .locating || phase == .decoding
     else { return }
     switch items[number].place {
-    case .awaited, .settled(.skipped(.ended)):
+    case let former where former == .awaited || former.mayComeBack:
       items[number].object = node
       place(number, with: owner)
       locateChildren(of: number, facts)

@@ -43,11 +43,15 @@ package struct Restoration {
     /// The nearest object above it that is to be restored as well; it comes earlier in the plan.
     package let parent: NodeID?
     package let lookups: [Lookup]
+    /// Somebody may be about to register it. What nobody ever registered, or nobody any more by the time a restoration
+    /// completed, is restored if it comes, and not waited for (R23).
+    package let isExpected: Bool
 
-    package init(node: NodeID, parent: NodeID?, lookups: [Lookup]) {
+    package init(node: NodeID, parent: NodeID?, lookups: [Lookup], isExpected: Bool = true) {
       self.node = node
       self.parent = parent
       self.lookups = lookups
+      self.isExpected = isExpected
     }
   }
 
@@ -75,6 +79,7 @@ package struct Restoration {
     package let node: NodeID
     let parent: Int?
     var children: [Int] = []
+    let isExpected: Bool
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
     package internal(set) var place = Place.waiting
@@ -283,8 +288,8 @@ extension Restoration.Place {
     if case .settled = self { true } else { false }
   }
 
-  /// Its session ended before it was restored; it may still come back.
-  var isEnded: Bool { self == .settled(.skipped(.ended)) }
+  /// Nobody waits for it, and it may still come: its session ended before it was restored, or nobody had it for long.
+  var mayComeBack: Bool { self == .settled(.skipped(.ended)) || self == .settled(.absent) }
 }
 
 /// What is true of objects and sessions at this moment.
