@@ -101,6 +101,23 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r31AnotherStateEachTimeIsNoCauseFound() {
+    var blame = Blame()
+    let objects: [NodeID] = [1, 2]
+    #expect(blame.crashed(unproven: [1], proven: objects, isAnother: true) == .guilty(1, strikes: 1))
+    #expect(blame.crashed(unproven: [2], proven: objects, isAnother: true) == .undecided(strikes: 1))
+    #expect(blame.crashed(unproven: [1], proven: objects, isAnother: true) == .undecided(strikes: 2))
+    #expect(blame.crashed(unproven: [2], proven: objects, isAnother: true) == .quarantineArchive(strikes: 3))
+  }
+
+  @Test func r31EachProcessMayHaveAPoisonOfItsOwn() {
+    var blame = Blame()
+    #expect(blame.crashed(unproven: [1], proven: [1], isAnother: true) == .guilty(1, strikes: 1))
+    #expect(blame.crashed(unproven: [2], proven: [2], isAnother: true) == .guilty(2, strikes: 1))
+    #expect(blame.crashed(unproven: [1], proven: [1], isAnother: true) == .quarantine(1, strikes: 2))
+    #expect(blame.crashed(unproven: [2], proven: [2], isAnother: true) == .quarantine(2, strikes: 2))
+  }
+
   @Test func r31ThreeCrashesOfUnknownCauseQuarantineTheArchive() throws {
     for run in 2...4 {
       let peer = try start(Int64(run))
