@@ -79,7 +79,7 @@ extension Application {
     let isSent = text.map { $0.bytes.count + path.bytes + Self.envelopeBytes <= batchBytesMax(of: session.id) } ?? false
     guard !isSent || mayHandOut(node, to: session) else {
       restoring.heldMakes.append((number, lookup, session.id))
-      return watchTrials(of: [session])
+      return watchTrials()
     }
     let classes = summary.flatMap { contexts[$0.context]?.classes } ?? []
     let saved = SavedObject(
@@ -269,7 +269,7 @@ extension Application: RestorationFacts {
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed) }
     let bytes = state.bytes + (tree.path(of: object)?.bytes ?? 0) + Self.envelopeBytes
     guard mayHandOut(node, to: owner) else {
-      watchTrials(of: [owner])
+      watchTrials()
       return .later
     }
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)

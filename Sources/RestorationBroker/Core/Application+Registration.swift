@@ -339,7 +339,10 @@ extension Application {
   }
 
   /// Answers registrations that will not wait any longer, because their session or client has gone.
-  func abandonWaiting(with error: ErrorObject = sessionEnded(), where isOver: (WaitingRegistration) -> Bool) {
+  func abandonWaiting(
+    for error: ErrorObject = Application.sessionEnded(),
+    where isOver: (WaitingRegistration) -> Bool
+  ) {
     guard !waiting.isEmpty else { return }
     let over = waiting.filter(isOver)
     waiting.removeAll(where: isOver)

@@ -119,8 +119,7 @@ package struct BrokerCore {
     guard let application = applications[id] else { return }
     if case .failure(let error) = result {
       // Of a transaction that failed before: what waited then is not waited for any more.
-      application.abandonWaiting(with: Application.storeError(error)) { _ in true }
-      application.abandonDecodes(with: Application.storeError(error)) { _ in true }
+      application.abandonWaiting(for: Application.storeError(error)) { _ in true }
     }
     switch result {
     case .success(let opening):
@@ -223,6 +222,8 @@ package struct BrokerCore {
     application.phase = .opening
     application.abandonRestoration()
     application.abandonResolutions()
+    let error = Application.storeFailed("the archive was opened anew while the call waited", indeterminate: false)
+    application.abandonDecodes(for: error) { _ in true }
     context.emit(.open(id, application.name, creating: true))
   }
 
