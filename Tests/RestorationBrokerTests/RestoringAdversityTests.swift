@@ -54,6 +54,33 @@ internal import Testing
     worker.answer(call, "{}")
   }
 
+  @Test func aSessionThatMovesToANewConnectionIsHandedItsStatesThere() throws {
+    let first = driver.connect(pid: 4)
+    let served = #""serves":["decodeRestorableStateWithCoder"]"#
+    let token = try #require(try first.initialize("App", served)["session"]?.string)
+    try first.register("A")
+    try other.register("B", below: #"["A"]"#)
+    try other.register("C")
+    let id = restore(other)
+    #expect(first.openCalls("decodeRestorableStateWithCoder").count == 1)
+    let second = driver.connect(pid: 4)
+    second.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
+    try second.initialize("App", #""session":"\#(token)","# + served)
+    #expect(second.calls.count == 1)
+    #expect(outcome(try other.result(of: id)) == ["+A", "+A/B", "+C"])
+  }
+
+  @Test func soManyMayWaitForARestorationAndNotOneMore() throws {
+    let (call, id) = try stall()
+    let max = driver.limits.parkedMax
+    for _ in 1..<max { _ = restore(other) }
+    #expect(try other.failure(of: restore(other)).data["limit"] == "parkedMax")
+    other.notify("restoreApplicationState", "{}")
+    worker.answer(call, "{}")
+    #expect(other.hasAnswer(id))
+    #expect(other.unanswered.isEmpty)
+  }
+
   @Test func anErrorIsAFailureOfThatBatchAlone() throws {
     let (call, id) = try stall()
     worker.answer(call, errorCode: -32000, "no")

@@ -87,6 +87,34 @@ internal import Testing
     #expect(try elements().first?["identifier"]?.string?.count == 1_024)
   }
 
+  private func selected(_ count: Int) -> String {
+    "[" + (0..<count).map { #"{"role":"selected","indexPath":[\#($0)]}"# }.joined(separator: ",") + "]"
+  }
+
+  @Test(arguments: [true, false])
+  func r28ADataSourceThatCannotBeAskedIsNot(_ isServed: Bool) throws {
+    let view = try owner(selected(3_000))
+    let data = driver.connect(pid: 2)
+    let served = isServed ? Self.identify : "indexPathForElementWithModelIdentifier"
+    try data.initialize("App", #""serves":["\#(served)"]"#)
+    try data.call("registerDataSource", #"{"view":["C","V"]}"#)
+    if isServed { driver.disconnect(data) }
+    try view.call("saveApplicationState")
+    #expect(try elements().count == 3_000)
+  }
+
+  @Test func r28ALostDataSourceEndsAllItsQuestions() throws {
+    let (view, data) = (try owner(selected(3_000)), try source())
+    let id = view.start("saveApplicationState")
+    #expect(data.openCalls(Self.identify).count == 64)
+    data.answer(try #require(data.openCalls(Self.identify).first).id, #""one""#)
+    #expect(data.openCalls(Self.identify).count == 64)
+    driver.disconnect(data)
+    #expect(try view.result(of: id)["saved"] == true)
+    #expect(try elements().first?["identifier"] == "one")
+    driver.inspect()
+  }
+
   @Test func r28WithoutADataSourceNobodyIsAsked() throws {
     let view = try owner(three)
     try view.call("saveApplicationState")

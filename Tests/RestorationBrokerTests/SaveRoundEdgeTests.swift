@@ -102,6 +102,77 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r3TheStateOfAClosedParentDoesNotComeBack() throws {
+    let (a, b) = (try worker(1), try worker(2))
+    try a.register("A")
+    try b.register("B", below: #"["A"]"#)
+    let id = b.start("saveApplicationState")
+    a.answerEncode { _ in #"{"closed":1}"# }
+    try a.goodbye("closed")
+    b.answerEncode { _ in "{}" }
+    #expect(stale(try b.result(of: id)) == [])
+    let head = try head()
+    #expect(head["A"]?.isNull == true)
+    driver.inspect()
+  }
+
+  @Test func r3AClosedParentThatHasNotAnsweredIsNotStale() throws {
+    let (a, b) = (try worker(1), try worker(2))
+    try a.register("A")
+    try b.register("B", below: #"["A"]"#)
+    let id = b.start("saveApplicationState")
+    try a.goodbye("closed")
+    b.answerEncode { _ in "{}" }
+    #expect(stale(try b.result(of: id)) == [])
+  }
+
+  @Test(arguments: [("logout", 2), ("restart", 2), ("", 1)])
+  func r19AGoodbyeClearsTheMarkOfWhatWaitsForTheCommit(_ reason: String, _ expected: Int64) throws {
+    let first = try worker(1)
+    try first.register("A")
+    try first.encode(#"["A"]"#, #"{"n":1}"#)
+    try first.goodbye("restart")
+    let (a, b) = (try worker(2), try worker(3))
+    try a.register("A")
+    try b.register("B")
+    let id = b.start("saveApplicationState")
+    a.answerEncode { _ in #"{"n":2}"# }
+    if reason.isEmpty { driver.crash(a) } else { try a.goodbye(reason) }
+    b.answerEncode { _ in "{}" }
+    #expect(try b.result(of: id)["saved"] == true)
+    let last = try worker(4)
+    try last.register("A")
+    #expect(try last.state(#"["A"]"#) == ["n": .integer(expected)])
+    driver.inspect()
+  }
+
+  @Test func r12TheDelegateThatEndsInsteadOfAnsweringIsStale() throws {
+    let a = try worker(1)
+    try a.register("A")
+    let delegate = driver.connect(pid: 2)
+    try delegate.initialize("App", #""process":"D","delegate":true,"serves":["willEncodeRestorableState"]"#)
+    let id = a.start("saveApplicationState")
+    driver.crash(delegate)
+    a.answerEncode { _ in "{}" }
+    #expect(stale(try a.result(of: id)) == [": ended"])
+  }
+
+  @Test func r17UnchangedStatesTakeNoRoom() throws {
+    var limits = Limits()
+    limits.archiveBytesMax = 10_000
+    let driver = CoreDriver(limits: limits)
+    let a = driver.connect(pid: 1)
+    try a.initialize("App", #""serves":["\#(Self.encode)"]"#)
+    for name in ["A", "B"] { try a.register(name) }
+    let text = #"{"x":"\#(String(repeating: "x", count: 3_500))"}"#
+    for isSaved in [true, false] {
+      let id = a.start("saveApplicationState")
+      a.answerEncode { _ in text }
+      #expect(try a.result(of: id)["stale"] == [])
+      #expect(try a.result(of: id)["saved"] == .bool(isSaved))
+    }
+  }
+
   @Test func r12WhatHasComeCountsAlsoWhenItsProcessDiesBeforeTheCommit() throws {
     let (a, b) = (try worker(1), try worker(2))
     try a.register("A")

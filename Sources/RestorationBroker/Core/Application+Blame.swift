@@ -67,6 +67,7 @@ extension Application {
   /// Hands out what waited, as far as it may be now.
   func goOnHandingOut() {
     drive(.trialsChanged)
+    goOnMaking()
     guard !waitingDecodes.isEmpty else { return }
     let waiting = waitingDecodes
     waitingDecodes = []

@@ -10,7 +10,7 @@ extension Application {
   private static let envelopeBytes = 512
 
   /// A client has answered a call of the restoration, or cannot.
-  func callEnded(_ number: CallNumber, _ purpose: RestoringCall, _ answer: CallAnswer) {
+  func callEnded(_ number: CallNumber, _ purpose: RestoringCall, _ answer: CallAnswer, by session: SessionID) {
     guard let restoring, restoring.calls.remove(number) != nil else { return }
     switch purpose {
     case .ask:
@@ -23,6 +23,8 @@ extension Application {
     case .tell:
       drive(.told)
     case .make(let node):
+      // Whether an answer that is lost comes of a crash is known when the session ends.
+      if case .lost = answer {} else { closeFactoryWindow(of: node, for: session) }
       drive(.made(node, made(answer, node, restoring)))
     case .handOut(let session):
       switch answer {
@@ -75,6 +77,10 @@ extension Application {
     let summary = node.stateBeforeClaim
     let text = record.map { splice($0) }
     let isSent = text.map { $0.bytes.count + path.bytes + Self.envelopeBytes <= batchBytesMax(of: session.id) } ?? false
+    guard !isSent || mayHandOut(node, to: session) else {
+      restoring.heldMakes.append((number, lookup, session.id))
+      return watchTrials()
+    }
     let classes = summary.flatMap { contexts[$0.context]?.classes } ?? []
     let saved = SavedObject(
       identifierPath: path,
@@ -96,6 +102,15 @@ extension Application {
       }
     guard let sent else { return drive(.made(number, .lost)) }
     restoring.calls.insert(sent)
+    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
+  }
+
+  /// Calls the factories that were held up behind a suspect, as far as they may be now (R31).
+  func goOnMaking() {
+    guard let restoring, !restoring.heldMakes.isEmpty else { return }
+    let held = restoring.heldMakes
+    restoring.heldMakes = []
+    for (node, lookup, session) in held { make(node, lookup, by: session, restoring) }
   }
 
   /// The object of a factory must be one of its session (R24).

@@ -339,14 +339,17 @@ extension Application {
   }
 
   /// Answers registrations that will not wait any longer, because their session or client has gone.
-  func abandonWaiting(where isOver: (WaitingRegistration) -> Bool) {
+  func abandonWaiting(
+    for error: ErrorObject = Application.sessionEnded(),
+    where isOver: (WaitingRegistration) -> Bool
+  ) {
     guard !waiting.isEmpty else { return }
     let over = waiting.filter(isOver)
     waiting.removeAll(where: isOver)
     for waits in over {
       context.emit(.cancelTimer(.parent(id, waits.number)))
       context.emit(.unpark(waits.caller))
-      context.emit(.respond(waits.caller, .error(Application.sessionEnded())))
+      context.emit(.respond(waits.caller, .error(error)))
     }
   }
 

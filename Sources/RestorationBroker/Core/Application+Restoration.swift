@@ -12,7 +12,8 @@ extension Application {
   /// A state was handed to its owner: what happens next tells whether it was good (R31).
   ///
   /// - Parameter byCall: in a call of the broker, whose answer `tookIn` is told of.
-  func openWindow(of node: Node, for session: Session, byCall: Bool = false) {
+  /// - Parameter toFactory: for it to make the object, which is not restored by that yet.
+  func openWindow(of node: Node, for session: Session, byCall: Bool = false, toFactory: Bool = false) {
     guard !session.facts.isDetached else { return }
     if !hasWindowTimer {
       hasWindowTimer = true
@@ -20,9 +21,21 @@ extension Application {
     }
     session.handedOut += 1
     session.crashesBefore = crashCount
-    let window = DecodeWindow(opened: context.now.monotonic, number: session.handedOut, isByCall: byCall)
-    session.windows[node.id] = window
-    hasOpenedWindow = true
+    session.windows[node.id] = DecodeWindow(
+      opened: context.now.monotonic,
+      number: session.handedOut,
+      isByCall: byCall,
+      isOfFactory: toFactory
+    )
+    if !toFactory { hasOpenedWindow = true }
+  }
+
+  /// A factory has outlived the state. What is held against it stays until the object has taken it in, too.
+  func closeFactoryWindow(of node: NodeID, for number: SessionID) {
+    guard let session = sessions[number], session.windows[node]?.isOfFactory == true else { return }
+    session.windows[node] = nil
+    checkCompletion()
+    goOnHandingOut()
   }
 
   // MARK: The end of a restoration

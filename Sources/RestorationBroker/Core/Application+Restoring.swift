@@ -14,6 +14,8 @@ extension Application {
     let bytes = session?.facts.messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) }
     let call = LongCall(caller, token: request.progressToken, at: context.now)
     if let restoring {
+      guard caller.call != nil else { return }
+      try requireRoom(in: restoring, for: caller)
       restoring.callers.append((call, bytes ?? Application.pageBytes))
       context.emit(.park(caller))
       return
@@ -35,6 +37,12 @@ extension Application {
     }
     context.emit(.park(caller))
     drive(.started)
+  }
+
+  private func requireRoom(in restoring: OpenRestoration, for caller: Caller) throws(ErrorObject) {
+    let max = context.limits.parkedMax
+    let count = restoring.callers.count { $0.call.caller.client == caller.client }
+    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }
 
   /// The caller does not wait any more; the restoration goes on, because half of one is worse than all of it.

@@ -89,9 +89,16 @@ extension Application {
   /// Lets the round take in an event and does what it wants done.
   func advanceRound(_ event: (inout SaveRound.StateMachine) -> [SaveRound.StateMachine.Action]) {
     guard let round else { return }
-    for action in event(&round.machine) where self.round === round {
-      carryOut(action, of: round)
+    round.actions += event(&round.machine)
+    guard !round.isPerforming else { return }
+    round.isPerforming = true
+    var next = 0
+    while next < round.actions.count, self.round === round {
+      carryOut(round.actions[next], of: round)
+      next += 1
     }
+    round.actions = []
+    round.isPerforming = false
   }
 
   private func carryOut(_ action: SaveRound.StateMachine.Action, of round: SaveRound) {
@@ -193,7 +200,7 @@ extension Application {
   private func giveUpDelegate(of round: SaveRound) {
     endRoundCalls()
     if let delegate, delegate.serves(.willEncodeRestorableState) {
-      round.applicationStale = (delegate.owner, StaleObject.Cause.late.rawValue)
+      round.applicationStale = (delegate.id, delegate.owner, StaleObject.Cause.late.rawValue)
     }
   }
 
@@ -206,8 +213,14 @@ extension Application {
   /// The delegate has given the application's own state, or has not.
   func prepared(_ answer: CallAnswer, by session: SessionID) {
     guard let round else { return }
-    if let why = takeApplicationState(answer, by: session, for: round), let owner = sessions[session]?.owner {
-      round.applicationStale = (owner, why)
+    if let why = takeApplicationState(answer, by: session, for: round),
+      let owner = sessions[session]?.owner ?? endedOwner(session)
+    {
+      if case .lost = answer {
+        round.applicationStale = (session, owner, nil)
+      } else {
+        round.applicationStale = (session, owner, why)
+      }
     }
     advanceRound { $0.prepared() }
   }

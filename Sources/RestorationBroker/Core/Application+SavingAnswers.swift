@@ -241,25 +241,30 @@ extension Application {
       node.note(.superseded)
       return
     }
-    try checkArchiveLimit(round.stagedBytes + state.bytes, replacing: node, path: path)
-    round.stage(
-      StagedState(
-        target: target,
-        record: record(of: state, at: node, by: sessions[claim.session]),
-        elements: state.elements,
-        sequence: sequence
-      )
+    let record = record(of: state, at: node, by: sessions[claim.session])
+    let digest = StateDigest(record)
+    // What is there already is not written again.
+    let growth = node.wasPulled(digest) ? 0 : max(0, record.bytes - freed(byWritingTo: node, early: record.isEarly))
+    try checkArchiveLimit(round.stagedBytes + growth, replacing: nil, path: path)
+    let staged = StagedState(
+      target: target,
+      record: record,
+      elements: state.elements,
+      digest: digest,
+      sequence: sequence
     )
+    round.stage(staged, growth: growth)
   }
 
   /// Asks who knows what the views show for the identifiers of elements that have none (R28).
   private func askForIdentifiers(of batch: [EncodeTarget], for round: SaveRound) {
     for target in batch {
-      guard let source = dataSources[target.node], sessions[source] != nil, let staged = round.staged(target.node)
+      guard let source = dataSources[target.node].flatMap({ sessions[$0] }), source.client != nil,
+        source.serves(.modelIdentifierForElementAtIndexPath), let staged = round.staged(target.node)
       else { continue }
       let questions = staged.elements.indices.filter { staged.elements[$0]?.identifier == nil }
         .map { SaveRound.StateMachine.Question(node: target.node, element: $0) }
-      if !questions.isEmpty { advanceRound { $0.ask(source, questions) } }
+      if !questions.isEmpty { advanceRound { $0.ask(source.id, questions) } }
     }
   }
 }

@@ -79,13 +79,8 @@ extension Application {
   /// - Returns: why it is refused.
   private func store(_ staged: StagedState) -> String? {
     guard let node = tree.node(staged.target.node) else { return nil }
-    if let claim = node.claim {
-      // Another session has taken the object over; `staleObjects` says so.
-      guard claim.handle == staged.target.handle else { return nil }
-    } else if sessions[staged.target.session] != nil {
-      // It was let go of by its owner, who goes on without it.
-      return nil
-    }
+    // Another session has taken the object over, as `staleObjects` says, or its owner has let go of it or closed it.
+    guard isHeld(node, by: staged.target) else { return nil }
     if let state = node.state, state.sequence > staged.sequence {
       node.note(.superseded)
       return nil
@@ -93,26 +88,36 @@ extension Application {
     var record = staged.record
     // A move may have put another node in its place (R6).
     record.node = node.id
-    let elements = staged.elements.compactMap { $0 }
-    record.elements = elements.isEmpty ? nil : elements.text.string
+    if record.isEarly, isSettled(staged.target.session) { record.isEarly = false }
+    if !staged.elements.isEmpty {
+      let elements = staged.elements.compactMap { $0 }
+      record.elements = elements.isEmpty ? nil : elements.text.string
+    }
+    let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
     do throws(ErrorObject) {
       let (path, max) = (tree.path(of: node), context.limits.stateBytesMax)
       let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
       guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
-      try checkArchiveLimit(record.bytes, replacing: node, path: path)
+      if !isAsItCame || !node.wasPulled(staged.digest) {
+        try checkArchiveLimit(record.bytes, replacing: node, path: path)
+      }
     } catch {
       return error.kind
     }
-    putPulled(record, at: node, by: sessions[staged.target.session])
+    putPulled(record, isAsItCame ? staged.digest : nil, at: node, by: sessions[staged.target.session])
     return nil
   }
 
+  /// Since the state came, the session has said that it is restored, or goodbye: what it wrote hides nothing (R19).
+  private func isSettled(_ number: SessionID) -> Bool {
+    if let session = sessions[number] { return session.hasCompletedRestoration }
+    return endedSessions[number]?.ending != SessionEnding.crashed.rawValue
+  }
+
   /// Writes a pulled state, unless it is the one that was pulled last (R16).
-  func putPulled(_ record: StateRecord, at node: Node, by session: Session?) {
-    let digest = StateDigest(record)
-    if let pulled = node.pulled, pulled.sequence == node.state?.sequence, pulled.digest == digest,
-      !node.isUnreadable, !node.isQuarantined
-    {
+  func putPulled(_ record: StateRecord, _ digest: StateDigest? = nil, at node: Node, by session: Session?) {
+    let digest = digest ?? StateDigest(record)
+    if node.wasPulled(digest) {
       node.note(.unchanged)
       noteEncoding(record, at: node, by: session)
     } else {
@@ -131,7 +136,8 @@ extension Application {
     _ reached: Set<NodeID>
   ) -> [StaleObject] {
     var stale: [StaleObject] = []
-    if let (owner, why) = round.applicationStale {
+    if let (session, owner, why) = round.applicationStale {
+      let why = why ?? cause(of: .lost, session).rawValue
       stale.append(StaleObject(object: nil, path: [], process: owner.process, pid: owner.pid, why: why))
     }
     let known = round.machine.known.compactMap { tree.node($0)?.id }
@@ -163,10 +169,14 @@ extension Application {
     return stale
   }
 
+  /// Whether the claim that it was asked under is the last one: one whose session has ended without closing it too.
+  private func isHeld(_ node: Node, by target: EncodeTarget) -> Bool {
+    (node.claim?.handle ?? node.claimRecord?.handle) == target.handle
+  }
+
   /// Whether it is still the object that was asked for; one that its owner has let go of is nobody's any more.
   private func isKept(_ node: Node, _ target: EncodeTarget) -> Bool {
-    guard let claim = node.claim else { return sessions[target.session] == nil }
-    return claim.handle == target.handle || claim.session != target.session
+    isHeld(node, by: target) || node.claim.map { $0.session != target.session } ?? false
   }
 
   /// Another session has taken the object over since it was asked for (R8).
@@ -175,7 +185,7 @@ extension Application {
     return sessions[target.session] == nil ? StaleObject.Cause.ended.rawValue : ErrorCode.replaced.kind
   }
 
-  private func endedOwner(_ session: SessionID) -> ObjectOwner? {
+  func endedOwner(_ session: SessionID) -> ObjectOwner? {
     endedSessions[session].map { record in
       let facts = SessionFacts(text: record.facts)
       return ObjectOwner(process: facts.role, pid: facts.process?.pid ?? 0)

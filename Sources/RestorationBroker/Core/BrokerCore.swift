@@ -117,6 +117,10 @@ package struct BrokerCore {
   ) {
     context.now = now
     guard let application = applications[id] else { return }
+    if case .failure(let error) = result {
+      // Of a transaction that failed before: what waited then is not waited for any more.
+      application.abandonWaiting(for: Application.storeError(error)) { _ in true }
+    }
     switch result {
     case .success(let opening):
       application.load(opening)

@@ -60,7 +60,14 @@ extension Application {
     switch call.purpose {
     case .save(let question): saveCallEnded(call, question, answer)
     case .pull: pullEnded(call, answer)
-    case .restoring(let purpose): callEnded(number, purpose, answer)
+    case .restoring(let purpose):
+      callEnded(number, purpose, answer, by: call.session)
+      // It has come back by another connection before the old one was gone.
+      if case .lost = answer, let session = sessions[call.session], session.client != nil,
+        session.client != call.client
+      {
+        returned(session)
+      }
     case .resolving(let resolution): elementFound(resolution, answer)
     }
   }

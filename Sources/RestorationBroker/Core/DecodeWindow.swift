@@ -10,6 +10,8 @@ package struct DecodeWindow: Hashable, Sendable {
   let number: Int
   /// It was handed in a call of the broker: only the answer to that call is a sign of life.
   let isByCall: Bool
+  /// It was given to the factory that makes the object, and closes with the factory's answer.
+  var isOfFactory = false
   /// The owner was heard of after it had taken the state in.
   var isProven = false
 

@@ -62,6 +62,11 @@ package final class Node {
     let digest: StateDigest
   }
 
+  /// Whether its newest state is one that was pulled and had this digest, and is in use.
+  func wasPulled(_ digest: StateDigest) -> Bool {
+    pulled.map { $0.sequence == state?.sequence && $0.digest == digest } ?? false && !isUnreadable && !isQuarantined
+  }
+
   package var isVacant: Bool { claim == nil }
 
   package var hasState: Bool { state != nil }
@@ -102,7 +107,8 @@ package final class Node {
 
   /// Notes what was just decided; a first step forgets those of the time before.
   func note(_ step: SavingStep, isFirst: Bool = false) {
-    if isFirst { savingSteps = [] }
+    // Not a new array: this is done for every push.
+    if isFirst { savingSteps.removeAll(keepingCapacity: true) }
     if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
   }
 

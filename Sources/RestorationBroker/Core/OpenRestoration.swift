@@ -19,6 +19,8 @@ final class OpenRestoration {
   /// What the sessions are being handed, until their calls are sent.
   var batches: [SessionID: OutgoingBatch] = [:]
   var calls: Set<CallNumber> = []
+  /// Objects whose factories are not called before states handed out earlier are proven (R31).
+  var heldMakes: [(node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)] = []
   var startedUnits: Set<String> = []
   /// Actions that are still to be carried out; one that leads to others does not begin them by itself.
   var actions: [Restoration.Action] = []

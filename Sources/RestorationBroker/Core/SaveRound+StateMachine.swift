@@ -83,8 +83,19 @@ extension SaveRound {
     package private(set) var stale: [Stale] = []
 
     private struct QuestionLane: Hashable {
-      var waiting: [Question] = []
+      private var waiting: [Question] = []
+      private var next = 0
       var asked: Set<Question> = []
+
+      mutating func add(_ new: [Question]) { waiting += new }
+
+      /// The questions that are to be asked now.
+      mutating func take() -> ArraySlice<Question> {
+        let end = min(waiting.count, next + max(0, StateMachine.questionsMax - asked.count))
+        defer { next = end }
+        asked.formUnion(waiting[next..<end])
+        return waiting[next..<end]
+      }
     }
 
     package init(deadline: Int64) {
@@ -204,7 +215,7 @@ extension SaveRound.StateMachine {
   /// A state has come with elements that a data source is to be asked about.
   package mutating func ask(_ session: SessionID, _ new: [Question]) -> [Action] {
     guard phase == .encoding, !absent.contains(session) else { return [] }
-    questions[session, default: QuestionLane()].waiting += new
+    questions[session, default: QuestionLane()].add(new)
     return advance()
   }
 
@@ -244,12 +255,7 @@ extension SaveRound.StateMachine {
       if let batch = lanes[session]?.next() { actions.append(.encode(session, batch)) }
     }
     for session in questions.keys.sorted() {
-      while var lane = questions[session], lane.asked.count < Self.questionsMax, !lane.waiting.isEmpty {
-        let question = lane.waiting.removeFirst()
-        lane.asked.insert(question)
-        questions[session] = lane
-        actions.append(.identify(session, question))
-      }
+      actions += (questions[session]?.take() ?? []).map { .identify(session, $0) }
     }
     return isSettled ? actions + commit() : actions
   }

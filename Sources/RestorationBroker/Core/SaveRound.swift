@@ -12,16 +12,20 @@ package final class SaveRound {
   let begun: Moment
   var machine: StateMachine
   var callers: [Waiting] = []
+  /// What is still to be carried out; an action that leads to others does not begin them by itself.
+  var actions: [StateMachine.Action] = []
+  var isPerforming = false
   /// It goes on also when its last caller cancels: it began by itself, or somebody who asked for it has left.
   var isWanted = false
   /// States that have come, in the order in which they came.
   private(set) var staged: [StagedState] = []
   private var places: [NodeID: Int] = [:]
+  /// By how much the archive would grow by them.
   private(set) var stagedBytes = 0
   /// The application's own state, and who gave it.
   var application: (state: CheckedState, session: SessionID)?
-  /// Why there is none although the delegate was to give one.
-  var applicationStale: (owner: ObjectOwner, why: String)?
+  /// Why there is none although the delegate was to give one; `why` is nil where its session was lost.
+  var applicationStale: (session: SessionID, owner: ObjectOwner, why: String?)?
   /// Nodes that the generation will hold, as far as it is known.
   var reached: Set<NodeID> = []
   /// When objects were looked for; what is claimed later is not of this round.
@@ -33,10 +37,10 @@ package final class SaveRound {
     machine = StateMachine(deadline: now.monotonic + deadline)
   }
 
-  func stage(_ state: StagedState) {
+  func stage(_ state: StagedState, growth: Int) {
     places[state.target.node] = staged.count
     staged.append(state)
-    stagedBytes += state.record.bytes
+    stagedBytes += growth
   }
 
   func staged(_ node: NodeID) -> StagedState? {
@@ -73,6 +77,7 @@ struct StagedState {
   var record: StateRecord
   /// Those that the data source has not are nil (R28).
   var elements: [Element?]
+  let digest: StateDigest
   /// The application's last change when it came: a newer row of the object is the session's last word (R12).
   let sequence: SequenceNumber
 }

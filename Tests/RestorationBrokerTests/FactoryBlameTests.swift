@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationBroker
+internal import Testing
+
+/// States that processes crash of while they make the objects (R24, R31).
+@Suite struct FactoryBlameTests {
+  let fixture = RestoringFixture()
+  var driver: CoreDriver { fixture.driver }
+
+  static let make = "objectWithRestorationIdentifierPath"
+
+  init() throws {
+    let more = #""kind":"viewController","restorationClass":"K""#
+    try fixture.save(["A", "B", "C"].map { ($0, nil, more, #"{"of":"\#($0)"}"#) })
+  }
+
+  /// A process that makes all but those of the given names, of which it dies, and what it was asked to make.
+  private func run(_ pid: Int64, diesOf names: [String]) throws -> [String] {
+    let peer = try fixture.join("W", pid: pid)
+    try fixture.makes("K", peer, "W")
+    let make = try #require(peer.serves[Self.make])
+    peer.serves[Self.make] = { parameters in
+      let name = parameters["identifierPath"]?.joined ?? ""
+      return names.contains(name) && parameters["state"]?.isNull == false ? nil : make(parameters)
+    }
+    let id = peer.start("restoreApplicationState")
+    for _ in 0..<8 where peer.openCalls(Self.make).isEmpty { driver.advance(milliseconds: 250) }
+    let asked = peer.calls.filter { $0.method == Self.make }.compactMap { $0.parameters["identifierPath"]?.joined }
+    if peer.openCalls(Self.make).isEmpty {
+      #expect(outcome(try peer.result(of: id)).count == 3)
+      try peer.goodbye("restart")
+    } else {
+      driver.crash(peer)
+      // The restoration goes on for whoever comes; the next run is to begin its own.
+      driver.advance(milliseconds: 10_000)
+    }
+    driver.inspect()
+    return asked
+  }
+
+  private func standings() throws -> [String] {
+    let list = try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"}"#)
+    return try #require(list["objects"]?.array).map {
+      "\($0["path"]?.joined ?? "-") \($0["standing"]?.string ?? "-") \($0["strikes"]?.integer ?? -1)"
+    }
+  }
+
+  @Test func r31AFactoryThatCrashesTwiceOfAStateIsNotGivenItAgain() throws {
+    #expect(try run(2, diesOf: ["B"]) == ["A", "B", "C"])
+    #expect(try standings() == ["B suspect 1"])
+    _ = try run(3, diesOf: ["B"])
+    #expect(try standings() == ["B quarantined 0"])
+    #expect(try run(4, diesOf: ["B"]).sorted() == ["A", "B", "C"])
+  }
+
+  @Test func r31StatesGivenToFactoriesTogetherAreTriedOneAtATime() throws {
+    // None is answered: it may have been any of them.
+    #expect(try run(2, diesOf: ["A", "B", "C"]) == ["A", "B", "C"])
+    #expect(try standings() == ["A suspect 0", "B suspect 0", "C suspect 0"])
+    #expect(try run(3, diesOf: ["B"]).last == "B")
+    #expect(try standings().contains("B suspect 1"))
+    _ = try run(4, diesOf: ["B"])
+    #expect(try standings().contains("B quarantined 0"))
+  }
+
+  @Test func r31AFactoryThatIsLateIsNotHeldAgainstTheState() throws {
+    let peer = try fixture.join("W", pid: 2)
+    try fixture.makes("K", peer, "W")
+    peer.serves[Self.make] = nil
+    let id = peer.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
+    driver.advance(milliseconds: 1_000)
+    #expect(outcome(try peer.result(of: id)).count == 3)
+    driver.advance(milliseconds: 10_000)
+    driver.crash(peer)
+    #expect(try standings() == [])
+  }
+}
+
+/// Calls that wait while an archive is lost (R3, R31).
+@Suite struct LostArchiveTests {
+  @Test(arguments: [ArchiveError(.unreadable, "no"), ArchiveError(.definite, "no")])
+  func whatWaitsIsAnsweredWhenTheArchiveDoesNotOpenAgain(_ error: ArchiveError) throws {
+    let driver = CoreDriver()
+    let peer = driver.connect(pid: 1)
+    try peer.initialize()
+    let more = #""restorationIdentifier":"B","restorationParent":["A"],"awaitParentMilliseconds":60000"#
+    let waits = peer.start("registerObjectForStateRestoration", "{\(more)}")
+    #expect(!peer.hasAnswer(waits))
+    driver.openingFailures["App"] = error
+    driver.failCommit("App")
+    #expect(peer.hasAnswer(waits))
+  }
+}
