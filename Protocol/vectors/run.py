@@ -339,6 +339,23 @@ def find(pattern):
     return sorted(path for path in glob.glob(os.path.join(beside, pattern)) if not path.endswith("schema.json"))
 
 
+def play_all(files, what, quiet, play_one):
+    """Plays each file, says how it went, and returns the exit status."""
+    failed = 0
+    for path in files:
+        name = os.path.splitext(os.path.basename(path))[0]
+        try:
+            play_one(path)
+        except (Failure, OSError, ValueError, KeyError) as failure:
+            failed += 1
+            print(f"FAIL {name}\n  {failure if isinstance(failure, Failure) else repr(failure)}")
+        else:
+            if not quiet:
+                print(f"pass {name}")
+    print(f"{len(files) - failed} of {len(files)} {what} passed")
+    return 1 if failed else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description="Plays test vectors against a broker.")
     parser.add_argument("socket", help="the broker's socket")
@@ -347,19 +364,7 @@ def main():
     parser.add_argument("--quiet", action="store_true", help="show failures and the sum only")
     options = parser.parse_intermixed_args()
     files = options.files or find("*.json")
-    failed = 0
-    for path in files:
-        name = os.path.splitext(os.path.basename(path))[0]
-        try:
-            play(path, options.socket, options.timeout)
-        except (Failure, OSError, ValueError, KeyError) as failure:
-            failed += 1
-            print(f"FAIL {name}\n  {failure if isinstance(failure, Failure) else repr(failure)}")
-        else:
-            if not options.quiet:
-                print(f"pass {name}")
-    print(f"{len(files) - failed} of {len(files)} vectors passed")
-    return 1 if failed else 0
+    return play_all(files, "vectors", options.quiet, lambda path: play(path, options.socket, options.timeout))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from run import Failure, Number, directive, fill, find, match, parse, shown, write
+from run import Failure, Number, directive, fill, find, match, parse, play_all, shown, write
 
 
 class Lines:
@@ -241,19 +241,8 @@ def main():
     parser.add_argument("--quiet", action="store_true", help="show failures and the sum only")
     options = parser.parse_intermixed_args()
     files = options.files or find("talk-*.json")
-    failed = 0
-    for path in files:
-        name = os.path.splitext(os.path.basename(path))[0]
-        try:
-            play(path, shlex.split(options.command), options.timeout)
-        except (Failure, OSError, ValueError, KeyError) as failure:
-            failed += 1
-            print(f"FAIL {name}\n  {failure if isinstance(failure, Failure) else repr(failure)}")
-        else:
-            if not options.quiet:
-                print(f"pass {name}")
-    print(f"{len(files) - failed} of {len(files)} transcripts passed")
-    return 1 if failed else 0
+    command = shlex.split(options.command)
+    return play_all(files, "transcripts", options.quiet, lambda path: play(path, command, options.timeout))
 
 
 if __name__ == "__main__":

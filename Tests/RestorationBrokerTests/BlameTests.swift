@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationArchive
 internal import RestorationBroker
 internal import Testing
 
@@ -98,6 +99,23 @@ internal import Testing
     driver.crash(third)
     #expect(try standings() == ["B suspect 1"])
     driver.inspect()
+  }
+
+  @Test func r31AnotherStateEachTimeIsNoCauseFound() {
+    var blame = Blame()
+    let objects: [NodeID] = [1, 2]
+    #expect(blame.crashed(unproven: [1], proven: objects, isAnother: true) == .guilty(1, strikes: 1))
+    #expect(blame.crashed(unproven: [2], proven: objects, isAnother: true) == .undecided(strikes: 1))
+    #expect(blame.crashed(unproven: [1], proven: objects, isAnother: true) == .undecided(strikes: 2))
+    #expect(blame.crashed(unproven: [2], proven: objects, isAnother: true) == .quarantineArchive(strikes: 3))
+  }
+
+  @Test func r31EachProcessMayHaveAPoisonOfItsOwn() {
+    var blame = Blame()
+    #expect(blame.crashed(unproven: [1], proven: [1], isAnother: true) == .guilty(1, strikes: 1))
+    #expect(blame.crashed(unproven: [2], proven: [2], isAnother: true) == .guilty(2, strikes: 1))
+    #expect(blame.crashed(unproven: [1], proven: [1], isAnother: true) == .quarantine(1, strikes: 2))
+    #expect(blame.crashed(unproven: [2], proven: [2], isAnother: true) == .quarantine(2, strikes: 2))
   }
 
   @Test func r31ThreeCrashesOfUnknownCauseQuarantineTheArchive() throws {
@@ -337,5 +355,94 @@ internal import Testing
     driver.failCommit("App")
     #expect(try standings() == ["A suspect 1"])
     driver.inspect()
+  }
+
+  @Test func r31WhatWaitsIsAnsweredWhenItsSessionIsLostWithATransaction() throws {
+    try die(2, after: "A")
+    driver.holdsCommits = true
+    let peer = driver.connect(pid: 3)
+    peer.start("initialize", #"{"application":"App"}"#)
+    for name in ["A", "B"] { peer.start("registerObjectForStateRestoration", peer.registration(name)) }
+    peer.start("decodeRestorableState", #"{"object":["A"]}"#)
+    let waits = peer.start("decodeRestorableState", #"{"object":["B"]}"#)
+    #expect(!peer.hasAnswer(waits))
+    driver.holdsCommits = false
+    driver.failCommit("App")
+    #expect(peer.hasAnswer(waits))
+  }
+
+  @Test func r31OneThatBeginsToWaitDoesNotHoldUpAnother() throws {
+    try driver.connect(pid: 98).encode(#"["D"]"#, "{}", #""application":"App""#)
+    for (pid, name) in [(2, "A"), (3, "C")] as [(Int64, String)] {
+      let peer = try join(pid, name)
+      #expect(try status(peer, name) == "available")
+      driver.crash(peer)
+    }
+    #expect(try standings() == ["A suspect 1", "C suspect 1"])
+    let (first, second) = (try join(4, "A", "B"), try join(5, "C", "D"))
+    #expect(try status(first, "B") == "available")
+    let a = first.start("decodeRestorableState", #"{"object":["A"]}"#)
+    driver.advance(milliseconds: 200)
+    #expect(try status(second, "D") == "available")
+    let c = second.start("decodeRestorableState", #"{"object":["C"]}"#)
+    driver.advance(milliseconds: 50)
+    #expect(first.hasAnswer(a) && !second.hasAnswer(c))
+    driver.advance(milliseconds: 200)
+    #expect(second.hasAnswer(c))
+  }
+
+  private func join(_ pid: Int64, _ names: String...) throws -> Peer {
+    let peer = driver.connect(pid: pid)
+    try peer.initialize()
+    for name in names { try peer.register(name) }
+    return peer
+  }
+
+  // MARK: Afterwards
+
+  @Test func r19WhatIsWithheldDoesNotKeepARestorationFromCompleting() throws {
+    let main = driver.connect(pid: 50)
+    try main.initialize("App", #""delegate":true"#)
+    for pid in [2, 3] as [Int64] {
+      let worker = try join(pid, "A")
+      #expect(try status(worker, "A") == "available")
+      driver.crash(worker)
+    }
+    #expect(try standings() == ["A quarantined 0"])
+    let worker = try restore(4, answering: 9)
+    #expect(worker.handed == [["B", "C"]])
+    #expect(try worker.peer.result(of: worker.call)["skipped"]?.array?.count == 1)
+    #expect(driver.archives["App"]?.head.run?.restorations == 1)
+  }
+
+  @Test func r31TheApplicationsOwnStateIsWithheldWithTheArchive() throws {
+    let served = #""delegate":true,"serves":["willEncodeRestorableState","shouldSaveApplicationState","#
+      + #""shouldRestoreApplicationState","didDecodeRestorableState"]"#
+    let author = try start(2, served)
+    author.serves["willEncodeRestorableState"] = { _ in #"{"state":{"tab":3}}"# }
+    author.serves["shouldSaveApplicationState"] = { _ in "true" }
+    #expect(try author.call("saveApplicationState")["saved"] == true)
+    try author.goodbye("restart")
+    for run in 3...5 {
+      let peer = try start(Int64(run))
+      #expect(try status(peer, "A") == "available")
+      try peer.call("ping")
+      driver.crash(peer)
+    }
+    #expect(try list()["archive"]?.string != nil)
+    let peer = try start(6, served)
+    for name in ["shouldRestoreApplicationState", "didDecodeRestorableState", "shouldSaveApplicationState"] {
+      peer.serves[name] = { _ in "true" }
+    }
+    peer.serves["willEncodeRestorableState"] = { _ in #"{"state":{"tab":4}}"# }
+    try peer.call("restoreApplicationState")
+    try peer.encode(#"["A"]"#, "{}")
+    try peer.call("saveApplicationState")
+    for name in ["shouldRestoreApplicationState", "didDecodeRestorableState", "shouldSaveApplicationState"] {
+      #expect(peer.calls.first { $0.method == name }?.parameters["state"] == .null, "\(name)")
+    }
+    try peer.encode(#"["A"]"#, #"{"a":2}"#)
+    try peer.call("saveApplicationState")
+    #expect(peer.calls.last { $0.method == "shouldSaveApplicationState" }?.parameters["state"] == ["tab": 4])
   }
 }

@@ -148,6 +148,7 @@ internal import Testing
     (#""from":1,"to":9"#, "/to"), (#""from":1,"cursor":"x""#, "/cursor"), (#""from":1,"cursor":"1.2.3""#, "/cursor"),
     (#""from":1,"cursor":"7.1.1.0.999.0.1""#, "/cursor"), (#""from":1,"cursor":"7.1.1.0.1.-1.1""#, "/cursor"),
     (#""from":1,"cursor":"7.1.1.0.1.0.9223372036854775807""#, "/cursor"),
+    (#""from":1,"cursor":"7.1.1.0.1.0.-9223372036854775808""#, "/cursor"),
   ])
   func aCallThatIsWrongIsRefused(_ parameters: String, _ pointer: String) throws {
     try run(1) { try $0.encode(#"["A"]"#, "{}") }

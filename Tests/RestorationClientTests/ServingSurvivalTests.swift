@@ -9,14 +9,14 @@ internal import Testing
 
 /// A session that answers calls goes on doing so with the next connection and the next broker.
 @Suite(.timeLimit(.minutes(2))) struct ServingSurvivalTests {
-  /// Ends the connection, and gives what the session says on the next one, up to and with a ping.
-  private func lose(_ scene: ServingScene) async throws -> [String] {
+  /// Ends the connection, and gives what the session says on the next one, up to and with a ping, and so much at least.
+  private func lose(_ scene: ServingScene, count: Int = 0) async throws -> [String] {
     try await scene.model.connection?.onLoop { $0.close(afterOutput: false) }
     try await scene.follow()
     scene.script.change { $0.silent = [Ping.method] }
     async let ping = scene.session.call(Ping.method)
     var said: [String] = []
-    while said.last != "ping " {
+    while !said.contains("ping ") || said.count < count {
       let request = try await scene.broker.events.request()
       said.append(request.text)
       try await request.answer(request.request.method == ExtendStateRestoration.method ? #"{"pending":1}"# : "{}")
@@ -51,13 +51,14 @@ internal import Testing
       let view = try await serve(scene)
       let former = view.handle
       scene.script.change { $0.token = "another" }
-      #expect(
-        try await lose(scene) == [#"registerRestorationClass {"restorationClass":"Document"}"#, "ping "]
-      )
-      let said = [try await scene.broker.events.request().text, try await scene.broker.events.request().text]
+      // A call of the program may come before or after those that wait for the view to be registered again.
+      let said = try await lose(scene, count: 4).filter { $0 != "ping " }
       #expect(view.handle != former)
       #expect(
-        said == [#"registerDataSource {"view":\#(view.handle)}"#, #"registerDataSource {"view":["Other"]}"#]
+        said == [
+          #"registerRestorationClass {"restorationClass":"Document"}"#, #"registerDataSource {"view":\#(view.handle)}"#,
+          #"registerDataSource {"view":["Other"]}"#,
+        ]
       )
       try await scene.call("encodeRestorableStateWithCoder", #"{"round":1,"objects":[{"object":\#(view.handle)}]}"#)
       guard case .result(let slice) = try await scene.broker.events.response() else { throw TestFailure("an error") }

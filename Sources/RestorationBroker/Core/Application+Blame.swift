@@ -61,13 +61,13 @@ extension Application {
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
     waitingDecodes.append(WaitingDecode(caller: caller, session: session.id, request: request))
     context.emit(.park(caller))
-    watchTrials(of: [session])
+    watchTrials()
   }
 
   /// Hands out what waited, as far as it may be now.
   func goOnHandingOut() {
     drive(.trialsChanged)
-    guard !waitingDecodes.isEmpty, case .open = phase else { return }
+    guard !waitingDecodes.isEmpty else { return }
     let waiting = waitingDecodes
     waitingDecodes = []
     for decode in waiting {
@@ -84,7 +84,7 @@ extension Application {
         context.emit(.respond(decode.caller, .error(error)))
       }
     }
-    watchTrials(of: Set(waitingDecodes.map(\.session)).compactMap { sessions[$0] })
+    if !waitingDecodes.isEmpty { watchTrials() }
   }
 
   /// The client waits for the next state, has had its time with those before, and lives.
@@ -96,23 +96,28 @@ extension Application {
   }
 
   /// Sees to it that what waits goes on when the first trial in its way is over.
-  func watchTrials(of sessions: [Session]) {
+  ///
+  /// Whichever of all it is: there is one timer, which must not be put off for another session that waits.
+  func watchTrials() {
     let now = context.now.monotonic
-    let ends = sessions.flatMap { session in
+    let ends = sessions.values.flatMap { session in
       session.windows.values.filter { $0.isOnTrial(at: now) }.map { $0.opened + DecodeWindow.trialMilliseconds }
     }
     guard let end = ends.min() else { return }
     context.emit(.setTimer(.trial(id), milliseconds: max(1, end - now)))
   }
 
-  /// Answers decodes that will not wait any longer, because their session or client has gone.
-  func abandonDecodes(where isOver: (WaitingDecode) -> Bool) {
+  /// Answers decodes that will not wait any longer, because their session, client or archive has gone.
+  func abandonDecodes(
+    for error: ErrorObject = Application.sessionEnded(),
+    where isOver: (WaitingDecode) -> Bool
+  ) {
     guard !waitingDecodes.isEmpty else { return }
     let over = waitingDecodes.filter(isOver)
     waitingDecodes.removeAll(where: isOver)
     for decode in over {
       context.emit(.unpark(decode.caller))
-      context.emit(.respond(decode.caller, .error(Application.sessionEnded())))
+      context.emit(.respond(decode.caller, .error(error)))
     }
     // A restoration may wait for the same trials.
     if waitingDecodes.isEmpty, !isRestoring { context.emit(.cancelTimer(.trial(id))) }

@@ -81,7 +81,7 @@ struct ComparisonPlace {
   func going(on cursor: String, at now: Moment) throws(ErrorObject) -> ComparisonPlace {
     let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).compactMap { Int64($0) }
     guard numbers.count == 7, Array(numbers[..<4]) == names, (0...sequence).contains(numbers[4]), numbers[5] >= 0,
-      (0..<Self.milliseconds).contains(now.monotonic - min(now.monotonic, numbers[6])), numbers[6] <= now.monotonic
+      (0...now.monotonic).contains(numbers[6]), now.monotonic - numbers[6] < Self.milliseconds
     else {
       throw .invalidParameter(
         "/cursor",

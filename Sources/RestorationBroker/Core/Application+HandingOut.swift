@@ -254,7 +254,7 @@ extension Application: RestorationFacts {
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed) }
     let bytes = state.bytes + (tree.path(of: object)?.bytes ?? 0) + Self.envelopeBytes
     guard mayHandOut(node, to: owner) else {
-      watchTrials(of: [owner])
+      watchTrials()
       return .later
     }
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)

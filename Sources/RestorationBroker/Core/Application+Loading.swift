@@ -41,7 +41,6 @@ extension Application {
     loadClaims(opening.claims, former: former)
     phase = .open
     loadWithheld(opening.withheld)
-    goOnHandingOut()
     updatePulling()
   }
 

@@ -19,6 +19,12 @@ extension Application {
     return availability
   }
 
+  /// The application's own state, as its delegate is shown it: not where it is withheld (R31).
+  var ownState: StateRequest.Row? {
+    guard let node = tree.applicationNode, let state = node.state, !node.isWithheld(state) else { return nil }
+    return StateRequest.Row(node: node.id, sequence: state.sequence)
+  }
+
   // MARK: Withholding
 
   /// The object's state is withheld from its owners until there is a newer one.

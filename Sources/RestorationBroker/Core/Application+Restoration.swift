@@ -100,7 +100,7 @@ extension Application {
   }
 
   func closeWindows(of session: Session, for nodes: [NodeID]) {
-    for node in nodes where session.windows.removeValue(forKey: node) != nil {
+    for node in nodes where session.windows.removeValue(forKey: node) != nil || brokenWindows.contains(node) {
       windowHasClosed(of: node)
     }
   }

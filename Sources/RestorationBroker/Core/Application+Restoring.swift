@@ -303,10 +303,7 @@ extension Application {
     if restoring.application != nil { return sendToDelegate(session, isAsking: isAsking, restoring) }
     let coder = sessions[session].flatMap { situation(for: $0).coder }
     restoring.application = ApplicationState(state: nil, coder: coder)
-    guard let node = tree.applicationNode, let state = node.state else {
-      return sendToDelegate(session, isAsking: isAsking, restoring)
-    }
-    let row = StateRequest.Row(node: node.id, sequence: state.sequence)
+    guard let row = ownState else { return sendToDelegate(session, isAsking: isAsking, restoring) }
     read([row], for: .application(session, isAsking: isAsking), restoring)
   }
 

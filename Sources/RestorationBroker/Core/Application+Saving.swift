@@ -162,16 +162,13 @@ extension Application {
 
   /// The delegate is shown the application's own state as it was saved last.
   private func askDelegateWhetherToSave(_ round: SaveRound) {
-    guard delegate?.serves(.shouldSaveApplicationState) == true, let node = tree.applicationNode,
-      let state = node.state
-    else {
+    guard delegate?.serves(.shouldSaveApplicationState) == true, let row = ownState else {
       return askWhetherToSave(nil, round: round.number)
     }
-    let row = StateRequest.Row(node: node.id, sequence: state.sequence)
     let nobody = Caller(client: 0, call: nil)
     readsUnderWay += 1
     let request = StateRequest(caller: nobody, purpose: .decision(round: round.number), rows: [row])
-    context.emit(.read(id, request, after: state.sequence))
+    context.emit(.read(id, request, after: row.sequence))
   }
 
   /// The application's own state has come, if there is one.

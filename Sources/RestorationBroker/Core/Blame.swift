@@ -40,16 +40,18 @@ package struct Blame: Hashable, Sendable {
   ///   - proven: its other objects, which cannot have been the cause.
   ///   - isAnother: false where processes end together: that is one strike, not several.
   package mutating func crashed(unproven: Set<NodeID>, proven: some Sequence<NodeID>, isAnother: Bool) -> Verdict {
+    // One of its states was found guilty the last time, and is not the cause of this crash: nobody is found who is.
+    let isContradicted = proven.contains { suspects[$0, default: 0] > 0 && !unproven.contains($0) }
     for node in proven where !unproven.contains(node) { suspects[node] = nil }
     if unproven.count == 1, let node = unproven.first {
       let count = suspects[node, default: 0] + 1
-      guard count >= Self.objectStrikesMax else {
-        suspects[node] = count
-        return .guilty(node, strikes: count)
+      if count >= Self.objectStrikesMax {
+        suspects[node] = nil
+        strikes = 0
+        return .quarantine(node, strikes: count)
       }
-      suspects[node] = nil
-      strikes = 0
-      return .quarantine(node, strikes: count)
+      suspects[node] = count
+      guard isContradicted else { return .guilty(node, strikes: count) }
     }
     for node in unproven { suspects[node, default: 0] += 0 }
     if isAnother { strikes += 1 }

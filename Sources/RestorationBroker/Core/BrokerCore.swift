@@ -218,6 +218,8 @@ package struct BrokerCore {
     application.phase = .opening
     application.abandonRestoration()
     application.abandonResolutions()
+    let error = Application.storeFailed("the archive was opened anew while the call waited", indeterminate: false)
+    application.abandonDecodes(for: error) { _ in true }
     context.emit(.open(id, application.name, creating: true))
   }
 

@@ -29,3 +29,21 @@ package struct ApplicationState: Sendable, Equatable {
     writer.member("coder", coder)
   }
 }
+
+/// A call that shows the delegate the application's own state as it was saved last.
+package protocol ApplicationStateCall: RestorationCall {
+  var application: ApplicationState { get }
+
+  init(application: ApplicationState)
+}
+
+extension ApplicationStateCall {
+  package init?(_ parameters: JSONSlice) {
+    guard let application = ApplicationState(parameters) else { return nil }
+    self.init(application: application)
+  }
+
+  package func write(to writer: inout JSONWriter) {
+    writer.object { application.writeMembers(to: &$0) }
+  }
+}
