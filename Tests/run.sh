@@ -3,7 +3,7 @@
 #
 # Runs all tests: Tests/run.sh [--long] [arguments of swift test]
 #
-#   --long   the batteries in their long form: every kill point, 200 and 300 kills (RESTORATIOND_LONG=1)
+#   --long   the batteries in their long form: every kill point, hundreds of kills (RESTORATIOND_LONG=1)
 #
 # Installs the Debian packages that are missing (as root or through sudo) and builds everything. Figures of memory and
 # time are those of an optimised broker, so the programs under test are built with -c release.

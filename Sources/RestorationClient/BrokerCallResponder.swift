@@ -32,9 +32,17 @@ extension ErrorObject {
       let hint = "The client's own log may say more."
       self.init(
         code: -32603,
-        message: String(describing: error),
+        message: error.shortDescription,
         data: .object(["kind": "internalError", "hint": .string(hint)])
       )
     }
+  }
+}
+
+extension Error {
+  /// For the broker: it would not read an answer with the whole of what a file's parser has to say.
+  var shortDescription: String {
+    let description = String(describing: self)
+    return description.utf8.count <= 1_024 ? description : "\(description.prefix(250))…"
   }
 }

@@ -6,6 +6,8 @@ internal import RestorationWire
 extension EncodedState {
   /// Levels of an answer above a state in it.
   private static let levelsAbove = 4
+  /// Values of an answer besides its one state: the envelope, and the entry's other members.
+  private static let valuesAround = 32
 
   /// A state as an answer may hold it. Throws a `RestorationError` where the broker would not read the answer; what it
   /// does read, it judges itself.
@@ -13,7 +15,7 @@ extension EncodedState {
     let frame = FrameLimits(
       frameBytesMax: limits.frameBytesMax / 2,
       depthMax: limits.depthMax - Self.levelsAbove,
-      valuesPerFrameMax: limits.valuesPerFrameMax / 2,
+      valuesPerFrameMax: limits.valuesPerFrameMax - Self.valuesAround,
       keysPerObjectMax: limits.keysPerObjectMax
     )
     guard
@@ -55,7 +57,12 @@ struct EncodedBatch {
   }
 
   mutating func fail(_ object: ObjectHandle, _ error: any Error) {
-    states.append(EncodedObject(object: object, .failed(String(describing: error))))
+    states.append(EncodedObject(object: object, .failed(error.shortDescription)))
+  }
+
+  /// What was pushed last is what there is.
+  mutating func keep(_ object: ObjectHandle) {
+    states.append(EncodedObject(object: object, .unchanged))
   }
 
   /// Takes a state in, or puts it off where it does not fit.

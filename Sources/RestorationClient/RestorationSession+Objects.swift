@@ -11,7 +11,8 @@ extension RestorationSession {
   ///     the broker has lost the session.
   ///   - parent: an object of this session, instead of `restorationParent`.
   ///   - restoring: who writes the object's state down and takes it back, where the session answers calls. The session
-  ///     does not keep it alive; once it is gone, what was saved of the object stays saved.
+  ///     does not keep it alive; once it is gone, what was saved of the object stays saved, and rounds list it as
+  ///     stale. Without one, a round saves what was encoded last.
   @discardableResult
   public func register(
     _ registration: ObjectRegistration,

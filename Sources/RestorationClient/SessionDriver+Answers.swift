@@ -174,6 +174,7 @@ extension SessionDriver: BrokerLinkObserver {
       return object
     case .unregisters(let object):
       forget(object, nil)
+      dataSources.removeAll { $0.view == .object(object) }
     case .moves(let object, let parent):
       guard let reply = SetRestorationParent.Reply(result) else { return nil }
       objects.moved(object.id, below: parent, to: reply.path?.components)

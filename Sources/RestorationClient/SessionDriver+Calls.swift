@@ -11,7 +11,7 @@ extension SessionDriver {
     enum Content {
       case call(Conversation.Call, Request, BrokerLink)
       /// All objects of the application are restored, these among them.
-      case finishedRestoring([ObjectHandle])
+      case finishedRestoring([ObjectPlan.ObjectID])
     }
 
     let content: Content
@@ -26,7 +26,8 @@ extension SessionDriver {
   }
 
   func finishedRestoring(_ handles: [ObjectHandle]) {
-    enqueue(.finishedRestoring(handles), as: .notice)
+    // By the time it is their turn a broker may have lost the session, and given them other handles.
+    enqueue(.finishedRestoring(handles.compactMap { objects.record(handle: $0)?.object.id }), as: .notice)
   }
 
   /// A data source is asked for what another call may be waiting for.
@@ -64,8 +65,8 @@ extension SessionDriver {
       switch content {
       case .call(let call, let request, let link):
         respond(to: call, with: await answer(request), on: link)
-      case .finishedRestoring(let handles):
-        await tellFinished(handles)
+      case .finishedRestoring(let ids):
+        await tellFinished(ids)
       }
       calls[number] = nil
       act(callQueue.ended(number))

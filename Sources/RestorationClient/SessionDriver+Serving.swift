@@ -67,7 +67,9 @@ extension SessionDriver {
   private func encode(_ call: EncodeRestorableStateWithCoder) async throws -> EncodeRestorableStateWithCoder.Answer {
     var batch = EncodedBatch(limits: limits)
     for entry in call.objects {
-      if batch.isFull {
+      if call.round > 0, objects.record(handle: entry.object)?.isPushed == true {
+        batch.keep(entry.object)
+      } else if batch.isFull {
         batch.putOff(entry.object)
       } else if let restoring = objects.record(handle: entry.object)?.restoring {
         do {
@@ -85,13 +87,20 @@ extension SessionDriver {
   }
 
   private func decode(_ call: DecodeRestorableStateWithCoder) async throws -> Acknowledgement {
+    var failure: (any Error)?
     for entry in call.objects {
       guard let record = objects.record(handle: entry.object), let restoring = record.restoring else { continue }
-      if let state = try await state(of: entry, record.object) {
+      do {
+        guard let state = try await state(of: entry, record.object) else { continue }
         objects.decoded(record.object.id)
         await restoring.decodeRestorableState(state)
+      } catch {
+        // One that cannot be fetched keeps no other from its state, unless nobody waits for the answer any more.
+        if Task.isCancelled { throw error }
+        failure = failure ?? error
       }
     }
+    if let failure { throw failure }
     return Acknowledgement()
   }
 
@@ -123,9 +132,9 @@ extension SessionDriver {
     }
   }
 
-  func tellFinished(_ handles: [ObjectHandle]) async {
-    for handle in handles {
-      await objects.record(handle: handle)?.restoring?.applicationFinishedRestoringState()
+  func tellFinished(_ ids: [ObjectPlan.ObjectID]) async {
+    for id in ids {
+      await objects[id]?.restoring?.applicationFinishedRestoringState()
     }
   }
 

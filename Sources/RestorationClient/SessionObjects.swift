@@ -13,6 +13,8 @@ struct SessionObjects {
     var parent: ObjectID?
     /// Who writes its state down and takes it back.
     weak var restoring: (any StateRestoring)?
+    /// Whether nobody was ever named who does, so that what was pushed last is its state.
+    var isPushed: Bool
     /// Whether the session has asked for its saved state, or was given it.
     var wasDecoded = false
   }
@@ -46,14 +48,22 @@ struct SessionObjects {
   ) -> RestorableObject {
     if let id = idsByHandle[registered.object], let object = records[id]?.object {
       records[id]?.registration = registration
-      if let restoring { records[id]?.restoring = restoring }
+      if let restoring {
+        records[id]?.restoring = restoring
+        records[id]?.isPushed = false
+      }
       setParent(of: id, to: parent, else: registration.restorationParent)
       object.registered(registered)
       return object
     }
     lastID += 1
     let object = RestorableObject(id: lastID, session: session, registered)
-    records[lastID] = Record(object: object, registration: registration, restoring: restoring)
+    records[lastID] = Record(
+      object: object,
+      registration: registration,
+      restoring: restoring,
+      isPushed: restoring == nil
+    )
     setParent(of: lastID, to: parent, else: registration.restorationParent)
     idsByHandle[registered.object] = lastID
     return object

@@ -69,6 +69,64 @@ internal import Testing
     }
   }
 
+  /// Starts a process that the broker calls, which registers all objects and is to be restored; nil where it has crashed.
+  private static func startServing(
+    _ language: ServingClient.Language,
+    _ broker: BrokerFixture,
+    crashing index: Int?
+  ) throws -> (result: JSONValue, process: ServingClient)? {
+    let process = try broker.serving(language, of: application, as: "main")
+    try process.register([["identifier": "Main"]])
+    try process.register(
+      (0..<100).map { number in
+        var object: JSONObject = ["identifier": .string("o\(number)"), "parent": .path("Main")]
+        if number == index { object["decode"] = "crash" }
+        return object
+      }
+    )
+    guard let result = try? process.tell("restore", ["deadlineMilliseconds": 20_000]) else {
+      try waitForCrash(broker)
+      return nil
+    }
+    return (result, process)
+  }
+
+  /// The broker hands the states out in batches, so that a crash is that of many; the guilty one is found all the same.
+  @Test func r31APoisonedStateOfABatchThatTheBrokerHandsOutIsFound() async throws {
+    try await withBroker { broker in
+      let paths = try Self.poison(broker)
+      var crashes = 0
+      var restored: (result: JSONValue, process: ServingClient)?
+      while restored == nil, crashes < 6 {
+        restored = try Self.startServing(ServingClient.Language.allCases[crashes % 3], broker, crashing: 57)
+        if restored == nil { crashes += 1 }
+        if restored == nil, crashes == 2 { try broker.crashAndRestart() }
+      }
+      #expect((2...4).contains(crashes), "\(crashes) crashes")
+      let (result, process) = try #require(restored)
+      #expect(result["skipped"] == [["path": paths[57], "reason": "quarantined"]])
+      let others = paths.indices.filter { $0 != 57 }.map { paths[$0].text }
+      let found = Set((result["restored"]?.array ?? []).map(\.text))
+      #expect(found.isSuperset(of: others))
+      // It is told all the same (R35).
+      try process.awaits("finished", 100)
+      let told = try process.tell("restored")
+      #expect(told.strings("finished").contains("Main/o57"))
+      #expect(told["objects"]?["Main/o57"] == nil)
+      #expect(told["objects"]?["Main/o58"]?["state"] == ["n": 58])
+      let strikes = try broker.connect().call("listQuarantine", ["application": .string(Self.application)])["strikes"]
+      #expect(strikes == 0)
+      try process.tell("goodbye", ["reason": "restart"])
+
+      // One more crash is one, not the third: the restoration that was completed has cleared the strikes.
+      try Self.release(broker, paths[57])
+      #expect(try Self.startServing(.perl, broker, crashing: 57) == nil)
+      let last = try #require(try Self.startServing(.python, broker, crashing: nil))
+      #expect(last.result["skipped"] == [])
+      #expect(try last.process.tell("restored")["objects"]?["Main/o57"]?["state"] == ["poison": 1])
+    }
+  }
+
   /// The text is there for people to see, and to be tried again.
   private static func release(_ broker: BrokerFixture, _ path: JSONValue) throws {
     let tool = try broker.connect()

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// The broker is killed while a round is under way: a generation is there with all of it or not at all, and so is the
-/// head. `RESTORATIOND_LONG=1` kills 300 times.
+/// head. `RESTORATIOND_LONG=1` kills at 300 random moments, and at 100 more while objects are pushed.
 @Suite struct RoundKillTests {
   private static let application = "org.example.Rounds"
   private static let processes = 4
@@ -79,7 +79,8 @@ internal import Testing
   }
 
   @Test func r12R15AKillInARoundLeavesAllOfItOrNothing() async throws {
-    let rounds = Environment.isLong ? 300 : 30
+    // Four of five at random.
+    let rounds = Environment.isLong ? 375 : 30
     try await withBroker { broker in
       let peers = try Self.peers(broker)
       try Self.set(peers, to: 0)
@@ -120,6 +121,79 @@ internal import Testing
       }
       #expect(committed >= rounds / 10 && committed <= rounds - rounds / 10, "\(committed) of \(rounds)")
       print("\(rounds) kills in rounds, the first of \(usual) ms, \(committed) of them committed")
+    }
+  }
+
+  /// Objects that are pushed while the round is under way: every second.
+  private static func isPushed(_ path: [String]) -> Bool {
+    path[0].last.flatMap(\.wholeNumberValue)?.isMultiple(of: 2) == false
+  }
+
+  /// Has every process push some of its objects with this number; their answers come while the round goes on.
+  private static func beginPushes(_ peers: [ServingClient], of number: Int64) throws {
+    for (index, peer) in peers.enumerated() {
+      let names = (0..<objects).map { "P\(index).\($0)" }.filter { isPushed([$0]) }
+      for name in names { try peer.send("set", ["name": .string(name), "state": ["n": .integer(number)]]) }
+      try peer.send("push", ["names": .array(names.map { .string($0) })])
+    }
+  }
+
+  /// Those of the pushes that were answered.
+  private static func endPushes(_ peers: [ServingClient]) throws -> Set<String> {
+    var answered: Set<String> = []
+    for (index, peer) in peers.enumerated() {
+      for object in 0..<objects where isPushed(["P\(index).\(object)"]) { _ = try peer.receive() }
+      for (name, result) in try peer.receive()["results"]?.object?.members ?? [] where result["sequence"] != nil {
+        answered.insert(name)
+      }
+    }
+    return answered
+  }
+
+  /// The numbers of a version by path, which has to have all objects.
+  private static func numbers(_ broker: BrokerFixture, in generation: JSONValue? = nil) throws -> [[String]: Int64] {
+    let states = try broker.states(of: application, in: generation)
+    guard states.count == processes * objects else { throw TestFailure("\(states.count) states") }
+    return states.compactMapValues { $0["n"]?.integer }
+  }
+
+  /// An object has the state it had, the pushed one or that of the round; where none is pushed, all go together.
+  @Test func r12R15AKillInARoundLosesNoPushThatWasAnswered() async throws {
+    let rounds = Environment.isLong ? 100 : 10
+    try await withBroker { broker in
+      let peers = try Self.peers(broker)
+      try Self.set(peers, to: 0)
+      let begin = Deadline.now
+      let first = try broker.connect().call("saveApplicationState", ["application": .string(Self.application)])
+      let usual = max(4, Deadline.now - begin)
+      #expect(first["saved"] == true)
+      var old = try Self.numbers(broker)
+      for round in 1...rounds {
+        let (pulled, pushed) = (Int64(3 * round), Int64(3 * round + 1))
+        try Self.set(peers, to: pulled)
+        let caller = try broker.connect()
+        _ = try caller.request("saveApplicationState", ["application": .string(Self.application)])
+        try Self.beginPushes(peers, of: pushed)
+        Wait.moment(.milliseconds(Int64.random(in: 0...3 * usual)))
+        try broker.kill()
+        let answered = try Self.endPushes(peers)
+        try broker.start()
+        let found = try Self.numbers(broker)
+        let listed = try broker.connect().call("listGenerations", ["application": .string(Self.application)])
+        let sealed = try Self.numbers(broker, in: listed["generations"]?.array?.last?["generation"])
+        for (path, number) in found {
+          let isPushed = Self.isPushed(path)
+          #expect([old[path], pulled, isPushed ? pushed : pulled].contains(number), "round \(round): \(path)")
+          if answered.contains(path[0]) { #expect(number == pushed, "round \(round): \(path) was answered") }
+          #expect(sealed[path].map { $0 <= number } == true, "round \(round): \(path)")
+        }
+        for version in [found, sealed] {
+          let together = Set(version.filter { !Self.isPushed($0.key) }.values)
+          #expect(together.count == 1, "round \(round): half a round, \(together)")
+        }
+        old = found
+        for peer in peers { #expect(try peer.tell("resume")["resumed"] == true) }
+      }
     }
   }
 }

@@ -75,6 +75,28 @@ internal import Testing
     #expect(a.takeNotifications("applicationStateSaved").count == 1)
   }
 
+  /// What is pushed by a client that is asked as well is current, and what it leads to is saved.
+  @Test func r12AnObjectWhoseOwnerSaysThatNothingHasChangedIsNotStale() throws {
+    let (a, b) = (try worker(1), try worker(2))
+    try a.register("Pushed")
+    try a.register("Never")
+    try b.register("Root", below: nil, #""kind":"viewController""#)
+    let hole = try b.register(nil, below: #"["Root"]"#, #""kind":"viewController""#)
+    try b.register("Far", below: "\(hole)", #""kind":"viewController""#)
+    try a.encode(#"["Pushed"]"#, #"{"far":{"$restorable":["Far"]}}"#)
+    a.serves[Self.encode] = { parameters in
+      let handles = (parameters["objects"]?.array ?? []).compactMap { $0["object"]?.integer }
+      return #"{"states":[\#(handles.map { #"{"object":\#($0),"unchanged":true}"# }.joined(separator: ","))]}"#
+    }
+    let reply = try a.call("saveApplicationState")
+    #expect(reply["saved"] == true)
+    #expect(reply["stale"] == [])
+    #expect(reply["objects"] == 3)
+    #expect(try archived(1)["Far"] == ["of": "Far"])
+    #expect(try archived(1)["Pushed"]?["far"]?["$restorable"] == ["Far"])
+    driver.inspect()
+  }
+
   @Test func r11OwnersAreAskedInTheOrderOfTheWalk() throws {
     let peer = try worker(1)
     for name in ["B", "A"] { try peer.register(name) }

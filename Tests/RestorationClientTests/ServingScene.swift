@@ -66,6 +66,7 @@ struct ServingScene {
     try await session.registerRestorationClass(name) { [model] request in
       let name = request.path.joined(separator: "/")
       await model.note("create \(name) \(request.state?.jsonText ?? "-")")
+      try await model.check()
       return name == "No" ? nil : try await request.register(await model.object(name))
     }
   }
@@ -82,6 +83,7 @@ actor ServingModel: ModelAssociating {
   private(set) var elements: [RestorableElement] = []
   private var objects: [String: ServingObject] = [:]
   private var states: [String: ObjectState?] = [:]
+  private var failure: String?
   private var isBlocked = false
   private var blocked: [CheckedContinuation<Void, Never>] = []
   private var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
@@ -116,6 +118,15 @@ actor ServingModel: ModelAssociating {
     states[name] = .some(state)
   }
 
+  /// What is asked fails, saying this.
+  func fail(_ failure: String) {
+    self.failure = failure
+  }
+
+  func check() throws {
+    if let failure { throw TestFailure(failure) }
+  }
+
   /// Keeps who is asked to encode from answering.
   func block() {
     isBlocked = true
@@ -129,6 +140,7 @@ actor ServingModel: ModelAssociating {
 
   func encode(_ name: String) async throws -> ObjectState {
     note("encode \(name)")
+    try check()
     if isBlocked { await withCheckedContinuation { blocked.append($0) } }
     switch states[name] {
     case .some(nil): throw TestFailure("nothing to encode")

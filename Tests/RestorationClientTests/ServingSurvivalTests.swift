@@ -104,6 +104,24 @@ internal import Testing
     }
   }
 
+  /// R21: which objects have been restored is known, whatever a broker calls them by then.
+  @Test func aFinishCallbackComesAlsoAfterTheBrokerHasLostTheSession() async throws {
+    try await ServingScene.run { scene async throws in
+      let object = try await scene.register("A")
+      let former = object.handle
+      await scene.model.block()
+      try await scene.call("encodeRestorableStateWithCoder", #"{"round":1,"objects":[{"object":\#(former)}]}"#)
+      await scene.model.reached(1)
+      try await scene.notify("applicationFinishedRestoringState", #"{"objects":[\#(former)]}"#)
+      scene.script.change { $0.token = "another" }
+      _ = try await lose(scene)
+      #expect(object.handle != former)
+      await scene.model.unblock()
+      await scene.model.reached(2)
+      #expect(await scene.model.log == ["encode A", "finished A"])
+    }
+  }
+
   @Test func callsAreAnsweredWhileOwnCallsArePending() async throws {
     try await ServingScene.run { scene async throws in
       let object = try await scene.register("A")

@@ -76,6 +76,50 @@ internal import Testing
     }
   }
 
+  @Test("R12 What an object without a StateRestoring has pushed is its state")
+  func pushedObjectsAreCurrent() async throws {
+    try await ServingScene.run { scene async throws in
+      let (pushed, a) = (try await scene.session.register(ObjectRegistration("P")), try await scene.register("A"))
+      let objects = #"[{"object":\#(pushed.handle)},{"object":\#(a.handle)}]"#
+      let round = try await result("encodeRestorableStateWithCoder", #"{"round":1,"objects":\#(objects)}"#, scene)
+      let kept = #"{"states":[{"object":\#(pushed.handle),"unchanged":true},{"object":\#(a.handle),"state":"#
+      #expect(round.hasPrefix(kept))
+      // It was said to have changed, and there is nobody to ask.
+      let pull = try await result("encodeRestorableStateWithCoder", #"{"round":0,"objects":\#(objects)}"#, scene)
+      #expect(pull.hasPrefix(#"{"states":[{"object":\#(pushed.handle),"error":"#))
+    }
+  }
+
+  /// The broker skips what is over its limits, and would have no answer at all.
+  @Test func whatAnErrorSaysIsCutShort() async throws {
+    try await ServingScene.run(limits: { $0.frameBytesMax = 64 << 10 }) { scene async throws in
+      let object = try await scene.register("A")
+      await scene.model.fail(String(repeating: "x", count: 70_000))
+      let encode = #"{"round":1,"objects":[{"object":\#(object.handle)}]}"#
+      let answer = try await result("encodeRestorableStateWithCoder", encode, scene)
+      #expect(answer.contains(#""error""#) && answer.utf8.count < 1_200)
+      try await scene.registerClass("Document")
+      let make =
+        #"{"restorationClass":"Document","identifierPath":["A"],"kind":"object","objectClass":null,"state":null}"#
+      guard case .error(let error) = try await ask("objectWithRestorationIdentifierPath", make, scene) else {
+        throw TestFailure("no error")
+      }
+      #expect(error.compactText.count < 1_200)
+    }
+  }
+
+  /// A state that can be pushed can be pulled.
+  @Test func aStateOfManyValuesIsAnAnswerByItself() async throws {
+    try await ServingScene.run(limits: { $0.valuesPerFrameMax = 400 }) { scene async throws in
+      let object = try await scene.register("A")
+      let many = Array(repeating: "1", count: 300).joined(separator: ",")
+      await scene.model.set("A", ObjectState(try RestorableState(jsonText: #"{"a":[\#(many)]}"#)))
+      let parameters = #"{"round":1,"objects":[{"object":\#(object.handle)}]}"#
+      let answer = try await result("encodeRestorableStateWithCoder", parameters, scene)
+      #expect(answer.contains(#""state""#), "\(answer.prefix(200))")
+    }
+  }
+
   @Test func whatDoesNotFitIsPutOff() async throws {
     try await ServingScene.run(limits: { $0.frameBytesMax = 64 << 10 }) { scene async throws in
       var entries: [String] = []
@@ -125,6 +169,20 @@ internal import Testing
       var element = RestorableElement(.topVisible, at: [4], identifier: "x")
       element.resolved = true
       #expect(await scene.model.elements == [element])
+    }
+  }
+
+  @Test func oneThatCannotBeFetchedKeepsNoOtherFromItsState() async throws {
+    try await ServingScene.run { scene async throws in
+      let (a, b) = (try await scene.register("A"), try await scene.register("B"))
+      try await scene.call(
+        "decodeRestorableStateWithCoder",
+        #"{"objects":[{"object":\#(a.handle),"path":["A"],"deferred":true},"#
+          + #"{"object":\#(b.handle),"path":["B"],"state":{"b":1},"coder":null,"elements":[]}]}"#
+      )
+      try await scene.broker.events.request().refuse(ErrorObject.restoration(.storeFailed, "no", hint: "h"))
+      guard case .error = try await scene.broker.events.response() else { throw TestFailure("no error") }
+      #expect(await scene.model.log == [#"decode B {"b":1}"#])
     }
   }
 

@@ -41,7 +41,8 @@ internal import Testing
     let text = """
       {"states":[{"object":1,"state":{"a":1},"elements":[{"role":"selected","indexPath":[0]}],"revision":2},
       {"object":2,"error":{"message":"busy"}},{"object":3,"later":true},{"object":4},{"object":5,"state":7},
-      {"object":6,"state":{"a":1,"a":2}},{"object":7,"state":{},"revision":0}]}
+      {"object":6,"state":{"a":1,"a":2}},{"object":7,"state":{},"revision":0},
+      {"object":8,"unchanged":true}]}
       """
     let answer = try #require(EncodeRestorableStateWithCoder.Answer(try slice(text)))
     let words = answer.states.map { entry in
@@ -50,12 +51,14 @@ internal import Testing
         "\(entry.object) \(state.text.string) \(elements.count) \(revision ?? 0)"
       case .failed(let why): "\(entry.object) \(why)"
       case .later: "\(entry.object) later"
+      case .unchanged: "\(entry.object) unchanged"
       case .malformed: "\(entry.object) malformed"
       }
     }
     #expect(
       words == [
         #"1 {"a":1} 1 2"#, "2 busy", "3 later", "4 malformed", "5 malformed", "6 malformed", "7 malformed",
+        "8 unchanged",
       ]
     )
     for garbage in ["[]", "{}", "7", #"{"states":[7]}"#, #"{"states":[{"state":{}}]}"#] {

@@ -116,6 +116,7 @@ extension Application {
       do throws(ErrorObject) {
         switch said[target.handle] {
         case .later: later.insert(target.handle)
+        case .unchanged: break
         case .failed: announceFailure(of: target, .failed)
         case .malformed: announceFailure(of: target, .malformed)
         case nil: announceFailure(of: target, .missing)

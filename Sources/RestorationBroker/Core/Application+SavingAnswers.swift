@@ -212,6 +212,9 @@ extension Application {
   ) -> SaveRound.StateMachine.Fate {
     switch state.outcome {
     case .later: return .later
+    case .unchanged:
+      tree.nodes[target.node]?.note(.unchanged)
+      return .encoded
     case .failed: return .refused(StaleObject.Cause.failed.rawValue)
     case .malformed: return .refused(StaleObject.Cause.malformed.rawValue)
     case .state(let encoded, let elements, let revision):

@@ -90,6 +90,8 @@ package struct EncodedObject: Sendable, JSONWritable {
     case failed(String)
     /// To be asked for in a further batch.
     case later
+    /// What is saved of it holds: its owner pushes its states, or nothing has changed.
+    case unchanged
     /// The entry has none of these forms.
     case malformed
   }
@@ -109,6 +111,8 @@ package struct EncodedObject: Sendable, JSONWritable {
       self.outcome = .failed(error.string() ?? error["message"]?.string() ?? "")
     } else if slice["later"]?.bool() == true {
       self.outcome = .later
+    } else if slice["unchanged"]?.bool() == true {
+      self.outcome = .unchanged
     } else {
       self.outcome = Self.state(slice) ?? .malformed
     }
@@ -145,6 +149,8 @@ package struct EncodedObject: Sendable, JSONWritable {
         writer.object { $0.member("message", message) }
       case .later:
         writer.member("later", true)
+      case .unchanged:
+        writer.member("unchanged", true)
       case .malformed:
         break
       }
