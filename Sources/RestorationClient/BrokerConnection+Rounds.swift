@@ -18,7 +18,7 @@ extension BrokerConnection {
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> SaveResult {
     try await withProgress(progress) { token in
-      let milliseconds = deadline?.wholeMilliseconds
+      let milliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
       let call = SaveApplicationState(reason: reason, deadlineMilliseconds: milliseconds, progressToken: token)
       return SaveResult(try await perform(call, application: application))
     }

@@ -14,7 +14,7 @@ extension RestorationSession {
   ///     the states that were saved before.
   @discardableResult
   public func saveApplicationState(reason: String? = nil, deadline: Duration? = nil) async throws -> SaveResult {
-    let call = SaveApplicationState(reason: reason, deadlineMilliseconds: deadline?.wholeMilliseconds)
+    let call = SaveApplicationState(reason: reason, deadlineMilliseconds: deadline.map { max(1, $0.wholeMilliseconds) })
     return SaveResult(try await perform(SaveApplicationState.self, SessionCall(call, isIdempotent: true)))
   }
 

@@ -52,6 +52,22 @@ internal import Testing
     #expect(try generations(peer) == 1)
   }
 
+  @Test func r18WhatChangedBeforeTheBrokerWasRestartedIsSavedToo() throws {
+    let peer = driver.connect(pid: 1)
+    let serves = #""serves":["\#(Self.encode)"]"#
+    let token = try #require(try peer.initialize("App", serves)["session"]?.string)
+    try peer.register("A")
+    driver.restart()
+    let back = driver.connect(pid: 1)
+    back.serves[Self.encode] = Peer.states { #"{"of":"\#($0)"}"# }
+    try back.initialize("App", serves + #","session":"\#(token)""#)
+    driver.advance(milliseconds: 15_000)
+    #expect(back.calls.count == 1)
+    #expect(try generations(back) == 1)
+    driver.advance(milliseconds: 3_600_000)
+    #expect(back.calls.count == 1)
+  }
+
   @Test func r18WhereNobodyServesEncodeNoRoundBeginsByItself() throws {
     let peer = driver.connect(pid: 1)
     try peer.initialize()

@@ -20,7 +20,12 @@ extension Application {
   /// Only states that can be asked for are: without a session that serves encode everything is in the head already.
   func updatePulling() {
     isPulled = sessions.values.contains { !$0.isDiscarded && $0.serves(.encodeRestorableStateWithCoder) }
-    if !isPulled { forgetChanges() }
+    if !isPulled {
+      forgetChanges()
+    } else if contentSequence > (generations.last?.sequence ?? 0) {
+      // Also what changed before the broker was restarted.
+      noteChange()
+    }
   }
 
   /// Sets the timer for what is unsaved; without any there is none.
