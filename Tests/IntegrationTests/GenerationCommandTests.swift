@@ -205,4 +205,36 @@ internal import Testing
       #expect(again.output == "Nothing has changed in \(Self.application); the newest is generation 1.\n")
     }
   }
+
+  /// R21, R23: what came back, what did not, and why.
+  @Test func restoringListsWhatDidNotComeBack() async throws {
+    try await withBroker { broker in
+      let objects: [JSONValue] = [
+        ["identifier": "Main", "state": ["n": 1]], ["identifier": "Gone", "state": ["n": 2]],
+        ["identifier": "Other", "classes": ["Old"], "state": ["n": 3]],
+      ]
+      let first = try broker.serving(.python)
+      try first.tell("open", ["application": .string(Self.application), "process": "main"])
+      try first.tell("register", ["objects": .array(objects)])
+      #expect(try ControlTool.run(broker, ["save", Self.application]).end == .exit(0))
+      try first.kill()
+      let second = try broker.serving(.python)
+      try second.tell("open", ["application": .string(Self.application), "process": "main", "delegate": true])
+      try second.tell("register", ["objects": [["identifier": "Main"], ["identifier": "Other", "classes": ["New"]]]])
+      try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": ["result": false]])
+      let declined = try ControlTool.run(broker, ["restore", Self.application])
+      #expect(declined.end == .exit(1) && declined.output == "\(Self.application) did not want to be restored.\n")
+      try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": .null])
+      let restored = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5"])
+      #expect(restored.end == .exit(0), "\(restored.errors)")
+      #expect(restored.output.hasPrefix("\(Self.application): 1 object restored, 1 left out, 1 absent, in "))
+      #expect(restored.output.contains(/Other\ +classMismatch/) && restored.output.contains(/Gone\ +absent/))
+      #expect(try second.tell("restored")["objects"]?["Main"]?["state"] == ["n": 1])
+      let explained = try ControlTool.run(broker, ["explain", Self.application, "Other"])
+      #expect(explained.output.contains("Old") && explained.output.contains("New"), "\(explained.output)")
+      let again = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5", "-j"])
+      #expect(try again.json["restored"] == [] && again.json["absent"] == [["Gone"]])
+      second.end()
+    }
+  }
 }
