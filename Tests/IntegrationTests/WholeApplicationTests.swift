@@ -215,6 +215,7 @@ internal import Testing
       #expect(rows == ["selected d [0,1]", "topVisible a [1,1]"])
       #expect(table?["elements"]?.array?.allSatisfy { $0["resolved"] == true } == true)
       #expect(table?["state"] == ["table": true])
+      try second.delegate.awaits("finished", 3)
       let delegate = try second.delegate.tell("restored")
       #expect(delegate["application"] == ["version": 7])
       for name in Self.delegateObjects {
