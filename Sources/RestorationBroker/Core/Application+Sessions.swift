@@ -74,7 +74,7 @@ extension Application {
   private func beginRun() {
     forgetUnclaimedSessions()
     let hasState = tree.nodes.values.contains { $0.hasState }
-    if hasState, contentSequence > (generations.last?.sequence ?? 0) {
+    if hasState, hasUnsealedContent {
       seal(kind: "startup")
     }
     if !generations.contains(where: \.isPinned), let newest = generations.last {

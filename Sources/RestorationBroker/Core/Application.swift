@@ -113,6 +113,9 @@ package final class Application {
     self.context = context
   }
 
+  /// The head holds what no generation does (R17).
+  var hasUnsealedContent: Bool { contentSequence > (generations.last?.sequence ?? 0) }
+
   // MARK: Writing
 
   /// Adds a change to the next transaction, if the archive is open.
@@ -241,6 +244,12 @@ package final class Application {
     if case .unreadable(let why) = phase {
       throw Application.unreadable(why)
     }
+  }
+
+  /// Passes if one more call of a client may wait beside so many of its own.
+  func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
+    let max = context.limits.parkedMax
+    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }
 
   static func unreadable(_ why: String) -> ErrorObject {

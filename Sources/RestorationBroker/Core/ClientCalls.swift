@@ -47,6 +47,13 @@ extension Application {
     return callCounter
   }
 
+  /// Notifies the client of a session when everything written so far is durable, if it is there and serves that.
+  func notify<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
+    guard session.serves(Notification.method), let client = session.client else { return }
+    let method = Notification.method.rawValue
+    context.emit(.notify(id, client, method: method, parameters: notification.parameters))
+  }
+
   /// The answer is no longer wanted; one that still comes is dropped.
   func endCall(_ number: CallNumber) {
     guard let call = calls.removeValue(forKey: number) else { return }

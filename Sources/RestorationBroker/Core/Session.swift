@@ -76,7 +76,7 @@ package final class Session {
   var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? 65_536 }
 
   /// How answers and steps name it.
-  var owner: ObjectOwner { ObjectOwner(process: facts.role, pid: facts.process?.pid ?? 0) }
+  var owner: ObjectOwner { facts.owner }
 
   package func serves(_ method: ServedMethod) -> Bool {
     facts.serves.contains(method)
@@ -99,6 +99,8 @@ package struct SessionFacts: Sendable, Hashable {
   package var aliases = Aliases()
 
   package init() {}
+
+  var owner: ObjectOwner { ObjectOwner(process: role, pid: process?.pid ?? 0) }
 
   /// The text kept in the archive.
   package var text: String {

@@ -21,7 +21,7 @@ extension Application {
       Comparison.Side(sequence: to?.sequence ?? place.sequence, omitted: to?.record.omitted ?? []),
       at: place.index,
       reveals: request.reveal,
-      bytesMax: messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes,
+      bytesMax: Application.pageBytes(for: messageBytesMax),
       LongCall(caller, token: request.progressToken, at: context.now)
     )
     begin(.comparison(comparison, place), comparison.first, for: caller)

@@ -8,7 +8,7 @@ internal import RestorationWire
 extension Application {
   func export(_ request: ExportArchive, messageBytesMax: Int64?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let bytes = messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes
+    let bytes = Application.pageBytes(for: messageBytesMax)
     if let cursor = request.cursor {
       let (export, place) = try self.export(at: cursor, of: caller.client)
       readPage(of: export, from: place, bytesMax: bytes, token: request.progressToken, for: caller)

@@ -71,8 +71,7 @@ extension Application {
   /// there is no state to be kept.
   func sealHead(kind: String) -> Int64? {
     guard tree.nodes.values.contains(where: \.hasState) else { return nil }
-    let newest = generations.last
-    if contentSequence > (newest?.sequence ?? 0) || newest?.record.omitted.isEmpty == false {
+    if hasUnsealedContent || generations.last?.record.omitted.isEmpty == false {
       // Nobody saves here, and nothing else keeps what no walk reaches.
       seal(sealRecord(kind: kind, holdsAll: true))
     }

@@ -11,6 +11,10 @@ extension Application {
   /// A page ends at so many bytes of state, or earlier for a client that takes less.
   static let pageBytes = 1 << 20
 
+  static func pageBytes(for messageBytesMax: Int64?) -> Int {
+    messageBytesMax.map { min(pageBytes, Int($0 / 2)) } ?? pageBytes
+  }
+
   var overview: ApplicationOverview {
     ApplicationOverview(
       application: name,
@@ -100,7 +104,7 @@ extension Application {
 
   func readArchive(_ request: ReadArchive, messageBytesMax: Int64?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let bytes = messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes
+    let bytes = Application.pageBytes(for: messageBytesMax)
     var page = ArchivePage(
       generation: request.generation,
       sequence: sequence,

@@ -79,7 +79,7 @@ extension Application {
     carryClaims(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
-    if contentSequence > (generations.last?.sequence ?? 0) {
+    if hasUnsealedContent {
       seal(sealRecord(kind: "rolledBack", holdsAll: true))
     }
     let generation = generations.last?.record.generation ?? rollback.request.generation
@@ -107,9 +107,7 @@ extension Application {
     }
     for (gone, successor) in tree.successors.sorted(by: { $0.key < $1.key })
     where former.nodes[gone] == nil && former.successors[gone] != successor {
-      write(
-        .node(NodeRecord(node: gone, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor))
-      )
+      write(.node(.removal(of: gone, successor: successor)))
     }
   }
 
@@ -192,9 +190,7 @@ extension Application {
     let path = tree.path(of: node)
     guard path != before, let claim = node.claim else { return }
     announce { ObjectMoved(object: claim.handle, from: before, path: path) }
-    guard session.serves(.pathChanged), let client = session.client else { return }
-    let notification = PathChanged(object: claim.handle, path: path)
-    context.emit(.notify(id, client, method: PathChanged.method.rawValue, parameters: notification.parameters))
+    notify(session, PathChanged(object: claim.handle, path: path))
   }
 
   /// Who claimed vacant nodes last stays known; what has come back is an orphan from now on (R13).
@@ -229,10 +225,8 @@ extension Application {
   }
 
   private func tellHeadReplaced(by generation: Int64) {
-    let parameters = HeadReplaced(generation: generation).parameters
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) where session.serves(.headReplaced) {
-      guard let client = session.client, !session.isDiscarded else { continue }
-      context.emit(.notify(id, client, method: HeadReplaced.method.rawValue, parameters: parameters))
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) where !session.isDiscarded {
+      notify(session, HeadReplaced(generation: generation))
     }
   }
 }

@@ -88,7 +88,6 @@ struct Rollback {
     held(reading).map { head.nodes[reading.node.node]?.state?.sequence == $0.sequence } ?? true
   }
 
-
   // MARK: The new head
 
   /// What is to be written for a node to have the generation's state.
@@ -166,7 +165,7 @@ struct RolledBackTree {
 }
 
 extension NodeRecord {
-  fileprivate static func removal(of node: NodeID, successor: NodeID?) -> NodeRecord {
+  static func removal(of node: NodeID, successor: NodeID?) -> NodeRecord {
     NodeRecord(node: node, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor)
   }
 

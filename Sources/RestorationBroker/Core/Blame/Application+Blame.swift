@@ -56,9 +56,7 @@ extension Application {
   // MARK: Waiting
 
   func wait(_ request: DecodeRestorableState, by session: Session, for caller: Caller) throws(ErrorObject) {
-    let max = context.limits.parkedMax
-    let count = waitingDecodes.count { $0.caller.client == caller.client }
-    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
+    try requireRoom(toWaitBeside: waitingDecodes.count { $0.caller.client == caller.client })
     waitingDecodes.append(WaitingDecode(caller: caller, session: session.id, request: request))
     context.emit(.park(caller))
     watchTrials()

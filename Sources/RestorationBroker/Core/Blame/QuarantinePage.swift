@@ -21,7 +21,7 @@ extension Application {
       guard let node = NodeID(cursor) else { throw Application.invalidCursor() }
       after = node
     }
-    let bytesMax = messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) } ?? Application.pageBytes
+    let bytesMax = Application.pageBytes(for: messageBytesMax)
     let suspects = runFacts.blame.suspects
     let nodes = tree.nodes.values.filter { node in
       node.id > after && node.record.kind != .application && (node.withheld != nil || suspects[node.id] != nil)

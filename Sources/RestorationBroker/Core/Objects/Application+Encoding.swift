@@ -155,6 +155,6 @@ extension StateSummary {
 
   /// The nodes its references lead to.
   var referencedNodes: [NodeID] {
-    references.map { StateSummary.targets(ofTable: $0) } ?? []
+    StateSummary.targets(ofTable: references)
   }
 }

@@ -128,11 +128,8 @@ extension Application {
     try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
-      guard let node = nodesByHandle[handle], let client = owner(of: node)?.client, tree.path(of: node) != path else {
-        continue
-      }
-      let notification = PathChanged(object: handle, path: tree.path(of: node))
-      context.emit(.notify(id, client, method: PathChanged.method.rawValue, parameters: notification.parameters))
+      guard let node = nodesByHandle[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
+      notify(owner, PathChanged(object: handle, path: tree.path(of: node)))
     }
   }
 

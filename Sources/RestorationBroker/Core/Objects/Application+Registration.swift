@@ -168,14 +168,8 @@ extension Application {
   func tell(_ owner: Session, that handle: ObjectHandle, isReplacedAt node: Node, by session: Session) {
     owner.replaced.insert(handle)
     owner.replacedNodes.insert(node.id)
-    if owner.serves(.registrationReplaced), let client = owner.client, let path = tree.path(of: node) {
-      let notification = RegistrationReplaced(
-        object: handle,
-        path: path,
-        by: ObjectOwner(process: session.facts.role, pid: session.facts.process?.pid ?? 0)
-      )
-      let method = RegistrationReplaced.method.rawValue
-      context.emit(.notify(id, client, method: method, parameters: notification.parameters))
+    if let path = tree.path(of: node) {
+      notify(owner, RegistrationReplaced(object: handle, path: path, by: session.owner))
     }
   }
 
@@ -281,9 +275,7 @@ extension Application {
     for caller: Caller,
     milliseconds: Int64
   ) throws(ErrorObject) {
-    let max = context.limits.parkedMax
-    let count = waiting.count { $0.caller.client == caller.client }
-    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
+    try requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
     waitingCounter += 1
     waiting.append(
       WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request)

@@ -25,7 +25,7 @@ struct CheckedState {
 
   /// The nodes its references lead to.
   var referencedNodes: [NodeID] {
-    references.map { StateSummary.targets(ofTable: $0) } ?? []
+    StateSummary.targets(ofTable: references)
   }
 }
 
@@ -213,8 +213,9 @@ extension EncodedState {
 }
 
 extension StateSummary {
-  /// The nodes that the references of a table lead to.
-  static func targets(ofTable table: String) -> [NodeID] {
+  /// The nodes that the references of a table lead to; none where there is none.
+  static func targets(ofTable table: String?) -> [NodeID] {
+    guard let table else { return [] }
     let numbers = numbers(inTable: table)
     return stride(from: 2, to: numbers.count, by: 3).map { numbers[$0] }
   }

@@ -186,12 +186,12 @@ extension Application {
       let path = tree.path(of: object)
       if let record = batch.records[handout.node] {
         let elements = batch.elements[handout.node].map { $0.text }
-        let state = splice(record)
+        let decoded = decoded(record)
         // References may take more room than they do in the archive.
-        let bytes = state.bytes.count + (elements?.bytes.count ?? 0) + (path?.bytes ?? 0) + Self.envelopeBytes
+        let bytes = decoded.state.bytes.count + (elements?.bytes.count ?? 0) + (path?.bytes ?? 0) + Self.envelopeBytes
         if bytes <= left {
           left -= bytes
-          content = .init(state: state, coder: decoded(record).coderText, elements: elements ?? .emptyArray)
+          content = .init(state: decoded.state, coder: decoded.coderText, elements: elements ?? .emptyArray)
         }
       }
       objects.append(.init(object: claim.handle, path: path, content: content))

@@ -11,16 +11,16 @@ extension Application {
 
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let bytes = session?.facts.messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) }
+    let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let call = LongCall(caller, token: request.progressToken, at: context.now)
     if let restoring {
       guard caller.call != nil else { return }
-      try requireRoom(in: restoring, for: caller)
-      restoring.callers.append((call, bytes ?? Application.pageBytes))
+      try requireRoom(toWaitBeside: restoring.callers.count { $0.call.caller.client == caller.client })
+      restoring.callers.append((call, bytesMax))
       context.emit(.park(caller))
       return
     }
-    guard !restorationPlan().isEmpty else {
+    guard tree.nodes.values.contains(where: { concerns($0) }) else {
       respond(caller, RestoreApplicationState.Reply(milliseconds: 0))
       return
     }
@@ -30,19 +30,13 @@ extension Application {
       number: restorationCounter,
       Restoration(begun: begun, deadline: begun + request.deadlineMilliseconds)
     )
-    restoring.callers.append((call, bytes ?? Application.pageBytes))
+    restoring.callers.append((call, bytesMax))
     self.restoring = restoring
     for session in sessions.values where session.extensions > 0 {
       session.extensionEnd = max(session.extensionEnd, restoring.decisions.deadline)
     }
     context.emit(.park(caller))
     drive(.started)
-  }
-
-  private func requireRoom(in restoring: OpenRestoration, for caller: Caller) throws(ErrorObject) {
-    let max = context.limits.parkedMax
-    let count = restoring.callers.count { $0.call.caller.client == caller.client }
-    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }
 
   /// The caller does not wait any more; the restoration goes on, because half of one is worse than all of it.

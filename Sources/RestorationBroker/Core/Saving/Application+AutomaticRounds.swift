@@ -22,7 +22,7 @@ extension Application {
     isPulled = sessions.values.contains { !$0.isDiscarded && $0.serves(.encodeRestorableStateWithCoder) }
     if !isPulled {
       forgetChanges()
-    } else if contentSequence > (generations.last?.sequence ?? 0) {
+    } else if hasUnsealedContent {
       // Also what changed before the broker was restarted.
       noteChange()
     }
@@ -57,7 +57,7 @@ extension Application {
     if let round {
       round.isWanted = true
       advanceRound { $0.hurry(until: context.now.monotonic + milliseconds) }
-    } else if milliseconds > 0, isPulled || contentSequence > (generations.last?.sequence ?? 0),
+    } else if milliseconds > 0, isPulled || hasUnsealedContent,
       case .open = phase, sessions.values.contains(where: { !$0.isDiscarded })
     {
       beginRound(deadline: milliseconds)

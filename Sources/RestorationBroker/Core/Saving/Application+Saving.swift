@@ -15,14 +15,11 @@ extension Application {
       return
     }
     if caller.call != nil {
-      let max = context.limits.parkedMax
-      let count = round?.callers.count { $0.call.caller.client == caller.client } ?? 0
-      guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
+      try requireRoom(toWaitBeside: round?.callers.count { $0.call.caller.client == caller.client } ?? 0)
       context.emit(.park(caller))
     }
-    let bytes = session?.facts.messageBytesMax.map { min(Application.pageBytes, Int($0 / 2)) }
     let call = LongCall(caller, token: request.progressToken, at: context.now)
-    let waiting = SaveRound.Waiting(call: call, bytesMax: bytes ?? Application.pageBytes)
+    let waiting = SaveRound.Waiting(call: call, bytesMax: Application.pageBytes(for: session?.facts.messageBytesMax))
     if let round {
       if caller.call != nil { round.callers.append(waiting) } else { round.isWanted = true }
     } else {

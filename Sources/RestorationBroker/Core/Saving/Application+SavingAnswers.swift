@@ -275,6 +275,6 @@ extension Application {
 extension StagedState {
   /// The nodes its references lead to.
   var referencedNodes: [NodeID] {
-    record.references.map { StateSummary.targets(ofTable: $0) } ?? []
+    StateSummary.targets(ofTable: record.references)
   }
 }

@@ -19,7 +19,7 @@ extension Application {
     reply.stale = staleObjects(of: round, refused, reached)
     reply.excluded = excludedObjects(reached)
     // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
-    if contentSequence > (generations.last?.sequence ?? 0) {
+    if hasUnsealedContent {
       let record = sealRecord(kind: "round", holding: reached)
       releasePin()
       seal(record)
@@ -45,11 +45,8 @@ extension Application {
   }
 
   private func tellSaved(_ generation: Int64) {
-    let notification = ApplicationStateSaved(generation: generation)
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) where session.serves(.applicationStateSaved) {
-      guard let client = session.client else { continue }
-      let method = ApplicationStateSaved.method.rawValue
-      context.emit(.notify(id, client, method: method, parameters: notification.parameters))
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) {
+      notify(session, ApplicationStateSaved(generation: generation))
     }
   }
 
@@ -186,10 +183,7 @@ extension Application {
   }
 
   func endedOwner(_ session: SessionID) -> ObjectOwner? {
-    endedSessions[session].map { record in
-      let facts = SessionFacts(text: record.facts)
-      return ObjectOwner(process: facts.role, pid: facts.process?.pid ?? 0)
-    }
+    endedSessions[session].map { SessionFacts(text: $0.facts).owner }
   }
 
   /// Live objects that the generation leaves out, and what excludes them (R4, R5).
