@@ -193,11 +193,18 @@ actor BrokerLink {
 
   /// The next notification; nil when the connection has ended and all were taken, or the task was cancelled.
   func nextNotification() async -> BrokerNotification? {
-    if let notification = notifications.next() { return notification }
-    guard connection != nil, !Task.isCancelled else { return nil }
     let ticket = machine.makeTicket()
     return await withTaskCancellationHandler {
-      await withCheckedContinuation { notificationWaiters.append(NotificationWaiter(ticket: ticket, continuation: $0)) }
+      // Looked at where it begins to wait: on the way there this task can let others go first.
+      await withCheckedContinuation { waiting in
+        if let notification = notifications.next() {
+          waiting.resume(returning: notification)
+        } else if connection != nil, !Task.isCancelled {
+          notificationWaiters.append(NotificationWaiter(ticket: ticket, continuation: waiting))
+        } else {
+          waiting.resume(returning: nil)
+        }
+      }
     } onCancel: {
       eventLoop.execute {
         self.assumeIsolated { $0.endNotificationWait(ticket) }
@@ -259,15 +266,20 @@ actor BrokerLink {
 
   /// The next event; nil when the subscription has ended, or the task was cancelled. Throws when the broker has ended.
   func nextEvent(of number: Int64) async throws -> BrokerEvent? {
-    if let event = subscriptions[number]?.queue.next() { return event }
-    guard subscriptions[number] != nil, !Task.isCancelled else { return nil }
-    if let ending {
-      if ending == .closed { return nil }
-      throw BrokerConnectionError(ending, path: socketPath)
-    }
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { subscriptions[number]?.waiters.append((ticket, $0)) }
+      try await withCheckedThrowingContinuation { waiting in
+        if let event = subscriptions[number]?.queue.next() {
+          waiting.resume(returning: event)
+        } else if subscriptions[number] == nil || Task.isCancelled {
+          waiting.resume(returning: nil)
+        } else if let ending {
+          if ending == .closed { return waiting.resume(returning: nil) }
+          waiting.resume(throwing: BrokerConnectionError(ending, path: socketPath))
+        } else {
+          subscriptions[number]?.waiters.append((ticket, waiting))
+        }
+      }
     } onCancel: {
       eventLoop.execute {
         self.assumeIsolated { $0.endEventWait(ticket, of: number) }
@@ -314,8 +326,9 @@ actor BrokerLink {
   /// Closes the connection once everything sent is with the kernel, and waits for its end.
   func close() async {
     run(machine.close())
-    guard connection != nil else { return }
-    await withCheckedContinuation { closeWaiters.append($0) }
+    await withCheckedContinuation { waiting in
+      if connection != nil { closeWaiters.append(waiting) } else { waiting.resume() }
+    }
   }
 
   /// Closes the connection without waiting, when nobody can use it any more.

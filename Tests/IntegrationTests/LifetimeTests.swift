@@ -49,6 +49,27 @@ internal import Testing
     }
   }
 
+  /// A transaction that ended just as the broker began to wait for it kept it waiting for ever, once in a hundred.
+  @Test(arguments: 1...6)
+  func askedToEndWhileItWritesItEndsEveryTime(_ part: Int) async throws {
+    try await withBroker { broker in
+      for round in 1...20 {
+        let first = try broker.connect()
+        try first.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
+        let second = try broker.connect()
+        let application: JSONValue = ["application": "b", "serves": ["encodeRestorableStateWithCoder"]]
+        let state: JSONValue = ["object": .path("A"), "state": [:]]
+        try second.send(
+          WireClient.message("initialize", application, id: 1) + "\n"
+            + WireClient.message("encodeRestorableState", state, id: 2) + "\n"
+        )
+        if round.isMultiple(of: 2) { _ = try second.receive() }
+        #expect(try broker.terminate() == .exit(0))
+        try broker.start()
+      }
+    }
+  }
+
   @Test(arguments: [SIGTERM, SIGINT])
   func askedToEndItMakesEverythingDurableAndLeavesNothingOpen(_ signal: Int32) async throws {
     try await withBroker { broker in

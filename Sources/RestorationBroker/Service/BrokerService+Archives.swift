@@ -79,8 +79,10 @@ extension BrokerService {
 
   /// Returns when nothing is under way with the archive.
   func idle(_ archive: OpenArchive) async {
-    guard archive.isBusy else { return }
-    await withCheckedContinuation { archive.whenIdle.append($0) }
+    // Asked where it begins to wait: on the way there this task can let others go first.
+    await withCheckedContinuation { waiting in
+      if archive.isBusy { archive.whenIdle.append(waiting) } else { waiting.resume() }
+    }
   }
 
   // MARK: Writing
