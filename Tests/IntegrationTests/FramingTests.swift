@@ -197,6 +197,25 @@ internal import Testing
     }
   }
 
+  /// A frame that came in two pieces is whole, and what it asks for may take longer than a frame may.
+  @Test(arguments: FramedClient.Framing.allCases)
+  func aRequestThatWaitsIsNoUnfinishedFrame(_ framing: FramedClient.Framing) async throws {
+    try await withBroker(BrokerOptions(limits: ["partialFrameMilliseconds": 500])) { broker in
+      let client = try FramedClient(broker.socket, framing)
+      let child: JSONValue = [
+        "application": "a", "restorationIdentifier": "C", "restorationParent": .path("P"),
+        "awaitParentMilliseconds": 1_500,
+      ]
+      let frame = framing.frame(WireClient.message("registerObjectForStateRestoration", child, id: 1))
+      try client.send(bytes: frame[..<30])
+      try broker.connect().call("ping")
+      try client.send(bytes: frame[30...])
+      #expect(try client.receiveMessage()["error"]?["data"]?["kind"] == "unknownParent")
+      try client.send(Self.ping)
+      #expect(try client.receive()?.text == Self.pong)
+    }
+  }
+
   @Test func everyVectorPassesOverContentLength() async throws {
     try await withBroker { broker in
       let result = try ChildProcess.run(
