@@ -281,15 +281,16 @@ extension BrokerService: ConnectionDelegate {
   nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     // A function, because a closure would check once more by itself that this is the right executor.
     func take(on service: isolated BrokerService) {
-      service.take(delivery, of: connection.id.value)
+      service.take(delivery, of: connection)
     }
     assumeIsolated(take)
   }
 
-  private func take(_ delivery: Conversation.Delivery, of client: ClientID) {
+  private func take(_ delivery: Conversation.Delivery, of connection: Connection) {
+    let client = connection.id.value
     hasWrittenTooFast = false
     defer { pauseIfWritingTooFast(client) }
-    let message: IncomingMessage
+    var message: IncomingMessage
     switch delivery {
     case .request(let call, let request):
       let caller = Caller(client: client, call: call)
@@ -308,6 +309,7 @@ extension BrokerService: ConnectionDelegate {
     case .closeAfterOutput:
       return
     }
+    message.canBeCalled = connection.canBeCalled
     core.received(message, at: clock.now)
     carryOut()
   }
