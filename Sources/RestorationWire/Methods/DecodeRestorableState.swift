@@ -7,6 +7,7 @@ package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let parameterNames = ["object"]
 
+  /// The empty path is the application itself: what its delegate saved.
   package var object: ObjectReference
 
   package init(object: ObjectReference) {
@@ -14,7 +15,8 @@ package struct DecodeRestorableState: RestorationMethod {
   }
 
   package init(_ reader: ParameterReader) throws(ErrorObject) {
-    self.object = try reader.reference("object")
+    let isEmpty = reader.slice("object")?.elements?.isEmpty ?? false
+    self.object = isEmpty ? .path([]) : try reader.reference("object")
   }
 
   package func writeMembers(to writer: inout JSONWriter) {
