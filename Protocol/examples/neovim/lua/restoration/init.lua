@@ -12,7 +12,8 @@ local STATE_BYTES = 250000
 local QUIET, RETRY_FIRST, RETRY_LAST, GOODBYE = 400, 250, 10000, 300
 
 -- phase: 'idle', 'connecting', 'restoring', 'kept', 'over'
-local session = { phase = 'idle', retry = RETRY_FIRST, known = {} }
+-- known, asked: by path, the text the broker has, and whether it was told that there is a newer one.
+local session = { phase = 'idle', retry = RETRY_FIRST, known = {}, asked = {} }
 
 local function option(name, default)
   local value = (vim.g.restoration or {})[name]
@@ -30,7 +31,8 @@ end
 local function tell(text)
   if session.told then return end
   session.told = true
-  api.nvim_echo({ { 'restoration: ' .. text, 'WarningMsg' } }, true, {})
+  -- A longer one would ask for a key.
+  api.nvim_echo({ { ('restoration: ' .. text):sub(1, vim.o.columns - 15), 'WarningMsg' } }, true, {})
 end
 
 local function announce(pattern)
@@ -47,9 +49,8 @@ end
 local function invalidateChanged()
   if session.phase ~= 'kept' or not session.connection or session.connection.closed then return end
   for path, state in pairs(states()) do
-    local text = vim.fn.json_encode(state)
-    if session.known[path] ~= text then
-      session.known[path] = text
+    if not session.asked[path] and session.known[path] ~= vim.fn.json_encode(state) then
+      session.asked[path] = true
       session.connection:notify('invalidateRestorableState', { object = vim.split(path, '/') })
     end
   end
@@ -80,7 +81,9 @@ local function call(method, params)
   if method ~= 'encodeRestorableStateWithCoder' then error('not served: ' .. method) end
   local now, answers = states(), {}
   for index, object in ipairs(params.objects) do
-    answers[index] = { object = object.object, state = now[table.concat(object.path, '/')] }
+    local path = table.concat(object.path, '/')
+    session.known[path], session.asked[path] = vim.fn.json_encode(now[path]), nil
+    answers[index] = { object = object.object, state = now[path] }
   end
   return { states = answers }
 end
@@ -91,7 +94,6 @@ local initialize
 
 local function kept()
   session.phase = 'kept'
-  session.known = {}
   watch()
   changed()
   announce('RestorationReady')
@@ -110,7 +112,7 @@ local function restored(windows, buffers)
   if fault then
     tell(fault)
   elseif #unsaved > 0 then
-    tell('unsaved changes of ' .. table.concat(unsaved, ', ') .. ' are in swap files; see :help :recover')
+    tell(#unsaved .. ' swap file(s) with unsaved changes; see :help recovery')
   end
   session.connection:request('completeStateRestoration', vim.empty_dict())
   announce('RestorationRestored')
@@ -175,9 +177,8 @@ function initialize()
     local isResumed = session.token == result.session
     session.token = result.session
     session.application = result.application
-    session.retry = RETRY_FIRST
+    session.retry, session.known, session.asked = RETRY_FIRST, {}, {}
     if isResumed and session.phase == 'kept' then
-      session.known = {}
       changed()
     else
       register()

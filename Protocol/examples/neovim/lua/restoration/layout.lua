@@ -6,7 +6,9 @@ local api, fn = vim.api, vim.fn
 --- The file a buffer shows; nil for help, terminals, quickfix lists, remote files, and buffers without a name.
 local function file(buffer)
   local name = api.nvim_buf_get_name(buffer)
-  if name ~= '' and vim.bo[buffer].buftype == '' and not name:match('^%a[%w+.-]+://') then return name end
+  if name == '' or vim.bo[buffer].buftype ~= '' or name:match('^%a[%w+.-]+://') then return nil end
+  -- A name that is not UTF-8 cannot be said in JSON.
+  return pcall(fn.json_encode, name) and name or nil
 end
 
 -- MARK: Saving
@@ -51,7 +53,7 @@ function M.windows()
   return { directory = fn.getcwd(-1, -1), columns = vim.o.columns, lines = vim.o.lines, tab = current, tabs = tabs }
 end
 
---- Listed files, the ones used last first where there are too many: the state of the object "Editor/Buffers".
+--- Listed files, the ones used last where there are too many: the state of the object "Editor/Buffers".
 function M.buffers(bytesMax)
   local infos = vim.tbl_filter(function(info) return file(info.bufnr) ~= nil end, fn.getbufinfo({ buflisted = 1 }))
   local bytes = 0
@@ -85,10 +87,11 @@ function M.isPristine()
   return true
 end
 
---- Splits a window into a node's parts; adds {window, leaf} for each leaf.
-local function build(node, window, leaves)
+--- Splits a window into a node's parts; adds {window, leaf, beside, below} for each leaf, which say in what directions
+--- it has neighbours to share the space with.
+local function build(node, window, leaves, beside, below)
   if not node.split then
-    leaves[#leaves + 1] = { window = window, leaf = node }
+    leaves[#leaves + 1] = { window = window, leaf = node, beside = beside, below = below }
     return
   end
   local windows = { window }
@@ -98,7 +101,18 @@ local function build(node, window, leaves)
     if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then break end
     windows[#windows + 1] = api.nvim_get_current_win()
   end
-  for index, part in ipairs(windows) do build(node.parts[index], part, leaves) end
+  for index, part in ipairs(windows) do
+    build(node.parts[index], part, leaves, beside or node.split == 'row', below or node.split == 'column')
+  end
+end
+
+local function resize(leaves, windows)
+  for _, each in ipairs(leaves) do
+    local width = math.floor(each.leaf.width * vim.o.columns / windows.columns + 0.5)
+    local height = math.floor(each.leaf.height * vim.o.lines / windows.lines + 0.5)
+    if each.beside then api.nvim_win_set_width(each.window, width) end
+    if each.below then api.nvim_win_set_height(each.window, height) end
+  end
 end
 
 local function fill(window, leaf)
@@ -122,53 +136,50 @@ local function answerSwapFile(unsaved)
   else
     -- Kept for :recover.
     vim.v.swapchoice = 'e'
-    unsaved[#unsaved + 1] = fn.expand('<afile>:t')
+    unsaved[#unsaved + 1] = vim.v.swapname
   end
 end
 
+--- Takes the blank buffer away that a window was born with.
+local function forget(buffer)
+  local isBlank = api.nvim_buf_is_valid(buffer) and api.nvim_buf_get_name(buffer) == '' and not vim.bo[buffer].modified
+  if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
+end
+
+local function restoreTab(tab, windows)
+  local blank, leaves = api.nvim_get_current_buf(), {}
+  build(tab.windows, api.nvim_get_current_win(), leaves)
+  -- Twice, because a window takes the space of its neighbours.
+  resize(leaves, windows)
+  resize(leaves, windows)
+  local selected = leaves[1].window
+  for _, each in ipairs(leaves) do
+    fill(each.window, each.leaf)
+    if each.leaf.selected then selected = each.window end
+  end
+  api.nvim_set_current_win(selected)
+  forget(blank)
+end
+
 local function restore(windows, buffers)
-  local first = api.nvim_get_current_buf()
   if windows.directory and fn.isdirectory(windows.directory) == 1 then
     pcall(api.nvim_set_current_dir, windows.directory)
   end
   for _, buffer in ipairs(buffers.buffers or {}) do
     vim.cmd(('silent! badd +%d %s'):format(buffer.line, fn.fnameescape(buffer.file)))
   end
-  local tabs = {}
-  for index, tab in ipairs(windows.tabs or {}) do
-    if index > 1 then vim.cmd('silent $tabnew') end
-    local blank = api.nvim_get_current_buf()
-    local leaves = {}
-    build(tab.windows, api.nvim_get_current_win(), leaves)
-    -- Again, because a window takes the space of its neighbours.
-    for _ = 1, 2 do
-      for _, each in ipairs(leaves) do
-        local width = math.floor(each.leaf.width * vim.o.columns / windows.columns + 0.5)
-        local height = math.floor(each.leaf.height * vim.o.lines / windows.lines + 0.5)
-        pcall(api.nvim_win_set_width, each.window, width)
-        pcall(api.nvim_win_set_height, each.window, height)
-      end
-    end
-    local selected = leaves[1]
-    for _, each in ipairs(leaves) do
-      fill(each.window, each.leaf)
-      if each.leaf.selected then selected = each end
-    end
-    api.nvim_set_current_win(selected.window)
-    tabs[index] = api.nvim_get_current_tabpage()
-    if index > 1 then M.forget(blank) end
+  local tabs = windows.tabs or {}
+  -- All of them first: the line of tabs takes its space from the windows.
+  for _ = 2, #tabs do vim.cmd('silent $tabnew') end
+  local pages = api.nvim_list_tabpages()
+  for index, tab in ipairs(tabs) do
+    api.nvim_set_current_tabpage(pages[index])
+    restoreTab(tab, windows)
   end
-  M.forget(first)
-  if tabs[windows.tab] then api.nvim_set_current_tabpage(tabs[windows.tab]) end
+  if pages[windows.tab] then api.nvim_set_current_tabpage(pages[windows.tab]) end
 end
 
---- Takes the blank buffer away that a window was born with.
-function M.forget(buffer)
-  local isBlank = api.nvim_buf_is_valid(buffer) and api.nvim_buf_get_name(buffer) == '' and not vim.bo[buffer].modified
-  if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
-end
-
---- Puts windows and buffers back; names of files with unsaved changes in a swap file.
+--- Puts windows and buffers back; swap files that hold unsaved changes, and what went wrong.
 function M.restore(windows, buffers)
   local unsaved = {}
   local swap = api.nvim_create_autocmd('SwapExists', { callback = function() answerSwapFile(unsaved) end })
