@@ -198,6 +198,24 @@ extension JSONValue {
     return ["\(file):\(line)\(isSelected && self["selected"] == true ? "*" : "")"]
   }
 
+  /// A report without the sizes of windows.
+  var withoutSizes: JSONValue {
+    switch self {
+    case .array(let elements): return .array(elements.map(\.withoutSizes))
+    case .object(let object):
+      var rest: JSONObject = [:]
+      for (name, value) in object.members where name != "width" && name != "height" { rest[name] = value.withoutSizes }
+      return .object(rest)
+    default: return self
+    }
+  }
+
+  /// Widths and heights of a report's windows, row by row.
+  var sizes: [Int64] {
+    if let parts = (self["tabs"] ?? self["row"] ?? self["col"])?.array { return parts.flatMap(\.sizes) }
+    return [self["width"], self["height"]].compactMap { $0?.integer }
+  }
+
   /// The windows of a report, row by row: `file:line`, the selected one with a star.
   var windows: [String] {
     if let tabs = self["tabs"]?.array { return tabs.flatMap(\.windows) }

@@ -55,10 +55,10 @@ internal import Testing
     Scene(
       editor: .emacs,
       keys: [
-        "(progn (find-file \"zwölf #1 %.txt\") (goto-line 13) (split-window-below))",
-        "(select-frame-set-input-focus (make-frame))", "(progn (find-file \"two.txt\") (goto-line 99))",
+        "(progn (find-file \"zwölf #1 %.txt\") (split-window-below))",
+        "(with-selected-frame (make-frame) (find-file \"two.txt\") (goto-line 99))", "(goto-line 13)",
       ],
-      windows: ["zwölf #1 %.txt:13", "zwölf #1 %.txt:13", "two.txt:99*"]
+      windows: ["zwölf #1 %.txt:13*", "zwölf #1 %.txt:1", "two.txt:99"]
     ),
   ]
 
@@ -141,7 +141,11 @@ internal import Testing
       #expect(again.values.sorted() == instances.values.sorted())
       for editor in editors {
         let instance = try #require(again[editor.process.pid])
-        #expect(try editor.restored() == before[instance])
+        let (old, new) = (try #require(before[instance]), try editor.restored())
+        #expect(new.withoutSizes == old.withoutSizes)
+        // Vim counts the line of tabs late in windows that are not shown.
+        #expect(new.sizes.count == old.sizes.count)
+        #expect(zip(new.sizes, old.sizes).allSatisfy { abs($0 - $1) <= 1 }, "\(new.sizes) after \(old.sizes)")
       }
     }
   }

@@ -455,7 +455,7 @@
   "Say whether frames, windows and files are kept."
   (interactive)
   (message "%s" (pcase restoration--phase
-                  ('idle "Not kept: started with files; M-x restoration-start begins.")
+                  ('idle "Not kept: not started empty on a screen; M-x restoration-start begins.")
                   ('over "Not kept: see *Messages*.")
                   ((guard (and restoration--whole-name (restoration--open-p)))
                    (format "Kept as %s." restoration--whole-name))

@@ -317,7 +317,7 @@ function! s:LeavePre() abort
 endfunction
 
 function! restoration#Status() abort
-  if s:phase ==# 'idle' | return 'Not kept: started with files; :RestorationStart begins.' | endif
+  if s:phase ==# 'idle' | return 'Not kept: not started empty on a screen; :RestorationStart begins.' | endif
   if s:phase ==# 'over' | return 'Not kept: see :messages.' | endif
   if !s:IsOpen() || s:application ==# '' | return 'Not kept: no broker at ' .. s:Socket() | endif
   return 'Kept as ' .. s:application .. '.'

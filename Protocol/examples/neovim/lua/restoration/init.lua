@@ -230,7 +230,7 @@ end
 
 function M.status()
   local isConnected = session.connection and not session.connection.closed
-  if session.phase == 'idle' then return 'Not kept: started with files; :RestorationStart begins.' end
+  if session.phase == 'idle' then return 'Not kept: not started empty on a screen; :RestorationStart begins.' end
   if session.phase == 'over' then return 'Not kept: see :messages.' end
   if not isConnected or not session.application then return 'Not kept: no broker at ' .. (socket() or '?') end
   return 'Kept as ' .. session.application .. '.'
