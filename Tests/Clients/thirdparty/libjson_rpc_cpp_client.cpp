@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libjson-rpc-cpp: its UnixDomainSocketClient connects for each call, so that each names the session. Notifications are
+// left out: the connector waits for an answer to them.
+
+#include <jsonrpccpp/client.h>
+#include <jsonrpccpp/client/connectors/unixdomainsocketclient.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+// Reports a step, or ends the program because something else came.
+static void expect(const std::string &step, const Json::Value &actual, const Json::Value &expected) {
+  if (actual != expected) {
+    std::cout << "not ok " << step << ": " << actual << " instead of " << expected << std::endl;
+    std::exit(1);
+  }
+  std::cout << "ok " << step << std::endl;
+}
+
+static Json::Value path(const std::string &component) {
+  Json::Value path(Json::arrayValue);
+  path.append(component);
+  return path;
+}
+
+static Json::Value state_of_notes() {
+  Json::Value list(Json::arrayValue), inner(Json::arrayValue), deep(Json::objectValue);
+  deep["a"]["b"] = Json::Value(Json::arrayValue);
+  inner.append(true);
+  inner.append(Json::Value());
+  list.append(1);
+  list.append(inner);
+  list.append(deep);
+  Json::Value state;
+  state["text"] = "Grüße, 世界 🗒 \"\\\u2028";
+  state["nested"]["list"] = list;
+  state["nested"][""] = Json::Value(Json::objectValue);
+  state["ratio"] = 0.1;
+  state["big"] = Json::UInt64(9007199254740993);
+  return state;
+}
+
+int main() {
+  jsonrpc::UnixDomainSocketClient connector(std::getenv("RESTORATIOND_SOCKET"));
+  jsonrpc::Client broker(connector);
+
+  Json::Value params;
+  params["application"] = std::getenv("RESTORATION_APPLICATION");
+  params["process"] = "libjson-rpc-cpp";
+  Json::Value opened = broker.CallMethod("initialize", params);
+  expect("initialize", opened["protocolVersion"], 1);
+
+  // What every further call says, as it comes on a connection of its own.
+  Json::Value session;
+  session["application"] = params["application"];
+  session["session"] = opened["session"];
+
+  params = session;
+  params["restorationIdentifier"] = params["objectClass"] = "Notes";
+  Json::Value registered = broker.CallMethod("registerObjectForStateRestoration", params);
+  expect("register", registered["path"], path("Notes"));
+
+  params = session;
+  params["object"] = registered["object"];
+  params["state"] = state_of_notes();
+  expect("encode", broker.CallMethod("encodeRestorableState", params)["durability"], "disk");
+
+  Json::Value notes = session, missing = session;
+  notes["object"] = path("Notes");
+  missing["object"] = path("Missing");
+  expect("decode", broker.CallMethod("decodeRestorableState", notes)["state"], state_of_notes());
+
+  jsonrpc::BatchCall calls;
+  int right = calls.addCall("decodeRestorableState", notes);
+  Json::Value wrong = calls.addCall("decodeRestorableState", missing);
+  jsonrpc::BatchResponse answers = broker.CallProcedures(calls);
+  Json::Value found(Json::arrayValue);
+  found.append(answers.getResult(right)["state"]);
+  found.append(answers.getErrorCode(wrong));
+  Json::Value both(Json::arrayValue);
+  both.append(state_of_notes());
+  both.append(-32002);
+  expect("batch", found, both);
+
+  try {
+    broker.CallMethod("decodeRestorableState", missing);
+  } catch (const jsonrpc::JsonRpcException &error) {
+    expect("error " + std::to_string(error.GetCode()) + " unknownObject", error.GetData()["kind"], "unknownObject");
+  }
+
+  params = session;
+  params["reason"] = "restart";
+  expect("goodbye", broker.CallMethod("goodbye", params), Json::Value(Json::objectValue));
+}
