@@ -38,19 +38,15 @@ enum ThirdPartyClient: String, CaseIterable, CustomTestStringConvertible, Sendab
     steps += ["ok encode", "ok decode"]
     if sendsBatches { steps.append("ok batch") }
     steps.append(showsDataOfErrors ? "ok error -32002 unknownObject" : "ok error -32002")
-    if canBeCalled { steps += ["waiting", "ok encodeRequest", "ok saved"] }
+    if self == .libJSONRPCCpp { steps.append("ok poll") }
+    if isCalled { steps += ["waiting", "ok encodeRequest", "ok saved"] }
     steps.append("ok goodbye")
     if self == .nc { steps.append("ok oneShot") }
     return steps
   }
 
-  /// Whether the broker's calls and notifications reach it.
-  var canBeCalled: Bool {
-    switch self {
-    case .curl, .jsonrpcclient, .jsonrpclibPelix, .libJSONRPCCpp, .nc, .nodeHTTP, .pjrpc: false
-    default: true
-    }
-  }
+  /// Whether the broker's calls and notifications reach it, over its connection or by `nextRequest`.
+  private var isCalled: Bool { self != .nc }
 
   /// libjson-rpc-cpp waits for an answer to a notification.
   private var sendsNotifications: Bool { self != .libJSONRPCCpp }
@@ -83,7 +79,7 @@ enum ThirdPartyClient: String, CaseIterable, CustomTestStringConvertible, Sendab
       // Node's numbers are doubles.
       "big": self == .nodeNet || self == .nodeHTTP ? 9_007_199_254_740_991 : 9_007_199_254_740_993,
     ]
-    if canBeCalled { state["asked"] = true }
+    if isCalled { state["asked"] = true }
     return state
   }
 
@@ -152,7 +148,8 @@ enum ThirdPartyClient: String, CaseIterable, CustomTestStringConvertible, Sendab
     case .jsonrpcGLib: shell("command -v make && command -v cc && pkg-config --exists jsonrpc-glib-1.0 gio-unix-2.0")
     case .jsonrpcclient: [Self.python, "-c", "import httpx, jsonrpcclient"]
     case .jsonrpclibPelix: [Self.python, "-c", "import jsonrpclib"]
-    case .libJSONRPCCpp: shell("command -v make && command -v c++ && pkg-config --exists libjsonrpccpp-client jsoncpp")
+    case .libJSONRPCCpp:
+      shell("command -v make && command -v c++ && pkg-config --exists libjsonrpccpp-client jsoncpp")
     case .nc: shell("nc -h 2>&1 | grep -q OpenBSD && command -v jq")
     case .nodeHTTP, .nodeNet: ["node", "--version"]
     case .pjrpc: [Self.python, "-c", "import httpx, pjrpc"]

@@ -35,5 +35,16 @@ def expect(step, actual, expected):
     say(f"ok {step}")
 
 
+def answer_polled(call):
+    """The answer to a call of the broker that a client has fetched with nextRequest."""
+    objects = call["params"]["objects"]
+    expect("encodeRequest", (call["method"], [entry["path"] for entry in objects]), (SERVES[0], [PATH]))
+    return {"states": [{"object": entry["object"], "state": ASKED} for entry in objects]}
+
+
+def expect_saved(notice):
+    expect("saved", notice, {"id": None, "method": SERVES[1], "params": {"generation": 1}})
+
+
 def expect_state(step, decoded, state):
     expect(step, (decoded["status"], decoded["state"]), ("available", state))

@@ -34,5 +34,13 @@ expect_state() {
   printf 'ok %s\n' "$1"
 }
 
+# A client that is called, or fetches its calls, serves these.
+serves='["encodeRestorableStateWithCoder","applicationStateSaved"]'
+
+# Method and path of a call to encode, method and generation of a notification.
+expect_call() { expect encodeRequest "$(jq -c '[.method, .params.objects[0].path]' <<<"$1")" \
+  '["encodeRestorableStateWithCoder",["Notes"]]'; }
+expect_saved() { expect saved "$(jq -c '[.method, .params]' <<<"$1")" '["applicationStateSaved",{"generation":1}]'; }
+
 # Code and kind of an error.
 error_of() { jq -r '.error | "\(.code) \(.data.kind)"' <<<"$1"; }

@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/contract.sh"
 
 post() { curl --silent --show-error --fail --unix-socket "$RESTORATIOND_SOCKET" --data-binary @- "$@" http://localhost/; }
 
-answer=$(request 1 initialize "{\"application\":\"$application\",\"process\":\"curl\"}" | post)
+answer=$(request 1 initialize "{\"application\":\"$application\",\"process\":\"curl\",\"serves\":$serves}" | post)
 expect initialize "$(jq .result.protocolVersion <<<"$answer")" 1
 session="\"application\":\"$application\",\"session\":$(jq .result.session <<<"$answer")"
 
@@ -31,4 +31,12 @@ expect batch "$(jq -c 'sort_by(.id) | map(.id, .result // .error.code)' <<<"$ans
 answer=$(request 6 decodeRestorableState "{\"object\":[\"Missing\"],$session}" | post)
 expect "error -32002 unknownObject" "$(error_of "$answer")" "-32002 unknownObject"
 
-expect goodbye "$(request 7 goodbye "{\"reason\":\"restart\",$session}" | post | jq -c .result)" '{}'
+echo waiting
+poll="{\"waitMilliseconds\":20000,$session}"
+call=$(request 7 nextRequest "$poll" | post | jq -c .result)
+expect_call "$call"
+states="{\"states\":[{\"object\":$object,\"state\":$asked}]}"
+request 8 answerRequest "{\"id\":$(jq .id <<<"$call"),\"result\":$states,$session}" | post >/dev/null
+expect_saved "$(request 9 nextRequest "$poll" | post | jq -c .result)"
+
+expect goodbye "$(request 10 goodbye "{\"reason\":\"restart\",$session}" | post | jq -c .result)" '{}'

@@ -4,14 +4,16 @@
 import httpx
 from jsonrpcclient import Error, Ok, notification, parse, request
 
-from contract import APPLICATION, DRAFT, MISSING, OBJECT, PATH, SOCKET, STATE, expect, expect_state
+from contract import (APPLICATION, DRAFT, MISSING, OBJECT, PATH, SERVES, SOCKET, STATE, answer_polled, expect,
+                      expect_saved, expect_state, say)
 
-with httpx.Client(transport=httpx.HTTPTransport(uds=SOCKET), base_url="http://restorationd") as http:
+# The time is that of a nextRequest that waits.
+with httpx.Client(transport=httpx.HTTPTransport(uds=SOCKET), base_url="http://restorationd", timeout=30) as http:
 
     def call(method, **params):
         return parse(http.post("/", json=request(method, params)).raise_for_status().json())
 
-    opened = call("initialize", application=APPLICATION, process="jsonrpcclient")
+    opened = call("initialize", application=APPLICATION, process="jsonrpcclient", serves=SERVES)
     expect("initialize", (type(opened), opened.result["protocolVersion"]), (Ok, 1))
     session = {"application": APPLICATION, "session": opened.result["session"]}
     registered = call("registerObjectForStateRestoration", **OBJECT, **session)
@@ -32,4 +34,8 @@ with httpx.Client(transport=httpx.HTTPTransport(uds=SOCKET), base_url="http://re
     expect(
         "error -32002 unknownObject", (type(failed), failed.code, failed.data["kind"]), (Error, -32002, "unknownObject")
     )
+    say("waiting")
+    polled = call("nextRequest", waitMilliseconds=20000, **session).result
+    call("answerRequest", id=polled["id"], result=answer_polled(polled), **session)
+    expect_saved(call("nextRequest", waitMilliseconds=20000, **session).result)
     expect("goodbye", call("goodbye", reason="restart", **session).result, {})

@@ -49,6 +49,8 @@ int main() {
   Json::Value params;
   params["application"] = std::getenv("RESTORATION_APPLICATION");
   params["process"] = "libjson-rpc-cpp";
+  params["serves"].append("encodeRestorableStateWithCoder");
+  params["serves"].append("applicationStateSaved");
   Json::Value opened = broker.CallMethod("initialize", params);
   expect("initialize", opened["protocolVersion"], 1);
 
@@ -89,6 +91,23 @@ int main() {
   } catch (const jsonrpc::JsonRpcException &error) {
     expect("error " + std::to_string(error.GetCode()) + " unknownObject", error.GetData()["kind"], "unknownObject");
   }
+
+  // The first nextRequest tells that the session, which has no connection between two calls, fetches its calls.
+  expect("poll", broker.CallMethod("nextRequest", session), Json::Value());
+  std::cout << "waiting" << std::endl;
+  Json::Value poll = session;
+  poll["waitMilliseconds"] = 20000;
+  Json::Value call = broker.CallMethod("nextRequest", poll);
+  expect("encodeRequest", call["params"]["objects"][0]["path"], path("Notes"));
+  Json::Value answer;
+  answer["object"] = registered["object"];
+  answer["state"] = state_of_notes();
+  answer["state"]["asked"] = true;
+  params = session;
+  params["id"] = call["id"];
+  params["result"]["states"].append(answer);
+  broker.CallMethod("answerRequest", params);
+  expect("saved", broker.CallMethod("nextRequest", poll)["params"]["generation"], 1);
 
   params = session;
   params["reason"] = "restart";

@@ -37,7 +37,7 @@ async function call(method, params) {
 }
 
 (async () => {
-  const opened = await call('initialize', { application, process: 'node-http' });
+  const opened = await call('initialize', { application, process: 'node-http', serves: contract.serves });
   expect('initialize', opened.protocolVersion, 1);
   const session = { application, session: opened.session };
   const registered = await call('registerObjectForStateRestoration', { ...contract.object, ...session });
@@ -56,6 +56,14 @@ async function call(method, params) {
   expect('batch', Object.fromEntries(answers), { ping: {}, pong: -32601 });
   await call('decodeRestorableState', { object: contract.missing, ...session }).catch(({ code, data }) =>
     expect('error -32002 unknownObject', [code, data && data.kind], [-32002, 'unknownObject']));
+  console.log('waiting');
+  const polled = await call('nextRequest', { waitMilliseconds: 20000, ...session });
+  const { objects } = polled.params;
+  expect('encodeRequest', [polled.method, objects.map((entry) => entry.path)], [contract.serves[0], [path]]);
+  const states = objects.map(({ object }) => ({ object, state: contract.asked }));
+  await call('answerRequest', { id: polled.id, result: { states }, ...session });
+  const notice = await call('nextRequest', { waitMilliseconds: 20000, ...session });
+  expect('saved', notice, { id: null, method: contract.serves[1], params: { generation: 1 } });
   expect('goodbye', await call('goodbye', { reason: 'restart', ...session }), {});
   agent.destroy();
 })();

@@ -3,10 +3,11 @@
 
 import jsonrpclib
 
-from contract import APPLICATION, DRAFT, MISSING, OBJECT, PATH, SOCKET, STATE, expect, expect_state
+from contract import (APPLICATION, DRAFT, MISSING, OBJECT, PATH, SERVES, SOCKET, STATE, answer_polled, expect,
+                      expect_saved, expect_state, say)
 
 broker = jsonrpclib.ServerProxy(f"unix+http://{SOCKET}")
-opened = broker.initialize(application=APPLICATION, process="jsonrpclib-pelix")
+opened = broker.initialize(application=APPLICATION, process="jsonrpclib-pelix", serves=SERVES)
 expect("initialize", opened["protocolVersion"], 1)
 session = {"application": APPLICATION, "session": opened["session"]}
 registered = broker.registerObjectForStateRestoration(**OBJECT, **session)
@@ -32,5 +33,9 @@ try:
 except jsonrpclib.ProtocolError as error:
     # The library drops the data of errors in JSON-RPC's own range.
     expect("error -32002", error.args[0][0], -32002)
+say("waiting")
+call = broker.nextRequest(waitMilliseconds=20000, **session)
+broker.answerRequest(id=call["id"], result=answer_polled(call), **session)
+expect_saved(broker.nextRequest(waitMilliseconds=20000, **session))
 expect("goodbye", broker.goodbye(reason="restart", **session), {})
 broker("close")()

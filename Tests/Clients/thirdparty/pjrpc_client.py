@@ -5,11 +5,13 @@ import httpx
 import pjrpc.client.exceptions
 from pjrpc.client.backend.httpx import Client
 
-from contract import APPLICATION, DRAFT, MISSING, OBJECT, PATH, SOCKET, STATE, expect, expect_state
+from contract import (APPLICATION, DRAFT, MISSING, OBJECT, PATH, SERVES, SOCKET, STATE, answer_polled, expect,
+                      expect_saved, expect_state, say)
 
-with httpx.Client(transport=httpx.HTTPTransport(uds=SOCKET)) as http:
+# The time is that of a nextRequest that waits.
+with httpx.Client(transport=httpx.HTTPTransport(uds=SOCKET), timeout=30) as http:
     broker = Client("http://restorationd/", http_client=http)
-    opened = broker.proxy.initialize(application=APPLICATION, process="pjrpc")
+    opened = broker.proxy.initialize(application=APPLICATION, process="pjrpc", serves=SERVES)
     expect("initialize", opened["protocolVersion"], 1)
     session = {"application": APPLICATION, "session": opened["session"]}
     registered = broker.call("registerObjectForStateRestoration", **OBJECT, **session)
@@ -29,4 +31,8 @@ with httpx.Client(transport=httpx.HTTPTransport(uds=SOCKET)) as http:
         broker.call("decodeRestorableState", object=MISSING, **session)
     except pjrpc.client.exceptions.JsonRpcError as error:
         expect("error -32002 unknownObject", (error.code, error.data["kind"]), (-32002, "unknownObject"))
+    say("waiting")
+    call = broker.call("nextRequest", waitMilliseconds=20000, **session)
+    broker.call("answerRequest", id=call["id"], result=answer_polled(call), **session)
+    expect_saved(broker.call("nextRequest", waitMilliseconds=20000, **session))
     expect("goodbye", broker.call("goodbye", reason="restart", **session), {})

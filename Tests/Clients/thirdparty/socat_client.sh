@@ -13,7 +13,6 @@ call() {
   read -r answer <&"$answers"
 }
 
-serves='["encodeRestorableStateWithCoder","applicationStateSaved"]'
 call 1 initialize "{\"application\":\"$application\",\"process\":\"socat\",\"serves\":$serves}"
 expect initialize "$(jq .result.protocolVersion <<<"$answer")" 1
 call 2 registerObjectForStateRestoration '{"restorationIdentifier":"Notes","objectClass":"Notes"}'
@@ -31,11 +30,10 @@ expect "error -32002 unknownObject" "$(error_of "$answer")" "-32002 unknownObjec
 
 echo waiting
 read -r question <&"$answers"
-expect encodeRequest "$(jq -c '[.method, .params.objects[0].path]' <<<"$question")" \
-  '["encodeRestorableStateWithCoder",["Notes"]]'
+expect_call "$question"
 printf '{"jsonrpc":"2.0","id":%s,"result":{"states":[{"object":%s,"state":%s}]}}\n' \
   "$(jq .id <<<"$question")" "$object" "$asked" >&"$requests"
 read -r notice <&"$answers"
-expect saved "$(jq -c '[.method, .params.generation]' <<<"$notice")" '["applicationStateSaved",1]'
+expect_saved "$notice"
 call 7 goodbye '{"reason":"restart"}'
 expect goodbye "$(jq -c .result <<<"$answer")" '{}'
