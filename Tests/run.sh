@@ -21,7 +21,8 @@ done
 
 step() { printf '\n== %s\n' "$*"; }
 
-Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 perl sqlite3 socat
+Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 perl sqlite3 socat \
+  jq curl nodejs golang-go rustc default-jdk-headless
 
 step "Building the programs (release)"
 for product in restorationd restorationctl; do

@@ -35,8 +35,11 @@ call() {
     7) fail 69 "no broker at $socket: start restorationd, or set RESTORATIOND_SOCKET" ;;
     *) fail 69 'the broker has ended the connection' ;;
   esac
-  jq -ce 'if .error then empty else [.result] end' <<<"$answer" | jq -c '.[0]' ||
-    fail 1 "$(jq -r '.error | .message, (.data.hint | strings | "hint: " + .)' <<<"$answer" || printf '%s' "$answer")"
+  if jq -e 'has("result")' <<<"$answer" >/dev/null 2>&1; then
+    jq -c .result <<<"$answer"
+  else
+    fail 1 "$(jq -r '.error | .message, (.data.hint | strings | "hint: " + .)' <<<"$answer")"
+  fi
 }
 
 state() {

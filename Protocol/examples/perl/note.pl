@@ -59,8 +59,8 @@ sub serve {
         my $error = {code => -32601, message => "there is no $message->{method}"};
         return send_message(id => $message->{id}, error => $error);
     }
-    my @states = map { {object => $_->{object}, defined $note ? (state => current_state()) : (unchanged => JSON::PP::true)} }
-        @{$message->{params}{objects}};
+    my @answer = defined $note ? (state => current_state()) : (unchanged => JSON::PP::true);
+    my @states = map { {object => $_->{object}, @answer} } @{$message->{params}{objects}};
     send_message(id => $message->{id}, result => {states => \@states});
 }
 
