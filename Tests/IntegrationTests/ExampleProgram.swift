@@ -110,7 +110,8 @@ final class NoteProcess {
   /// Takes its next line, which has to be this one.
   func expect(_ line: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let printed = try process.output?.next()
-    #expect(printed == line, "\(program): \(try Files.text(errors))", sourceLocation: sourceLocation)
+    let errors = try Files.text(errors)
+    #expect(printed == line, "\(program): \(errors)", sourceLocation: sourceLocation)
   }
 
   /// Types text; a line feed ends a line.
