@@ -6,9 +6,12 @@ internal import Testing
 
 /// The note programs of `Protocol/examples`, by the names of their folders, which are also what they call themselves.
 enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible {
-  case bash, go, java, node, perl, rust
+  case bash, c, go, java, node, perl, python, rust
 
   var testDescription: String { rawValue }
+
+  /// Whether the program goes on when its broker has been started again; those without a library end with it.
+  var outlivesBroker: Bool { self == .c || self == .python }
 
   private var folder: String { "\(Products.repository)/Protocol/examples/\(rawValue)" }
 
@@ -23,10 +26,12 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
     }
     return switch self {
     case .bash: ["bash", "\(folder)/note.sh"]
+    case .c: [try Build.c.get()]
     case .go: [try Build.go.get()]
     case .java: ["java", "-XX:TieredStopAtLevel=1", "-cp", try Build.java.get(), "Note"]
     case .node: ["node", "\(folder)/note.mjs"]
     case .perl: ["perl", "\(folder)/note.pl"]
+    case .python: ["python3", "-B", "\(folder)/note.py"]
     case .rust: [try Build.rust.get()]
     }
   }
@@ -34,10 +39,12 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
   private var tools: [String] {
     switch self {
     case .bash: ["bash", "curl", "jq"]
+    case .c: ["cc"]
     case .go: ["go"]
     case .java: ["java", "javac"]
     case .node: ["node"]
     case .perl: ["perl"]
+    case .python: ["python3"]
     case .rust: ["rustc"]
     }
   }
@@ -49,6 +56,12 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
 
   /// What has to be compiled, at most once in a process.
   private enum Build {
+    static let c = Result {
+      try ExampleProgram.c.build { output in
+        let flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-I", clientInC, "-o", output]
+        return ["cc"] + flags + ["note.c", "\(clientInC)/restoration.c", "-ljansson"]
+      }
+    }
     static let go = Result { try ExampleProgram.go.build { ["go", "build", "-o", $0, "note.go"] } }
     static let java = Result {
       try ExampleProgram.java.build { ["javac", "-Xlint:all", "-Werror", "-d", $0, "Note.java"] }
@@ -58,6 +71,8 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
     }
   }
 
+  private static var clientInC: String { "\(Products.repository)/Protocol/clients/c" }
+
   /// Compiles the program into the build directory, unless it is there already and newer than its sources.
   private func build(_ compiler: (_ output: String) -> [String]) throws -> String {
     let directory = "\(Products.repository)/.build/examples"
@@ -65,7 +80,8 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
     let output = "\(directory)/\(rawValue)"
     // Of what Java makes, the directory stays as old as it is.
     let program = self == .java ? "\(output)/Note.class" : output
-    let sources = try Files.list(folder).map { try Self.modified("\(folder)/\($0)") }
+    let folders = self == .c ? [folder, Self.clientInC] : [folder]
+    let sources = try folders.flatMap { folder in try Files.list(folder).map { try Self.modified("\(folder)/\($0)") } }
     if let built = try? Self.modified(program), sources.allSatisfy({ $0 < built }) { return output }
     let result = try ChildProcess.run(
       compiler(output),

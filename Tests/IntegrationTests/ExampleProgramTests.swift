@@ -113,14 +113,14 @@ internal import Testing
         #expect(result.end == .exit(69))
         #expect(result.output.isEmpty)
         #expect(result.errors.contains(scratch.file(socket)), "\(result.errors)")
-        #expect(result.errors.contains("start restorationd"), "\(result.errors)")
+        #expect(result.errors.contains("start"), "\(result.errors)")
         #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
       }
     }
   }
 
-  @Test(arguments: ExampleProgram.allCases)
-  func itEndsWithItsBroker(_ program: ExampleProgram) async throws {
+  @Test(arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
+  func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) async throws {
     _ = try program.command()
     try await withBroker { broker in
       let process = try Self.start(program, ["Note"], broker)
@@ -128,6 +128,20 @@ internal import Testing
       try broker.kill()
       #expect(try process.waitForExit(69).split(separator: "\n").count == 1)
       try broker.start()
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases.filter { $0.outlivesBroker })
+  func withALibraryItGoesOnWithTheNextBroker(_ program: ExampleProgram) async throws {
+    _ = try program.command()
+    try await withBroker { broker in
+      let process = try Self.start(program, ["Note"], broker)
+      try process.expect("new")
+      try broker.crashAndRestart()
+      try process.note("after")
+      try Self.waitForSave(program, "after", broker)
+      process.closeInput()
+      #expect(try process.waitForExit(0).isEmpty)
     }
   }
 

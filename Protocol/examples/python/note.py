@@ -10,6 +10,7 @@ import os
 import pathlib
 import select
 import sys
+from typing import Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 
@@ -18,11 +19,11 @@ import restoration  # noqa: E402
 
 class Note:
     def __init__(self) -> None:
-        self.text = ""
+        self.text: Optional[str] = None
 
-    def encode(self) -> restoration.State:
-        """What the broker is given when it asks."""
-        return {"language": "python", "note": self.text}
+    def encode(self) -> Optional[restoration.State]:
+        """What the broker is given when it asks. While there is no note, what is saved of the object holds."""
+        return None if self.text is None else {"language": "python", "note": self.text}
 
 
 def lines(session: restoration.Session):
@@ -45,7 +46,7 @@ def lines(session: restoration.Session):
 
 def run(identifier: str, parent: list) -> None:
     note = Note()
-    application = os.environ.get("RESTORATION_APPLICATION", "org.example.notes")
+    application = os.environ.get("RESTORATION_APPLICATION") or "org.example.notes"
     # At the end of the block the session says goodbye for a restart, which keeps what is saved.
     with restoration.Session(application, process="python", serving=True) as session:
         thing = session.register(identifier, parent or None, wait=10, encode=note.encode)
@@ -63,7 +64,9 @@ def run(identifier: str, parent: list) -> None:
             print(f"noted: {line}", flush=True)
             thing.invalidate()
         # The broker has had no time yet to ask for the last line.
-        thing.encode(note.encode())
+        last = note.encode()
+        if last is not None:
+            thing.encode(last)
 
 
 def main() -> int:
