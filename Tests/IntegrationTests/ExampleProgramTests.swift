@@ -137,6 +137,7 @@ internal import Testing
     try await withBroker { broker in
       let process = try Self.start(program, ["Note"], broker)
       try process.expect("new")
+      try process.note("before")
       try broker.crashAndRestart()
       try process.note("after")
       try Self.waitForSave(program, "after", broker)

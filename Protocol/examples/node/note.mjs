@@ -41,8 +41,9 @@ class Broker {
   constructor(path, serve) {
     this.#serve = serve;
     this.#socket = net.createConnection(path);
+    /** Never resolved; rejected when the connection has ended. */
     this.ended = this.#listen(path);
-    this.ended.catch((failure) => this.#pending.forEach(({ reject }) => reject(failure)));
+    this.ended.catch(() => {}); // Whoever waits for something gets it.
   }
 
   async #listen(path) {
@@ -77,7 +78,7 @@ class Broker {
   call(method, params = {}) {
     const id = ++this.#lastId;
     this.#send({ id, method, params });
-    return new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject }));
+    return Promise.race([new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject })), this.ended]);
   }
 }
 
