@@ -58,6 +58,7 @@ struct restoration_object {
   restoration_object *parent;  /* where `params` names it by handle */
   restoration_callbacks callbacks;
   void *data;
+  char found[16];
   bool is_replaced;
   bool is_forgotten;  /* not registered yet in a new session */
 };
@@ -153,7 +154,7 @@ static void refused(restoration_failure *failure, const json_t *error) {
   }
 }
 
-/* -- Buffers and time ------------------------------------------------------------------------------------------- */
+/* -- Buffers, values and time ------------------------------------------------------------------------------------------- */
 
 /* Room for so many bytes after `end`. */
 static bool reserve(byte_queue *buffer, size_t count) {
@@ -182,6 +183,12 @@ static void empty(byte_queue *buffer, size_t kept) {
     buffer->bytes = NULL;
     buffer->size = 0;
   }
+}
+
+static void replace(json_t **place, json_t *value) {
+  json_incref(value);
+  json_decref(*place);
+  *place = value;
 }
 
 static int64_t now(void) {
@@ -653,11 +660,32 @@ static json_t *answer_decode(restoration *handle, const json_t *params) {
   return json_object();
 }
 
+/* Takes a path, also into what would be said to a broker that has forgotten the session. */
+static void take_path(restoration_object *object, json_t *path) {
+  size_t count = json_array_size(path);
+  const char *last = count ? json_string_value(json_array_get(path, count - 1)) : NULL;
+  replace(&object->path, path);
+  if (!last) {
+    json_object_set_new(object->params, "restorationIdentifier", json_null());
+    return;
+  }
+  const char *sign = strchr(last, '#');
+  size_t length = sign ? (size_t)(sign - last) : strlen(last);
+  json_object_set_new(object->params, "restorationIdentifier", json_stringn(last, length));
+  if (sign) json_object_set_new(object->params, "position", json_integer(strtoll(sign + 1, NULL, 10)));
+  else json_object_del(object->params, "position");
+  if (object->parent) return;
+  json_t *parent = json_copy(path);
+  json_array_remove(parent, count - 1);
+  if (count > 1) json_object_set(object->params, "restorationParent", parent);
+  else json_object_del(object->params, "restorationParent");
+  json_decref(parent);
+}
+
 static void take_notification(restoration *handle, const char *method, const json_t *params) {
   restoration_object *object = object_named(handle, params);
   if (object && strcmp(method, "pathChanged") == 0 && json_object_get(params, "path")) {
-    json_decref(object->path);
-    object->path = json_deep_copy(json_object_get(params, "path"));
+    take_path(object, json_object_get(params, "path"));
   } else if (object && strcmp(method, "registrationReplaced") == 0) {
     object->is_replaced = true;
   } else if (strcmp(method, FINISHED) == 0) {
@@ -802,12 +830,6 @@ static json_t *serves(const restoration *handle) {
   return names;
 }
 
-static void replace(json_t **place, json_t *value) {
-  json_incref(value);
-  json_decref(*place);
-  *place = value;
-}
-
 /* Says `initialize`. 1 where the session is the one asked for, 0 where it is another one, -1 with `failure`. */
 static int initialize(restoration *handle, int milliseconds, restoration_failure *failure) {
   json_t *params = json_copy(handle->session);
@@ -873,14 +895,16 @@ static int take_registration(restoration_object *object, const json_t *result, r
   }
   object->number = number;
   replace(&object->path, path);
+  copy_text(object->found, sizeof object->found, text_of(json_object_get(result, "restoration"), "state"));
   object->is_replaced = false;
   return 0;
 }
 
 /* In a new session every object is registered anew, in the order of before: parents come first. */
 static void register_again(restoration *handle, int milliseconds) {
-  for (restoration_object *object = handle->objects; object; object = object->next) object->is_forgotten = true;
+  for (restoration_object *each = handle->objects; each; each = each->next) each->is_forgotten = !each->is_replaced;
   restoration_object *object = handle->objects;
+  while (object && !object->is_forgotten) object = object->next;
   while (object && handle->fd >= 0) {
     object->is_forgotten = false;
     if (object->parent)
@@ -968,6 +992,7 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
     known->parent = object->parent;
     known->callbacks = object->callbacks;
     known->data = object->data;
+    memcpy(known->found, object->found, sizeof known->found);
     known->is_replaced = false;
     free_object(object);
     registering->object = known;
@@ -1021,8 +1046,41 @@ restoration_object *restoration_register(
   return result;
 }
 
+/* A call that gives an object another path. */
+static int move_object(
+    restoration_object *object, const char *method, json_t *params, restoration_object *parent, int milliseconds,
+    restoration_failure *failure) {
+  restoration *handle = object->handle;
+  enter(handle);
+  json_t *result = restoration_call(handle, method, params, milliseconds, failure);
+  json_t *path = json_object_get(result, "path");
+  if (path) {
+    object->parent = parent;
+    take_path(object, path);
+  }
+  json_decref(result);
+  leave(handle);
+  return result ? 0 : -1;
+}
+
+int restoration_rename(
+    restoration_object *object, const char *identifier, int position, int milliseconds,
+    restoration_failure *failure) {
+  json_t *params = json_pack("{s:I,s:s?}", "object", object->number, "restorationIdentifier", identifier);
+  if (params && position >= 0) json_object_set_new(params, "position", json_integer(position));
+  return move_object(object, "setRestorationIdentifier", params, object->parent, milliseconds, failure);
+}
+
+int restoration_move(
+    restoration_object *object, json_t *parent, int milliseconds, restoration_failure *failure) {
+  restoration_object *own = json_is_integer(parent) ? object_of(object->handle, json_integer_value(parent)) : NULL;
+  json_t *params = json_pack("{s:I,s:o}", "object", object->number, "restorationParent", parent);
+  return move_object(object, "setRestorationParent", params, own, milliseconds, failure);
+}
+
 json_int_t restoration_object_handle(const restoration_object *object) { return object->number; }
 const json_t *restoration_object_path(const restoration_object *object) { return object->path; }
+const char *restoration_object_found(const restoration_object *object) { return object->found; }
 bool restoration_object_is_replaced(const restoration_object *object) { return object->is_replaced; }
 
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure) {

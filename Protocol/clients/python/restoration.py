@@ -368,30 +368,37 @@ class _Object:
 
         return _Call("unregisterObject", {"object": self}, finish, False)
 
-    def _moved(self, **registration: Any) -> Callable[[Any], None]:
-        def finish(result: Mapping[str, Any]) -> None:
-            self._registration.update(registration)
-            self.path = None if result["path"] is None else tuple(result["path"])
-            self.included = result.get("included", self.included)
-
-        return finish
+    def _moved(self, path: Optional[Path]) -> None:
+        """Takes the path, also into what would be said to a broker that has forgotten the session."""
+        self.path = None if path is None else tuple(path)
+        identifier, _, position = self.path[-1].partition("#") if self.path else (None, "", "")
+        self._registration.update(restorationIdentifier=identifier, position=int(position) if position else None)
+        if self.path and not isinstance(self._registration.get("restorationParent"), _Object):
+            self._registration["restorationParent"] = self.path[:-1] or None
 
     def _move(self, parent: Any, take_over: bool) -> _Call[None]:
+        def finish(result: Mapping[str, Any]) -> None:
+            self._registration["restorationParent"] = parent
+            self._moved(result["path"])
+
         params = {"object": self, "restorationParent": parent, "takeOver": take_over}
-        return _Call("setRestorationParent", params, self._moved(restorationParent=parent), True)
+        return _Call("setRestorationParent", params, finish, True)
 
     def _rename(self, identifier: Optional[str], position: Optional[int], take_over: bool) -> _Call[None]:
+        def finish(result: Mapping[str, Any]) -> None:
+            self._moved(result["path"])
+            self.included = result.get("included", self.included)
+
         params: Dict[str, Any] = {"object": self, "restorationIdentifier": identifier, "takeOver": take_over}
         if position is not None:
             params["position"] = position
-        finish = self._moved(restorationIdentifier=identifier, position=position)
         return _Call("setRestorationIdentifier", params, finish, True)
 
     def _set_children(self, children: Sequence[Any]) -> _Call[None]:
         def finish(result: Mapping[str, Any]) -> None:
-            for position, (child, path) in enumerate(zip(children, result["paths"])):
+            for child, path in zip(children, result["paths"]):
                 if isinstance(child, _Object):
-                    child._moved(position=position)({"path": path})
+                    child._moved(path)
 
         params = {"object": self, "children": [[child] if isinstance(child, str) else child for child in children]}
         return _Call("setChildren", params, finish, True)
@@ -581,7 +588,7 @@ class _Session:
     def _noted(self, method: str, params: Dict[str, Any]) -> List[Any]:
         results = []
         if method == "pathChanged" and params["object"] in self._objects:
-            self._objects[params["object"]]._moved()({"path": params["path"]})
+            self._objects[params["object"]]._moved(params["path"])
         elif method == "registrationReplaced" and params["object"] in self._objects:
             self._objects.pop(params["object"]).is_replaced = True
         elif method == "applicationFinishedRestoringState":
