@@ -26,6 +26,7 @@ enum {
   line_bytes_max = 1 << 30,
   kept_bytes = 1 << 20, /* of an empty byte_queue */
   write_depth = 2048,   /* jansson reads no deeper */
+  write_values = 1 << 26,
 };
 
 /* Bytes from `start` to `end` are there. */
@@ -57,7 +58,9 @@ struct restoration_object {
   restoration_object *parent;  /* where `params` names it by handle */
   restoration_callbacks callbacks;
   void *data;
+  char found[16];
   bool is_replaced;
+  bool is_forgotten;  /* not registered yet in a new session */
 };
 
 struct restoration {
@@ -72,7 +75,8 @@ struct restoration {
   json_t *session;  /* parameters of initialize */
   json_t *token, *found, *limits;
   bool serves_states;
-  unsigned depth;  /* of calls into this handle; nothing is freed while it is above zero */
+  unsigned connection;  /* counts them: a descriptor may have the number of one before */
+  unsigned depth;       /* of calls into this handle; nothing is freed while it is above zero */
   bool is_closing;
 };
 
@@ -150,7 +154,7 @@ static void refused(restoration_failure *failure, const json_t *error) {
   }
 }
 
-/* -- Buffers and time ------------------------------------------------------------------------------------------- */
+/* -- Buffers, values and time ------------------------------------------------------------------------------------------- */
 
 /* Room for so many bytes after `end`. */
 static bool reserve(byte_queue *buffer, size_t count) {
@@ -179,6 +183,12 @@ static void empty(byte_queue *buffer, size_t kept) {
     buffer->bytes = NULL;
     buffer->size = 0;
   }
+}
+
+static void replace(json_t **place, json_t *value) {
+  json_incref(value);
+  json_decref(*place);
+  *place = value;
 }
 
 static int64_t now(void) {
@@ -212,8 +222,10 @@ static void drop(restoration *handle) {
   restoration_failure failure;
   lost(handle, &failure);
   while (handle->pending) {
-    pending *call = handle->pending;
-    handle->pending = call->next;
+    pending **place = &handle->pending; /* the oldest first */
+    while ((*place)->next) place = &(*place)->next;
+    pending *call = *place;
+    *place = NULL;
     call->answer(handle, NULL, &failure, call->data);
     free(call);
   }
@@ -277,6 +289,7 @@ static int connect_once(restoration *handle) {
     return error;
   }
   handle->fd = fd;
+  handle->connection++;
   return 0;
 }
 
@@ -346,7 +359,7 @@ static void measure_value(const json_t *value, size_t depth, measure *measured) 
   size_t count = json_is_object(value) ? json_object_size(value) : json_array_size(value);
   if (!json_is_object(value) && !json_is_array(value)) return;
   if (++depth > measured->depth) measured->depth = depth;
-  if (depth >= write_depth) return;
+  if (depth >= write_depth || measured->values > write_values) return;
   if (json_is_array(value)) {
     for (size_t i = 0; i < count; i++) measure_value(json_array_get(value, i), depth, measured);
     return;
@@ -357,12 +370,16 @@ static void measure_value(const json_t *value, size_t depth, measure *measured) 
   json_object_foreach((json_t *)(uintptr_t)value, key, member) measure_value(member, depth, measured);
 }
 
-static bool is_beyond(
-    const restoration *handle, const char *name, json_int_t usual, size_t value, restoration_failure *failure) {
+static size_t limit(const restoration *handle, const char *name, size_t usual) {
   json_int_t most = json_integer_value(json_object_get(handle->limits, name));
-  if (most <= 0) most = usual;
-  if (value <= (size_t)most) return false;
-  fail(failure, -32008, "a message is beyond %s: %zu, and %lld at most", name, value, (long long)most);
+  return most > 0 ? (size_t)most : usual;
+}
+
+static bool is_beyond(
+    const restoration *handle, const char *name, size_t usual, size_t value, restoration_failure *failure) {
+  size_t most = limit(handle, name, usual);
+  if (value <= most) return false;
+  fail(failure, -32008, "a message is beyond %s: %zu, and %zu at most", name, value, most);
   if (failure) {
     copy_text(failure->kind, sizeof failure->kind, "limitExceeded");
     copy_text(failure->hint, sizeof failure->hint,
@@ -591,7 +608,8 @@ static json_t *encoded_piece(const restoration *handle, json_int_t number) {
 static json_t *answer_encode(restoration *handle, const json_t *params) {
   json_t *objects = json_incref(json_object_get(params, "objects"));
   json_t *states = json_array();
-  size_t bytes = 0, values = 0;
+  size_t bytes_max = limit(handle, "frameBytesMax", 4 << 20) / 2, bytes = 0;
+  size_t values_max = limit(handle, "valuesPerFrameMax", 65536) / 2, values = 0;
   for (size_t i = 0; states && i < json_array_size(objects); i++) {
     json_int_t number = json_integer_value(json_object_get(json_array_get(objects, i), "object"));
     json_t *piece = encoded_piece(handle, number);
@@ -602,7 +620,7 @@ static json_t *answer_encode(restoration *handle, const json_t *params) {
       values += measured.values;
     }
     /* What does not fit into half of a frame is asked for again. */
-    if (piece && i > 0 && (bytes > (2u << 20) || values > 32768)) {
+    if (piece && i > 0 && (bytes > bytes_max || values > values_max)) {
       json_decref(piece);
       piece = json_pack("{s:I,s:b}", "object", number, "later", 1);
     }
@@ -642,11 +660,32 @@ static json_t *answer_decode(restoration *handle, const json_t *params) {
   return json_object();
 }
 
+/* Takes a path, also into what would be said to a broker that has forgotten the session. */
+static void take_path(restoration_object *object, json_t *path) {
+  size_t count = json_array_size(path);
+  const char *last = count ? json_string_value(json_array_get(path, count - 1)) : NULL;
+  replace(&object->path, path);
+  if (!last) {
+    json_object_set_new(object->params, "restorationIdentifier", json_null());
+    return;
+  }
+  const char *sign = strchr(last, '#');
+  size_t length = sign ? (size_t)(sign - last) : strlen(last);
+  json_object_set_new(object->params, "restorationIdentifier", json_stringn(last, length));
+  if (sign) json_object_set_new(object->params, "position", json_integer(strtoll(sign + 1, NULL, 10)));
+  else json_object_del(object->params, "position");
+  if (object->parent) return;
+  json_t *parent = json_copy(path);
+  json_array_remove(parent, count - 1);
+  if (count > 1) json_object_set(object->params, "restorationParent", parent);
+  else json_object_del(object->params, "restorationParent");
+  json_decref(parent);
+}
+
 static void take_notification(restoration *handle, const char *method, const json_t *params) {
   restoration_object *object = object_named(handle, params);
   if (object && strcmp(method, "pathChanged") == 0 && json_object_get(params, "path")) {
-    json_decref(object->path);
-    object->path = json_deep_copy(json_object_get(params, "path"));
+    take_path(object, json_object_get(params, "path"));
   } else if (object && strcmp(method, "registrationReplaced") == 0) {
     object->is_replaced = true;
   } else if (strcmp(method, FINISHED) == 0) {
@@ -677,7 +716,7 @@ static void reply(restoration *handle, json_t *id, json_t *result, const char *w
 }
 
 static void take_call(restoration *handle, json_t *id, const char *method, json_t *params) {
-  int fd = handle->fd;
+  unsigned connection = handle->connection;
   const served_method *served = handle->served;
   while (served && strcmp(served->method, method) != 0) served = served->next;
   if (!id) {
@@ -687,7 +726,7 @@ static void take_call(restoration *handle, json_t *id, const char *method, json_
   }
   json_t *result = answer_call(handle, served, method, params);
   /* A callback may have lost the connection, or closed or resumed it: then nobody waits for this answer. */
-  if (handle->fd == fd && fd >= 0) reply(handle, id, result, "it is not served, or failed");
+  if (handle->fd >= 0 && handle->connection == connection) reply(handle, id, result, "it is not served, or failed");
   json_decref(result);
 }
 
@@ -749,11 +788,11 @@ static int fill(restoration *handle) {
 int restoration_dispatch(restoration *handle) {
   enter(handle);
   if (handle->fd >= 0) {
-    int fd = handle->fd;
+    unsigned connection = handle->connection;
     int written = flush(handle);
     int read = fill(handle);
     take_lines(handle);
-    if (handle->fd == fd && (written < 0 || read < 0 || flush(handle) < 0)) drop(handle);
+    if (handle->connection == connection && (written < 0 || read < 0 || flush(handle) < 0)) drop(handle);
   }
   int result = handle->fd < 0 ? -1 : 0;
   leave(handle);
@@ -789,12 +828,6 @@ static json_t *serves(const restoration *handle) {
   for (const served_method *served = handle->served; served; served = served->next)
     json_array_append_new(names, json_string(served->method));
   return names;
-}
-
-static void replace(json_t **place, json_t *value) {
-  json_incref(value);
-  json_decref(*place);
-  *place = value;
 }
 
 /* Says `initialize`. 1 where the session is the one asked for, 0 where it is another one, -1 with `failure`. */
@@ -862,13 +895,18 @@ static int take_registration(restoration_object *object, const json_t *result, r
   }
   object->number = number;
   replace(&object->path, path);
+  copy_text(object->found, sizeof object->found, text_of(json_object_get(result, "restoration"), "state"));
   object->is_replaced = false;
   return 0;
 }
 
 /* In a new session every object is registered anew, in the order of before: parents come first. */
 static void register_again(restoration *handle, int milliseconds) {
-  for (restoration_object *object = handle->objects; object && handle->fd >= 0; object = object->next) {
+  for (restoration_object *each = handle->objects; each; each = each->next) each->is_forgotten = !each->is_replaced;
+  restoration_object *object = handle->objects;
+  while (object && !object->is_forgotten) object = object->next;
+  while (object && handle->fd >= 0) {
+    object->is_forgotten = false;
     if (object->parent)
       json_object_set_new(object->params, "restorationParent", json_integer(object->parent->number));
     json_t *params = json_deep_copy(object->params);
@@ -876,6 +914,8 @@ static void register_again(restoration *handle, int milliseconds) {
         restoration_call(handle, "registerObjectForStateRestoration", params, milliseconds, NULL);
     if (!result || take_registration(object, result, NULL) < 0) object->is_replaced = true;
     json_decref(result);
+    /* From the beginning: a callback may have changed the list. */
+    for (object = handle->objects; object && !object->is_forgotten;) object = object->next;
   }
 }
 
@@ -952,6 +992,7 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
     known->parent = object->parent;
     known->callbacks = object->callbacks;
     known->data = object->data;
+    memcpy(known->found, object->found, sizeof known->found);
     known->is_replaced = false;
     free_object(object);
     registering->object = known;
@@ -1005,8 +1046,41 @@ restoration_object *restoration_register(
   return result;
 }
 
+/* A call that gives an object another path. */
+static int move_object(
+    restoration_object *object, const char *method, json_t *params, restoration_object *parent, int milliseconds,
+    restoration_failure *failure) {
+  restoration *handle = object->handle;
+  enter(handle);
+  json_t *result = restoration_call(handle, method, params, milliseconds, failure);
+  json_t *path = json_object_get(result, "path");
+  if (path) {
+    object->parent = parent;
+    take_path(object, path);
+  }
+  json_decref(result);
+  leave(handle);
+  return result ? 0 : -1;
+}
+
+int restoration_rename(
+    restoration_object *object, const char *identifier, int position, int milliseconds,
+    restoration_failure *failure) {
+  json_t *params = json_pack("{s:I,s:s?}", "object", object->number, "restorationIdentifier", identifier);
+  if (params && position >= 0) json_object_set_new(params, "position", json_integer(position));
+  return move_object(object, "setRestorationIdentifier", params, object->parent, milliseconds, failure);
+}
+
+int restoration_move(
+    restoration_object *object, json_t *parent, int milliseconds, restoration_failure *failure) {
+  restoration_object *own = json_is_integer(parent) ? object_of(object->handle, json_integer_value(parent)) : NULL;
+  json_t *params = json_pack("{s:I,s:o}", "object", object->number, "restorationParent", parent);
+  return move_object(object, "setRestorationParent", params, own, milliseconds, failure);
+}
+
 json_int_t restoration_object_handle(const restoration_object *object) { return object->number; }
 const json_t *restoration_object_path(const restoration_object *object) { return object->path; }
+const char *restoration_object_found(const restoration_object *object) { return object->found; }
 bool restoration_object_is_replaced(const restoration_object *object) { return object->is_replaced; }
 
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure) {

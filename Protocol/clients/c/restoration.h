@@ -140,6 +140,7 @@ restoration_object *restoration_register(
 
 json_int_t restoration_object_handle(const restoration_object *object);
 const json_t *restoration_object_path(const restoration_object *object); /* array; null without identifier */
+const char *restoration_object_found(const restoration_object *object);  /* "none", "available", … at registration */
 bool restoration_object_is_replaced(const restoration_object *object);   /* another session has taken it over */
 
 /* What is saved: the whole result of decodeRestorableState, a new reference. NULL with `failure`. */
@@ -151,6 +152,14 @@ int restoration_encode(
 
 /* Has the broker ask for the state soon; does not wait. 0 or -1. */
 int restoration_invalidate(restoration_object *object, restoration_failure *failure);
+
+/* Renames the object, or excludes it (NULL); a negative position is none. 0 or -1. */
+int restoration_rename(
+    restoration_object *object, const char *identifier, int position, int milliseconds,
+    restoration_failure *failure);
+
+/* Moves it, and what is below it, under another parent: a handle, a path or null, stolen. 0 or -1. */
+int restoration_move(restoration_object *object, json_t *parent, int milliseconds, restoration_failure *failure);
 
 /* Takes the object out, with its state, and frees it. 0 or -1, and then it is still there. */
 int restoration_unregister(restoration_object *object, int milliseconds, restoration_failure *failure);

@@ -58,10 +58,12 @@ class RestorationError(Exception):
 class BrokerError(RestorationError):
     """The broker has refused a call. Decide by `kind` (or `code`); `message` and `hint` are for people."""
 
-    def __init__(self, error: Mapping[str, Any]) -> None:
+    def __init__(self, error: Any) -> None:
+        error = error if isinstance(error, dict) else {"message": f"an error of an unknown form: {error!r}"}
         data = error.get("data")
         self.data: Mapping[str, Any] = data if isinstance(data, dict) else {}
-        self.code = int(error.get("code", 0))
+        code = error.get("code")
+        self.code = code if isinstance(code, int) else 0
         self.message = str(error.get("message", ""))
         self.kind = str(self.data.get("kind", ""))
         self.hint = str(self.data.get("hint", ""))
@@ -349,63 +351,75 @@ class _Object:
         return f"<{type(self).__name__} {name}>"
 
     def _decode(self) -> _Call[Saved]:
-        return _Call("decodeRestorableState", {"object": self.handle}, _saved, True)
+        return _Call("decodeRestorableState", {"object": self}, _saved, True)
 
     def _encode(self, state: State, elements: Elements) -> _Call[bool]:
-        params: Dict[str, Any] = {"object": self.handle, "state": state, "revision": next(self._session._revisions)}
+        params: Dict[str, Any] = {"object": self, "state": state, "revision": next(self._session._revisions)}
         if elements:
             params["elements"] = elements
         return _Call("encodeRestorableState", params, lambda result: not result.get("discarded", False), True)
 
     def _invalidate(self) -> _Call[None]:
-        return _Call("invalidateRestorableState", {"object": self.handle}, _nothing, True)
+        return _Call("invalidateRestorableState", {"object": self}, _nothing, True)
 
     def _unregister(self) -> _Call[None]:
         def finish(result: Any) -> None:
             self._session._objects.pop(self.handle, None)
 
-        return _Call("unregisterObject", {"object": self.handle}, finish, False)
+        return _Call("unregisterObject", {"object": self}, finish, False)
 
-    def _moved(self, **registration: Any) -> Callable[[Any], None]:
-        def finish(result: Mapping[str, Any]) -> None:
-            self._registration.update(registration)
-            self.path = None if result["path"] is None else tuple(result["path"])
-            self.included = result.get("included", self.included)
-
-        return finish
+    def _moved(self, path: Optional[Path]) -> None:
+        """Takes the path, also into what would be said to a broker that has forgotten the session."""
+        self.path = None if path is None else tuple(path)
+        identifier, _, position = self.path[-1].partition("#") if self.path else (None, "", "")
+        self._registration.update(restorationIdentifier=identifier, position=int(position) if position else None)
+        if self.path and not isinstance(self._registration.get("restorationParent"), _Object):
+            self._registration["restorationParent"] = self.path[:-1] or None
 
     def _move(self, parent: Any, take_over: bool) -> _Call[None]:
-        params = {"object": self.handle, "restorationParent": _referred(parent), "takeOver": take_over}
-        return _Call("setRestorationParent", params, self._moved(restorationParent=parent), True)
+        def finish(result: Mapping[str, Any]) -> None:
+            self._registration["restorationParent"] = parent
+            self._moved(result["path"])
+
+        params = {"object": self, "restorationParent": parent, "takeOver": take_over}
+        return _Call("setRestorationParent", params, finish, True)
 
     def _rename(self, identifier: Optional[str], position: Optional[int], take_over: bool) -> _Call[None]:
-        params: Dict[str, Any] = {"object": self.handle, "restorationIdentifier": identifier, "takeOver": take_over}
+        def finish(result: Mapping[str, Any]) -> None:
+            self._moved(result["path"])
+            self.included = result.get("included", self.included)
+
+        params: Dict[str, Any] = {"object": self, "restorationIdentifier": identifier, "takeOver": take_over}
         if position is not None:
             params["position"] = position
-        finish = self._moved(restorationIdentifier=identifier, position=position)
         return _Call("setRestorationIdentifier", params, finish, True)
 
     def _set_children(self, children: Sequence[Any]) -> _Call[None]:
         def finish(result: Mapping[str, Any]) -> None:
-            for position, (child, path) in enumerate(zip(children, result["paths"])):
+            for child, path in zip(children, result["paths"]):
                 if isinstance(child, _Object):
-                    child._moved(position=position)({"path": path})
+                    child._moved(path)
 
-        params = {"object": self.handle, "children": [_referred(child) for child in children]}
+        params = {"object": self, "children": [[child] if isinstance(child, str) else child for child in children]}
         return _Call("setChildren", params, finish, True)
 
 
 def _referred(target: Any) -> Any:
-    """A reference in a call: an object, a handle, a path, or one component of one."""
+    """References in a call: an object, a handle, a path, the identifier of a root, or a list of those."""
     if isinstance(target, _Object):
         return target.handle
-    return [target] if isinstance(target, str) else target
+    if isinstance(target, str):
+        return [target]
+    if isinstance(target, (list, tuple)):
+        return [each if isinstance(each, str) else _referred(each) for each in target]
+    return target
 
 
 class _Session:
     """Bookkeeping of a session. It does no input and output: generators yield the calls they need."""
 
     _object_type: Type[Any] = _Object
+    _serves = False
 
     def __init__(
         self,
@@ -413,7 +427,7 @@ class _Session:
         *,
         process: Optional[str] = None,
         socket: Optional[str] = None,
-        serving: bool = False,
+        serving: Optional[bool] = None,
         delegate: Optional[Delegate] = None,
         token: Optional[str] = None,
         leave: str = "restart",
@@ -424,7 +438,8 @@ class _Session:
         **more: Any,
     ) -> None:
         """
-        - serving: the broker may call this process: for states when it saves, and to be restored.
+        - serving: the broker may call this process: for states when it saves, and to be restored. By itself only an
+          AsyncSession does; a Session that serves has to `serve` whenever it does nothing else.
         - delegate: speaks for the application; implies `serving`.
         - token: of a session that is to be gone on with.
         - leave: what `goodbye` says at the end of a `with` block.
@@ -442,7 +457,7 @@ class _Session:
         self.timeout = timeout
         self.patience = patience
         self.delegate = delegate
-        self.serving = serving or delegate is not None
+        self.serving = (self._serves if serving is None else serving) or delegate is not None
         self.on_notification = on_notification
         self.on_reconnected = on_reconnected
         #: `state`, `reason`, `generation`, `archive`, `coder`: what there is to restore.
@@ -464,6 +479,10 @@ class _Session:
         # another process began may have used small numbers.
         self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
         self._ended = False
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What one of the two kinds has besides."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.application} on {self.socket}>"
@@ -512,7 +531,7 @@ class _Session:
             return found
 
         awaited = (params.get("awaitParentMilliseconds") or 0) / 1000
-        return self._call("registerObjectForStateRestoration", _registered(registration), finish, awaited)
+        return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
     def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
         params = _present(reason=reason, deadlineMilliseconds=_milliseconds(deadline), progressToken=progress_token)
@@ -528,7 +547,7 @@ class _Session:
 
     def _register_data_source(self, view: Any, source: Any) -> _Call[None]:
         self._sources = [each for each in self._sources if each[0] != view] + [(view, source)]
-        return self._call("registerDataSource", {"view": _referred(view)}, _nothing)
+        return self._call("registerDataSource", {"view": view}, _nothing)
 
     def _goodbye(self, reason: str) -> _Call[None]:
         def finish(result: Any) -> None:
@@ -543,7 +562,7 @@ class _Session:
             for each in known:
                 try:
                     each._take((yield self._call(
-                        "registerObjectForStateRestoration", _registered(each._registration), _same)))
+                        "registerObjectForStateRestoration", _present(**each._registration), _same)))
                     self._objects[each.handle] = each
                 except BrokerError as error:
                     _log.warning("%r could not be registered again: %s", each, error)
@@ -557,9 +576,19 @@ class _Session:
 
     def _notified(self, method: str, params: Dict[str, Any]) -> List[Any]:
         """Takes a notification; awaitable results of callbacks."""
+        results: List[Any] = []
+        try:
+            results = self._noted(method, params)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            _log.warning("a notification makes no sense: %s %s", method, params)
+        if self.on_notification:
+            results.append(_guarded(self.on_notification, method, params))
+        return [result for result in results if inspect.isawaitable(result)]
+
+    def _noted(self, method: str, params: Dict[str, Any]) -> List[Any]:
         results = []
         if method == "pathChanged" and params["object"] in self._objects:
-            self._objects[params["object"]]._moved()({"path": params["path"]})
+            self._objects[params["object"]]._moved(params["path"])
         elif method == "registrationReplaced" and params["object"] in self._objects:
             self._objects.pop(params["object"]).is_replaced = True
         elif method == "applicationFinishedRestoringState":
@@ -567,14 +596,12 @@ class _Session:
                 callback = self._objects[handle]._callbacks.get("finished") if handle in self._objects else None
                 if callback:
                     results.append(_guarded(callback))
-        if self.on_notification:
-            results.append(_guarded(self.on_notification, method, params))
-        return [result for result in results if inspect.isawaitable(result)]
+        return results
 
     def _reply(self, message: Mapping[str, Any]) -> _Answering[str]:
         """The answer to a call of the broker, as a line."""
         number = json.dumps(message["id"])
-        answer = getattr(self, "_answer_" + message["method"], None)
+        answer = getattr(self, f"_answer_{message['method']}", None)
         try:
             if answer is None:
                 raise BrokerError({"code": -32601, "message": f"{message['method']} is not served"})
@@ -704,7 +731,10 @@ class _Session:
     # Connections
 
     def _request(self, number: int, call: _Call[Any]) -> bytes:
-        text = _text({"jsonrpc": "2.0", "id": number, "method": call.method, "params": call.params})
+        # Handles are looked up here: they are others where the session was forgotten and the call is sent again.
+        named = ("object", "restorationParent", "view", "children")
+        params = {key: _referred(value) if key in named else value for key, value in call.params.items()}
+        text = _text({"jsonrpc": "2.0", "id": number, "method": call.method, "params": params})
         beyond = _beyond(text, self.limits)
         if beyond:
             raise BrokerError(beyond)
@@ -731,13 +761,6 @@ def _present(**members: Any) -> Dict[str, Any]:
     return {key: value for key, value in members.items() if value is not None}
 
 
-def _registered(registration: Mapping[str, Any]) -> Dict[str, Any]:
-    params = _present(**registration)
-    if "restorationParent" in params:
-        params["restorationParent"] = _referred(params["restorationParent"])
-    return params
-
-
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:
     return None if seconds is None else max(1, round(seconds * 1000))
 
@@ -759,12 +782,31 @@ def _lost(path: str) -> NoReturn:
     raise ConnectionLost(f"the broker on {path} closed the connection or ended")
 
 
+def _foreign(path: str) -> NoReturn:
+    raise ConnectionLost(f"what listens on {path} does not speak the restoration protocol")
+
+
 def _pauses() -> Iterator[float]:
     """Seconds between attempts to connect."""
     pause = 0.01
     while True:
         yield pause
         pause = min(pause * 2, 0.5)
+
+
+def _message(line: bytes) -> Optional[Dict[str, Any]]:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
+    try:
+        return call.finish(message.get("result"))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}") from None
 
 
 class _Answers:
@@ -778,16 +820,15 @@ class _Answers:
         number = message.get("id")
         if number is None and self.waiting:
             number = max(self.waiting)  # the broker could not read the call, and the last is the likely one
-        call, succeed, fail = self.waiting.pop(number, (None, None, None))  # type: ignore[arg-type]
-        if call is None or succeed is None or fail is None:
+        if not isinstance(number, int) or number not in self.waiting:
             return
-        if "error" in message:
-            fail(BrokerError(message["error"]))
-            return
+        call, succeed, fail = self.waiting.pop(number)
         try:
-            result = call.finish(message.get("result"))
-        except (KeyError, TypeError, AttributeError):
-            fail(RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}"))
+            if "error" in message:
+                raise BrokerError(message["error"])
+            result = _finished(call, message)
+        except RestorationError as error:
+            fail(error)
         else:
             succeed(result)
 
@@ -858,11 +899,13 @@ class Session(_Session):
         return self.open()
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
-        if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt)):
-            with contextlib.suppress(ConnectionError, SessionEnded):
-                self.patience = min(self.patience, 1)
-                self.goodbye(self.leave)
-        self.close()
+        try:
+            if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt)):
+                with contextlib.suppress(ConnectionError, SessionEnded):
+                    self.patience = min(self.patience, 1)
+                    self.goodbye(self.leave)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Closes the connection, without goodbye."""
@@ -1085,7 +1128,7 @@ class Session(_Session):
             try:
                 rest = rest[connection.send(rest):]
             except BlockingIOError:
-                readable, writable, _ = select_one(connection, True, end - time.monotonic())
+                readable, writable, _ = _poll(connection, True, end - time.monotonic())
                 if not readable and not writable:
                     self._disconnect()
                     raise CallTimedOut("the broker does not read") from None
@@ -1123,7 +1166,7 @@ class Session(_Session):
             return True
         assert self._connection is not None
         seconds = None if end is None else end - time.monotonic()
-        readable, _, _ = select_one(self._connection, False, seconds)
+        readable, _, _ = _poll(self._connection, False, seconds)
         if not readable:
             return False
         if self._receive():
@@ -1132,16 +1175,19 @@ class Session(_Session):
 
     def _take_lines(self) -> bool:
         lines, taken = self._lines, False
-        while True:
+        while lines is self._lines:
             line = lines.next()
             if line is None:
-                return taken
+                break
             taken = True
-            self._take(json.loads(line))
+            message = _message(line)
+            if message is None:
+                self._disconnect()
+                _foreign(self.socket)
+            self._take(message)
+        return taken
 
-    def _take(self, message: Any) -> None:
-        if not isinstance(message, dict):
-            return
+    def _take(self, message: Dict[str, Any]) -> None:
         if "method" not in message:
             self._answers.take(message)
         elif "id" not in message:
@@ -1179,7 +1225,7 @@ def _not_awaited(result: Any) -> None:
         result.close()
 
 
-def select_one(connection: sockets.socket, writing: bool, seconds: Optional[float]) -> Tuple[bool, bool, bool]:
+def _poll(connection: sockets.socket, writing: bool, seconds: Optional[float]) -> Tuple[bool, bool, bool]:
     """Whether a socket can be read, or written. With poll: descriptors may be above 1,023."""
     poll = select.poll()
     poll.register(connection, select.POLLIN | (select.POLLOUT if writing else 0))
@@ -1266,9 +1312,9 @@ class AsyncSession(_Session):
     """
 
     _object_type = AsyncRestorableObject
+    _serves = True
 
-    def __init__(self, application: str, *, serving: bool = True, **options: Any) -> None:
-        super().__init__(application, serving=serving, **options)
+    def _prepare(self) -> None:
         self._writer: Optional[asyncio.StreamWriter] = None
         self._answers = _Answers()
         self._tasks: Set["asyncio.Future[Any]"] = set()
@@ -1286,11 +1332,13 @@ class AsyncSession(_Session):
         return await self.open()
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
-        if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
-            with contextlib.suppress(ConnectionError, SessionEnded):
-                self.patience = min(self.patience, 1)
-                await self.goodbye(self.leave)
-        await self.close()
+        try:
+            if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+                with contextlib.suppress(ConnectionError, SessionEnded):
+                    self.patience = min(self.patience, 1)
+                    await self.goodbye(self.leave)
+        finally:
+            await self.close()
 
     async def close(self) -> None:
         """Closes the connection, without goodbye."""
@@ -1389,19 +1437,49 @@ class AsyncSession(_Session):
     # Connection
 
     async def _connect(self) -> bool:
+        connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        connection.setblocking(False)
+        lines, number = _Lines(), next(self._ids)
         try:
-            reader, writer = await asyncio.wait_for(asyncio.open_unix_connection(self.socket), self.timeout)
+            try:
+                await asyncio.wait_for(
+                    asyncio.get_running_loop().sock_connect(connection, self.socket), self.timeout)
+            except OSError as error:
+                raise _unreachable(self.socket, error) from error
+            same = await asyncio.wait_for(self._welcome(connection, lines, number), self.timeout)
+            reader, writer = await asyncio.open_unix_connection(sock=connection)
         except (asyncio.TimeoutError, TimeoutError):
-            raise NoBroker(self.socket, f"the broker on {self.socket} takes no connection; try again later") from None
-        except OSError as error:
-            raise _unreachable(self.socket, error) from error
-        self._writer, self._answers = writer, _Answers()
-        self._reader_task = asyncio.ensure_future(self._run(reader, writer, self._answers))
-        try:
-            return await self._exchange(self._initialize())
+            connection.close()
+            raise NoBroker(self.socket, f"the broker on {self.socket} does not answer; try again later") from None
         except BaseException:
-            self._disconnect()
+            connection.close()
             raise
+        self._writer, self._answers, self._draining = writer, _Answers(), asyncio.Lock()
+        self._reader_task = asyncio.ensure_future(self._run(reader, writer, self._answers, lines))
+        return same
+
+    async def _welcome(self, connection: sockets.socket, lines: _Lines, number: int) -> bool:
+        """Says `initialize`. Not by streams: a broker that refuses the connection says why, and closes it at once."""
+        loop, call = asyncio.get_running_loop(), self._initialize()
+        with contextlib.suppress(OSError):
+            await loop.sock_sendall(connection, self._request(number, call))
+        while True:
+            try:
+                data = await loop.sock_recv(connection, 1 << 18)
+            except OSError:
+                data = b""
+            if not data:
+                _lost(self.socket)
+            lines.buffer += data
+            for line in iter(lines.next, None):
+                message = _message(line)
+                if message is None:
+                    _foreign(self.socket)
+                if "method" in message or message.get("id") not in (number, None):
+                    continue
+                if "error" in message:
+                    raise BrokerError(message["error"])
+                return _finished(call, message)
 
     def _disconnect(self) -> None:
         writer, self._writer = self._writer, None
@@ -1409,22 +1487,25 @@ class AsyncSession(_Session):
             writer.close()
             self._answers.lose(self.socket)
 
-    async def _run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: _Answers) -> None:
+    async def _run(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: _Answers, lines: _Lines,
+    ) -> None:
         """Reads one connection to its end. Not by lines: those of a StreamReader have a limit."""
-        lines = _Lines()
-        while True:
-            try:
-                data = await reader.read(1 << 18)
-            except OSError:
-                data = b""
-            if not data:
-                break
-            lines.buffer += data
-            for line in iter(lines.next, None):
-                message = json.loads(line)
-                if isinstance(message, dict):
+        try:
+            while True:
+                for line in iter(lines.next, None):
+                    message = _message(line)
+                    if message is None:
+                        return
                     self._take(message, writer, answers)
-        self._broken(writer)
+                data = await reader.read(1 << 18)
+                if not data:
+                    return
+                lines.buffer += data
+        except OSError:
+            pass
+        finally:
+            self._broken(writer)
 
     def _broken(self, writer: asyncio.StreamWriter) -> None:
         """The connection is lost: goes on with the session on another one, unless that is under way."""
@@ -1538,7 +1619,8 @@ class AsyncSession(_Session):
             raise CallTimedOut(f"{call.method} was not answered in time") from None
         finally:
             answers.waiting.pop(number, None)
-            future.cancel()
+            if not future.cancel():
+                _observed(future)
 
     def _cancel(self, number: int, answers: _Answers) -> None:
         if self._writer is not None and answers is self._answers:
@@ -1552,7 +1634,8 @@ class AsyncSession(_Session):
         try:
             if not writer.is_closing():
                 writer.write(data)
-                await writer.drain()
+                async with self._draining:  # before Python 3.10 only one at a time may wait
+                    await writer.drain()
                 return
         except OSError:
             pass
