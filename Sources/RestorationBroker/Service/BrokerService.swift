@@ -105,13 +105,16 @@ package actor BrokerService {
     defer { isCarryingOut = false }
     while true {
       core.swapEffects(with: &effects)
-      guard !effects.isEmpty else { break }
+      guard !effects.isEmpty else {
+        guard !notices.isEmpty else { break }
+        sendNotices()
+        continue
+      }
       for effect in effects {
         perform(effect)
       }
       effects.removeAll(keepingCapacity: true)
     }
-    if !notices.isEmpty { sendNotices() }
     if let waiting = whenSaved, !core.isSaving {
       whenSaved = nil
       waiting.resume()
