@@ -60,7 +60,7 @@ internal import Testing
   }
 
   private static func save(_ broker: BrokerFixture) throws -> [[String]: JSONValue] {
-    let saved = try ControlTool.run(broker, ["save", application, "--json"])
+    let saved = try ControlTool.run(broker, ["save", "-j", application])
     #expect(saved.end == .exit(0), "\(saved.errors)")
     #expect(try saved.json["stale"] == [])
     #expect(try saved.json["objects"] == .integer(Int64(languages.count)))
