@@ -201,7 +201,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     while pullsInput {
       guard let event = nextEvent() else {
         hasInput = false
-        isInsideFrame = exchanges == nil ? decoder.isInsideFrame : isInsideRequest
+        isInsideFrame = decoder.isInsideFrame
         endConversationInput()
         break
       }
@@ -224,7 +224,10 @@ final class ConnectionHandler: ChannelInboundHandler {
       pauseInputIfOutputIsFull()
       if exchanges != nil { endExchangeIfAnswered() }
     }
-    if let exchanges { hasInput = exchanges.hasInput }
+    if let exchanges {
+      hasInput = exchanges.hasInput
+      isInsideFrame = isInsideRequest
+    }
     if !out.isEmpty { queueForEndOfTick() }
   }
 

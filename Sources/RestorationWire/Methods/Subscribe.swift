@@ -13,7 +13,7 @@ package struct Subscribe: RestorationMethod {
       "Names of events to be told of; null for all of them, also those that later brokers know."
     ),
   ]
-  package static let errors: [ErrorDescription] = [.invalidParams, .limitExceeded]
+  package static let errors: [ErrorDescription] = [.invalidParams, .forbidden, .limitExceeded]
 
   /// The events to be told of; nil for all, also those of later brokers.
   package var events: [EventName]?

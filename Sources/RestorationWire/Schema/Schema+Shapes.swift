@@ -30,6 +30,9 @@ extension Schema {
   /// Any object: its keys are the application's.
   package static let state = Schema.shared("State", .map(.any))
 
+  /// Parameters of whichever method.
+  package static let parameters = Schema.shared("Parameters", .map(.any))
+
   /// The answer to whoever still writes what its user has quit (R30).
   package static let discarded = Schema.shared(
     "Discarded",

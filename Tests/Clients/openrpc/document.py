@@ -10,7 +10,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
 # Shapes whose content is the application's, or another specification's.
-OPEN_SHAPES = {"State"}
+OPEN_SHAPES = {"State", "Parameters"}
 OPEN_METHODS = {"rpc.discover"}
 
 

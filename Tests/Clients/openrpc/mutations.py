@@ -3,14 +3,18 @@
 
 import copy
 
-# A state is the application's own; what is counted may change.
-OPAQUE = {"state", "counters", "gauges"}
+# A state is the application's own, what is counted may change, and parameters of a polled call are looked at as such.
+OPAQUE = {"state", "counters", "gauges", "params"}
+# What answerRequest carries is looked at as the answer that it is.
+ANYTHING = {"result"}
 
 
 def places(value, place=()):
     """The place of every member and element that the protocol says something of."""
     if isinstance(value, dict):
         for name, member in value.items():
+            if name in ANYTHING:
+                continue
             yield place + (name,)
             if not (name in OPAQUE and isinstance(member, dict)):
                 yield from places(member, place + (name,))

@@ -22,6 +22,7 @@ class Traffic:
         self.results = []  # (method, result): of the broker
         self.answers = []  # (method, result): of a client
         self.errors = []  # (method, parameters, error): of the broker
+        self.polled = {}  # id: method, of calls that were fetched
 
     def distinct(self):
         """Keeps of what is the same one."""
@@ -72,16 +73,25 @@ class Conversation:
             if "result" in one:
                 self.traffic.parameters.append((method, parameters))
                 self.traffic.results.append((method, one["result"]))
+                self.polling(method, parameters, one["result"])
             else:
                 self.traffic.errors.append((method, parameters, one["error"]))
+
+    def polling(self, method, parameters, result):
+        """What is said by nextRequest and answerRequest, as if it had been said without them."""
+        if method == "nextRequest" and result:
+            self.traffic.parameters.append((result["method"], result["params"]))
+            self.traffic.polled[result["id"]] = result["method"]
+        elif method == "answerRequest" and isinstance(parameters, dict) and "result" in parameters:
+            self.traffic.answers.append((self.traffic.polled[parameters["id"]], parameters["result"]))
 
 
 def recording(traffic):
     """A client of the vectors' runner that writes down what it sends and receives."""
 
     class Client(run.Client):
-        def __init__(self, path, timeout):
-            super().__init__(path, timeout)
+        def __init__(self, path, timeout, framing="stream"):
+            super().__init__(path, timeout, framing)
             self.conversation = Conversation(traffic)
 
         def send(self, data):

@@ -48,6 +48,8 @@ def check_traffic(document, traffic, report):
             report.add(f"{method} parameters{kind}", book.parameter_faults(method, parameters))
         for method, result in traffic.results:
             report.add(f"{method} result{kind}", book.result_faults(method, result))
+        for method, answer in traffic.answers:
+            report.add(f"{method} answer{kind}", book.result_faults(method, answer))
         for method, _, error in traffic.errors:
             if method in book.methods:
                 report.add(f"{method} error{kind}", book.error_faults(method, error))
