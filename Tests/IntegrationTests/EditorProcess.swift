@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 
 /// Editors of people, with the plugins of `Protocol/examples`.
-enum Editor: String, CaseIterable, Sendable, CustomTestStringConvertible {
+enum Editor: String, CaseIterable, Sendable {
   case vim
   case neovim = "nvim"
   case emacs
@@ -17,8 +17,6 @@ enum Editor: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .emacs: "org.gnu.Emacs"
     }
   }
-
-  var testDescription: String { rawValue }
 
   /// All of them are installed; in CI they have to be.
   static let areInstalled: Bool = {
@@ -81,6 +79,7 @@ enum Editor: String, CaseIterable, Sendable, CustomTestStringConvertible {
       call rename($HOME .. '/part', $HOME .. '/' .. a:name)
     endfunction
     autocmd User RestorationRestored call Report('restored.' .. getpid())
+    autocmd User RestorationReady call Report('ready.' .. getpid())
     """#
 
   private static let lispReport = #"""
@@ -110,6 +109,7 @@ enum Editor: String, CaseIterable, Sendable, CustomTestStringConvertible {
          nil "~/part" nil 'quiet)
         (rename-file "~/part" (concat "~/" name) t)))
     (add-hook 'restoration-restored-hook (lambda () (report (format "restored.%d" (emacs-pid)))))
+    (add-hook 'restoration-ready-hook (lambda () (report (format "ready.%d" (emacs-pid)))))
     """#
 }
 
@@ -156,6 +156,10 @@ final class EditorProcess {
     try type(editor.report(to: name))
     return try written(name)
   }
+
+  /// Waits until it is kept; what it showed then.
+  @discardableResult
+  func ready() throws -> JSONValue { try written("ready.\(process.pid)") }
 
   /// What it showed when it had restored.
   func restored() throws -> JSONValue { try written("restored.\(process.pid)") }

@@ -75,26 +75,22 @@ internal import Testing
     return home
   }
 
+  /// Tells of the lives of sessions.
   private static func monitor(_ broker: BrokerFixture) throws -> WireClient {
     let monitor = try broker.connect()
-    try monitor.call("subscribe", ["events": ["sessionBegan", "stateEncoded"]])
+    try monitor.call("subscribe", ["events": ["sessionBegan", "sessionEnded"]])
     return monitor
   }
 
-  /// Waits until something was stored of each process; the instance of each.
+  /// Waits until these editors are kept, each with its first session; the instance of each.
   @discardableResult
-  private static func begun(_ monitor: WireClient, _ processes: [EditorProcess]) throws -> [Int32: String] {
+  private static func begun(_ monitor: WireClient, _ editors: [EditorProcess]) throws -> [Int32: String] {
+    for editor in editors { try editor.ready() }
     var instances: [Int32: String] = [:]
-    while instances.count < processes.count {
-      let event: JSONValue
-      do {
-        event = try monitor.notification("event")
-      } catch {
-        let silent = processes.filter { instances[$0.process.pid] == nil }
-        throw TestFailure("\(error); \(try silent.map { "\($0.editor) shows \(try $0.terminal.shown())" })")
-      }
+    while instances.count < editors.count {
+      let event = try monitor.notification("event")
       let pid = Int32(event["pid"]?.integer ?? 0)
-      guard event["name"] == "stateEncoded", processes.contains(where: { $0.process.pid == pid }) else { continue }
+      guard event["name"] == "sessionBegan", editors.contains(where: { $0.process.pid == pid }) else { continue }
       instances[pid] = event["application"]?.string
     }
     return instances
@@ -102,16 +98,16 @@ internal import Testing
 
   /// Waits until these windows are stored.
   private static func stored(_ broker: BrokerFixture, _ instance: String, _ windows: [String]) throws {
-    let monitor = try Self.monitor(broker)
+    let reader = try broker.connect()
     let parameters: JSONValue = ["application": .string(instance), "object": .path("Editor")]
-    while true {
-      let state = try broker.connect().call("decodeRestorableState", parameters)["state"] ?? .null
-      if state.storedWindows == windows { return }
-      do {
-        _ = try monitor.notification("event")
-      } catch {
-        throw TestFailure("\(error); \(instance) has \(state.text)")
+    var last: [String]?
+    do {
+      try Wait.until("\(windows) are stored") {
+        last = (try? reader.call("decodeRestorableState", parameters))?["state"]?.storedWindows
+        return last == windows
       }
+    } catch {
+      throw TestFailure("\(error); \(instance) has \(last ?? [])")
     }
   }
 
@@ -155,7 +151,7 @@ internal import Testing
     try await withBroker { broker in
       let home = try Self.home(broker, "home", editor)
       let first = try EditorProcess(editor, broker, home: home)
-      try Self.begun(try Self.monitor(broker), [first])
+      try first.ready()
       try first.type(editor.open("two.txt", line: 42))
       try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"])
       try first.process.kill()
@@ -166,7 +162,7 @@ internal import Testing
       #expect(report["files"] == ["one.txt"])
       // Without a connection there is no session, and no state of it.
       let monitor = try Self.monitor(broker)
-      #expect(try monitor.call("statistics")["gauges"]?["connections"] == 1)
+      #expect(try monitor.call("statistics")["gauges"]?["connections"] == 1, "only this one")
 
       let next = try EditorProcess(editor, broker, home: home)
       #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
@@ -203,7 +199,6 @@ internal import Testing
     try await withBroker { broker in
       let home = try Self.home(broker, "home", editor)
       let monitor = try Self.monitor(broker)
-      try monitor.call("subscribe", ["events": ["sessionEnded"]])
       let instance = "\(editor.application)@1"
       for (signal, ending) in [(SIGTERM, "logout"), (0, "userQuit")] as [(Int32, JSONValue)] {
         let process = try EditorProcess(editor, broker, home: home)
