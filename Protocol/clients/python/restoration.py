@@ -1504,6 +1504,9 @@ class AsyncSession(_Session):
                 lines.buffer += data
         except OSError:
             pass
+        except asyncio.CancelledError:  # the program ends
+            self._ended = True
+            raise
         finally:
             self._broken(writer)
 

@@ -47,6 +47,13 @@ static thing *find(const char *name) {
 
 static thing *thing_of(const json_t *command) { return find(json_string_value(json_object_get(command, "name"))); }
 
+/* False with a failure where the thing was not registered. */
+static bool is_there(const json_t *command) {
+  if (thing_of(command)->object) return true;
+  failure = (restoration_failure){.code = RESTORATION_MISUSE, .kind = "misuse", .message = "it is not registered"};
+  return false;
+}
+
 /* A state of the test may be given by its length. */
 static json_t *lengthened(json_t *state) {
   const json_t *bytes = json_object_get(state, "bytes");
@@ -91,15 +98,19 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
   (void)method;
   (void)data;
   json_t *path = json_copy(json_object_get(params, "identifierPath"));
+  if (!json_is_string(json_array_get(path, json_array_size(path) - 1))) {
+    json_decref(path);
+    return NULL;
+  }
   char text[1024] = "";
   for (size_t i = 0; i < json_array_size(path); i++)
     snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "/" : "",
-             json_string_value(json_array_get(path, i)));
+             json_is_string(json_array_get(path, i)) ? json_string_value(json_array_get(path, i)) : "?");
   note(json_pack("[ss]", "create", text));
   thing *made = find(json_string_value(json_array_get(path, json_array_size(path) - 1)));
   json_array_remove(path, json_array_size(path) - 1);
   json_t *registration = json_pack(
-      "{s:s,s:O}", "restorationIdentifier", made->name, "restorationClass", json_object_get(params, "restorationClass"));
+      "{s:s,s:O*}", "restorationIdentifier", made->name, "restorationClass", json_object_get(params, "restorationClass"));
   if (json_array_size(path) > 0) json_object_set(registration, "restorationParent", path);
   json_decref(path);
   made->object = restoration_register(handle, registration, &callbacks, made, patience, NULL);
@@ -162,6 +173,7 @@ static json_t *register_thing(const json_t *command) {
 
 static json_t *push(const json_t *command) {
   json_t *state = json_object_get(command, "bytes") ? (json_t *)(size_t)command : json_object_get(command, "state");
+  if (!is_there(command)) return NULL;
   for (int attempt = 0;; attempt++) {
     int result = restoration_encode(thing_of(command)->object, lengthened(state), patience, &failure);
     if (result >= 0) return json_boolean(result == 0);
@@ -170,6 +182,7 @@ static json_t *push(const json_t *command) {
 }
 
 static json_t *decode_thing(const json_t *command) {
+  if (!is_there(command)) return NULL;
   json_t *result = restoration_decode(thing_of(command)->object, patience, &failure);
   if (!result) return NULL;
   json_t *answer = json_pack(
@@ -180,6 +193,7 @@ static json_t *decode_thing(const json_t *command) {
 
 static json_t *unregister_thing(const json_t *command) {
   thing *thing = thing_of(command);
+  if (!is_there(command)) return NULL;
   if (restoration_unregister(thing->object, patience, &failure) < 0) return NULL;
   thing->object = NULL;
   return json_null();
@@ -188,6 +202,7 @@ static json_t *unregister_thing(const json_t *command) {
 static json_t *rename_thing(const json_t *command) {
   thing *thing = thing_of(command);
   const char *identifier = json_string_value(json_object_get(command, "identifier"));
+  if (!is_there(command)) return NULL;
   return restoration_rename(thing->object, identifier, -1, patience, &failure) < 0 ? NULL : json_null();
 }
 
@@ -234,7 +249,7 @@ static json_t *perform(const char *what, const json_t *command) {
     return json_null();
   }
   if (strcmp(what, "invalidate") == 0)
-    return restoration_invalidate(thing_of(command)->object, &failure) < 0 ? NULL : json_null();
+    return !is_there(command) || restoration_invalidate(thing_of(command)->object, &failure) < 0 ? NULL : json_null();
   if (strcmp(what, "class") == 0) {
     json_t *name = json_object_get(command, "restorationClass");
     json_array_append(classes, name);
