@@ -567,10 +567,13 @@ class _Session:
                 except BrokerError as error:
                     _log.warning("%r could not be registered again: %s", each, error)
                     each.is_replaced = True
-        for name, factory in list(self._classes.items()):
-            yield self._register_class(name, factory)
-        for view, source in list(self._sources):
-            yield self._register_data_source(view, source)
+        again = [self._register_class(name, factory) for name, factory in self._classes.items()]
+        again += [self._register_data_source(view, source) for view, source in self._sources]
+        for call in again:
+            try:
+                yield call
+            except BrokerError as error:
+                _log.warning("%s could not be said again: %s", call.method, error)
 
     # The broker's messages
 
