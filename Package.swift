@@ -47,6 +47,7 @@ let package = Package(
         "CLinux",
         "JSONRPC",
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings

@@ -35,32 +35,32 @@ struct Batches {
     open[index].waiting += 1
   }
 
-  /// Adds an expected answer; appends the whole batch to `out` when it was the last.
-  mutating func add(to key: Key, into out: inout [UInt8], _ write: (inout [UInt8]) -> Void) {
-    guard let index = index(of: key) else { return }
+  /// Adds an expected answer; appends the whole batch to `out` and gives true when it was the last.
+  mutating func add(to key: Key, into out: inout [UInt8], _ write: (inout [UInt8]) -> Void) -> Bool {
+    guard let index = index(of: key) else { return false }
     let before = open[index].answers.count
     open[index].answers.append(UInt8(ascii: open[index].answers.isEmpty ? "[" : ","))
     write(&open[index].answers)
     gatheredBytes += open[index].answers.count - before
     open[index].waiting -= 1
-    sendIfComplete(index, into: &out)
+    return appendIfComplete(index, to: &out)
   }
 
-  /// All messages of the batch have been taken.
-  mutating func endReading(_ key: Key, into out: inout [UInt8]) {
-    guard let index = index(of: key) else { return }
+  /// All messages of the batch have been taken; appends it to `out` and gives true when all its answers are there.
+  mutating func endReading(_ key: Key, into out: inout [UInt8]) -> Bool {
+    guard let index = index(of: key) else { return false }
     open[index].isReading = false
-    sendIfComplete(index, into: &out)
+    return appendIfComplete(index, to: &out)
   }
 
-  private mutating func sendIfComplete(_ index: Int, into out: inout [UInt8]) {
-    guard open[index].waiting == 0, !open[index].isReading else { return }
+  private mutating func appendIfComplete(_ index: Int, to out: inout [UInt8]) -> Bool {
+    guard open[index].waiting == 0, !open[index].isReading else { return false }
     let answers = open.remove(at: index).answers
     gatheredBytes -= answers.count
-    guard !answers.isEmpty else { return }
+    guard !answers.isEmpty else { return false }
     out += answers
     out.append(UInt8(ascii: "]"))
-    out.append(UInt8(ascii: "\n"))
+    return true
   }
 
   private func index(of key: Key) -> Int? {

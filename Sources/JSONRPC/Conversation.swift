@@ -9,7 +9,7 @@
 /// 3. The answers of one batch leave as one array when the last is there; a batch without answers leaves nothing.
 /// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
 /// 5. Answers to our own calls are never held back.
-/// 6. Every frame in the output is one line that ends in one line feed.
+/// 6. Every frame in the output has the peer's framing.
 package struct Conversation: Sendable {
   /// Names one request awaiting its answer. Never given out twice in one conversation.
   package struct Call: Hashable, Sendable {
@@ -27,6 +27,9 @@ package struct Conversation: Sendable {
     /// The peer does not speak with us, or not sensibly: send the output, then close.
     case closeAfterOutput
   }
+
+  /// How the peer's frames are told apart, and so ours; set before the first answer.
+  package var framing = Framing.jsonStream
 
   private let limits: ConversationLimits
   private var pending = PendingCalls()
@@ -63,8 +66,11 @@ package struct Conversation: Sendable {
   /// Whether a call received now would be delivered at once.
   package var acceptsRequests: Bool { !hasHeldBackCalls && pending.inFlight < limits.inFlightMax }
 
+  /// Whether some request has not been answered.
+  package var owesAnswers: Bool { !pending.isEmpty || hasHeldBackCalls }
+
   /// Whether the input has ended and every request is answered.
-  package var isDrained: Bool { hasEnded && !hasHeldBackCalls && pending.isEmpty }
+  package var isDrained: Bool { hasEnded && !owesAnswers }
 }
 
 // Receiving
@@ -86,9 +92,9 @@ extension Conversation {
     case .frame(let frame):
       receive(frame, into: &out, &deliveries)
     case .fault(let error):
-      Self.write(error, to: nil, into: &out)
+      write(error, to: nil, into: &out)
     case .refused(let error):
-      Self.write(error, to: nil, into: &out)
+      write(error, to: nil, into: &out)
       deliveries.append(.closeAfterOutput)
     }
   }
@@ -123,7 +129,7 @@ extension Conversation {
         count == 0
         ? .invalidRequest(hint: "A batch holds at least one message.")
         : .limitExceeded("batchMax", max: limits.batchMax, value: count, hint: "Send the messages in smaller batches.")
-      return Self.write(error, to: nil, into: &out)
+      return write(error, to: nil, into: &out)
     }
     if acceptsRequests {
       take(frame, into: &out, &deliveries)
@@ -152,7 +158,8 @@ extension Conversation {
       guard calls else { return chosen.forEach { take($0, batch: nil, into: &out, &deliveries) } }
       let batch = batches.begin()
       chosen.forEach { take($0, batch: batch, into: &out, &deliveries) }
-      batches.endReading(batch, into: &out)
+      let start = out.count
+      if batches.endReading(batch, into: &out) { framing.enclose(&out, from: start) }
     }
   }
 
@@ -189,7 +196,7 @@ extension Conversation {
     strayResponses += 1
     guard strayResponses == limits.strayResponsesMax + 1 else { return }
     let hint = "More than \(limits.strayResponsesMax) answers came to calls that were never made."
-    Self.write(.invalidRequest(hint: hint), to: nil, into: &out)
+    write(.invalidRequest(hint: hint), to: nil, into: &out)
     deliveries.append(.closeAfterOutput)
   }
 }
@@ -199,22 +206,14 @@ extension Conversation {
   /// Answers a request. The answer of one in a batch waits for the others.
   package mutating func respond(to call: Call, with outcome: Outcome, into out: inout [UInt8]) {
     guard let ended = pending.remove(call) else { return }
-    if let batch = ended.batch {
-      batches.add(to: batch, into: &out) { Self.write(outcome, to: ended.id, into: &$0) }
-    } else {
-      Self.write(outcome, to: ended.id, into: &out)
-      out.append(UInt8(ascii: "\n"))
-    }
+    answer(batch: ended.batch, into: &out) { Self.write(outcome, to: ended.id, into: &$0) }
   }
 
   /// Answers a request with the result that `writing` writes as one value, straight into the output.
   package mutating func respond(to call: Call, into out: inout [UInt8], writing: (inout JSONWriter) -> Void) {
     guard let ended = pending.remove(call) else { return }
-    if let batch = ended.batch {
-      batches.add(to: batch, into: &out) { Self.write(#","result":"#, to: ended.id, into: &$0, writing) }
-    } else {
-      Self.write(#","result":"#, to: ended.id, into: &out, writing)
-      out.append(UInt8(ascii: "\n"))
+    answer(batch: ended.batch, into: &out) {
+      Self.write(#","result":"#, to: ended.id, into: &$0, writing)
     }
   }
 
@@ -249,20 +248,40 @@ extension Conversation {
     batch: Batches.Key?,
     into out: inout [UInt8]
   ) {
+    if let batch { batches.expect(batch) }
+    answer(batch: batch, into: &out) { Self.write(.error(error), to: id ?? .null, into: &$0) }
+  }
+
+  /// Writes one answer, as a frame or into its batch, which is a frame when this was its last.
+  @inline(__always)
+  private mutating func answer(
+    batch: Batches.Key?,
+    into out: inout [UInt8],
+    _ writing: (inout [UInt8]) -> Void
+  ) {
+    let start = out.count
     if let batch {
-      batches.expect(batch)
-      batches.add(to: batch, into: &out) { Self.write(.error(error), to: id ?? .null, into: &$0) }
+      guard batches.add(to: batch, into: &out, writing) else { return }
     } else {
-      Self.write(error, to: id, into: &out)
+      writing(&out)
     }
+    framing.enclose(&out, from: start)
   }
 
-  private static func write(_ error: ErrorObject, to id: RequestID?, into out: inout [UInt8]) {
-    write(.error(error), to: id ?? .null, into: &out)
-    out.append(UInt8(ascii: "\n"))
+  private func write(_ error: ErrorObject, to id: RequestID?, into out: inout [UInt8]) {
+    let start = out.count
+    Self.write(.error(error), to: id ?? .null, into: &out)
+    framing.enclose(&out, from: start)
   }
 
-  /// Writes one answer without a line feed.
+  /// The text of an error that answers nothing in particular.
+  package static func text(of error: ErrorObject) -> [UInt8] {
+    var out: [UInt8] = []
+    write(.error(error), to: .null, into: &out)
+    return out
+  }
+
+  /// Writes one answer, not yet a frame.
   private static func write(_ outcome: Outcome, to id: RequestID, into out: inout [UInt8]) {
     switch outcome {
     case .result(let result): write(#","result":"#, to: id, into: &out) { $0.text(result) }
@@ -270,7 +289,7 @@ extension Conversation {
     }
   }
 
-  /// Writes one answer without a line feed: `member` is what stands before the value that `writing` writes.
+  /// Writes one answer, not yet a frame: `member` is what stands before the value that `writing` writes.
   private static func write(
     _ member: StaticString,
     to id: RequestID,
@@ -292,7 +311,7 @@ extension Conversation {
   /// Calls the peer; the id is to be ended by a response or by `forget`.
   package mutating func call(method: String, parameters: JSONText?, into out: inout [UInt8]) -> Int {
     let callID = outgoing.begin()
-    Self.write(method: method, parameters: parameters, id: callID, into: &out)
+    write(method: method, parameters: parameters, id: callID, into: &out)
     return callID
   }
 
@@ -302,10 +321,11 @@ extension Conversation {
   }
 
   package mutating func notify(method: String, parameters: JSONText?, into out: inout [UInt8]) {
-    Self.write(method: method, parameters: parameters, id: nil, into: &out)
+    write(method: method, parameters: parameters, id: nil, into: &out)
   }
 
-  private static func write(method: String, parameters: JSONText?, id: Int?, into out: inout [UInt8]) {
+  private func write(method: String, parameters: JSONText?, id: Int?, into out: inout [UInt8]) {
+    let start = out.count
     JSONWriter.append(to: &out) { writer in
       writer.verbatim(#"{"jsonrpc":"2.0","#)
       if let id {
@@ -320,7 +340,7 @@ extension Conversation {
         writer.text(parameters)
       }
       writer.endObject()
-      writer.endLine()
     }
+    framing.enclose(&out, from: start)
   }
 }

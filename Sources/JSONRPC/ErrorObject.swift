@@ -54,6 +54,8 @@ package struct ErrorObject: Error, Sendable, Equatable {
     )
   }
 
+  package static let limitExceededCode = -32008
+
   /// −32008. `limit` is the name of the limit as its struct has it; `value` what would have been needed, as far as
   /// known.
   package static func limitExceeded(_ limit: String, max: Int, value: Int, hint: String) -> ErrorObject {
@@ -61,7 +63,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
     data["limit"] = .string(limit)
     data["max"] = .integer(Int64(max))
     data["value"] = .integer(Int64(value))
-    return ErrorObject(code: -32008, message: "Limit exceeded", data: .object(data))
+    return ErrorObject(code: limitExceededCode, message: "Limit exceeded", data: .object(data))
   }
 
   /// −32800, as the Language Server Protocol has it: the caller has said that it does not want the answer.

@@ -12,48 +12,64 @@ package struct FrameDecoder: Sendable {
     case refused(ErrorObject)
   }
 
-  /// How frames are told apart; decided once, by the first byte that is not white space.
-  private enum Framing {
+  private enum Mode {
     case undecided
     case jsonStream
+    case contentLength
+    case http
     case refused
   }
 
-  private var framing = Framing.undecided
+  private var mode = Mode.undecided
   private var input = InputBuffer()
   private var stream: JSONStream
+  /// Made when the peer turns out to speak it.
+  private var headed: ContentLengthStream?
+  private let limits: FrameLimits
+  private let vocabulary: ScanVocabulary
 
   package init(limits: FrameLimits, vocabulary: ScanVocabulary) {
+    self.limits = limits.withinOffsets
+    self.vocabulary = vocabulary
     stream = JSONStream(limits: limits.withinOffsets, vocabulary: vocabulary)
   }
 
   /// Takes the next bytes of the peer.
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    guard framing != .refused, !bytes.isEmpty else { return }
+    guard mode != .refused, !bytes.isEmpty else { return }
     input.append(bytes)
   }
 
-  /// The next event, or nil when more bytes are needed.
+  /// The next event, or nil when more bytes are needed, or when the peer speaks HTTP.
   package mutating func next() -> Event? {
-    defer { isInsideFrame = stream.isInsideFrame }
-    switch framing {
-    case .undecided:
-      while !input.isEmpty, JSONWalk.isWhiteSpace(input[0]) { input.consume(1) }
-      guard !input.isEmpty else { return nil }
-      guard JSONStream.isFrameStart(input[0]) else { return refuse() }
-      framing = .jsonStream
-      return stream.next(&input)
+    if mode == .undecided, let refusal = decide() { return refusal }
+    let event: Event?
+    switch mode {
     case .jsonStream:
-      return stream.next(&input)
-    case .refused:
-      return nil
+      event = stream.next(&input)
+      isInsideFrame = stream.isInsideFrame
+    case .contentLength:
+      event = headed?.next(&input)
+      isInsideFrame = headed?.isInsideFrame(input) ?? false
+    case .undecided:
+      event = nil
+      isInsideFrame = !input.isEmpty
+    case .http, .refused:
+      event = nil
+      isInsideFrame = false
     }
+    return event
   }
 
   /// The end of the input, after `next` has returned nil: the fault of a frame cut short, or nil.
   package mutating func finish() -> Event? {
-    defer { isInsideFrame = stream.isInsideFrame }
-    return stream.finish()
+    isInsideFrame = false
+    switch mode {
+    case .jsonStream: return stream.finish()
+    case .contentLength: return headed?.finish(&input)
+    case .undecided: return input.isEmpty ? nil : refuse()
+    case .http, .refused: return nil
+    }
   }
 
   /// Whether a frame has begun and not ended; asked when `next` has returned nil.
@@ -64,15 +80,75 @@ package struct FrameDecoder: Sendable {
   /// Bytes held until their frame is complete or taken.
   package var bufferedBytes: Int { input.count }
 
+  /// How the frames of the peer are told apart, as soon as that is known.
+  package var framing: Framing? {
+    switch mode {
+    case .jsonStream: .jsonStream
+    case .contentLength: .contentLength
+    case .http: .http(keepsAlive: true)
+    case .undecided, .refused: nil
+    }
+  }
+
+  /// What a peer that speaks HTTP has sent so far; the decoder is not needed any more.
+  package mutating func takeInput() -> [UInt8] {
+    input.take(input.count)
+  }
+
+  // MARK: Deciding
+
+  /// Bytes the first word of a peer may have: the name of a header, or a method of HTTP.
+  private static let firstWordBytesMax = 64
+
+  /// Looks at the first bytes that are not white space.
+  private mutating func decide() -> Event? {
+    while !input.isEmpty, JSONWalk.isWhiteSpace(input[0]) { input.consume(1) }
+    guard !input.isEmpty else { return nil }
+    if JSONStream.isFrameStart(input[0]) {
+      mode = .jsonStream
+      return nil
+    }
+    var end = 0
+    while end < input.count, end <= Self.firstWordBytesMax, Self.isTokenByte(input[end]) { end += 1 }
+    guard end > 0, end <= Self.firstWordBytesMax else { return refuse() }
+    guard end < input.count else { return nil }
+    switch input[end] {
+    case UInt8(ascii: ":"):
+      headed = ContentLengthStream(limits: limits, vocabulary: vocabulary)
+      mode = .contentLength
+    case UInt8(ascii: " ") where (0..<end).allSatisfy({ Self.isCapital(input[$0]) }):
+      mode = .http
+    default:
+      return refuse()
+    }
+    return nil
+  }
+
+  /// Whether names of headers may hold this byte (RFC 9110, `tchar`).
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"):
+      true
+    default:
+      "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+  }
+
+  private static func isCapital(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+  }
+
   private mutating func refuse() -> Event {
-    let isByteOrderMark = input[0] == 0xEF
-    framing = .refused
+    let isByteOrderMark = !input.isEmpty && input[0] == 0xEF
+    mode = .refused
     input.consumeAll()
     return .refused(
       .parseError(
         hint: isByteOrderMark
           ? "Send UTF-8 without a byte order mark."
-          : "Send JSON-RPC 2.0: each message is a JSON object or an array of them; the first byte is { or [.",
+          : "Send JSON-RPC 2.0: each message is a JSON object or an array of them, as such, after a header "
+            + "Content-Length, or in an HTTP POST.",
         offset: 0
       )
     )
@@ -81,7 +157,7 @@ package struct FrameDecoder: Sendable {
 
 extension FrameLimits {
   /// The limits within what offsets and depths on the tape can hold.
-  fileprivate var withinOffsets: FrameLimits {
+  var withinOffsets: FrameLimits {
     var limits = self
     limits.frameBytesMax = min(frameBytesMax, Int(Int32.max) - 1)
     limits.depthMax = min(depthMax, Int(UInt16.max) - 1)

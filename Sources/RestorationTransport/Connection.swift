@@ -95,6 +95,10 @@ package final class Connection: Sendable {
     handler.value.close(afterOutput: afterOutput)
   }
 
+  /// Whether the peer can be sent calls and notifications; known with its first message. What is sent to one that
+  /// cannot is dropped.
+  package var canBeCalled: Bool { handler.value.canBeCalled }
+
   /// Whether output can still reach the peer.
   package var isOpen: Bool { handler.value.isOpen }
 

@@ -9,31 +9,42 @@ extension ConnectionHandler {
     if case .open = phase { true } else { false }
   }
 
+  var canBeCalled: Bool { conversation.framing.canBeCalled }
+
   func respond(to call: Conversation.Call, with outcome: Outcome) {
     guard isOpen else { return }
     let before = out.count
     conversation.respond(to: call, with: outcome, into: &out)
-    if out.count == before { gathersAnswers = true }
-    queueForEndOfTick()
+    responded(out.count - before)
   }
 
   func respond(to call: Conversation.Call, writing: (inout JSONWriter) -> Void) {
     guard isOpen else { return }
     let before = out.count
     conversation.respond(to: call, into: &out, writing: writing)
-    if out.count == before { gathersAnswers = true }
+    responded(out.count - before)
+  }
+
+  /// An answer has added so many bytes to the output.
+  @inline(__always)
+  private func responded(_ count: Int) {
+    if count == 0 { gathersAnswers = true }
+    if exchanges != nil {
+      if count > 0 { responseIsWritten = true }
+      endExchangeIfAnswered()
+    }
     queueForEndOfTick()
   }
 
   func notify(method: String, parameters: JSONText?) {
-    guard isOpen else { return }
+    guard isOpen, canBeCalled else { return }
     let before = out.count
     conversation.notify(method: method, parameters: parameters, into: &out)
     countUnsolicited(out.count - before)
   }
 
   func offer(method: String, parameters: JSONText?) -> Bool {
-    guard isOpen else { return true }
+    guard isOpen, canBeCalled else { return true }
     let before = out.count
     conversation.notify(method: method, parameters: parameters, into: &out)
     let count = out.count - before
@@ -51,7 +62,7 @@ extension ConnectionHandler {
   }
 
   func call(method: String, parameters: JSONText?) -> Int? {
-    guard isOpen, !inputHasEnded else { return nil }
+    guard isOpen, canBeCalled, !inputHasEnded else { return nil }
     let before = out.count
     let callID = conversation.call(method: method, parameters: parameters, into: &out)
     countUnsolicited(out.count - before)

@@ -27,8 +27,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     case closed
   }
 
-  let limits: TransportLimits
+  let settings: ConnectionSettings
   let flushQueue: FlushQueue
+  var limits: TransportLimits { settings.limits }
   private(set) var delegate: (any ConnectionDelegate)?
   /// Set before the channel is active; given up when it closes, because the connection holds this handler.
   var connection: Connection?
@@ -36,12 +37,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   var phase = Phase.opening
 
   private(set) var decoder: FrameDecoder
+  /// Takes the decoder's place where the peer speaks HTTP.
+  var exchanges: HTTPExchanges?
+  /// Whether the framing has been decided.
+  private var framingIsKnown = false
   var conversation: Conversation
   /// Empty but for its room, which is kept from one frame to the next.
   private var deliveries: [Conversation.Delivery] = []
   private var isReading = false
   /// The decoder may have more frames than were pulled.
-  private var hasInput = false
+  var hasInput = false
   /// The conversation holds requests back. Kept here because asking it costs more than a message may.
   private var holdsBack = false
   var inputIsPaused = false
@@ -71,12 +76,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The conversation may hold answers of incomplete batches.
   var gathersAnswers = false
   private var isQueued = false
+  /// Over HTTP: the response of the request under way is in the output.
+  var responseIsWritten = false
+  /// Over HTTP: what came last is the beginning of a request's head.
+  var headIsPartial = false
 
   /// The channel's socket, as long as it is open.
   var socket: Int32?
 
   init(settings: ConnectionSettings, flushQueue: FlushQueue, delegate: any ConnectionDelegate) {
-    self.limits = settings.limits
+    self.settings = settings
     self.flushQueue = flushQueue
     self.delegate = delegate
     self.decoder = FrameDecoder(limits: settings.limits.frame, vocabulary: settings.vocabulary)
@@ -106,7 +115,11 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard isOpen else { return }
-    unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
+    if exchanges != nil {
+      receiveHTTP(data, context)
+    } else {
+      unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
+    }
     hasInput = true
     pull()
   }
@@ -121,6 +134,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     guard case .inputClosed? = event as? ChannelEvent else { return }
     inputHasEnded = true
     stopFrameTimer()
+    if exchanges != nil { context.fireUserInboundEventTriggered(event) }
     pull()
     queueForEndOfTick()
   }
@@ -151,6 +165,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let (connection, delegate) = (connection, delegate)
     self.connection = nil
     self.delegate = nil
+    if exchanges != nil { context.fireChannelInactive() }
     if wasOpened, let connection { delegate?.connectionClosed(connection, reason: reason) }
   }
 
@@ -159,13 +174,18 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Whether more bytes may be read from the socket now.
   var wantsInput: Bool {
     switch phase {
-    case .open: !inputHasEnded && !hasInput && pullsInput
+    case .open: !inputHasEnded && !hasInput && takesInput
     case .lingering: true
     case .opening, .closing, .closed: false
     }
   }
 
+  /// Whether more frames may be delivered now. Over HTTP, the peer's end is noticed while it waits for a response.
   private var pullsInput: Bool {
+    takesInput && (exchanges == nil || !exchangeIsOpen)
+  }
+
+  private var takesInput: Bool {
     isOpen && !inputIsPaused && !outputIsPaused
       && (!holdsBack || conversation.heldBackBytes <= limits.heldBackBytesPause)
   }
@@ -179,14 +199,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Delivers the frames that are there, until input has to pause.
   private func pull() {
     while pullsInput {
-      guard let event = decoder.next() else {
+      guard let event = nextEvent() else {
         hasInput = false
         isInsideFrame = decoder.isInsideFrame
         endConversationInput()
         break
       }
       stopFrameTimer()
+      let before = out.count
       conversation.receive(event, into: &out, &deliveries)
+      if exchanges != nil, out.count > before { responseIsWritten = true }
       // A request that is delivered was not held back; anything else may come beside one that was.
       if deliveries.count == 1, case .request? = deliveries.first {
       } else {
@@ -200,8 +222,24 @@ final class ConnectionHandler: ChannelInboundHandler {
         deliver(several)
       }
       pauseInputIfOutputIsFull()
+      if exchanges != nil { endExchangeIfAnswered() }
+    }
+    if let exchanges {
+      hasInput = exchanges.hasInput
+      isInsideFrame = isInsideRequest
     }
     if !out.isEmpty { queueForEndOfTick() }
+  }
+
+  private func nextEvent() -> FrameDecoder.Event? {
+    if exchanges != nil { return nextHTTPEvent() }
+    let event = decoder.next()
+    guard !framingIsKnown, let framing = decoder.framing else { return event }
+    framingIsKnown = true
+    conversation.framing = framing
+    guard case .http = framing else { return event }
+    beginHTTP(decoder.takeInput())
+    return nextHTTPEvent()
   }
 
   private func deliver(_ deliveries: [Conversation.Delivery]) {
@@ -251,8 +289,12 @@ final class ConnectionHandler: ChannelInboundHandler {
       value: limits.partialFrameMilliseconds + 1,
       hint: "Send each frame without long interruptions; the connection is closed."
     )
-    // Its delivery is the order to close, which is given here with another reason.
-    _ = conversation.receive(.refused(error), into: &out)
+    if exchanges != nil {
+      refuseHTTP(status: "408 Request Timeout", error)
+    } else {
+      // Its delivery is the order to close, which is given here with another reason.
+      _ = conversation.receive(.refused(error), into: &out)
+    }
     beginClosing(.partialFrame, afterOutput: true)
   }
 

@@ -35,6 +35,8 @@ package enum RestorationMethods {
     ReleaseQuarantine.self,
     Subscribe.self,
     Unsubscribe.self,
+    NextRequest.self,
+    AnswerRequest.self,
     ReportLimits.self,
     ReportStatistics.self,
     Ping.self,

@@ -60,11 +60,6 @@ extension WireCase {
       [.error("1", -32601, "methodNotFound", #""method":"pong""#)]
     ),
     WireCase(
-      "an announced method",
-      #"{"jsonrpc":"2.0","id":1,"method":"nextRequest"}"#,
-      [.error("1", -32601, "methodNotFound")]
-    ),
-    WireCase(
       "a method in the wrong case",
       #"{"jsonrpc":"2.0","id":1,"method":"Ping"}"#,
       [

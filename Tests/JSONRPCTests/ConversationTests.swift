@@ -66,7 +66,7 @@ internal import Testing
 
   @Test func aRefusalClosesAfterItsAnswer() {
     var peer = PeerFixture()
-    let deliveries = peer.send("GET / HTTP/1.1\r\n")
+    let deliveries = peer.send("hello\r\n")
     #expect(deliveries.count == 1)
     if case .closeAfterOutput? = deliveries.first {} else { Issue.record("not closed") }
     #expect(peer.takeLines().count == 1)

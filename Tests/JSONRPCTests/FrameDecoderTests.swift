@@ -214,7 +214,7 @@ internal import Testing
 
   // The first byte
 
-  @Test(arguments: ["GET / HTTP/1.1\r\n", "Content-Length: 2\r\n\r\n{}", "hello", "1", "\"a\"", "\0", "<xml/>"])
+  @Test(arguments: ["hello", "hello you", "post / HTTP/1.1\r\n", "1", "\"a\"", "\0", ": x", "<xml/>"])
   func whatBeginsOtherwiseIsRefused(text: String) {
     var peer = PeerFixture()
     let events = peer.events(("  \n" + text + "\n" + Self.notification).utf8)

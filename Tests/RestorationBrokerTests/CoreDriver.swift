@@ -97,10 +97,12 @@ final class CoreDriver {
   // MARK: Clients
 
   /// A new connection of the process with this number; the same number is the same process.
-  func connect(pid: Int64 = 100, uid: Int64 = 1_000) -> Peer {
+  ///
+  /// - Parameter canBeCalled: false for one that can be sent nothing but answers, as over HTTP.
+  func connect(pid: Int64 = 100, uid: Int64 = 1_000, canBeCalled: Bool = true) -> Peer {
     clientCounter += 1
     let process = ClientProcess(pid: pid, uid: uid, startTicks: pid * 10, bootID: "boot")
-    let peer = Peer(id: clientCounter, process: process, driver: self)
+    let peer = Peer(id: clientCounter, process: process, canBeCalled: canBeCalled, driver: self)
     peers[peer.id] = peer
     core.connected(peer.id, process: process, at: now)
     settle()
@@ -271,7 +273,7 @@ final class CoreDriver {
       }
       placeNotices()
       answerCalls()
-    } while !holdsCommits && commitAll()
+    } while !core.context.effects.isEmpty || !holdsCommits && commitAll()
   }
 
   /// Clients that were called answer, as far as they do so by themselves.
@@ -289,14 +291,16 @@ final class CoreDriver {
       if let file = files[id], !file.pending.isEmpty {
         files[id]?.notices.append((file.durable + SequenceNumber(file.pending.count), notice))
       } else {
-        send(notice)
+        send(notice, of: id)
       }
     }
   }
 
-  private func send(_ notice: WriteQueue.Notice) {
+  private func send(_ notice: WriteQueue.Notice, of id: ApplicationID) {
     switch notice {
-    case .notification(let client, let method, let parameters): peers[client]?.notify(method, parameters)
+    case .notification(.client(let client), let method, let parameters): peers[client]?.notify(method, parameters)
+    case .notification(.poller(let session), let method, let parameters):
+      core.notified(id, session, method: method, parameters: parameters, at: now)
     case .announcement(let announcement): if notice.followsSuccess { tell(announcement) }
     }
   }
@@ -338,7 +342,7 @@ final class CoreDriver {
     files[id]?.jobs.removeAll { $0.after <= durable }
     files[id]?.notices.removeAll { $0.after <= durable }
     for waiting in ready { send(waiting.answer, to: waiting.caller) }
-    for notice in file.notices where notice.after <= durable { send(notice.notice) }
+    for notice in file.notices where notice.after <= durable { send(notice.notice, of: id) }
     for read in reads { self.read(id, read.request) }
     for scan in scans { self.scan(id, scan) }
     for job in jobs { carryOut(id, job.job) }
@@ -390,8 +394,8 @@ final class CoreDriver {
         carryOut(id, job)
       }
     case .tell(let client, let method, let parameters): peers[client]?.notify(method, parameters)
-    case .notify(let id, let client, let method, let parameters):
-      notices.append((id, .notification(client, method: method, parameters: parameters)))
+    case .notify(let id, let recipient, let method, let parameters):
+      notices.append((id, .notification(recipient, method: method, parameters: parameters)))
     case .announce(let id, let announcement): notices.append((id, .announcement(announcement)))
     case .park(let caller): peers[caller.client]?.park(caller)
     case .unpark(let caller): peers[caller.client]?.unpark(caller)

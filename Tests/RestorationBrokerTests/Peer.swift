@@ -9,6 +9,7 @@ internal import Testing
 final class Peer {
   let id: ClientID
   let process: ClientProcess
+  let canBeCalled: Bool
   var isConnected = true
   private unowned let driver: CoreDriver
   private var decoder = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
@@ -35,9 +36,10 @@ final class Peer {
     var isForgotten = false
   }
 
-  init(id: ClientID, process: ClientProcess, driver: CoreDriver) {
+  init(id: ClientID, process: ClientProcess, canBeCalled: Bool, driver: CoreDriver) {
     self.id = id
     self.process = process
+    self.canBeCalled = canBeCalled
     self.driver = driver
   }
 
@@ -72,13 +74,20 @@ final class Peer {
     switch delivery {
     case .request(let call, let request):
       let caller = Caller(client: id, call: call)
-      driver.deliver(IncomingMessage(caller: caller, method: request.method, parameters: request.parameters))
+      let message = IncomingMessage(
+        caller: caller,
+        method: request.method,
+        parameters: request.parameters,
+        canBeCalled: canBeCalled
+      )
+      driver.deliver(message)
     case .notification(let notification):
       let caller = Caller(client: id, call: nil)
       let message = IncomingMessage(
         caller: caller,
         method: notification.method,
-        parameters: notification.parameters
+        parameters: notification.parameters,
+        canBeCalled: canBeCalled
       )
       if let id = CancelRequest(notification.parameters)?.id, notification.method == CancelRequest.method {
         if let call = conversation.pendingCall(withID: id) { driver.cancel(Caller(client: self.id, call: call)) }
@@ -100,6 +109,7 @@ final class Peer {
 
   /// The broker calls: to be answered by `answer`, or by what `serves` has for it.
   func receiveCall(_ method: String, _ parameters: JSONText) -> Int {
+    if !canBeCalled { Issue.record("\(method) was called over a connection that cannot be called") }
     var output: [UInt8] = []
     let callID = conversation.call(method: method, parameters: parameters, into: &output)
     collect(output)
@@ -161,6 +171,8 @@ final class Peer {
   }
 
   func notify(_ method: String, _ parameters: JSONText) {
+    // Such a connection drops what nobody has asked for.
+    guard canBeCalled else { return }
     var output: [UInt8] = []
     conversation.notify(method: method, parameters: parameters, into: &output)
     collect(output)

@@ -37,7 +37,7 @@ struct RightCall: CustomTestStringConvertible {
   @Test func everyMethodIsListedOnce() {
     let names = RestorationMethods.all.map { $0.method }
     #expect(Set(names).count == names.count)
-    #expect(names.count == 35)
+    #expect(names.count == 37)
     for type in RestorationMethods.all {
       #expect(Set(type.parameterNames).count == type.parameterNames.count)
     }
@@ -101,6 +101,17 @@ struct RightCall: CustomTestStringConvertible {
     RightCall(ExtendStateRestoration.self, "{}", "[]"),
     RightCall(CompleteStateRestoration.self, "{}", "[]"),
     RightCall(Goodbye.self, #"{"reason":"userQuit"}"#, #"["userQuit"]"#),
+    RightCall(NextRequest.self, "{}", "[]"),
+    RightCall(NextRequest.self, #"{"waitMilliseconds":30000,"serves":["progress"]}"#, #"[30000,["progress"]]"#),
+    RightCall(NextRequest.self, #"{"serves":[]}"#, "[0,[]]"),
+    RightCall(AnswerRequest.self, #"{"id":7,"result":{"n":1e400}}"#, #"[7,{"n":1e400}]"#),
+    RightCall(AnswerRequest.self, #"{"id":7,"result":null}"#, "[7,null]"),
+    RightCall(
+      AnswerRequest.self,
+      #"{"id":7,"error":{"code":-1,"message":"m"}}"#,
+      #"[7,null,{"code":-1,"message":"m"}]"#
+    ),
+    RightCall(AnswerRequest.self, #"{"id":7,"error":{}}"#, "[7,null,{}]", written: #"{"id":7,"error":{"code":0,"message":""}}"#),
     RightCall(Ping.self, "{}", "[]"),
     RightCall(ReportLimits.self, "{}", "[]"),
     RightCall(ReportStatistics.self, "{}", "[]"),

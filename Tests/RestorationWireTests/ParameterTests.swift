@@ -24,7 +24,7 @@ struct WrongCall: CustomTestStringConvertible {
     "{\"\(member)\":\"\(String(repeating: "n", count: bytes))\"}"
   }
 
-  @Test(arguments: initialize + register + move + state + archive)
+  @Test(arguments: initialize + polling + register + move + state + archive)
   func aWrongMemberIsPointedTo(_ call: WrongCall) throws {
     #expect(try pointerOfError(call.method, call.text) == call.pointer)
   }
@@ -64,6 +64,25 @@ struct WrongCall: CustomTestStringConvertible {
       "/aliases/identifiers/a~1b~0c"
     ),
     WrongCall(Initialize.self, #"{"application":"a","protocolVersion":"1"}"#, "/protocolVersion"),
+  ]
+
+  static let polling: [WrongCall] = [
+    WrongCall(NextRequest.self, #"{"waitMilliseconds":-1}"#, "/waitMilliseconds"),
+    WrongCall(NextRequest.self, #"{"waitMilliseconds":30001}"#, "/waitMilliseconds"),
+    WrongCall(NextRequest.self, #"[1.5]"#, "/0"),
+    WrongCall(NextRequest.self, #"{"serves":"progress"}"#, "/serves"),
+    WrongCall(NextRequest.self, #"[0,["progress","nope"]]"#, "/1/1"),
+    WrongCall(AnswerRequest.self, "", "/id"),
+    WrongCall(AnswerRequest.self, #"{"id":null,"result":1}"#, "/id"),
+    WrongCall(AnswerRequest.self, #"{"id":"1","result":1}"#, "/id"),
+    WrongCall(AnswerRequest.self, #"{"id":0,"result":1}"#, "/id"),
+    WrongCall(AnswerRequest.self, #"[9223372036854775808,1]"#, "/0"),
+    WrongCall(AnswerRequest.self, #"{"id":1}"#, "/result"),
+    WrongCall(AnswerRequest.self, #"{"id":1,"error":null}"#, "/result"),
+    WrongCall(AnswerRequest.self, #"[1]"#, "/1"),
+    WrongCall(AnswerRequest.self, #"{"id":1,"error":"no"}"#, "/error"),
+    WrongCall(AnswerRequest.self, #"{"id":1,"result":1,"error":{"code":1,"message":"m"}}"#, "/error"),
+    WrongCall(AnswerRequest.self, #"[1,1,{"code":1,"message":"m"}]"#, "/2"),
   ]
 
   static let register: [WrongCall] = [

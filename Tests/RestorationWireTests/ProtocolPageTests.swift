@@ -98,7 +98,7 @@ internal import Testing
     let values = [
       "<handle>": "4294967297", "<sequence>": "7", "<pid>": "4711", "<bytes>": "4096", "<milliseconds>": "3", "<token>": "00112233445566778899aabbccddeeff",
       "<uuid>": "6f9619ff-8b86-4011-b42d-00c04fc964ff", "<time>": "2026-02-28T09:05:00.042Z", "<version>": "1.0",
-      "<system>": "12", "<limits>": limits, "<result>": "\"any\"",
+      "<call>": "4294967298", "<round>": "1", "<system>": "12", "<limits>": limits, "<result>": "\"any\"",
     ]
     return page.split(separator: "\n").compactMap { line in
       guard let arrow = line.firstIndex(where: { $0 == "→" || $0 == "←" }),

@@ -47,7 +47,9 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
         }
         let message = try VectorValue(parsing: answer)
         if case .number(let number)? = message["result"]?["object"] { client.handle = number }
-        if message["method"] != nil, case .number(let number)? = message["id"] { client.call = number }
+        for request in [message, message["result"]] where request?["method"] != nil {
+          if case .number(let number)? = request?["id"] { client.call = number }
+        }
       }
       clients[name] = client
     }

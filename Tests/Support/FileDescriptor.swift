@@ -23,6 +23,24 @@ package final class FileDescriptor {
     return (FileDescriptor(owning: pair[0]), FileDescriptor(owning: pair[1]))
   }
 
+  /// A connection to a Unix socket; fails at once when nobody listens.
+  package static func connected(to path: String) throws -> FileDescriptor {
+    let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard number >= 0 else { throw TestFailure("socket: \(SystemError.current)") }
+    let descriptor = FileDescriptor(owning: number)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { field in
+      for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
+    }
+    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(number, $0, length) }
+    }
+    guard result == 0 else { throw TestFailure("connect \(path): \(SystemError.current)") }
+    return descriptor
+  }
+
   /// A file created anew or appended to, for a process's output.
   static func appending(to path: String) throws -> FileDescriptor {
     let number = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)

@@ -13,25 +13,8 @@ package final class WireClient {
 
   /// Connects; fails at once when nobody listens.
   package init(_ path: String) throws {
-    descriptor = try Self.connect(path)
+    descriptor = try FileDescriptor.connected(to: path)
     reader = LineReader(descriptor)
-  }
-
-  private static func connect(_ path: String) throws -> FileDescriptor {
-    let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else { throw TestFailure("socket: \(SystemError.current)") }
-    let descriptor = FileDescriptor(owning: number)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { field in
-      for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
-    }
-    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(number, $0, length) }
-    }
-    guard result == 0 else { throw TestFailure("connect \(path): \(SystemError.current)") }
-    return descriptor
   }
 
   // MARK: Bytes and lines

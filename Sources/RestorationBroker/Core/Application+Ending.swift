@@ -9,6 +9,8 @@ extension Application {
     guard sessions[session.id] === session else { return }
     abandonWaiting { $0.session == session.id }
     abandonDecodes { $0.session == session.id }
+    abandonPoll(of: session)
+    forgetUnfetchedStates(of: session)
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys {

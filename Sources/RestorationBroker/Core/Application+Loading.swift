@@ -38,6 +38,7 @@ extension Application {
     }
     tree.indexAll()
     loadSessions(opening.sessions, connected: connected)
+    for session in connected.values where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former)
     phase = .open
     loadWithheld(opening.withheld)
@@ -81,6 +82,12 @@ extension Application {
         session.replacedNodes = before.replacedNodes
         session.usedElsewhere = before.usedElsewhere
         session.hasCompletedRestoration = before.hasCompletedRestoration
+        session.isPolling = before.isPolling
+        session.polled = before.polled
+        session.polled.removeCalls()
+        session.poll = before.poll
+      } else {
+        session.isPolling = session.facts.isDetached && !session.facts.serves.isEmpty
       }
       session.lastUsed = context.now.monotonic
       sessions[session.id] = session

@@ -199,6 +199,7 @@ extension Application {
     waiting.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && exports.isEmpty && !isRestoring && round == nil
       && sessions.values.allSatisfy { session in
         session.client == nil && !session.facts.isDetached && !session.hasExited && session.windows.isEmpty
+          && session.polled.isEmpty
       }
   }
 

@@ -66,7 +66,6 @@ package final class Application {
   var readsUnderWay = 0
   /// Calls to clients that have not ended.
   var calls: [CallNumber: PendingCall] = [:]
-  var callCounter: CallNumber = 0
   /// The save round that is under way (R12).
   var round: SaveRound?
   var roundCounter: Int64 = 0

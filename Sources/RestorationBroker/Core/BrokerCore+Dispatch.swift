@@ -8,6 +8,7 @@ internal import RestorationWire
 extension BrokerCore {
   mutating func process(_ message: IncomingMessage, _ client: Client) {
     counters.requests += 1
+    client.canBeCalled = message.canBeCalled
     do throws(ErrorObject) {
       try dispatch(message, client)
     } catch {
@@ -60,6 +61,8 @@ extension BrokerCore {
       try subscribe(message, client)
     case Unsubscribe.method:
       try unsubscribe(message, client)
+    case NextRequest.method, AnswerRequest.method:
+      try dispatchPolling(message, client)
     case RestoreApplicationState.method:
       guard let (application, session) = try scope(of: message, client) else { return }
       try requireKnown(application, session)
@@ -177,7 +180,7 @@ extension BrokerCore {
     throw Application.unknownApplication("there is no application \(application.name)")
   }
 
-  private static func require(_ session: Session?) throws(ErrorObject) -> Session {
+  static func require(_ session: Session?) throws(ErrorObject) -> Session {
     guard let session else {
       throw .restoration(
         .notInitialized,
@@ -301,6 +304,7 @@ extension BrokerCore {
     }
     session.lastUsed = context.now.monotonic
     if session.client != client.id { session.usedElsewhere = true }
+    if session.facts.isDetached, !client.canBeCalled { session.isPolling = true }
     return session
   }
 
@@ -309,10 +313,19 @@ extension BrokerCore {
     var facts = SessionFacts()
     facts.isDetached = true
     facts.process = client.process
-    let session = application.beginSession(facts, client: client.id)
+    let session = application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     session.isUnannounced = true
+    remember(session, of: application, client)
+    return session
+  }
+
+  /// Calls on this connection are of this detached session from now on, unless they give another token.
+  func remember(_ session: Session, of application: Application, _ client: Client) {
     client.detached[application.id] = session.token
     context.emit(.setTimer(.detached(application.id, session.id), milliseconds: Application.detachedMilliseconds))
-    return session
+    guard !client.canBeCalled else { return }
+    // Such connections come and go with each call.
+    session.usedElsewhere = true
+    session.isPolling = true
   }
 }

@@ -19,6 +19,13 @@ extension BrokerCore {
     // Nil for all applications.
     let application = try namedApplication(message, client)
     let request = try Subscribe(message.parameters)
+    guard client.canBeCalled else {
+      throw .restoration(
+        .forbidden,
+        "events cannot be sent over this connection",
+        hint: "Subscribe over a connection that speaks a stream of JSON texts; nextRequest brings what sessions serve."
+      )
+    }
     let max = context.limits.subscriptionsMax
     let count = context.subscriptions.count(of: client.id)
     guard count < max else { throw .limitExceeded("subscriptionsMax", max: max, value: count + 1) }

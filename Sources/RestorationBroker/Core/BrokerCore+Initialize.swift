@@ -42,9 +42,14 @@ extension BrokerCore {
     }
     let session = try session(for: request, client, application)
     client.chosenInstance = nil
-    client.bound = (application.id, session.id)
     context.emit(.cancelTimer(.lost(application.id, session.id)))
-    if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
+    if client.canBeCalled {
+      client.bound = (application.id, session.id)
+      if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
+    } else {
+      context.emit(.unwatch(application.id, session.id))
+      remember(session, of: application, client)
+    }
     let reply = Initialize.Reply(
       protocolVersion: ProtocolVersion.current,
       broker: BrokerVersion(name: "restorationd", version: context.settings.version),
@@ -82,7 +87,7 @@ extension BrokerCore {
     if request.delegate,
       let other = application.sessions.values.first(where: { session in
         session.facts.isDelegate && session !== resumed && !session.isDiscarded && !session.hasExited
-          && !(session.client == nil && session.facts.process == client.process)
+          && !(!session.isReachable && session.facts.process == client.process)
       })
     {
       throw .restoration(
@@ -95,6 +100,7 @@ extension BrokerCore {
     var facts = SessionFacts()
     facts.role = request.process
     facts.process = client.process
+    facts.isDetached = !client.canBeCalled
     facts.bundleVersion = request.bundleVersion
     facts.userInterfaceIdiom = request.userInterfaceIdiom
     facts.storyboard = request.storyboard
@@ -110,13 +116,13 @@ extension BrokerCore {
       )
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
-      return application.beginSession(facts, client: client.id)
+      return application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     }
     if let before = resumed.client, before != client.id {
       clients[before]?.bound = nil
       context.emit(.disconnect(before))
     }
-    if resumed.facts.isDetached {
+    if resumed.facts.isDetached, client.canBeCalled {
       // From now on it is bound to this connection, and ends with none of those that used its token.
       context.emit(.cancelTimer(.detached(application.id, resumed.id)))
       for other in clients.values where other.detached[application.id] == resumed.token {
@@ -124,12 +130,13 @@ extension BrokerCore {
       }
     }
     facts.isDiscarded = resumed.isDiscarded
-    resumed.client = client.id
+    resumed.client = client.canBeCalled ? client.id : nil
     resumed.hasExited = false
     if resumed.facts != facts {
       resumed.facts = facts
       application.write(.session(application.record(of: resumed)))
     }
+    if client.canBeCalled { application.stopPolling(resumed) } else { resumed.isPolling = true }
     application.sessionResumed(resumed)
     application.returned(resumed)
     return resumed

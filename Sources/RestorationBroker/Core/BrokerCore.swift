@@ -54,7 +54,7 @@ package struct BrokerCore {
   package mutating func cancelled(_ caller: Caller, at now: Moment) {
     context.now = now
     guard applications.values.contains(where: { application in
-      application.cancelSaving(caller) || application.leaveRestoration(caller)
+      application.cancelSaving(caller) || application.leaveRestoration(caller) || application.cancelPoll(caller)
     }) else { return }
     counters.errors += 1
     let error = ErrorObject.requestCancelled(hint: "The client cancelled the call by $/cancelRequest.")
@@ -78,6 +78,7 @@ package struct BrokerCore {
     for application in client.applications {
       applications[application]?.clients.remove(id)
       applications[application]?.forgetSaving(of: id)
+      applications[application]?.forgetPolls(of: id)
       applications[application]?.loseCalls(of: id)
     }
     if let (application, session) = boundSession(client) {
@@ -361,6 +362,7 @@ package struct BrokerCore {
     case .changes(let id): applications[id]?.changeTimerFired()
     case .invalidated(let id): applications[id]?.invalidationTimerFired()
     case .pulls(let id): applications[id]?.pullTimerFired()
+    case .poll(let id, let session): applications[id]?.pollTimerFired(session)
     case .restoration(let id): applications[id]?.restorationTimerFired()
     case .elements(let id, let number): applications[id]?.finishResolution(number)
     case .upload(let id):
@@ -467,6 +469,9 @@ final class Client {
   var chosenInstance: ApplicationName?
   /// The last `application` member it sent, and what it named; ids are never given again.
   var lastApplication: (text: String, id: ApplicationID)?
+
+  /// It can be sent more than answers.
+  var canBeCalled = true
 
   /// Its messages wait, because one that came before them does.
   var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing }

@@ -4,7 +4,7 @@ package import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Numbers a call of the broker to a client; never given twice in one application.
+/// Numbers a call of the broker to a client; positive, below 2^53, never given twice, also not after a restart.
 package typealias CallNumber = Int64
 
 /// How a call of the broker to a client ended.
@@ -19,7 +19,8 @@ package enum CallAnswer: Sendable {
 /// A call of the broker to a client that has not ended.
 struct PendingCall {
   let session: SessionID
-  let client: ClientID
+  /// Nil where the session fetches it by `nextRequest`.
+  var client: ClientID?
   let purpose: CallPurpose
 }
 
@@ -37,27 +38,65 @@ enum CallPurpose {
 extension Application {
   /// Calls the client of a session.
   ///
-  /// - Returns: nil where nobody can answer: the session has no connection, or does not serve the method.
+  /// - Returns: nil where nobody can answer: the session cannot be reached, or does not serve the method.
   func call<Call: RestorationCall>(_ session: Session, _ call: Call, for purpose: CallPurpose) -> CallNumber? {
-    guard session.serves(Call.method), let client = session.client else { return nil }
-    callCounter += 1
-    calls[callCounter] = PendingCall(session: session.id, client: client, purpose: purpose)
-    let method = Call.method.rawValue
-    context.emit(.call(id, callCounter, client, method: method, parameters: call.parameters))
-    return callCounter
+    guard session.serves(Call.method), session.isReachable else { return nil }
+    let number = context.nextCallNumber()
+    let client = session.isPolling ? nil : session.client
+    calls[number] = PendingCall(session: session.id, client: client, purpose: purpose)
+    if let client {
+      context.emit(.call(id, number, client, method: Call.method.rawValue, parameters: call.parameters))
+    } else {
+      put(number, Call.method, call.parameters, for: session)
+    }
+    return number
   }
 
   /// Notifies the client of a session when everything written so far is durable, if it is there and serves that.
   func notify<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
-    guard session.serves(Notification.method), let client = session.client else { return }
+    guard session.serves(Notification.method), let recipient = recipient(session) else { return }
     let method = Notification.method.rawValue
-    context.emit(.notify(id, client, method: method, parameters: notification.parameters))
+    context.emit(.notify(id, recipient, method: method, parameters: notification.parameters))
+  }
+
+  /// The same at once, for what is about no change.
+  func tell<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
+    guard session.serves(Notification.method), let recipient = recipient(session) else { return }
+    tell(recipient, Notification.method, notification.parameters)
+  }
+
+  func tell(_ recipient: Recipient, _ method: ServedMethod, _ parameters: JSONText) {
+    switch recipient {
+    case .client(let client): context.emit(.tell(client, method: method.rawValue, parameters: parameters))
+    case .poller(let session): putNotification(method.rawValue, parameters, for: session)
+    }
+  }
+
+  /// How the session is told something; nil where it cannot be reached.
+  private func recipient(_ session: Session) -> Recipient? {
+    guard session.isReachable else { return nil }
+    return session.isPolling ? .poller(session.id) : session.client.map { .client($0) }
   }
 
   /// The answer is no longer wanted; one that still comes is dropped.
   func endCall(_ number: CallNumber) {
     guard let call = calls.removeValue(forKey: number) else { return }
-    context.emit(.endCall(call.client, number, of: id))
+    forget(call, number)
+  }
+
+  private func forget(_ call: PendingCall, _ number: CallNumber) {
+    if let client = call.client {
+      context.emit(.endCall(client, number, of: id))
+    } else {
+      sessions[call.session]?.polled.remove(number)
+    }
+  }
+
+  /// The session whose connection with this call was lost, if it has come back meanwhile and can be asked again.
+  func sessionBack(after call: PendingCall) -> Session? {
+    guard let session = sessions[call.session], session.isReachable, session.isPolling || session.client != call.client
+    else { return nil }
+    return session
   }
 
   /// A call has ended, with or without answer.
@@ -70,11 +109,7 @@ extension Application {
     case .restoring(let purpose):
       callEnded(number, purpose, answer, by: call.session)
       // It has come back by another connection before the old one was gone.
-      if case .lost = answer, let session = sessions[call.session], session.client != nil,
-        session.client != call.client
-      {
-        returned(session)
-      }
+      if case .lost = answer, let session = sessionBack(after: call) { returned(session) }
     case .resolving(let resolution): elementFound(resolution, answer)
     }
   }
@@ -83,7 +118,7 @@ extension Application {
   func loseCalls(of session: SessionID) {
     guard !calls.isEmpty else { return }
     for (number, call) in calls.filter({ $0.value.session == session }).sorted(by: { $0.key < $1.key }) {
-      context.emit(.endCall(call.client, number, of: id))
+      forget(call, number)
       callEnded(number, .lost)
     }
   }

@@ -51,7 +51,7 @@ package enum Effect: Sendable {
   /// The call's answer is no longer wanted.
   case endCall(ClientID, CallNumber, of: ApplicationID)
   /// Send a notification, if the client still is there, when everything this event wrote is durable.
-  case notify(ApplicationID, ClientID, method: String, parameters: JSONText)
+  case notify(ApplicationID, Recipient, method: String, parameters: JSONText)
   /// Send a notification at once, if the client still is there: it is about no change.
   case tell(ClientID, method: String, parameters: JSONText)
   /// Tell subscribers of an event when its condition is met.
@@ -80,6 +80,13 @@ package enum Effect: Sendable {
   /// End the connection after what was written to it.
   case disconnect(ClientID)
   case log(LogLevel, String, application: ApplicationName?)
+}
+
+/// How a notification reaches its session.
+package enum Recipient: Hashable, Sendable {
+  case client(ClientID)
+  /// It fetches what it is told by `nextRequest`; to be brought to `notified`.
+  case poller(SessionID)
 }
 
 /// How much a log entry matters.
@@ -117,6 +124,8 @@ package enum TimerName: Hashable, Sendable {
   case invalidated(ApplicationID)
   /// Pulls have had their time.
   case pulls(ApplicationID)
+  /// A session's `nextRequest` has waited long enough.
+  case poll(ApplicationID, SessionID)
 }
 
 /// States the core wants to see, and what for.
@@ -192,6 +201,8 @@ package struct IncomingMessage: Sendable {
   package var caller: Caller
   package var method: String
   package var parameters: Parameters
+  /// False where the broker can send the client nothing but answers.
+  package var canBeCalled: Bool
 
   /// Calls that only look make no archive for an application nobody knows.
   var makesArchive: Bool {
@@ -212,10 +223,11 @@ package struct IncomingMessage: Sendable {
     }
   }
 
-  package init(caller: Caller, method: String, parameters: Parameters) {
+  package init(caller: Caller, method: String, parameters: Parameters, canBeCalled: Bool = true) {
     self.caller = caller
     self.method = method
     self.parameters = parameters
+    self.canBeCalled = canBeCalled
   }
 }
 
@@ -237,6 +249,7 @@ package final class CoreContext {
   /// Monotonic milliseconds when save rounds are over, because the broker ends (R33).
   var roundsEnd: Int64?
   private var handleCounter: Int64 = 0
+  private var callCounter: Int64 = 0
 
   package init(limits: Limits, settings: CoreSettings) {
     self.limits = limits
@@ -251,6 +264,12 @@ package final class CoreContext {
   func nextHandle() -> ObjectHandle {
     handleCounter += 1
     return settings.epoch << 32 | handleCounter
+  }
+
+  /// A number of a call never given before, so that no answer can be taken for that to another call.
+  func nextCallNumber() -> CallNumber {
+    callCounter += 1
+    return settings.epoch << 32 | callCounter
   }
 }
 

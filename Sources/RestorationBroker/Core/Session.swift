@@ -33,6 +33,11 @@ package final class Session {
 
   /// The connection it is bound to; nil while it is lost, or detached.
   package var client: ClientID?
+  /// It fetches the broker's calls and notifications by `nextRequest`; else they are sent over its connection.
+  var isPolling = false
+  /// What it has not fetched yet, and its `nextRequest` that waits for something to come.
+  var polled = PollQueue()
+  var poll: Caller?
   package var objects: [ObjectHandle: Node] = [:]
   /// Handles that another session has taken over (R8).
   package var replaced: Set<ObjectHandle> = []
@@ -74,6 +79,9 @@ package final class Session {
 
   /// No message is sent to it unasked that is larger than this, in bytes.
   var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? 65_536 }
+
+  /// Whether it can be called and told something.
+  var isReachable: Bool { client != nil || isPolling && facts.isDetached }
 
   /// How answers and steps name it.
   var owner: ObjectOwner { facts.owner }

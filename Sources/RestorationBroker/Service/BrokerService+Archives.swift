@@ -117,7 +117,7 @@ extension BrokerService {
       send(waiting.answer, to: waiting.caller)
     }
     for notice in archive.queue.readyNotices() {
-      send(notice)
+      send(notice, of: id)
     }
     for request in archive.queue.readyReads() {
       read(id, request, after: 0)
@@ -144,7 +144,7 @@ extension BrokerService {
       send(answer, to: caller)
     }
     for notice in notices {
-      send(notice)
+      send(notice, of: id)
     }
     archive.hasFailed = true
     if isFatal {

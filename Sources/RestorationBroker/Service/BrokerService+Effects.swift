@@ -40,8 +40,8 @@ extension BrokerService {
       call(client, PendingCall(application: id, number: number), method, parameters)
     case .endCall(let client, let number, let id):
       endCall(client, PendingCall(application: id, number: number))
-    case .notify(let id, let client, let method, let parameters):
-      notices.append((id, .notification(client, method: method, parameters: parameters)))
+    case .notify(let id, let recipient, let method, let parameters):
+      notices.append((id, .notification(recipient, method: method, parameters: parameters)))
     case .announce(let id, let announcement):
       notices.append((id, .announcement(announcement)))
     case .setWaiting(let client, let isWaiting):
@@ -94,16 +94,18 @@ extension BrokerService {
         archive.queue.await(notice)
         noteIfTooMuchWaits(archive)
       } else if notice.followsSuccess {
-        send(notice)
+        send(notice, of: id)
       }
     }
     notices.removeAll(keepingCapacity: true)
   }
 
-  func send(_ notice: WriteQueue.Notice) {
+  func send(_ notice: WriteQueue.Notice, of id: ApplicationID) {
     switch notice {
-    case .notification(let client, let method, let parameters):
+    case .notification(.client(let client), let method, let parameters):
       connections[client]?.notify(method: method, parameters: parameters)
+    case .notification(.poller(let session), let method, let parameters):
+      core.notified(id, session, method: method, parameters: parameters, at: clock.now)
     case .announcement(let announcement):
       tell(announcement)
     }

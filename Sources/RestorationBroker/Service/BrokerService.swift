@@ -105,13 +105,16 @@ package actor BrokerService {
     defer { isCarryingOut = false }
     while true {
       core.swapEffects(with: &effects)
-      guard !effects.isEmpty else { break }
+      guard !effects.isEmpty else {
+        guard !notices.isEmpty else { break }
+        sendNotices()
+        continue
+      }
       for effect in effects {
         perform(effect)
       }
       effects.removeAll(keepingCapacity: true)
     }
-    if !notices.isEmpty { sendNotices() }
     if let waiting = whenSaved, !core.isSaving {
       whenSaved = nil
       waiting.resume()
@@ -278,15 +281,16 @@ extension BrokerService: ConnectionDelegate {
   nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     // A function, because a closure would check once more by itself that this is the right executor.
     func take(on service: isolated BrokerService) {
-      service.take(delivery, of: connection.id.value)
+      service.take(delivery, of: connection)
     }
     assumeIsolated(take)
   }
 
-  private func take(_ delivery: Conversation.Delivery, of client: ClientID) {
+  private func take(_ delivery: Conversation.Delivery, of connection: Connection) {
+    let client = connection.id.value
     hasWrittenTooFast = false
     defer { pauseIfWritingTooFast(client) }
-    let message: IncomingMessage
+    var message: IncomingMessage
     switch delivery {
     case .request(let call, let request):
       let caller = Caller(client: client, call: call)
@@ -305,6 +309,7 @@ extension BrokerService: ConnectionDelegate {
     case .closeAfterOutput:
       return
     }
+    message.canBeCalled = connection.canBeCalled
     core.received(message, at: clock.now)
     carryOut()
   }

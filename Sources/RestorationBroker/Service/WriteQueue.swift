@@ -27,7 +27,7 @@ package struct WriteQueue {
 
   /// Something clients are told without having asked just now.
   package enum Notice: Sendable {
-    case notification(ClientID, method: String, parameters: JSONText)
+    case notification(Recipient, method: String, parameters: JSONText)
     case announcement(Announcement)
 
     /// Whether it is told when the changes before it are durable.

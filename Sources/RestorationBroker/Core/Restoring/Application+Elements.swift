@@ -55,7 +55,7 @@ extension Application {
   /// The session that knows the view's elements, if it can be asked.
   private func dataSource(of view: Node) -> Session? {
     guard view.record.component != nil, let session = dataSources[view.id].flatMap({ sessions[$0] }),
-      session.client != nil, session.serves(.indexPathForElementWithModelIdentifier)
+      session.isReachable, session.serves(.indexPathForElementWithModelIdentifier)
     else { return nil }
     return session
   }

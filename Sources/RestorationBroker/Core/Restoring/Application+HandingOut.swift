@@ -238,11 +238,11 @@ extension Application: RestorationFacts {
   }
 
   package func delegate(serving method: ServedMethod) -> SessionID? {
-    sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.client != nil && $0.serves(method) }?.id
+    sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.isReachable && $0.serves(method) }?.id
   }
 
   private func callable(_ session: SessionID, _ method: ServedMethod) -> SessionID? {
-    guard let session = sessions[session], session.client != nil, session.serves(method) else { return nil }
+    guard let session = sessions[session], session.isReachable, session.serves(method) else { return nil }
     return session.id
   }
 

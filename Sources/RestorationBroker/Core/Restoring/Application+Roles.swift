@@ -34,7 +34,7 @@ extension Application {
   /// Whether a session has lost its role to one that asks for it: its process is gone, or is the very same.
   func hasGivenUp(_ session: Session, for claimant: Session) -> Bool {
     session.hasExited || session.isDiscarded
-      || session.client == nil && session.facts.process != nil && session.facts.process == claimant.facts.process
+      || !session.isReachable && session.facts.process != nil && session.facts.process == claimant.facts.process
   }
 
   static func alreadyServed(_ what: String, _ other: Session, path: IdentifierPath?) -> ErrorObject {

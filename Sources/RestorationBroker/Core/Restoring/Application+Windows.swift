@@ -75,19 +75,13 @@ extension Application {
   /// - Parameter isDurable: whether nothing of this moment has yet to be stored first.
   func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
     for node in nodes { node.note(.finished) }
-    guard session.serves(.applicationFinishedRestoringState), let client = session.client else { return }
     // A handle takes at most 17 bytes with its comma.
     let most = max(1, session.pushBytesMax / 2 / 17)
     let handles = nodes.compactMap { $0.claim?.handle }
     for start in stride(from: 0, to: handles.count, by: most) {
       let some = Array(handles[start..<min(start + most, handles.count)])
-      let parameters = ApplicationFinishedRestoringState(objects: some).parameters
-      let method = ApplicationFinishedRestoringState.method.rawValue
-      context.emit(
-        isDurable
-          ? .tell(client, method: method, parameters: parameters)
-          : .notify(id, client, method: method, parameters: parameters)
-      )
+      let notification = ApplicationFinishedRestoringState(objects: some)
+      if isDurable { tell(session, notification) } else { notify(session, notification) }
     }
   }
 

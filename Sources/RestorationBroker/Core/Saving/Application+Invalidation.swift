@@ -91,7 +91,7 @@ extension Application {
       pull.lane.lost()
       pulls[call.session] = pull
       // It may have come back by another connection meanwhile.
-      if let client = sessions[call.session]?.client, client != call.client { self.pull(from: call.session) }
+      if let session = sessionBack(after: call) { self.pull(from: session.id) }
       return
     case .error:
       _ = pull.lane.answered { _ in false }

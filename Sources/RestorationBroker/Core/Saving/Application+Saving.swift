@@ -161,7 +161,7 @@ extension Application {
 
   /// The delegate, if it is there.
   private var delegate: Session? {
-    sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.client != nil }
+    sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.isReachable }
   }
 
   /// The delegate is shown the application's own state as it was saved last.

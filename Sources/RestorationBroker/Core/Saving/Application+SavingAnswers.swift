@@ -138,7 +138,7 @@ extension Application {
     case .decide: decided(answer)
     case .prepare: prepared(answer, by: call.session)
     case .encode:
-      take(answer, by: call.session, for: round)
+      take(answer, to: call, for: round)
       tellProgress(of: round)
     case .identify(let identified):
       if case .result(let slice) = answer, let said = ModelIdentifierForElementAtIndexPath.Answer(slice),
@@ -148,15 +148,13 @@ extension Application {
       }
       advanceRound { $0.identified(call.session, identified) }
     }
-    // A session that has come back by another connection meanwhile can be asked again.
-    if case .lost = answer, let session = sessions[call.session], session.client != nil, session.client != call.client {
-      advanceRound { $0.resumed(session.id) }
-    }
   }
 
-  private func take(_ answer: CallAnswer, by session: SessionID, for round: SaveRound) {
+  private func take(_ answer: CallAnswer, to call: PendingCall, for round: SaveRound) {
+    let session = call.session
     let batch = round.machine.asked(of: session)
     switch answer {
+    case .lost where sessionBack(after: call) != nil: return advanceRound { $0.asksAgain(session) }
     case .lost: return lost(session)
     case .error:
       find(reachFromHead(batch.map(\.node), for: round))
@@ -262,7 +260,7 @@ extension Application {
   /// Asks who knows what the views show for the identifiers of elements that have none (R28).
   private func askForIdentifiers(of batch: [EncodeTarget], for round: SaveRound) {
     for target in batch {
-      guard let source = dataSources[target.node].flatMap({ sessions[$0] }), source.client != nil,
+      guard let source = dataSources[target.node].flatMap({ sessions[$0] }), source.isReachable,
         source.serves(.modelIdentifierForElementAtIndexPath), let staged = round.staged(target.node)
       else { continue }
       let questions = staged.elements.indices.filter { staged.elements[$0]?.identifier == nil }

@@ -204,6 +204,12 @@ extension SaveRound.StateMachine {
     return advance()
   }
 
+  /// A session's answer is lost with a connection, and it has another one already.
+  package mutating func asksAgain(_ session: SessionID) -> [Action] {
+    lanes[session]?.lost()
+    return advance()
+  }
+
   /// A lost session is back.
   package mutating func resumed(_ session: SessionID) -> [Action] {
     absent.remove(session)

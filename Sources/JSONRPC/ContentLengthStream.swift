@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The framing of LSP: a header section, which gives the length of the text after it, then the text.
+///
+/// Headers come in any order and case and with either line end; those we do not know are passed over. A header section
+/// we cannot make sense of ends the connection, because nobody knows where the next one begins.
+struct ContentLengthStream {
+  /// Bytes a header section may have.
+  static let headersBytesMax = 4_096
+
+  private enum Mode {
+    case headers
+    /// In a text of which so many bytes have not come.
+    case body(left: Int)
+    /// Passing over so many bytes of a text that is too long.
+    case skipping(left: Int)
+    case ended
+  }
+
+  private var mode = Mode.headers
+  private var body: FrameBody
+  private let frameBytesMax: Int
+  /// Bytes of the header section that have been looked at, without those of whole lines.
+  private var looked = 0
+  private var headersBytes = 0
+  private var length: Int?
+
+  init(limits: FrameLimits, vocabulary: ScanVocabulary) {
+    body = FrameBody(limits: limits, vocabulary: vocabulary)
+    frameBytesMax = limits.frameBytesMax
+  }
+
+  /// Whether a frame has begun and not ended.
+  func isInsideFrame(_ input: borrowing InputBuffer) -> Bool {
+    switch mode {
+    case .headers: headersBytes > 0 || !input.isEmpty
+    case .body, .skipping: true
+    case .ended: false
+    }
+  }
+
+  /// Uses up input until something happens; nil when more bytes are needed.
+  mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
+    while true {
+      switch mode {
+      case .headers:
+        guard let line = nextLine(&input) else {
+          guard headersBytes + input.count > Self.headersBytesMax else { return nil }
+          return refuse("A header section has at most \(Self.headersBytesMax) bytes.", &input)
+        }
+        if let event = take(line, &input) { return event }
+      case .body(let left):
+        let part = min(left, input.count)
+        input.withBytes { bytes, _ in body.append(UnsafeRawBufferPointer(start: bytes, count: part)) }
+        input.consume(part)
+        mode = .body(left: left - part)
+        guard left == part else { return nil }
+        mode = .headers
+        return body.end()
+      case .skipping(let left):
+        let part = min(left, input.count)
+        input.consume(part)
+        mode = left == part ? .headers : .skipping(left: left - part)
+        guard left == part else { return nil }
+      case .ended:
+        input.consumeAll()
+        return nil
+      }
+    }
+  }
+
+  /// The end of the input: a frame cut short is a fault.
+  mutating func finish(_ input: inout InputBuffer) -> FrameDecoder.Event? {
+    defer { mode = .ended }
+    switch mode {
+    case .headers where headersBytes > 0 || !input.isEmpty, .body:
+      input.consumeAll()
+      return .fault(.parseError(hint: "The input ended inside a frame."))
+    case .headers, .skipping, .ended:
+      return nil
+    }
+  }
+
+  /// The next line without its end; nil when it has not come whole.
+  private mutating func nextLine(_ input: inout InputBuffer) -> [UInt8]? {
+    while looked < input.count, input[looked] != UInt8(ascii: "\n") { looked += 1 }
+    guard looked < input.count else { return nil }
+    var line = input.take(looked + 1).dropLast()
+    looked = 0
+    if line.last == UInt8(ascii: "\r") { line = line.dropLast() }
+    // Empty lines between frames mean nothing.
+    if !line.isEmpty || headersBytes > 0 { headersBytes += line.count + 2 }
+    return Array(line)
+  }
+
+  private mutating func take(_ line: [UInt8], _ input: inout InputBuffer) -> FrameDecoder.Event? {
+    guard !line.isEmpty else { return headersBytes > 0 ? beginBody(&input) : nil }
+    guard headersBytes <= Self.headersBytesMax else {
+      return refuse("A header section has at most \(Self.headersBytesMax) bytes.", &input)
+    }
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0 else {
+      return refuse("A header is a name, a colon and a value; an empty line ends the headers.", &input)
+    }
+    let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
+    let value = String(decoding: line[(colon + 1)...].filter { !JSONWalk.isWhiteSpace($0) }, as: UTF8.self)
+    switch name {
+    case "content-length":
+      guard length == nil, !value.isEmpty, value.utf8.count <= 15, value.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else {
+        return refuse("Content-Length is given once, as a number of bytes.", &input)
+      }
+      length = Int(value)
+    case "content-type":
+      guard Framing.isUTF8(contentType: value) else {
+        return refuse("The only charset is utf-8.", &input)
+      }
+    default:
+      break
+    }
+    return nil
+  }
+
+  private mutating func beginBody(_ input: inout InputBuffer) -> FrameDecoder.Event? {
+    guard let length else { return refuse("The header Content-Length is missing.", &input) }
+    self.length = nil
+    headersBytes = 0
+    guard length <= frameBytesMax else {
+      mode = .skipping(left: length)
+      return .fault(FrameBody.tooLong(length, max: frameBytesMax))
+    }
+    mode = .body(left: length)
+    return nil
+  }
+
+  private mutating func refuse(_ hint: String, _ input: inout InputBuffer) -> FrameDecoder.Event {
+    mode = .ended
+    input.consumeAll()
+    return .refused(.parseError(hint: hint + " The connection is closed.", offset: 0))
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Reads one frame whose end is told from outside: by a length, or by the end of a request.
+///
+/// A text that is not what it should be costs that frame only, because the next one's beginning is known all the same.
+package struct FrameBody: Sendable {
+  private enum Mode {
+    /// Nothing but white space has come.
+    case before
+    case inside
+    /// Whole; nothing but white space may follow.
+    case after(Frame)
+    /// The rest is passed over.
+    case failed(ErrorObject)
+  }
+
+  private var mode = Mode.before
+  private var input = InputBuffer()
+  private var scan: JSONScan
+  /// Bytes taken so far.
+  private var count = 0
+
+  package init(limits: FrameLimits, vocabulary: ScanVocabulary) {
+    scan = JSONScan(limits: limits.withinOffsets, vocabulary: vocabulary)
+  }
+
+  /// Why the frame is none, as far as that is known before its end.
+  package var failure: ErrorObject? {
+    if case .failed(let error) = mode { error } else { nil }
+  }
+
+  /// Takes the next bytes of the frame.
+  package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard !bytes.isEmpty else { return }
+    count += bytes.count
+    if case .failed = mode { return }
+    guard count <= scan.limits.frameBytesMax else {
+      return fail(Self.tooLong(count, max: scan.limits.frameBytesMax))
+    }
+    input.append(bytes)
+    advance()
+  }
+
+  /// The frame is whole: what it is. The next one can begin.
+  package mutating func end() -> FrameDecoder.Event {
+    defer { reset() }
+    switch mode {
+    case .before:
+      return .fault(.parseError(hint: "The frame is empty. A frame holds one JSON object or an array of them."))
+    case .inside:
+      let hint = "At offset \(scan.state.at) of the frame: the text ends too early."
+      return .fault(.parseError(hint: hint, offset: scan.state.at))
+    case .after(let frame):
+      return .frame(frame)
+    case .failed(let error):
+      return .fault(error)
+    }
+  }
+
+  /// −32008 for a frame of more than so many bytes.
+  package static func tooLong(_ count: Int, max: Int) -> ErrorObject {
+    .limitExceeded(
+      "frameBytesMax",
+      max: max,
+      value: count,
+      hint: "The frame was skipped. Send less in one frame; see the method limits."
+    )
+  }
+
+  private mutating func advance() {
+    if case .before = mode { findBeginning() }
+    if case .inside = mode { scanFurther() }
+    if case .after = mode { findRest() }
+  }
+
+  private mutating func findBeginning() {
+    skipWhiteSpace()
+    guard !input.isEmpty else { return }
+    guard JSONStream.isFrameStart(input[0]) else {
+      return fail(.parseError(hint: "A frame begins with { or [."))
+    }
+    scan.begin(input[0] == UInt8(ascii: "[") ? .batch : .message)
+    mode = .inside
+  }
+
+  private mutating func scanFurther() {
+    let outcome = input.withBytes { scan.advance($0, count: $1) }
+    switch outcome {
+    case .complete:
+      let storage = scan.storage(of: input.take(scan.state.at))
+      scan.trim()
+      mode = .after(Frame(storage))
+    case .syntax:
+      let at = scan.state.at
+      fail(.parseError(hint: "At offset \(at) of the frame: \(scan.message(for: outcome) ?? "").", offset: at))
+    case .limit(.depth): fail(exceeded("depthMax", max: scan.limits.depthMax))
+    case .limit(.valuesPerFrame): fail(exceeded("valuesPerFrameMax", max: scan.limits.valuesPerFrameMax))
+    case .limit(.keysPerObject): fail(exceeded("keysPerObjectMax", max: scan.limits.keysPerObjectMax))
+    default: return
+    }
+  }
+
+  private mutating func findRest() {
+    skipWhiteSpace()
+    guard !input.isEmpty else { return }
+    fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."))
+  }
+
+  private func exceeded(_ limit: String, max: Int) -> ErrorObject {
+    .limitExceeded(
+      limit,
+      max: max,
+      value: max + 1,
+      hint: "The frame was skipped. Send less in one frame; see the method limits."
+    )
+  }
+
+  private mutating func skipWhiteSpace() {
+    var gap = 0
+    while gap < input.count, JSONWalk.isWhiteSpace(input[gap]) { gap += 1 }
+    input.consume(gap)
+  }
+
+  private mutating func fail(_ error: ErrorObject) {
+    mode = .failed(error)
+    input.consumeAll()
+    scan.trim()
+  }
+
+  private mutating func reset() {
+    mode = .before
+    count = 0
+    input.consumeAll()
+  }
+}

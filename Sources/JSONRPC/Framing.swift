@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How the messages of a connection are told apart; decided once, by the first bytes of the peer.
+package enum Framing: Hashable, Sendable {
+  /// One JSON text after the other; ours are one line each.
+  case jsonStream
+  /// Each text after a header section with its length, as in LSP.
+  case contentLength
+  /// Requests and responses of HTTP/1.1. Ours are responses with status 200; the others are the transport's.
+  ///
+  /// - Parameter keepsAlive: whether the connection is used for another request after this one.
+  case http(keepsAlive: Bool)
+
+  /// Whether the peer can be sent what it has not asked for just now.
+  package var canBeCalled: Bool {
+    switch self {
+    case .jsonStream, .contentLength: true
+    case .http: false
+    }
+  }
+
+  /// Makes the text from `start` to the end of `out` a frame.
+  func enclose(_ out: inout [UInt8], from start: Int) {
+    switch self {
+    case .jsonStream:
+      out.append(UInt8(ascii: "\n"))
+    case .contentLength:
+      out.insert(contentsOf: "Content-Length: \(out.count - start)\r\n\r\n".utf8, at: start)
+    case .http(let keepsAlive):
+      let head = Self.responseHead(status: "200 OK", length: out.count - start, keepsAlive: keepsAlive)
+      out.insert(contentsOf: head.utf8, at: start)
+    }
+  }
+
+  /// The head of an HTTP response whose body is JSON.
+  ///
+  /// - Parameter headers: further lines, each with its end.
+  package static func responseHead(
+    status: String,
+    length: Int,
+    keepsAlive: Bool,
+    headers: String = ""
+  ) -> String {
+    "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(length)\r\n"
+      + headers + (keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
+  }
+
+  /// Whether a media type says UTF-8 or nothing of a charset.
+  package static func isUTF8(contentType: String) -> Bool {
+    for parameter in contentType.lowercased().split(separator: ";").dropFirst() {
+      let parameter = parameter.filter { $0 != " " && $0 != "\t" && $0 != "\"" }
+      if parameter.hasPrefix("charset="), !["charset=utf-8", "charset=utf8"].contains(parameter) { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// Sessions that are not called over a connection: they fetch calls and notifications by `nextRequest`.
+extension Application {
+  // MARK: Fetching
+
+  /// Hands out what waits longest, or waits for something to come.
+  func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
+    let waits = request.waitMilliseconds > 0 && session.polled.isEmpty && caller.call != nil
+    if waits {
+      try requireRoom(
+        toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client }
+      )
+    }
+    let written = request.serves.map { serve(Set($0), session) } ?? 0
+    session.isPolling = true
+    if let caller = endPoll(of: session) {
+      context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+    }
+    // What is handed out to nobody would be lost.
+    guard caller.call != nil else { return }
+    if waits {
+      session.poll = caller
+      context.emit(.park(caller))
+      context.emit(.setTimer(.poll(id, session.id), milliseconds: request.waitMilliseconds))
+    } else {
+      respond(caller, after: written, NextRequest.Reply(request: session.nextPolled()))
+    }
+  }
+
+  /// What the session serves from now on.
+  ///
+  /// - Returns: the change that says so in the archive; 0 where there is none.
+  private func serve(_ served: Set<ServedMethod>, _ session: Session) -> SequenceNumber {
+    guard session.facts.serves != served else { return 0 }
+    session.facts.serves = served
+    let written = write(.session(record(of: session)))
+    updatePulling()
+    return written
+  }
+
+  /// Something is there for a session that may be waiting for it.
+  private func put(_ entry: PollQueue.Entry, for session: Session) {
+    session.polled.add(entry)
+    guard let caller = endPoll(of: session) else { return }
+    context.emit(.respond(caller, .result(NextRequest.Reply(request: session.nextPolled()))))
+  }
+
+  func put(_ call: CallNumber, _ method: ServedMethod, _ parameters: JSONText, for session: Session) {
+    put(PollQueue.Entry(call: call, method: method.rawValue, parameters: parameters), for: session)
+  }
+
+  /// The session is told this as soon as it asks, if it still is there.
+  func putNotification(_ method: String, _ parameters: JSONText, for session: SessionID) {
+    guard let session = sessions[session] else { return }
+    put(PollQueue.Entry(call: nil, method: method, parameters: parameters), for: session)
+  }
+
+  // MARK: The call that waits
+
+  /// The session's `nextRequest` waits no more.
+  ///
+  /// - Returns: who is to be answered, if one waited.
+  private func endPoll(of session: Session) -> Caller? {
+    guard let caller = session.poll else { return nil }
+    session.poll = nil
+    context.emit(.cancelTimer(.poll(id, session.id)))
+    context.emit(.unpark(caller))
+    return caller
+  }
+
+  /// Nothing has come in time.
+  func pollTimerFired(_ number: SessionID) {
+    guard let session = sessions[number], let caller = endPoll(of: session) else { return }
+    context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+  }
+
+  /// - Returns: whether the caller waited for something to come.
+  func cancelPoll(_ caller: Caller) -> Bool {
+    guard let session = sessions.values.first(where: { $0.poll == caller }) else { return false }
+    return endPoll(of: session) != nil
+  }
+
+  /// A connection is gone; what would have been fetched over it stays for the next one.
+  func forgetPolls(of client: ClientID) {
+    for session in sessions.values where session.poll?.client == client {
+      _ = endPoll(of: session)
+    }
+  }
+
+  /// The session has ended, and its call waits in vain.
+  func abandonPoll(of session: Session) {
+    guard let caller = endPoll(of: session) else { return }
+    context.emit(.respond(caller, .error(Application.sessionEnded())))
+  }
+
+  // MARK: Answering
+
+  func answerRequest(
+    _ request: AnswerRequest,
+    at pointer: String,
+    by session: Session,
+    for caller: Caller
+  ) throws(ErrorObject) {
+    guard let call = calls[request.id], call.session == session.id, call.client == nil,
+      !session.polled.holds(request.id)
+    else {
+      throw .invalidParameter(
+        pointer,
+        "the session has no call \(request.id) to answer",
+        hint: "It was answered before, or the broker does not wait for it any more; go on with nextRequest."
+      )
+    }
+    context.emit(.respond(caller, .result(EmptyResult())))
+    switch request.outcome {
+    case .result(let result): callEnded(request.id, .result(result))
+    case .error(let code, let message): callEnded(request.id, .error(code: Int(clamping: code), message: message))
+    }
+  }
+
+  // MARK: Coming and going
+
+  /// The session has a connection that it is called over from now on, until it polls again. What it has not fetched
+  /// comes over that connection; what it has fetched it may still answer by `answerRequest`.
+  func stopPolling(_ session: Session) {
+    guard session.isPolling, let client = session.client else { return }
+    session.isPolling = false
+    if let caller = endPoll(of: session) {
+      context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+    }
+    while let entry = session.polled.next() {
+      let isServed = ServedMethod(rawValue: entry.method).map { session.serves($0) } ?? false
+      switch entry.call {
+      case let call? where isServed:
+        calls[call]?.client = client
+        context.emit(.call(id, call, client, method: entry.method, parameters: entry.parameters))
+      case let call?: callEnded(call, .lost)
+      case nil where isServed:
+        context.emit(.tell(client, method: entry.method, parameters: entry.parameters))
+      case nil: break
+      }
+    }
+  }
+
+  /// States that were never fetched cannot be what the process has crashed of (R31).
+  func forgetUnfetchedStates(of session: Session) {
+    for number in session.polled.calls {
+      switch calls[number]?.purpose {
+      case .restoring(.make(let node)): session.windows[node] = nil
+      case .restoring(.handOut(let number)):
+        for node in restoring?.decisions.batch(of: number) ?? [] { session.windows[node] = nil }
+      default: break
+      }
+    }
+  }
+}
+
+extension Session {
+  /// Takes what waits longest.
+  func nextPolled() -> PolledRequest? {
+    polled.next().map { PolledRequest(id: $0.call, method: $0.method, parameters: $0.parameters) }
+  }
+}
+
+extension BrokerCore {
+  mutating func dispatchPolling(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    guard let (application, session) = try scope(of: message, client) else { return }
+    let (caller, parameters) = (message.caller, message.parameters)
+    if message.method == NextRequest.method {
+      let request = try NextRequest(parameters)
+      try application.nextRequest(request, by: try Self.require(session), for: caller)
+    } else {
+      let request = try AnswerRequest(parameters)
+      let pointer = ParameterReader(parameters, names: AnswerRequest.parameterNames).pointer("id")
+      try application.answerRequest(request, at: pointer, by: try Self.require(session), for: caller)
+    }
+  }
+
+  /// What a session is told that fetches it has come true on disk.
+  package mutating func notified(
+    _ id: ApplicationID,
+    _ session: SessionID,
+    method: String,
+    parameters: JSONText,
+    at now: Moment
+  ) {
+    context.now = now
+    applications[id]?.putNotification(method, parameters, for: session)
+  }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What a session has yet to fetch by `nextRequest`: the broker's calls and notifications, in the order in which they
+/// were made.
+///
+/// Invariants:
+/// 1. An entry is handed out at most once: it leaves the queue when it is.
+/// 2. Of notifications at most `countMax` wait, and `bytesMax` bytes; beyond that the oldest go, but never the newest.
+/// 3. A call stays until it is handed out or given up. How many there are is bounded by who makes them.
+package struct PollQueue: Sendable {
+  package struct Entry: Sendable {
+    /// Nil for a notification.
+    package let call: CallNumber?
+    package let method: String
+    package let parameters: JSONText
+
+    package init(call: CallNumber?, method: String, parameters: JSONText) {
+      self.call = call
+      self.method = method
+      self.parameters = parameters
+    }
+  }
+
+  package static let countMax = 1_024
+  package static let bytesMax = 1 << 20
+
+  private var entries: [Entry] = []
+  /// Of notifications alone.
+  private var count = 0
+  private var bytes = 0
+
+  package init() {}
+
+  package var isEmpty: Bool { entries.isEmpty }
+
+  /// Calls that have not been handed out.
+  package var calls: [CallNumber] { entries.compactMap(\.call) }
+
+  package func holds(_ call: CallNumber) -> Bool {
+    entries.contains { $0.call == call }
+  }
+
+  package mutating func add(_ entry: Entry) {
+    entries.append(entry)
+    guard entry.call == nil else { return }
+    count += 1
+    bytes += entry.parameters.count
+    while count > 1, count > Self.countMax || bytes > Self.bytesMax,
+      let oldest = entries.firstIndex(where: { $0.call == nil })
+    {
+      remove(at: oldest)
+    }
+  }
+
+  /// Takes the oldest entry; nil where there is none.
+  package mutating func next() -> Entry? {
+    entries.isEmpty ? nil : remove(at: 0)
+  }
+
+  /// A call has been given up.
+  package mutating func remove(_ call: CallNumber) {
+    if let index = entries.firstIndex(where: { $0.call == call }) { remove(at: index) }
+  }
+
+  package mutating func removeCalls() {
+    entries.removeAll { $0.call != nil }
+  }
+
+  @discardableResult
+  private mutating func remove(at index: Int) -> Entry {
+    let entry = entries.remove(at: index)
+    if entry.call == nil {
+      count -= 1
+      bytes -= entry.parameters.count
+    }
+    return entry
+  }
+}

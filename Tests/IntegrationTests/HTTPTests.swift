@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// What HTTP asks for beside messages (`Protocol/README.md`, HTTP).
+@Suite struct HTTPTests {
+  private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
+  private static let pong = #"{"jsonrpc":"2.0","id":1,"result":{}}"#
+
+  private static func request(_ line: String, _ headers: [String], _ body: String) -> String {
+    ([line, "Host: localhost"] + headers).joined(separator: "\r\n") + "\r\n\r\n" + body
+  }
+
+  private static func post(_ headers: [String] = [], _ body: String = ping) -> String {
+    request("POST /any/path?x HTTP/1.1", headers + ["Content-Length: \(body.utf8.count)"], body)
+  }
+
+  /// What the request is answered with, and whether the connection is closed after it.
+  private static func exchange(_ broker: BrokerFixture, _ text: String) throws -> (FramedClient.Reply, closes: Bool) {
+    let client = try FramedClient(broker.socket, .http)
+    try client.send(bytes: Array(text.utf8))
+    guard let reply = try client.receive() else { throw TestFailure("closed without a word") }
+    guard reply.headers["Connection"] != "close" else {
+      let more = try client.receive()
+      #expect(more == nil)
+      return (reply, true)
+    }
+    try client.send(Self.ping)
+    let next = try client.receive()
+    #expect(next?.text == Self.pong)
+    return (reply, false)
+  }
+
+  @Test(arguments: [
+    [], ["Content-Type: application/json"], ["Content-Type: application/x-www-form-urlencoded"],
+    ["Content-Type: application/json; charset=UTF-8"], ["Content-Type: application/json;charset=\"utf-8\""],
+    ["Accept: */*", "User-Agent: x", "Cookie: y"],
+  ])
+  func aPostIsAnsweredWhateverItsHeaders(_ headers: [String]) async throws {
+    try await withBroker { broker in
+      let (reply, closes) = try Self.exchange(broker, Self.post(headers))
+      #expect(reply.status == 200)
+      #expect(reply.text == Self.pong)
+      #expect(reply.headers["Content-Type"] == "application/json")
+      #expect(!closes)
+    }
+  }
+
+  @Test(arguments: [
+    (request("GET / HTTP/1.1", [], ""), 405), (request("PUT / HTTP/1.1", ["Content-Length: 2"], "{}"), 405),
+    (request("OPTIONS * HTTP/1.1", [], ""), 405), (request("DELETE /x HTTP/1.1", [], ""), 405),
+    (post(["Content-Encoding: gzip"]), 415), (post(["Content-Type: application/json; charset=iso-8859-1"]), 415),
+    (request("POST / HTTP/1.1", ["Content-Length: 4194305"], ""), 413),
+    (request("POST / HTTP/1.1", ["Content-Length: x"], ""), 400), ("POST / HTTX/1.1\r\n\r\n", 400),
+    (request("POST / HTTP/1.1", ["X: " + String(repeating: "y", count: 20_000)], ""), 400),
+    (request("POST / HTTP/1.1", ["Content-Length: 1", "Transfer-Encoding: chunked"], "1\r\n{\r\n0\r\n\r\n"), 400),
+  ])
+  func whatIsNoPostOfJSONIsRefusedAndSaysWhy(_ text: String, _ status: Int) async throws {
+    try await withBroker { broker in
+      let (reply, closes) = try Self.exchange(broker, text)
+      #expect(reply.status == status)
+      #expect(closes)
+      let answer = try JSONCodec.parse(Array(reply.text.utf8))
+      #expect(answer["id"] == .null)
+      #expect(answer["error"]?["data"]?["hint"]?.string?.isEmpty == false)
+      if status == 405 { #expect(reply.headers["Allow"] == "POST") }
+    }
+  }
+
+  @Test func errorsOfJSONRPCAreNoErrorsOfHTTP() async throws {
+    try await withBroker { broker in
+      for (body, code) in [("{", -32700), ("[]", -32600), (#"{"jsonrpc":"2.0","id":1,"method":"x"}"#, -32601), ("", -32700)] {
+        let (reply, closes) = try Self.exchange(broker, Self.post([], body))
+        #expect(reply.status == 200)
+        #expect(!closes)
+        #expect(try JSONCodec.parse(Array(reply.text.utf8))["error"]?["code"] == .integer(Int64(code)))
+      }
+    }
+  }
+
+  @Test func aChunkedBodyIsTakenUpToTheLimit() async throws {
+    try await withBroker { broker in
+      let chunk = { (text: String) in String(text.utf8.count, radix: 16) + ";ext=1\r\n" + text + "\r\n" }
+      let head = Self.request("POST / HTTP/1.1", ["Transfer-Encoding: chunked"], "")
+      let parts = [Self.ping.prefix(7), Self.ping.dropFirst(7)].map { chunk(String($0)) }.joined()
+      let (reply, closes) = try Self.exchange(broker, head + parts + "0\r\nTrailer: x\r\n\r\n")
+      #expect(reply.text == Self.pong)
+      #expect(!closes)
+      let client = try FramedClient(broker.socket, .http)
+      // It is refused at the byte that is too much, not at the end.
+      let spaces = String(repeating: " ", count: (4 << 20) - Self.ping.utf8.count + 1)
+      try client.send(bytes: Array((head + chunk(Self.ping + spaces)).utf8))
+      let refusal = try client.receive()
+      #expect(refusal?.status == 413)
+      #expect(try client.receive() == nil)
+    }
+  }
+
+  @Test func aLargeBodyIsAskedForFirst() async throws {
+    try await withBroker { broker in
+      let client = try FramedClient(broker.socket, .http)
+      let headers = ["Content-Length: \(Self.ping.utf8.count)", "Expect: 100-continue"]
+      try client.send(bytes: Array(Self.request("POST / HTTP/1.1", headers, "").utf8))
+      #expect(try client.receive()?.status == 100)
+      try client.send(bytes: Array(Self.ping.utf8))
+      #expect(try client.receive()?.text == Self.pong)
+      // What is too large is refused instead.
+      let tooLarge = ["Content-Length: 5000000", "Expect: 100-continue"]
+      try client.send(bytes: Array(Self.request("POST / HTTP/1.1", tooLarge, "").utf8))
+      #expect(try client.receive()?.status == 413)
+    }
+  }
+
+  @Test(arguments: [
+    post(["Connection: close"]),
+    "POST / HTTP/1.0\r\nContent-Length: \(ping.utf8.count)\r\n\r\n\(ping)",
+    post(["Connection: upgrade, HTTP2-Settings", "Upgrade: h2c"]),
+  ])
+  func aConnectionThatIsNotKeptIsClosedAfterItsAnswer(_ text: String) async throws {
+    try await withBroker { broker in
+      let (reply, closes) = try Self.exchange(broker, text)
+      #expect(reply.text == Self.pong)
+      #expect(closes)
+    }
+  }
+
+  /// Responses come in the order of the requests, though one in between waits for another client.
+  @Test func responsesKeepTheOrderOfTheRequests() async throws {
+    try await withBroker { broker in
+      let client = try FramedClient(broker.socket, .http)
+      let child: JSONValue = [
+        "application": "a", "restorationIdentifier": "C", "restorationParent": .path("P"),
+        "awaitParentMilliseconds": 20_000,
+      ]
+      let waiting = WireClient.message("registerObjectForStateRestoration", child, id: 1)
+      try client.send(bytes: [waiting, Self.ping].flatMap { FramedClient.Framing.http.frame($0) })
+      try broker.session("a").call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
+      #expect(try client.receiveMessage()["result"]?["path"] == .path("P", "C"))
+      #expect(try client.receive()?.text == Self.pong)
+    }
+  }
+
+  /// A client that leaves while its request waits is noticed at once.
+  @Test func aClientThatLeavesWhileItWaitsIsForgotten() async throws {
+    try await withBroker { broker in
+      let watcher = try broker.connect()
+      var client: FramedClient? = try FramedClient(broker.socket, .http)
+      let child: JSONValue = [
+        "application": "a", "restorationIdentifier": "C", "restorationParent": .path("P"),
+        "awaitParentMilliseconds": 60_000,
+      ]
+      try client?.send(WireClient.message("registerObjectForStateRestoration", child, id: 1))
+      try Wait.until("both are connected") { try watcher.call("statistics")["gauges"]?["connections"] == 2 }
+      client = nil
+      try Wait.until("one has left") { try watcher.call("statistics")["gauges"]?["connections"] == 1 }
+    }
+  }
+}
