@@ -17,7 +17,7 @@ done
 still_missing=()
 for package in "${missing[@]}"; do
   case "$package" in
-    pkg-config | python3 | strace | sqlite3 | socat) command -v "$package" >/dev/null || still_missing+=("$package") ;;
+    pkg-config | python3 | strace | sqlite3 | socat | gcc) command -v "$package" >/dev/null || still_missing+=("$package") ;;
     *) still_missing+=("$package") ;;
   esac
 done

@@ -21,7 +21,7 @@ done
 
 step() { printf '\n== %s\n' "$*"; }
 
-Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 perl sqlite3 socat
+Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 python3-venv perl sqlite3 socat gcc libc6-dev
 
 step "Building the programs (release)"
 for product in restorationd restorationctl; do
