@@ -10,8 +10,14 @@ internal import Testing
   func pipInstalls() async throws {
     try await withScratch { directory in
       let place = directory.file("venv")
-      let environment: [String: String?] = ["PYTHONPATH": nil, "PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": "/dev/null"]
-      let made = try ChildProcess.run(["python3", "-m", "venv", place], environment: environment, Deadline(.seconds(120)))
+      let environment: [String: String?] = [
+        "PYTHONPATH": nil, "PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": "/dev/null",
+      ]
+      let made = try ChildProcess.run(
+        ["python3", "-m", "venv", place],
+        environment: environment,
+        Deadline(.seconds(120))
+      )
       try #require(made.end == .exit(0), "\(made.output)\(made.errors)")
       let installed = try ChildProcess.run(
         ["\(place)/bin/python", "-m", "pip", "install", "--no-index", "--quiet", LibraryClient.module],

@@ -245,9 +245,11 @@ internal import Testing
       let client = try LibraryClient(library, broker)
       try client.open()
       try client.register("Editor")
-      Glibc.kill(try broker.pid, SIGSTOP)
+      let pid = try broker.pid
+      Glibc.kill(pid, SIGSTOP)
+      try Wait.until("the broker stands still") { try Files.text("/proc/\(pid)/stat").contains(") T ") }
       let error = try client.failure("call", ["method": "ping", "params": [:], "timeout": 0.2])
-      Glibc.kill(try broker.pid, SIGCONT)
+      Glibc.kill(pid, SIGCONT)
       #expect(error.kind == "callTimedOut")
       _ = try client.tell("call", ["method": "ping", "params": [:], "timeout": 30])
       #expect(try client.tell("push", ["name": "Editor", "state": ["on": true]]) == true)

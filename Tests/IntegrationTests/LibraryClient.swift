@@ -57,7 +57,8 @@ final class LibraryClient {
     let scratch = "\(product).\(getpid())"
     let compiled = try ChildProcess.run(
       ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"] + flags
-        + ["-I", "\(top)/Protocol/clients/c", "-o", scratch, "\(top)/\(source)", "\(top)/Protocol/clients/c/restoration.c"]
+        + ["-I", "\(top)/Protocol/clients/c", "-o", scratch]
+        + ["\(top)/\(source)", "\(top)/Protocol/clients/c/restoration.c"]
         + found.output.split(whereSeparator: \.isWhitespace).map(String.init),
       Deadline(.seconds(120))
     )
@@ -120,7 +121,8 @@ final class LibraryClient {
 
   /// What has happened since it was asked last: `["encode Editor", "finished Editor"]`.
   func log() throws -> [String] {
-    try (tell("log").array ?? []).map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
+    let entries = try tell("log").array ?? []
+    return entries.map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
   }
 
   func kill() throws {

@@ -10,6 +10,7 @@ import os
 import pathlib
 import select
 import sys
+import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 
@@ -25,7 +26,7 @@ class Note:
         return {"language": "python", "note": self.text}
 
 
-def lines(session: restoration.Session):
+def lines(session: restoration.Session) -> typing.Iterator[str]:
     """Lines of standard input; while it waits for them, the broker is answered."""
     rest = b""
     while True:
@@ -43,7 +44,7 @@ def lines(session: restoration.Session):
                 return
 
 
-def run(identifier: str, parent: list) -> None:
+def run(identifier: str, parent: typing.List[str]) -> None:
     note = Note()
     application = os.environ.get("RESTORATION_APPLICATION", "org.example.notes")
     # At the end of the block the session says goodbye for a restart, which keeps what is saved.
