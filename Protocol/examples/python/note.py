@@ -30,7 +30,8 @@ def lines(session: restoration.Session) -> typing.Iterator[str]:
     """Lines of standard input; while it waits for them, the broker is answered."""
     rest = b""
     while True:
-        readable, _, _ = select.select([0, session], [], [])
+        waiting: typing.List[typing.Any] = [0, session]
+        readable, _, _ = select.select(waiting, [], [])
         if session in readable:
             session.serve(0)
         if 0 in readable:
