@@ -303,7 +303,7 @@ static json_t *failed(void) {
 }
 
 static void take(const char *line) {
-  json_t *command = json_loads(line, 0, NULL);
+  json_t *command = json_loads(line, JSON_ALLOW_NUL, NULL);
   json_t *result = perform(json_string_value(json_object_get(command, "do")), command);
   json_t *answer = result ? json_pack("{s:o}", "ok", result) : failed();
   char *text = json_dumps(answer, JSON_COMPACT);
