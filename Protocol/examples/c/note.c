@@ -18,11 +18,14 @@
 enum { patience = 10000 };
 
 static char note[65536];
+static bool has_note;
 
-/* What the broker is given when it asks. A line may be no UTF-8: then there is no state. */
+/* What the broker is given when it asks. While there is no note, what is saved of the object holds. A line may be no
+   UTF-8: then there is no state. */
 static json_t *encode(restoration_object *object, void *data) {
   (void)object;
   (void)data;
+  if (!has_note) return json_null();
   return json_pack("{s:s,s:s}", "language", "c", "note", note);
 }
 
@@ -47,6 +50,7 @@ static bool take_input(restoration_object *object) {
     if (!is_quit) {
       memcpy(note, input, length);
       note[length] = 0;
+      has_note = true;
     }
     memmove(input, input + taken, used - taken);
     used -= taken;
@@ -73,7 +77,7 @@ static int run(restoration *session, restoration_object *object) {
     if (polled[0].revents && !take_input(object)) break;
   }
   /* The broker has had no time yet to ask for the last line. */
-  if (restoration_encode(object, encode(object, NULL), patience, &failure) < 0
+  if ((has_note && restoration_encode(object, encode(object, NULL), patience, &failure) < 0)
       || restoration_goodbye(session, "restart", patience, &failure) < 0)
     return complain(&failure);
   return 0;
@@ -99,6 +103,7 @@ static int restore(restoration *session, restoration_object *object) {
   if (json_is_object(state)) {
     const char *text = json_string_value(json_object_get(state, "note"));
     snprintf(note, sizeof note, "%s", text ? text : "");
+    has_note = true;
     printf("restored: %s\n", note);
   } else {
     printf("new\n");
@@ -117,11 +122,12 @@ int main(int count, char **arguments) {
   }
   setvbuf(stdout, NULL, _IOLBF, 0);
   const char *application = getenv("RESTORATION_APPLICATION");
+  if (!application || !*application) application = "org.example.notes";
   restoration_failure failure;
   restoration *session = restoration_open(NULL, &failure);
   if (!session) return complain(&failure);
   restoration_session options = {
-      .application = application ? application : "org.example.notes", .process = "c", .serves_states = true};
+      .application = application, .process = "c", .serves_states = true};
   restoration_object *object = NULL;
   int status = 0;
   if (restoration_begin(session, &options, patience, &failure) < 0

@@ -10,7 +10,7 @@ import os
 import pathlib
 import select
 import sys
-import typing
+from typing import Any, Iterator, List, Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 
@@ -19,19 +19,19 @@ import restoration  # noqa: E402
 
 class Note:
     def __init__(self) -> None:
-        self.text = ""
+        self.text: Optional[str] = None
 
-    def encode(self) -> restoration.State:
-        """What the broker is given when it asks."""
-        return {"language": "python", "note": self.text}
+    def encode(self) -> Optional[restoration.State]:
+        """What the broker is given when it asks. While there is no note, what is saved of the object holds."""
+        return None if self.text is None else {"language": "python", "note": self.text}
 
 
-def lines(session: restoration.Session) -> typing.Iterator[str]:
+def lines(session: restoration.Session) -> Iterator[str]:
     """Lines of standard input; while it waits for them, the broker is answered."""
     rest = b""
     while True:
-        waiting: typing.List[typing.Any] = [0, session]
-        readable, _, _ = select.select(waiting, [], [])
+        sources: List[Any] = [0, session]
+        readable, _, _ = select.select(sources, [], [])
         if session in readable:
             session.serve(0)
         if 0 in readable:
@@ -45,9 +45,9 @@ def lines(session: restoration.Session) -> typing.Iterator[str]:
                 return
 
 
-def run(identifier: str, parent: typing.List[str]) -> None:
+def run(identifier: str, parent: List[str]) -> None:
     note = Note()
-    application = os.environ.get("RESTORATION_APPLICATION", "org.example.notes")
+    application = os.environ.get("RESTORATION_APPLICATION") or "org.example.notes"
     # At the end of the block the session says goodbye for a restart, which keeps what is saved.
     with restoration.Session(application, process="python", serving=True) as session:
         thing = session.register(identifier, parent or None, wait=10, encode=note.encode)
@@ -65,7 +65,9 @@ def run(identifier: str, parent: typing.List[str]) -> None:
             print(f"noted: {line}", flush=True)
             thing.invalidate()
         # The broker has had no time yet to ask for the last line.
-        thing.encode(note.encode())
+        last = note.encode()
+        if last is not None:
+            thing.encode(last)
 
 
 def main() -> int:

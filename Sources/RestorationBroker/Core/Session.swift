@@ -139,7 +139,7 @@ package struct SessionFacts: Sendable, Hashable {
       let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits()),
       let value = try? slice.value()
     else { return }
-    let reader = ParameterReader(.named(slice), names: [])
+    let reader = ParameterReader(.named(slice))
     aliases = (try? Aliases.read(from: reader, "aliases")) ?? Aliases()
     role = value["role"]?.string
     bundleVersion = value["bundleVersion"]?.string
