@@ -14,29 +14,41 @@ for package in "$@"; do
 done
 
 # A program that is there, from wherever, need not be Debian's.
+is_there() {
+  case "$1" in
+    emacs-nox) emacs -Q --batch --eval '(progn (require (quote jsonrpc)) (json-serialize nil))' ;;
+    golang-go) command -v go ;;
+    netcat-openbsd) command -v nc.openbsd ;;
+    nodejs) command -v node ;;
+    python3-venv) python3 -c 'import ensurepip, venv' ;;
+    vim-nox) [[ $(vim --version) == *+channel* ]] ;;
+    curl | g++ | jq | make | perl | pkg-config | python3 | socat | sqlite3 | strace) command -v "$1" ;;
+    *) false ;;
+  esac >/dev/null 2>&1
+}
+
 still_missing=()
 for package in "${missing[@]}"; do
-  case "$package" in
-    pkg-config | python3 | strace | sqlite3 | socat) command -v "$package" >/dev/null || still_missing+=("$package") ;;
-    *) still_missing+=("$package") ;;
-  esac
+  is_there "$package" || still_missing+=("$package")
 done
 
 if ((${#still_missing[@]})); then
   printf '== Installing %s\n' "${still_missing[*]}"
-  as_root=()
+  as_root=(env)
   if ((EUID != 0)); then
     if ! command -v sudo >/dev/null; then
       printf 'These packages are missing and only root can install them: %s\n' "${still_missing[*]}" >&2
       printf 'Run as root: apt-get install %s\n' "${still_missing[*]}" >&2
       exit 1
     fi
-    as_root=(sudo)
+    as_root=(sudo env)
   fi
-  export DEBIAN_FRONTEND=noninteractive
-  install=("${as_root[@]}" apt-get install -y --no-install-recommends -qq "${still_missing[@]}")
+  as_root+=(DEBIAN_FRONTEND=noninteractive)
+  # Another installation may be under way, as after the start of a fresh machine.
+  apt_get=("${as_root[@]}" apt-get -qq -o DPkg::Lock::Timeout=300)
+  install=("${apt_get[@]}" install -y --no-install-recommends "${still_missing[@]}")
   # Package lists may be missing or too old.
-  "${install[@]}" >/dev/null 2>&1 || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; } || {
+  "${install[@]}" >/dev/null 2>&1 || { "${apt_get[@]}" update && "${install[@]}" >/dev/null; } || {
     printf 'apt-get could not install %s; install them by hand and run this again.\n' "${still_missing[*]}" >&2
     exit 1
   }

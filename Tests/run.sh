@@ -5,8 +5,9 @@
 #
 #   --long   the batteries in their long form: every kill point, hundreds of kills (RESTORATIOND_LONG=1)
 #
-# Installs the Debian packages that are missing (as root or through sudo) and builds everything. Figures of memory and
-# time are those of an optimised broker, so the programs under test are built with -c release.
+# Installs the Debian packages that are missing (as root or through sudo), and Python's into .build/venv, and builds
+# everything. Figures of memory and time are those of an optimised broker, so the programs under test are built with
+# -c release.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,14 +15,22 @@ arguments=()
 for argument in "$@"; do
   case "$argument" in
     --long) export RESTORATIOND_LONG=1 ;;
-    -h | --help) sed -n '4,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '4,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) arguments+=("$argument") ;;
   esac
 done
 
 step() { printf '\n== %s\n' "$*"; }
 
-Tests/packages.sh libjansson-dev libsqlite3-dev pkg-config strace python3 perl sqlite3 socat
+# What is built needs the first line, tests in general the second, clients and examples in other languages the rest.
+packages=(
+  libjansson-dev libsqlite3-dev pkg-config
+  perl python3 python3-venv socat sqlite3 strace
+  curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
+  default-jdk-headless neovim netcat-openbsd nodejs rustc vim-nox
+)
+Tests/packages.sh "${packages[@]}"
+Tests/venv.sh
 
 step "Building the programs (release)"
 for product in restorationd restorationctl; do

@@ -6,6 +6,14 @@ package import JSONRPC
 ///
 /// An alias is followed once: the new name of one is not looked up again.
 package struct Aliases: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "Aliases",
+    .object([
+      .optional("classes", .nullable(.map(.string)), "Archived class names, and today's."),
+      .optional("identifiers", .nullable(.map(.string)), "Archived restoration identifiers, and today's."),
+    ])
+  )
+
   /// Archived class name → today's class name.
   package var classes: [String: String]
   /// Archived restoration identifier → today's.

@@ -4,6 +4,22 @@ package import JSONRPC
 
 /// One application in `listApplications`.
 package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "ApplicationOverview",
+    .object([
+      .required("application", .applicationName, "With the instance where there is one."),
+      .required("sessions", .count, "Live sessions."),
+      .required("objects", .count, "Objects, live and archived."),
+      .required("generation", .nullable(.generation), "The newest."),
+      .required(
+        "bytes",
+        .count,
+        "Of the states at the head while sessions are live; of the archive at rest otherwise."
+      ),
+      .required("state", RestorationState.schema, "`none`, `available`, `unreadable` or `quarantined`."),
+    ])
+  )
+
   package var application: ApplicationName
   /// Live sessions.
   package var sessions: Int

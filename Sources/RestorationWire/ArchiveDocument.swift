@@ -5,6 +5,16 @@ package import JSONRPC
 /// A document of `exportArchive`, or a part of one: what it says of itself, and its objects as they came
 /// (`Protocol/export-format.md`).
 package struct ArchiveDocument: Sendable {
+  package static let schema = Schema.shared(
+    "ArchiveDocument",
+    .object([
+      .required("format", .constant(.string(format)), "`\"restorationd.archive\"`."),
+      .required("version", .constant(.integer(version)), "1."),
+      .optional("redacted", .nullable(.boolean), "Confidential states were left out."),
+      .required("objects", .list(DocumentObject.schema), "The objects, parents before their children."),
+    ])
+  )
+
   package static let format = "restorationd.archive"
   package static let version: Int64 = 1
 
@@ -21,7 +31,7 @@ package struct ArchiveDocument: Sendable {
       throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
     }
     do throws(ErrorObject) {
-      let reader = ParameterReader(.named(slice), names: [])
+      let reader = ParameterReader(.named(slice))
       guard try reader.string("format") == Self.format else {
         throw reader.wrong("format", "\"\(Self.format)\"")
       }

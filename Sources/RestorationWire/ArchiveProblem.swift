@@ -4,7 +4,21 @@ package import JSONRPC
 
 /// Something `verifyArchive` found wrong.
 package struct ArchiveProblem: Hashable, Sendable, JSONWritable {
-  package enum Kind: String, Sendable {
+  package static let schema = Schema.shared(
+    "ArchiveProblem",
+    .object([
+      .required("kind", .openWords(Kind.self), "One of the words below; the set is open."),
+      .optional(
+        "path",
+        .path,
+        "The object's path, in the generation where one is named; absent where it is not known."
+      ),
+      .optional("generation", .generation, "The newest generation that shows it; absent where the head does."),
+      .required("message", .string, "For people."),
+    ])
+  )
+
+  package enum Kind: String, CaseIterable, Sendable {
     /// A stored state cannot be read, or its checksum is wrong (R32).
     case state
     /// A stored text is not what it must be.

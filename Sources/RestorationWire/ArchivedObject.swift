@@ -4,6 +4,30 @@ package import JSONRPC
 
 /// One object in `readArchive`, with its state.
 package struct ArchivedObject: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "ArchivedObject",
+    .object([
+      .required("object", .nullable(.handle), "Its handle now; null where nobody claims it."),
+      .required("path", .path, "Its path."),
+      .required("kind", ObjectKind.schema, "`object`, `viewController` or `view`."),
+      .required("objectClass", .nullable(.objectClass), "As registered."),
+      .required("process", .nullable(.string), "Role of the process that wrote the state."),
+      .required("orphaned", .boolean, "Its owner left without `closed` (R13)."),
+      .required(
+        "status",
+        RestorationState.schema,
+        "`available`, `none`, `unreadable`, or in the head `quarantined`: withheld from its owner (R35)."
+      ),
+      .required("state", .nullable(.state), "Null unless `available` or `quarantined`, and where it is redacted."),
+      .required("coder", .nullable(ReservedKeys.schema), "Reserved keys of the session that wrote it."),
+      .optional("elements", .elements, "Absent where there are none or they are redacted."),
+      .required("bytes", .count, "Of state and elements as they are stored; 0 where there is none."),
+      .required("modified", .nullable(.timestamp), "When the state was written, RFC 3339, UTC, milliseconds."),
+      .required("confidential", .boolean, "Whether it is confidential."),
+      .required("redacted", .boolean, "Whether that is why `state` is null."),
+    ])
+  )
+
   /// Nil where nobody claims the object now.
   package var object: ObjectHandle?
   package var path: IdentifierPath

@@ -5,6 +5,10 @@ package import JSONRPC
 /// The notification by which a client says that it does not want the answer to one of its calls any more.
 package struct CancelRequest: Sendable {
   package static let method = "$/cancelRequest"
+  package static let summary = "The answer to one of the client's own requests is not wanted any more."
+  package static let parameters: [Schema.Member] = [
+    .required("id", .either([.string, .integer, .null]), "Of the request, as it was sent.")
+  ]
 
   /// The id of the call, as it was sent.
   package var id: RequestID
@@ -15,7 +19,7 @@ package struct CancelRequest: Sendable {
 
   /// Nil where the parameters name no call.
   package init?(_ parameters: Parameters) {
-    let reader = ParameterReader(parameters, names: ["id"])
+    let reader = ParameterReader(parameters, of: Self.parameters)
     guard let slice = reader.present("id"), let id = RequestID(slice) else { return nil }
     self.id = id
   }

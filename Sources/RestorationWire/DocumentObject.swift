@@ -4,6 +4,42 @@ package import JSONRPC
 
 /// One object of a document: its description and its state (`Protocol/export-format.md`).
 package struct DocumentObject: Sendable {
+  package static let schema = Schema.shared(
+    "DocumentObject",
+    .object([
+      .required("path", .nullable(.path), "Its path; null where the object's own identifier is null (R4)."),
+      .optional("parent", .nullable(.count), "Place of its parent in `objects`, from 0, over all parts."),
+      .required(
+        "kind",
+        .word(ObjectKind.allCases.map(\.rawValue) + [applicationKind], isOpen: false),
+        "`object`, `viewController` or `view`."
+      ),
+      .optional("objectClass", .nullable(.objectClass), "As registered; absent where it was not given."),
+      .optional("restorationClass", .nullable(.name), "As registered."),
+      .optional("storyboard", .nullable(Storyboard.schema), "`{\"unit\": string}` as registered."),
+      .optional("keep", .nullable(.words(Keep.self)), "`\"forever\"` (R13)."),
+      .optional("confidential", .nullable(.boolean), "Absent is false."),
+      .optional(
+        "missing",
+        .nullable(.words(Missing.self)),
+        "Why a state that there was is not here: `redacted`, or `unreadable` where it was damaged (R32)."
+      ),
+      .optional("state", .nullable(.state), "The state, as text unchanged but for references."),
+      .optional("elements", .nullable(.elements), "Selected and topmost elements; `resolved` is false."),
+      .optional(
+        "writer",
+        .nullable(DocumentState.Writer.schema),
+        "Who wrote the state; there exactly where `state` is."
+      ),
+      .optional("early", .nullable(.boolean), "The state is early (R19)."),
+      .optional(
+        "beforeClaim",
+        .nullable(DocumentState.schema),
+        "`{state, elements?, writer}`: what an owner that decodes gets instead of an early state."
+      ),
+    ])
+  )
+
   /// Why a state that there is does not stand in the document.
   package enum Missing: String, CaseIterable, Sendable {
     /// It is confidential and `reveal` was not said.
@@ -69,7 +105,7 @@ package struct DocumentObject: Sendable {
           throw .invalidParameter("", "beforeClaim is no object", hint: "Give an object with state and writer.")
         }
         try before.requireDistinctNames()
-        self.beforeClaim = try DocumentState.read(from: ParameterReader(.named(before), names: []))
+        self.beforeClaim = try DocumentState.read(from: ParameterReader(.named(before)))
         guard beforeClaim != nil else { throw .missing("/state", "state") }
       } catch {
         throw error.below("/beforeClaim")
@@ -134,7 +170,7 @@ package struct DocumentObject: Sendable {
       throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
     }
     try own.requireDistinctNames()
-    return ParameterReader(.named(own), names: [])
+    return ParameterReader(.named(own))
   }
 
   /// Values of `keep`.

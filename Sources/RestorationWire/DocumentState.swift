@@ -4,6 +4,15 @@ package import JSONRPC
 
 /// A state in a document, with its elements and who wrote it (R25, R26, R28).
 package struct DocumentState: Sendable {
+  package static let schema = Schema.shared(
+    "DocumentState",
+    .object([
+      .required("state", .state, "The state, as text unchanged but for references."),
+      .optional("elements", .nullable(.elements), "Selected and topmost elements; `resolved` is false."),
+      .required("writer", Writer.schema, "Who wrote the state; there exactly where `state` is."),
+    ])
+  )
+
   /// The state with its references as paths.
   package var text: JSONText
   /// The elements as they are stored; nil where there are none.
@@ -54,7 +63,7 @@ package struct DocumentState: Sendable {
     do throws(ErrorObject) {
       guard member.kind == .object else { throw .invalidParameter("", "writer is no object", hint: "Give an object.") }
       try member.requireDistinctNames()
-      writer = try Writer(ParameterReader(.named(member), names: []))
+      writer = try Writer(ParameterReader(.named(member)))
     } catch {
       throw error.below("/writer")
     }
@@ -76,6 +85,19 @@ package struct DocumentState: Sendable {
 
   /// The session that wrote a state, as far as the state's coder and class tell.
   package struct Writer: Hashable, Sendable, JSONWritable {
+    package static let schema = Schema.shared(
+      "DocumentWriter",
+      .object([
+        .optional("objectClass", .nullable(.objectClass), "The classes that the state's writer declared (R25)."),
+        .optional("process", .nullable(.string), "Its process role."),
+        .optional("bundleVersion", .nullable(.name)),
+        .optional("userInterfaceIdiom", .nullable(.integer), "−1 where it gave none, and where the member is absent."),
+        .optional("systemVersion", .nullable(.name)),
+        .optional("storyboard", .nullable(Storyboard.schema)),
+        .required("written", .timestamp, "When, RFC 3339, UTC, milliseconds: `2026-02-28T09:05:00.042Z`."),
+      ])
+    )
+
     package var classes: [String]
     /// The process role.
     package var process: String?

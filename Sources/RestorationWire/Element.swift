@@ -4,6 +4,16 @@ package import JSONRPC
 
 /// A row or item of a view that is selected or topmost (R28).
 package struct Element: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "Element",
+    .object([
+      .required("role", .words(Role.self), "Why it is told of."),
+      .required("indexPath", .list(.count), "Where the element is in the view."),
+      .optional("identifier", .nullable(.string), "The data source's identifier of the element's model."),
+      .optional("resolved", .nullable(.boolean), "On decoding, whether a data source has said where it is today."),
+    ])
+  )
+
   package enum Role: String, CaseIterable, Sendable {
     case selected
     case topVisible
@@ -36,9 +46,11 @@ package struct Element: Hashable, Sendable, JSONWritable {
     return elements
   }
 
+  private static let result: [Schema.Member] = [.required("element", schema)]
+
   /// Reads an element of a result; nil where it has not the form of one.
   package init?(_ slice: JSONSlice) {
-    let reader = ParameterReader(.positional([slice]), names: ["element"])
+    let reader = ParameterReader(.positional([slice]), of: Self.result)
     guard let element = try? Element(slice, at: "element", of: reader) else { return nil }
     self = element
   }

@@ -4,6 +4,22 @@ package import JSONRPC
 
 /// A live object that a generation leaves out, and what excludes it (R4, R5).
 package struct ExcludedObject: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "ExcludedObject",
+    .object([
+      .required("object", .handle, "Its handle."),
+      .required("path", .nullable(.path), "Its path; null where its own identifier is null."),
+      .required("process", .nullable(.string), "Its owner."),
+      .required("pid", .nullable(.integer(1...)), "Its owner."),
+      .required(
+        "by",
+        .reference,
+        "The object whose identifier is null, or that a view must not be below; the object itself where it is at "
+          + "fault."
+      ),
+    ])
+  )
+
   package var object: ObjectHandle
   /// Nil where its own identifier is null.
   package var path: IdentifierPath?

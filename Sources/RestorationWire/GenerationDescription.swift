@@ -4,6 +4,18 @@ package import JSONRPC
 
 /// One generation in `listGenerations` (R16).
 package struct GenerationDescription: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "GenerationDescription",
+    .object([
+      .required("generation", .generation, "1, 2, 3 …; a number is never used twice."),
+      .required("kind", .string, "`startup`: what the run before left."),
+      .required("committed", .timestamp, "RFC 3339, UTC, milliseconds."),
+      .required("objects", .count, "Objects that have a state in it, and bytes of their states."),
+      .required("bytes", .count, "Objects that have a state in it, and bytes of their states."),
+      .required("pinned", .boolean, "This run started from it, and it is held (R16)."),
+    ])
+  )
+
   /// 1, 2, 3 …; a number is never used twice.
   package var generation: Int64
   /// What caused it, e.g. `startup`; later versions add words.

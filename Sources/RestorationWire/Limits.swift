@@ -66,6 +66,16 @@ package struct Limits: Hashable, Sendable {
 }
 
 extension Limits: RestorationResult, JSONWritable {
+  package static let schema = Schema.shared(
+    "Limits",
+    .object(
+      Limit.all.map { limit in
+        let range = Int64(limit.range.lowerBound)...Int64(limit.range.upperBound)
+        return .required(limit.name, .integer(range), limit.summary)
+      }
+    )
+  )
+
   /// Reads a report; nil where a member is no integer. What an earlier broker does not report has its default.
   package init?(_ slice: JSONSlice) {
     guard slice.kind == .object else { return nil }

@@ -40,6 +40,7 @@ package enum RestorationMethods {
     ReportLimits.self,
     ReportStatistics.self,
     Ping.self,
+    Discover.self,
   ]
 
   /// Their names.

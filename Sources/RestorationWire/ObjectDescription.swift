@@ -4,6 +4,35 @@ package import JSONRPC
 
 /// One object in `describeApplication`, without its state.
 package struct ObjectDescription: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "ObjectDescription",
+    .object([
+      .required("node", .integer(1...), "Names it within its archive, for ever, also while nobody claims it."),
+      .required(
+        "parent",
+        .nullable(.integer(1...)),
+        "`node` of its restoration parent, also where its path begins anew (R4); null for a root."
+      ),
+      .required("object", .nullable(.handle), "Handle, and process of the owner; null where nobody claims the object."),
+      .required("path", .nullable(.path), "Null where its own identifier is null."),
+      .required("kind", ObjectKind.schema, "`object`, `viewController` or `view`."),
+      .required("objectClass", .nullable(.objectClass), "As registered."),
+      .required("process", .nullable(.string), "Role of the process that owns it, or wrote it last."),
+      .required(
+        "pid",
+        .nullable(.integer(1...)),
+        "Handle, and process of the owner; null where nobody claims the object."
+      ),
+      .required("included", .boolean, "A generation holds it by itself (R4, R5)."),
+      .required("orphaned", .boolean, "Its owner left without `closed` (R13)."),
+      .required("bytes", .count, "Of its state; 0 where there is none."),
+      .required("modified", .nullable(.timestamp), "When the state was written."),
+      .required("revision", .nullable(.integer(1...)), "The highest that its present owner has given (R15)."),
+      .required("confidential", .boolean, "Its state is for nobody's eyes unless they ask."),
+      .optional("quarantined", .true, "Present and true where its state is withheld from its owner (R35)."),
+    ])
+  )
+
   /// Names the node within its archive, for ever; later ones have higher numbers.
   package var node: Int64
   /// The node of the restoration parent, also where the path begins anew below it (R4); nil for a root.

@@ -2,6 +2,8 @@
 
 /// What a registered object is to its application; decides which rules hold for it (R4, R5, R22, R23).
 package enum ObjectKind: String, CaseIterable, Sendable, JSONWritable {
+  package static let schema = Schema.shared("ObjectKind", .words(Self.self))
+
   /// Any object with state; needs an identifier.
   case object
   /// May have a storyboard and a null identifier, and is located first by its restoration class (R22).

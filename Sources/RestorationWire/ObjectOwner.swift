@@ -4,6 +4,14 @@ package import JSONRPC
 
 /// Who owns a registered object, as errors and notifications name it (R1, R8).
 package struct ObjectOwner: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "Owner",
+    .object([
+      .required("process", .nullable(.string), "The process role."),
+      .required("pid", .integer(1...), "Number of the process."),
+    ])
+  )
+
   /// The process role that the session gave; nil where it gave none.
   package var process: String?
   package var pid: Int64

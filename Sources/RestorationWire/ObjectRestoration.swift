@@ -4,6 +4,14 @@ package import JSONRPC
 
 /// What registering an object says about its saved state.
 package struct ObjectRestoration: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "ObjectRestoration",
+    .object([
+      .required("state", RestorationState.schema, "Whether there is a state to decode."),
+      .required("classMatches", .boolean, "False where a decode would answer `classMismatch` (R25)."),
+    ])
+  )
+
   package var state: RestorationState
   /// False where a decode would answer `classMismatch` (R25).
   package var classMatches: Bool

@@ -10,12 +10,12 @@ package struct ParameterReader {
   package static let nameBytesMax = 1_024
 
   private let parameters: Parameters
-  private let names: [String]
+  private let members: [Schema.Member]
 
-  /// - Parameter names: the method's parameters in the order of `Protocol/methods`, for calls by position.
-  package init(_ parameters: Parameters, names: [String]) {
+  /// - Parameter members: the method's parameters in their order, for calls by position.
+  package init(_ parameters: Parameters, of members: [Schema.Member] = []) {
     self.parameters = parameters
-    self.names = names
+    self.members = members
   }
 
   /// The member as sent, also when it is null; nil where it is absent.
@@ -24,7 +24,7 @@ package struct ParameterReader {
     case .none: nil
     case .named(let object): object[name]
     case .positional(let values):
-      names.firstIndex(of: name).flatMap { $0 < values.count ? values[$0] : nil }
+      position(of: name).flatMap { $0 < values.count ? values[$0] : nil }
     }
   }
 
@@ -103,8 +103,12 @@ package struct ParameterReader {
   package func pointer(_ place: String) -> String {
     guard case .positional = parameters else { return "/\(place)" }
     let name = place.prefix { $0 != "/" }
-    guard let index = names.firstIndex(where: { $0 == name }) else { return "/\(place)" }
+    guard let index = position(of: name) else { return "/\(place)" }
     return "/\(index)\(place[name.endIndex...])"
+  }
+
+  private func position(of name: some StringProtocol) -> Int? {
+    members.firstIndex { $0.name == name }
   }
 
   /// Each element of the member, an array of handles and paths.

@@ -5,6 +5,8 @@ package import JSONRPC
 /// What a client calls one long call by, to know its `progress` notifications: a string or an integer, echoed byte for
 /// byte.
 package struct ProgressToken: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared("ProgressToken", .either([.string, .integer]))
+
   /// Bytes of the token's JSON text at most.
   package static let bytesMax = 1_024
 

@@ -4,6 +4,7 @@ package import JSONRPC
 
 /// Versions of the protocol this code speaks; within one, only additions are made.
 package enum ProtocolVersion {
+  package static let first: Int64 = 1
   package static let current: Int64 = 1
 
   /// In ascending order; `data.supported` of `unsupportedProtocolVersion`.
@@ -12,6 +13,14 @@ package enum ProtocolVersion {
 
 /// Name and version of the broker's program.
 package struct BrokerVersion: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "BrokerVersion",
+    .object([
+      .required("name", .string, "Of the broker's program."),
+      .required("version", .string, "Of the broker's program."),
+    ])
+  )
+
   package var name: String
   package var version: String
 

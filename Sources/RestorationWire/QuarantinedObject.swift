@@ -4,6 +4,19 @@ package import JSONRPC
 
 /// One object in `listQuarantine`: what is held against it, and the texts that are kept for it (R31, R35).
 package struct QuarantinedObject: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "QuarantinedObject",
+    .object([
+      .required("object", .nullable(.handle), "Its handle now; null where nobody claims it."),
+      .required("path", .nullable(.path), "Null where its own identifier is null."),
+      .required("standing", .words(Standing.self), "`quarantined`: its state is withheld from its owner."),
+      .required("strikes", .count, "Crashes in a row that its state was found guilty of."),
+      .required("confidential", .boolean, "Whether it is confidential."),
+      .required("redacted", .boolean, "Whether that is why texts are left out."),
+      .required("states", .list(QuarantinedState.schema), "What is or was withheld, oldest first, at most three."),
+    ])
+  )
+
   package enum Standing: String, CaseIterable, Sendable, JSONWritable {
     /// Its state is withheld from its owner.
     case quarantined
@@ -75,6 +88,18 @@ package struct QuarantinedObject: Hashable, Sendable, JSONWritable {
 
 /// One state that is or was withheld.
 package struct QuarantinedState: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "QuarantinedState",
+    .object([
+      .required("sequence", .integer(1...), "Number of the write."),
+      .required("quarantined", .timestamp, "When it was put into quarantine, RFC 3339, UTC, milliseconds."),
+      .required("state", .nullable(.state), "The state as it was encoded; null where it is redacted or unreadable."),
+      .optional("elements", .elements, "Absent where there are none or they are redacted."),
+      .required("coder", .nullable(ReservedKeys.schema), "Reserved keys of the session that wrote it."),
+      .optional("unreadable", .true, "Present and true where it is damaged (R32)."),
+    ])
+  )
+
   /// Number of the write.
   package var sequence: Int64
   /// When it was put into quarantine.

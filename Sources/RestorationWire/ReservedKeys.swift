@@ -4,6 +4,25 @@ package import JSONRPC
 
 /// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10, R26).
 package struct ReservedKeys: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "Coder",
+    .object([
+      .optional(
+        "UIApplicationStateRestorationBundleVersionKey",
+        .string,
+        "`bundleVersion` of the session that wrote the state."
+      ),
+      .required(
+        "UIApplicationStateRestorationUserInterfaceIdiomKey",
+        .integer,
+        "Its `userInterfaceIdiom`; −1 where it gave none."
+      ),
+      .required("UIApplicationStateRestorationTimestampKey", .timestamp, "When the state was written."),
+      .optional("UIApplicationStateRestorationSystemVersionKey", .string, "Version of the operating system."),
+      .optional("UIStateRestorationViewControllerStoryboardKey", Storyboard.schema, "Of a view controller."),
+    ])
+  )
+
   package static let bundleVersionKey = "UIApplicationStateRestorationBundleVersionKey"
   package static let userInterfaceIdiomKey = "UIApplicationStateRestorationUserInterfaceIdiomKey"
   package static let timestampKey = "UIApplicationStateRestorationTimestampKey"

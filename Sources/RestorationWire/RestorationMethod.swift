@@ -10,8 +10,20 @@ package protocol RestorationMethod: Sendable {
 
   static var method: String { get }
 
-  /// Names in the order of `Protocol/methods`, for calls by position.
-  static var parameterNames: [String] { get }
+  /// One sentence: what it does.
+  static var summary: String { get }
+
+  /// In the order of `Protocol/methods`, for calls by position.
+  static var parameters: [Schema.Member] { get }
+
+  /// Besides those of every call, in the order of the method's page.
+  static var errors: [ErrorDescription] { get }
+
+  /// Whether it is about an application, so that `application` and `session` may be said with it.
+  static var isScoped: Bool { get }
+
+  /// Whether it is answered `{"discarded": true}` where what it is for has been quit (R30).
+  static var mayBeDiscarded: Bool { get }
 
   /// Reads the parameters.
   init(_ reader: ParameterReader) throws(ErrorObject)
@@ -21,8 +33,13 @@ package protocol RestorationMethod: Sendable {
 }
 
 extension RestorationMethod {
+  package static var parameters: [Schema.Member] { [] }
+  package static var errors: [ErrorDescription] { [] }
+  package static var isScoped: Bool { true }
+  package static var mayBeDiscarded: Bool { false }
+
   package init(_ parameters: Parameters) throws(ErrorObject) {
-    try self.init(ParameterReader(parameters, names: Self.parameterNames))
+    try self.init(ParameterReader(parameters, of: Self.parameters))
   }
 }
 
@@ -34,12 +51,17 @@ package protocol WrittenResult: Sendable {
 
 /// The result of a method.
 package protocol RestorationResult: WrittenResult {
-  /// Reads a result; nil where it has not the form `Protocol/methods` gives it.
+  /// The form that `Protocol/methods` gives it.
+  static var schema: Schema { get }
+
+  /// Reads a result; nil where it has not that form.
   init?(_ slice: JSONSlice)
 }
 
 /// The result `{}`.
 package struct EmptyResult: RestorationResult, Hashable {
+  package static let schema = Schema.emptyObject
+
   package init() {}
 
   package init?(_ slice: JSONSlice) {
@@ -54,6 +76,11 @@ package struct EmptyResult: RestorationResult, Hashable {
 
 /// Members that any call may carry besides its own parameters, by name only.
 package struct CallScope: Sendable, Hashable {
+  package static let members: [Schema.Member] = [
+    .optional("application", .applicationName, "The application that the call is about."),
+    .optional("session", .string, "Token of a detached session."),
+  ]
+
   /// The application the call is about, for clients that did not initialize.
   package var application: String?
   /// Token of a detached session.
@@ -67,7 +94,7 @@ package struct CallScope: Sendable, Hashable {
   /// - Parameter application: what the caller's last call named; most name the same one again.
   package init(_ parameters: Parameters, after application: String = "") throws(ErrorObject) {
     guard case .named = parameters else { return }
-    let reader = ParameterReader(parameters, names: [])
+    let reader = ParameterReader(parameters)
     self.application = try reader.optionalString("application", expecting: application)
     self.session = try reader.optionalString("session")
   }

@@ -6,6 +6,11 @@ package import JSONRPC
 package protocol RestorationNotification: Sendable {
   static var method: ServedMethod { get }
 
+  /// One sentence: what has happened.
+  static var summary: String { get }
+
+  static var parameters: [Schema.Member] { get }
+
   /// Reads the parameters; nil where they have not the form `Protocol/notifications.md` gives them.
   init?(_ parameters: JSONSlice)
 

@@ -4,6 +4,8 @@ package import JSONRPC
 
 /// Whether there is saved state that can be given back (R20).
 package enum RestorationState: String, CaseIterable, Sendable, JSONWritable {
+  package static let schema = Schema.shared("RestorationState", .words(Self.self))
+
   case none
   case available
   /// It is there and cannot be read now.
@@ -26,6 +28,34 @@ package enum RestorationReason: String, CaseIterable, Sendable, JSONWritable {
 
 /// What `initialize` says about the application's saved state.
 package struct RestorationSituation: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "RestorationSituation",
+    .object([
+      .required(
+        "state",
+        RestorationState.schema,
+        "`none`, `available`, `unreadable`: the archive exists and cannot be read now, nothing was touched."
+      ),
+      .required("reason", .words(RestorationReason.self), "`pristine`: there was nothing or it was discarded."),
+      .required(
+        "generation",
+        .nullable(.generation),
+        "The newest generation, from which the run started; null where none was sealed."
+      ),
+      .required("archive", .nullable(.uuid), "UUID of the archive."),
+      .required(
+        "coder",
+        .nullable(ReservedKeys.schema),
+        "Reserved keys of the newest write (R26); null where there is none."
+      ),
+      .optional(
+        "damaged",
+        .string,
+        "Present only after a damaged archive was set aside: what was done, for people (R32)."
+      ),
+    ])
+  )
+
   package var state: RestorationState
   package var reason: RestorationReason
   /// The generation that this run started from; nil where none has been sealed yet.

@@ -44,6 +44,31 @@ package enum RestoringStep: Sendable, Hashable {
 }
 
 extension RestoringStep: JSONWritable {
+  package static let schema = Schema.shared(
+    "RestoringStep",
+    .tagged(
+      by: "step",
+      [
+        ("lookedUp", [.required("by", .words(Lookup.self)), .required("owner", .nullable(ObjectOwner.schema))]),
+        ("located", [.required("owner", ObjectOwner.schema)]),
+        ("refused", [.required("by", .words(Lookup.self))]),
+        ("unitFailed", [.required("unit", .string), .required("message", .string)]),
+        ("awaited", []),
+        ("classMismatch", [.required("saved", .string), .required("declared", .list(.string))]),
+        ("quarantined", [.required("since", .timestamp)]),
+        ("unreadable", []),
+        ("noState", []),
+        ("handedOut", [.required("owner", ObjectOwner.schema), .required("deferred", .boolean)]),
+        ("suspected", []),
+        ("decoded", [.required("owner", ObjectOwner.schema)]),
+        ("resolved", [.required("identifier", .string), .required("found", .boolean)]),
+        ("finished", []),
+        ("skipped", [.required("reason", .openWords(RestoreApplicationState.Reason.self))]),
+        ("absent", []),
+      ]
+    )
+  )
+
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("step", word)

@@ -34,6 +34,31 @@ package enum SavingStep: Sendable, Hashable {
 }
 
 extension SavingStep: JSONWritable {
+  package static let schema = Schema.shared(
+    "SavingStep",
+    .tagged(
+      by: "step",
+      [
+        ("included", []),
+        ("excluded", [.required("by", .nullable(.path))]),
+        ("referenced", [.required("by", .nullable(.path))]),
+        ("asked", [.required("owner", ObjectOwner.schema), .required("round", .count)]),
+        ("notServed", [.required("owner", ObjectOwner.schema)]),
+        ("orphaned", []),
+        ("encoded", [.required("bytes", .count)]),
+        ("unchanged", []),
+        ("superseded", []),
+        (
+          "stale",
+          [.required("owner", .nullable(ObjectOwner.schema)), .required("why", .openWords(StaleObject.Cause.self))]
+        ),
+        ("pushed", [.required("bytes", .count)]),
+        ("early", []),
+        ("saved", [.required("generation", .generation)]),
+      ]
+    )
+  )
+
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("step", word)

@@ -4,6 +4,8 @@ package import JSONRPC
 
 /// What a client may list in `serves`: the broker calls and notifies a client only by these names.
 package enum ServedMethod: String, CaseIterable, Sendable, JSONWritable {
+  package static let schema = Schema.shared("ServedMethod", .words(Self.self))
+
   // Calls to the delegate
   case shouldSaveApplicationState
   case shouldRestoreApplicationState

@@ -4,6 +4,16 @@ package import JSONRPC
 
 /// One live session in `describeApplication`; its token is not shown.
 package struct SessionDescription: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "SessionDescription",
+    .object([
+      .required("process", .nullable(.string), "The process role."),
+      .required("pid", .integer(1...), "Number of the process."),
+      .required("delegate", .boolean, "Whether it is the application's delegate (R9)."),
+      .required("serves", .list(ServedMethod.schema), "What it may be called and notified of."),
+    ])
+  )
+
   /// The process role; nil where the session gave none.
   package var process: String?
   package var pid: Int64

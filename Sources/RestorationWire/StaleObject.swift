@@ -4,6 +4,26 @@ package import JSONRPC
 
 /// An object whose state in a generation is an older one than the round that made it (R12).
 package struct StaleObject: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "StaleObject",
+    .object([
+      .required("object", .nullable(.handle), "Its handle; null where its owner has it no more."),
+      .required(
+        "path",
+        .nullable(.list(.string)),
+        "Its path; empty for the application's own state; null where its own identifier is null."
+      ),
+      .required("process", .nullable(.string), "Who was asked."),
+      .required("pid", .nullable(.integer(1...)), "Who was asked."),
+      .required(
+        "why",
+        .openWords(Cause.self),
+        "One of the words below, or the kind of the error that an encode of this state would have got, such as "
+          + "`reservedKey`, `invalidReference`, `limitExceeded`, `replaced`."
+      ),
+    ])
+  )
+
   /// Why there is no newer state; besides these the kind of the error that refused it, and more may come.
   package enum Cause: String, CaseIterable, Sendable {
     /// No answer within the deadline, or one alone that was put off three times.

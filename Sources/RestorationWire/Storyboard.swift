@@ -4,6 +4,13 @@ package import JSONRPC
 
 /// Where an object or a process comes from: a systemd user unit that brings it back (R22).
 package struct Storyboard: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "Storyboard",
+    .object([
+      .required("unit", .text(pattern: nil, length: 1...nameBytesMax), "The systemd user unit."),
+    ])
+  )
+
   package var unit: String
 
   /// Bytes of UTF-8 a unit's name has at most, as systemd has it.

@@ -129,6 +129,20 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r18SubscribersAreToldOfAStateThatWasPulledOnceItIsStored() throws {
+    let peer = try worker(1)
+    try peer.register("A")
+    let monitor = driver.connect(pid: 900)
+    try monitor.call("subscribe", #"{"events":["stateEncoded"]}"#)
+    for _ in 1...2 {
+      try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
+      driver.advance(milliseconds: 100)
+    }
+    let events = monitor.takeNotifications("event")
+    #expect(events.map { $0["path"] } == [["A"]], "what was not written again is not told again")
+    #expect(events.first?["pid"] == 1)
+  }
+
   @Test func r18OnlyTheOwnerThatServesEncodeMayInvalidate() throws {
     let (owner, other) = (try worker(1), try worker(2))
     try owner.register("A")

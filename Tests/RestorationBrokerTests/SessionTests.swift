@@ -245,6 +245,25 @@ internal import Testing
     #expect(try automatic(7) == "App@2")
   }
 
+  @Test func autoGoesBackToANumberThatItsUserHasQuitAndBeginsItAfresh() throws {
+    func begin(_ pid: Int64) throws -> (Peer, JSONValue) {
+      let peer = driver.connect(pid: pid)
+      return (peer, try peer.initialize("App", #""instance":"auto""#))
+    }
+    for pid: Int64 in 1...5 {
+      let (peer, result) = try begin(pid)
+      #expect(result["application"] == "App@1")
+      #expect(result["restoration"]?["reason"] == "pristine")
+      #expect(result["restoration"]?["state"] == "none")
+      try peer.register("Main")
+      try peer.encode(#"["Main"]"#, "{}")
+      try peer.goodbye("userQuit")
+    }
+    #expect(try begin(6).1["application"] == "App@1")
+    #expect(try begin(7).1["application"] == "App@2")
+    #expect(driver.archives.keys.sorted() == ["App@1", "App@2"])
+  }
+
   @Test func autoOfTwoAtOnceGivesTwoInstancesInOrder() throws {
     driver.holdsListings = true
     driver.holdsOpenings = true

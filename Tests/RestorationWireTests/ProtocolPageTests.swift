@@ -33,7 +33,7 @@ internal import Testing
       guard cells.count == 5, Int(cells[0]) != nil else { return nil }
       return cells[1].trimmingCharacters(in: ["`"])
     }
-    #expect(listed == method.parameterNames)
+    #expect(listed == method.parameters.map(\.name))
   }
 
   @Test func everyErrorIsListedWithItsCode() throws {

@@ -47,6 +47,14 @@ package final class PseudoTerminal {
     return screen
   }
 
+  /// What is shown up to now, without waiting. A process that shows much stops when nobody looks.
+  package func shown() throws -> String {
+    while descriptor.waitUntilReadable(Deadline(.zero)) {
+      guard try fill(Deadline()) else { break }
+    }
+    return lines(of: pending)
+  }
+
   /// Everything that is shown until the process has closed the terminal.
   package func rest(_ deadline: Deadline = Deadline()) throws -> String {
     while try fill(deadline) {}

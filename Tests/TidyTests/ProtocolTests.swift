@@ -37,8 +37,18 @@ internal import Testing
         guard line.hasPrefix("| "), cells.count >= 3, Int(cells[0]) != nil else { return nil }
         return cells[1]
       }
-      #expect(names == method.parameterNames.map { "\($0)" }, "\(page)")
+      #expect(names == method.parameters.map(\.name), "\(page)")
     }
+  }
+
+  /// A name of a shape stands for one shape in the document of `rpc.discover`.
+  @Test func sharedShapesHaveNamesOfTheirOwn() throws {
+    let names = try SourceFile.all("Sources/RestorationWire", ".swift").flatMap { file in
+      file.text.matches(of: /\.shared\(\s*"(\w+)"/).map { String($0.1) }
+    }
+    #expect(names.count > 30)
+    #expect(Set(names).count == names.count)
+    #expect(!names.contains { $0.hasSuffix("Event") }, "these are the events'")
   }
 
   @Test func everyErrorIsDocumented() throws {

@@ -68,8 +68,9 @@ extension Application {
     }
   }
 
-  /// A state was stored; where nobody waits for an answer, subscribers are told also if it is not (R15).
-  func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller) {
+  /// A state was stored; where nobody waits for an answer, subscribers are told also if it is not (R15). No caller: the
+  /// broker has asked for it.
+  func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller?) {
     announce {
       StateEncoded(
         object: node.claim?.handle,
@@ -79,7 +80,7 @@ extension Application {
         session: Application.identity(of: session)
       )
     }
-    guard caller.call == nil else { return }
+    guard caller?.call == nil else { return }
     announce(.notStored) {
       EncodeFailed(
         object: node.claim?.handle,

@@ -46,9 +46,13 @@ extension BrokerCore {
   }
 
   private mutating func dispatchOther(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    // What is not in the table, and so not described by rpc.discover, cannot be called.
+    guard RestorationMethods.names.contains(message.method) else { throw Self.noSuchMethod(message.method) }
     switch message.method {
     case Ping.method:
       context.emit(.respond(message.caller, .result(EmptyResult())))
+    case Discover.method:
+      context.emit(.respond(message.caller, .result(OpenRPCDocument.current)))
     case ReportLimits.method:
       context.emit(.respond(message.caller, .result(context.limits)))
     case ReportStatistics.method:
@@ -83,8 +87,12 @@ extension BrokerCore {
       DiffGenerations.method, RollBack.method:
       try dispatchArchive(message, client)
     default:
-      throw .methodNotFound(message.method, hint: "Protocol/README.md lists the methods; names are case sensitive.")
+      throw Self.noSuchMethod(message.method)
     }
+  }
+
+  private static func noSuchMethod(_ name: String) -> ErrorObject {
+    .methodNotFound(name, hint: "Call rpc.discover for the methods that exist; names are case sensitive.")
   }
 
   /// Other calls that need no session.

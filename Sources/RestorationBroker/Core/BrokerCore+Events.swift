@@ -46,7 +46,7 @@ extension BrokerCore {
   func unsubscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     let subscriber = Subscriber(client: client.id, number: try Unsubscribe(message.parameters).subscription)
     guard context.subscriptions.remove(subscriber) else {
-      let reader = ParameterReader(message.parameters, names: Unsubscribe.parameterNames)
+      let reader = ParameterReader(message.parameters, of: Unsubscribe.parameters)
       throw .invalidParameter(
         reader.pointer("subscription"),
         "this connection has no subscription \(subscriber.number)",
@@ -74,7 +74,7 @@ extension BrokerCore {
     let id = applicationIDs[name]
     context.announce(id ?? 0, name, .settled) {
       let application = id.flatMap { applications[$0] }
-      let reader = ParameterReader(message.parameters, names: EncodeRestorableState.parameterNames)
+      let reader = ParameterReader(message.parameters, of: EncodeRestorableState.parameters)
       let reference = reader.present("object").flatMap { ObjectReference($0) }
       let node = reference.flatMap { application?.node($0) }
       var path = node.flatMap { application?.tree.path(of: $0) }

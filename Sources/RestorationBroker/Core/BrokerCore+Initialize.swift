@@ -192,7 +192,8 @@ extension BrokerCore {
     return summary.run.map { RunFacts(text: $0.facts).withholdsAll } ?? false ? .quarantined : .available
   }
 
-  /// The most recently used instance nobody lives in and no user has quit, else a new one.
+  /// The most recently used instance nobody lives in and no user has quit, else the first number nobody lives in. That
+  /// may be one that a user has quit, which begins afresh: else every run of a program that is quit would leave an archive.
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
     let base = request.application.description
@@ -211,14 +212,9 @@ extension BrokerCore {
       return !(summary.run.map { RunFacts(text: $0.facts).endedByUserQuit } ?? false)
     }
     var chosen = vacant.max { $0.modified < $1.modified }.flatMap { ApplicationName($0.application) }
-    let names = Set(known.map(\.application))
     var number = 1
     while chosen == nil {
-      if let candidate = request.application.with(instance: String(number)),
-        !names.contains(candidate.description), !taken.contains(String(number))
-      {
-        chosen = candidate
-      }
+      if !taken.contains(String(number)) { chosen = request.application.with(instance: String(number)) }
       number += 1
     }
     client.chosenInstance = chosen

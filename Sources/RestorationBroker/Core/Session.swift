@@ -65,7 +65,7 @@ package final class Session {
   package var extensionEnd: Int64 = 0
   /// It declared its own restoration complete: its pushes are not early any more (R19).
   package var hasCompletedRestoration = false
-  /// For a detached session: when it was last used, and whether another connection than its first one used it.
+  /// When a call last named its token, and whether that was ever on another connection than its own.
   package var lastUsed: Int64 = 0
   package var usedElsewhere = false
   /// A detached session whose token the client has not been told yet.
@@ -94,8 +94,8 @@ package final class Session {
     Session.fits(method.rawValue, parameters, in: pushBytesMax)
   }
 
-  /// Whether it can be called and told something.
-  var isReachable: Bool { client != nil || isPolling && facts.isDetached }
+  /// Whether it can be called and told something. Who polls over other connections than its own does not need that one.
+  var isReachable: Bool { client != nil || isPolling && (facts.isDetached || usedElsewhere) }
 
   /// How answers and steps name it.
   var owner: ObjectOwner { facts.owner }
@@ -153,7 +153,7 @@ package struct SessionFacts: Sendable, Hashable {
       let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits()),
       let value = try? slice.value()
     else { return }
-    let reader = ParameterReader(.named(slice), names: [])
+    let reader = ParameterReader(.named(slice))
     aliases = (try? Aliases.read(from: reader, "aliases")) ?? Aliases()
     role = value["role"]?.string
     bundleVersion = value["bundleVersion"]?.string

@@ -4,6 +4,11 @@ package import JSONRPC
 
 /// The application's own state, as its delegate gave it in a save round, with its reserved keys (R11, R26).
 package struct ApplicationState: Sendable, Equatable {
+  package static let members: [Schema.Member] = [
+    .required("state", .nullable(.state), "The application's own state, as it was saved last."),
+    .required("coder", .nullable(ReservedKeys.schema), "Its reserved keys."),
+  ]
+
   /// Nil where the delegate never gave one.
   package var state: JSONText?
   /// Nil where nothing is saved at all.

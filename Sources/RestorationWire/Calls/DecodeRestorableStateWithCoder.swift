@@ -7,6 +7,10 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
   package typealias Answer = Acknowledgement
 
   package static let method = ServedMethod.decodeRestorableStateWithCoder
+  package static let summary = "Fills these objects (R21)."
+  package static let parameters: [Schema.Member] = [
+    .required("objects", .list(Object.schema), "The objects, each with its state or deferred."),
+  ]
 
   package var objects: [Object]
 
@@ -27,6 +31,25 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
   }
 
   package struct Object: Sendable, Equatable, JSONWritable {
+    package static let schema = Schema.shared(
+      "DecodedObject",
+      .either([
+        .object(
+          named + [
+            .required("state", .state, "The state."),
+            .required("coder", .nullable(ReservedKeys.schema), "Its reserved keys."),
+            .required("elements", .elements, "Its elements."),
+          ]
+        ),
+        .object(named + [.required("deferred", .true, "To be fetched with `decodeRestorableState`.")]),
+      ])
+    )
+
+    private static let named: [Schema.Member] = [
+      .required("object", .handle, "The handle."),
+      .required("path", .nullable(.path), "The path; null where the object's own identifier is null."),
+    ]
+
     package var object: ObjectHandle
     package var path: IdentifierPath?
     /// Nil where the state is too large to be sent unasked: the client fetches it with `decodeRestorableState`.

@@ -5,6 +5,8 @@ package struct DidDecodeRestorableState: ApplicationStateCall {
   package typealias Answer = Acknowledgement
 
   package static let method = ServedMethod.didDecodeRestorableState
+  package static let summary = "All owners have decoded."
+  package static let parameters = ApplicationState.members
 
   package var application: ApplicationState
 

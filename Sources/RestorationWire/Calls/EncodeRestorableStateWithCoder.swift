@@ -5,6 +5,15 @@ package import JSONRPC
 /// Asks a session for the states of some of its objects, in this order (R11, R12).
 package struct EncodeRestorableStateWithCoder: RestorationCall {
   package static let method = ServedMethod.encodeRestorableStateWithCoder
+  package static let summary = "The states of these objects, please."
+  package static let parameters: [Schema.Member] = [
+    .required("round", .count, "Number of the round."),
+    .required(
+      "objects",
+      .list(Object.schema),
+      "Handle and path of each object; the path is null where its own identifier is null."
+    ),
+  ]
 
   /// Number of the round; 0 where the objects were invalidated and no round is under way.
   package var round: Int64
@@ -33,6 +42,11 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
   }
 
   package struct Object: Hashable, Sendable, JSONWritable {
+    package static let schema = Schema.object([
+      .required("object", .handle, "The handle."),
+      .required("path", .nullable(.path), "The path; null where the object's own identifier is null."),
+    ])
+
     package var object: ObjectHandle
     /// Nil for an object whose identifier is null, which a reference led to (R7).
     package var path: IdentifierPath?
@@ -61,6 +75,10 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
   }
 
   package struct Answer: RestorationResult {
+    package static let schema = Schema.object([
+      .required("states", .list(EncodedObject.schema), "One for each object, in any order.")
+    ])
+
     package var states: [EncodedObject]
 
     package init(states: [EncodedObject]) {
@@ -84,6 +102,30 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
 
 /// What a session answered for one object it was asked to encode.
 package struct EncodedObject: Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "EncodedObject",
+    .either([
+      .object([
+        .required("object", .handle, "The handle."),
+        .required("state", .state, "The state."),
+        .optional("elements", .nullable(.elements), "As in `encodeRestorableState`."),
+        .optional("revision", .nullable(.integer(1...)), "As in `encodeRestorableState`."),
+      ]),
+      .object([
+        .required("object", .handle, "The handle."),
+        .required("error", .present, "There is no state now; a string, or a `message` in an object, says why."),
+      ]),
+      .object([
+        .required("object", .handle, "The handle."),
+        .required("later", .true, "It does not fit into this answer; ask again."),
+      ]),
+      .object([
+        .required("object", .handle, "The handle."),
+        .required("unchanged", .true, "What is saved of the object holds."),
+      ]),
+    ])
+  )
+
   package enum Outcome: Sendable {
     case state(EncodedState, elements: [Element], revision: Int64?)
     /// It cannot be encoded; why, for people.

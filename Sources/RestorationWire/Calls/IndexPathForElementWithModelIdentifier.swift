@@ -5,6 +5,12 @@ package import JSONRPC
 /// Asks a view's data source where the element with this identifier is today (R28).
 package struct IndexPathForElementWithModelIdentifier: RestorationCall {
   package static let method = ServedMethod.indexPathForElementWithModelIdentifier
+  package static let summary = "Where a view shows this element of the model today."
+  package static let parameters: [Schema.Member] = [
+    .required("view", .path, "Path of the view."),
+    .required("identifier", .string, "The element's identifier."),
+    .required("role", .words(Element.Role.self), "`selected` or `topVisible`."),
+  ]
 
   /// Path of the view.
   package var view: IdentifierPath
@@ -38,6 +44,8 @@ package struct IndexPathForElementWithModelIdentifier: RestorationCall {
 
   /// Today's index path; nil where the element is gone.
   package struct Answer: RestorationResult, Hashable {
+    package static let schema = Schema.nullable(.list(.count))
+
     package var indexPath: [Int]?
 
     package init(indexPath: [Int]?) {

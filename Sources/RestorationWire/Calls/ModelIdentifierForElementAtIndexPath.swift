@@ -5,6 +5,12 @@ package import JSONRPC
 /// Asks a view's data source what element is at an index path now, to find it again when the data has changed (R28).
 package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
   package static let method = ServedMethod.modelIdentifierForElementAtIndexPath
+  package static let summary = "Which element of the model a view shows at this index path."
+  package static let parameters: [Schema.Member] = [
+    .required("view", .path, "Path of the view."),
+    .required("indexPath", .list(.count), "Where the element is in the view."),
+    .required("role", .words(Element.Role.self), "`selected` or `topVisible`."),
+  ]
 
   /// Path of the view.
   package var view: IdentifierPath
@@ -38,6 +44,8 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
 
   /// The element's identifier; nil where there is none to be kept.
   package struct Answer: RestorationResult, Hashable {
+    package static let schema = Schema.nullable(.string)
+
     package var identifier: String?
 
     package init(identifier: String?) {

@@ -8,6 +8,9 @@ package struct ObjectWithRestorationIdentifierPath: RestorationCall {
   package typealias Answer = LocatedObject
 
   package static let method = ServedMethod.objectWithRestorationIdentifierPath
+  package static let summary = "Makes, or finds, the object of this path (R22, R23, R24)."
+  package static let parameters =
+    [.required("restorationClass", .name, "The class that is to make it.")] + SavedObject.members
 
   package var restorationClass: String
   package var saved: SavedObject

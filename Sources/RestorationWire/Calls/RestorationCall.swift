@@ -10,6 +10,11 @@ package protocol RestorationCall: Sendable {
 
   static var method: ServedMethod { get }
 
+  /// One sentence: what is asked.
+  static var summary: String { get }
+
+  static var parameters: [Schema.Member] { get }
+
   /// Reads the parameters; nil where they have not the form `Protocol/calls.md` gives them.
   init?(_ parameters: JSONSlice)
 
@@ -28,6 +33,8 @@ extension RestorationCall {
 
 /// The answer `true` or `false`.
 package struct Decision: RestorationResult, Hashable {
+  package static let schema = Schema.boolean
+
   package var isYes: Bool
 
   package init(_ isYes: Bool) {
@@ -46,6 +53,8 @@ package struct Decision: RestorationResult, Hashable {
 
 /// An answer that only says that the call has been dealt with; any value will do.
 package struct Acknowledgement: RestorationResult, Hashable {
+  package static let schema = Schema.any
+
   package init() {}
 
   package init?(_ slice: JSONSlice) {}

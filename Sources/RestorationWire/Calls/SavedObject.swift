@@ -4,6 +4,19 @@ package import JSONRPC
 
 /// What is saved of an object that a factory is to make (R24).
 package struct SavedObject: Sendable, Equatable {
+  package static let members: [Schema.Member] = [
+    .required("identifierPath", .path, "The whole path."),
+    .required("kind", ObjectKind.schema, "What the object is."),
+    .required(
+      "objectClass",
+      .nullable(.string),
+      "The class that the object had when the state was written (R25)."
+    ),
+    .required("state", .nullable(.state), "What the object wrote; it will come again to be decoded."),
+    .required("coder", .nullable(ReservedKeys.schema), "The state's reserved keys."),
+    .optional("deferred", .true, "The state does not fit: fetch it with `decodeRestorableState` by path."),
+  ]
+
   package var identifierPath: IdentifierPath
   package var kind: ObjectKind
   /// The class the object had when its state was written; nil where none was named (R25).
@@ -56,6 +69,10 @@ package struct SavedObject: Sendable, Equatable {
 
 /// A factory's answer: the object it made or found, or null.
 package struct LocatedObject: RestorationResult, Hashable {
+  package static let schema = Schema.nullable(
+    .object([.required("object", .nullable(.handle), "The object that was made or found.")])
+  )
+
   package var object: ObjectHandle?
 
   package init(object: ObjectHandle?) {

@@ -5,6 +5,8 @@ package struct ShouldRestoreApplicationState: ApplicationStateCall {
   package typealias Answer = Decision
 
   package static let method = ServedMethod.shouldRestoreApplicationState
+  package static let summary = "Whether the application wants to be restored."
+  package static let parameters = ApplicationState.members
 
   package var application: ApplicationState
 

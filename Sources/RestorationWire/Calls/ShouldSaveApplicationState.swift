@@ -5,6 +5,8 @@ package struct ShouldSaveApplicationState: ApplicationStateCall {
   package typealias Answer = Decision
 
   package static let method = ServedMethod.shouldSaveApplicationState
+  package static let summary = "Whether the application wants to be saved now."
+  package static let parameters = ApplicationState.members
 
   package var application: ApplicationState
 

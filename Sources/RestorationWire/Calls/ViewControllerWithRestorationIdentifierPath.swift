@@ -7,6 +7,8 @@ package struct ViewControllerWithRestorationIdentifierPath: RestorationCall {
   package typealias Answer = LocatedObject
 
   package static let method = ServedMethod.viewControllerWithRestorationIdentifierPath
+  package static let summary = "The same of the delegate, for a view controller that has no restoration class."
+  package static let parameters = SavedObject.members
 
   package var saved: SavedObject
 

@@ -5,6 +5,10 @@ package import JSONRPC
 /// Tells the delegate that a save round begins, and asks for the application's own state (R11).
 package struct WillEncodeRestorableState: RestorationCall {
   package static let method = ServedMethod.willEncodeRestorableState
+  package static let summary = "The round has begun."
+  package static let parameters: [Schema.Member] = [
+    .required("round", .integer(1...), "Number of the round."),
+  ]
 
   /// Number of the round.
   package var round: Int64
@@ -23,6 +27,10 @@ package struct WillEncodeRestorableState: RestorationCall {
   }
 
   package struct Answer: RestorationResult {
+    package static let schema = Schema.nullable(
+      .object([.optional("state", .nullable(.state), "The application's own state; without it that stays as it was.")])
+    )
+
     /// Nil where the delegate has nothing to say; what was saved before stays.
     package var state: EncodedState?
 

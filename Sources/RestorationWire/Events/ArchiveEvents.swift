@@ -5,6 +5,17 @@ package import JSONRPC
 /// A generation was sealed (R16).
 package struct GenerationSealed: RestorationEvent {
   package static let name = EventName.generationSealed
+  package static let summary = "A generation was sealed (R16)."
+  package static let members: [Schema.Member] = [
+    .required(
+      "generation",
+      .generation,
+      "Number of the generation; in `archiveOpened` of the newest, null where there is none."
+    ),
+    .required("kind", .string, "As in `listGenerations`."),
+    .required("objects", .count, "Objects that have a state."),
+    .required("bytes", .count, "Of all states concerned."),
+  ]
 
   package var generation: Int64
   /// As `listGenerations` has it.
@@ -37,6 +48,13 @@ package struct GenerationSealed: RestorationEvent {
 /// An archive was opened, made, or opened again after a write that failed.
 package struct ArchiveOpened: RestorationEvent {
   package static let name = EventName.archiveOpened
+  package static let summary = "An archive was opened or made; also when it was loaded again after a write that failed."
+  package static let members: [Schema.Member] = [
+    .required("archive", .uuid, "UUID of the archive."),
+    .required("generation", .nullable(.generation), "The newest."),
+    .required("objects", .count, "Nodes of the tree."),
+    .required("bytes", .count, "Of the states at the head."),
+  ]
 
   /// Its UUID.
   package var archive: String
@@ -71,6 +89,7 @@ package struct ArchiveOpened: RestorationEvent {
 /// An archive nobody needs now was closed.
 package struct ArchiveClosed: RestorationEvent {
   package static let name = EventName.archiveClosed
+  package static let summary = "An archive that nobody needs now was closed."
 
   package init() {}
 
@@ -82,6 +101,10 @@ package struct ArchiveClosed: RestorationEvent {
 /// An archive was found damaged and set aside when it was opened (R32).
 package struct ArchiveDamaged: RestorationEvent {
   package static let name = EventName.archiveDamaged
+  package static let summary = "An archive was found damaged when it was opened, and set aside (R32)."
+  package static let members: [Schema.Member] = [
+    .required("message", .string, "For people: what is wrong and what was done."),
+  ]
 
   /// For people: what was wrong and what was done.
   package var message: String
@@ -102,6 +125,10 @@ package struct ArchiveDamaged: RestorationEvent {
 /// An archive is there and could not be opened; it was not touched (R20).
 package struct ArchiveUnreadable: RestorationEvent {
   package static let name = EventName.archiveUnreadable
+  package static let summary = "An archive is there and could not be opened; it was not touched (R20)."
+  package static let members: [Schema.Member] = [
+    .required("message", .string, "For people: what is wrong and what was done."),
+  ]
 
   /// For people: why.
   package var message: String
@@ -122,6 +149,11 @@ package struct ArchiveUnreadable: RestorationEvent {
 /// The head was replaced by an imported document.
 package struct ArchiveImported: RestorationEvent {
   package static let name = EventName.archiveImported
+  package static let summary = "A document took the place of the head."
+  package static let members: [Schema.Member] = [
+    .required("objects", .count, "Objects that have a state."),
+    .required("bytes", .count, "Of all states concerned."),
+  ]
 
   /// What the document held.
   package var objects: Int
@@ -146,6 +178,16 @@ package struct ArchiveImported: RestorationEvent {
 /// The head was emptied (R30).
 package struct ApplicationDiscarded: RestorationEvent {
   package static let name = EventName.applicationDiscarded
+  package static let summary = "The head was emptied."
+  package static let members: [Schema.Member] = [
+    .required("cause", .openWords(Cause.self), "Why."),
+    .required(
+      "reason",
+      .nullable(.string),
+      "As the caller gave it, at most 200 Unicode characters; null where it gave none."
+    ),
+    .required("generations", .boolean, "Whether the generations went as well."),
+  ]
 
   /// Who wanted it.
   package enum Cause: String, CaseIterable, Sendable, JSONWritable {

@@ -4,6 +4,8 @@ package import JSONRPC
 
 /// What a client may subscribe to (`Protocol/notifications.md`).
 package enum EventName: String, CaseIterable, Sendable, JSONWritable {
+  package static let schema = Schema.shared("EventName", .words(Self.self))
+
   // Sessions
   case sessionBegan
   case sessionEnded

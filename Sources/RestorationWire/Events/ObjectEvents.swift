@@ -5,6 +5,12 @@ package import JSONRPC
 /// An object was registered that its session had not registered before (R1).
 package struct ObjectRegistered: RestorationEvent {
   package static let name = EventName.objectRegistered
+  package static let summary = "A session registered an object that it had not registered before."
+  package static let members: [Schema.Member] = [
+    .required("object", .handle, "Handle."),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+    .required("kind", ObjectKind.schema, "In `objectRegistered`: `object`, `viewController` or `view`."),
+  ] + SessionIdentity.members
 
   package var object: ObjectHandle
   /// Nil where its own identifier is null (R4).
@@ -37,6 +43,13 @@ package struct ObjectRegistered: RestorationEvent {
 /// The registration of an object ended while its session goes on.
 package struct ObjectUnregistered: RestorationEvent {
   package static let name = EventName.objectUnregistered
+  package static let summary = "A registration ended while its session goes on."
+  package static let members: [Schema.Member] = [
+    .required("object", .handle, "The handle, which names nothing any more."),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+    .required("cause", .openWords(Cause.self), "Why."),
+    .required("stateKept", .boolean, "Whether the object's state stays in the archive."),
+  ] + SessionIdentity.members
 
   /// Why it ended.
   package enum Cause: String, CaseIterable, Sendable, JSONWritable {
@@ -90,6 +103,17 @@ package struct ObjectUnregistered: RestorationEvent {
 /// The event `pathChanged`: an object was moved, and everything below it with it (R6).
 package struct ObjectMoved: RestorationEvent {
   package static let name = EventName.pathChanged
+  package static let summary =
+    "An object was moved or renamed, and everything below it with it: that is not told one by one (R6)."
+  package static let members: [Schema.Member] = [
+    .required("object", .nullable(.handle), "Handle."),
+    .required(
+      "from",
+      .nullable(.path),
+      "The path before, as it was before the call; null where its own identifier was null."
+    ),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+  ]
 
   /// Nil where nobody has it registered.
   package var object: ObjectHandle?

@@ -5,6 +5,17 @@ package import JSONRPC
 /// A process ended abnormally while it was still taking in what it had been handed (R31).
 package struct RestorationCrashed: RestorationEvent {
   package static let name = EventName.restorationCrashed
+  package static let summary = "A process ended abnormally while it was still taking in what it had been handed (R31)."
+  package static let members: [Schema.Member] = [
+    .required("objects", .count, "States that its process had been handed."),
+    .required("suspects", .count, "How many of them it may have been."),
+    .required("guilty", .nullable(.path), "Path of the object whose state it was; null where that is not known."),
+    .required(
+      "strikes",
+      .count,
+      "Crashes in a row that count against the guilty object, or against the application where there is none."
+    ),
+  ] + SessionIdentity.members
 
   package var session: SessionIdentity
   /// States it had been handed lately.
@@ -44,6 +55,11 @@ package struct RestorationCrashed: RestorationEvent {
 /// The state of an object is withheld from now on (R35).
 package struct StateQuarantined: RestorationEvent {
   package static let name = EventName.stateQuarantined
+  package static let summary = "The state of an object is withheld from now on (R35)."
+  package static let members: [Schema.Member] = [
+    .required("object", .nullable(.handle), "Handle."),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+  ]
 
   /// Nil where nobody has it registered.
   package var object: ObjectHandle?
@@ -69,6 +85,10 @@ package struct StateQuarantined: RestorationEvent {
 /// All states there are are withheld from now on (R31).
 package struct ArchiveQuarantined: RestorationEvent {
   package static let name = EventName.archiveQuarantined
+  package static let summary = "All states there are are withheld from now on (R31)."
+  package static let members: [Schema.Member] = [
+    .required("objects", .count, "Objects that have a state."),
+  ]
 
   package var objects: Int
 
@@ -88,6 +108,12 @@ package struct ArchiveQuarantined: RestorationEvent {
 /// States are not withheld any more.
 package struct QuarantineEnded: RestorationEvent {
   package static let name = EventName.quarantineEnded
+  package static let summary = "States are not withheld any more (R35)."
+  package static let members: [Schema.Member] = [
+    .required("cause", .openWords(Cause.self), "Why."),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+    .required("objects", .count, "Objects that have a state."),
+  ]
 
   package enum Cause: String, CaseIterable, Sendable, JSONWritable {
     /// A newer state was stored.

@@ -6,6 +6,12 @@ package import JSONRPC
 package protocol RestorationEvent: Sendable, Hashable {
   static var name: EventName { get }
 
+  /// One sentence: what has happened.
+  static var summary: String { get }
+
+  /// The facts.
+  static var members: [Schema.Member] { get }
+
   /// Reads the facts.
   init(_ reader: ResultReader) throws(WrongShape)
 
@@ -13,9 +19,20 @@ package protocol RestorationEvent: Sendable, Hashable {
   func writeMembers(to writer: inout JSONWriter)
 }
 
+extension RestorationEvent {
+  package static var members: [Schema.Member] { [] }
+}
+
 /// The notification `event`: one event, as it is told to one subscription.
 package struct EventNotification: Sendable {
   package static let method = "event"
+  package static let summary = "Something happened that this connection has subscribed to."
+  /// What all events have.
+  package static let parameters: [Schema.Member] = [
+    .required("subscription", .integer(1...), "Number of the subscription."),
+    .required("name", .openWords(EventName.self), "What happened. The other members depend on it."),
+    .optional("application", .applicationName, "Whose event it is; absent in `eventsLost`."),
+  ]
 
   /// Number of the subscription on its connection.
   package var subscription: Int64
@@ -83,6 +100,10 @@ package struct EventNotification: Sendable {
 /// So many events did not fit into what a client has not read yet; they stood in this one's place.
 package struct EventsLost: RestorationEvent {
   package static let name = EventName.eventsLost
+  package static let summary = "Events did not fit."
+  package static let members: [Schema.Member] = [
+    .required("lost", .integer(1...), "How many events."),
+  ]
 
   package var lost: Int64
 

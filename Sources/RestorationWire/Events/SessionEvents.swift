@@ -4,6 +4,11 @@ package import JSONRPC
 
 /// Which process a session is of, as events name it.
 package struct SessionIdentity: Sendable, Hashable {
+  package static let members: [Schema.Member] = [
+    .required("process", .nullable(.string), "Role of the session's process; null where it is not known."),
+    .required("pid", .nullable(.integer(1...)), "Number of the process; null where it is not known."),
+  ]
+
   /// The process role; nil where the session gave none, and where there is no session.
   package var process: String?
   /// Number of the process; nil where it is not known.
@@ -28,9 +33,20 @@ package struct SessionIdentity: Sendable, Hashable {
 /// A session was opened; one that is resumed began long ago.
 package struct SessionBegan: RestorationEvent {
   package static let name = EventName.sessionBegan
+  package static let summary = "A session was opened."
+  package static let members = SessionIdentity.members + [
+    .required("delegate", .boolean, "Whether the session is the application's delegate (R9)."),
+    .required("detached", .boolean, "Whether a call opened it instead of `initialize`."),
+    .required("restoration", .nullable(Restoration.schema), "As the session was told by `initialize` (R20)."),
+  ]
 
   /// What the session was told of the saved state (R20).
   package struct Restoration: Sendable, Hashable, JSONWritable {
+    package static let schema = Schema.object([
+      .required("state", RestorationState.schema),
+      .required("reason", .words(RestorationReason.self)),
+    ])
+
     package var state: RestorationState
     package var reason: RestorationReason
 
@@ -90,6 +106,12 @@ package struct SessionBegan: RestorationEvent {
 /// A session ended, and with it the registrations of its objects (R30).
 package struct SessionEnded: RestorationEvent {
   package static let name = EventName.sessionEnded
+  package static let summary =
+    "A session ended, and with it the registrations of its objects, which are not told one by one."
+  package static let members: [Schema.Member] = [
+    .required("ending", .openWords(Ending.self), "How it ended."),
+    .required("objects", .count, "Objects that it had registered."),
+  ] + SessionIdentity.members
 
   /// How a session ends.
   package enum Ending: String, CaseIterable, Sendable, JSONWritable {

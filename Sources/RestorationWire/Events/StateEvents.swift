@@ -5,6 +5,13 @@ package import JSONRPC
 /// The state of an object was stored.
 package struct StateEncoded: RestorationEvent {
   package static let name = EventName.stateEncoded
+  package static let summary = "A state was stored."
+  package static let members: [Schema.Member] = [
+    .required("object", .nullable(.handle), "Handle."),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+    .required("bytes", .count, "Of this state, as `describeApplication` counts it."),
+    .required("sequence", .integer(1...), "Number of the write."),
+  ] + SessionIdentity.members
 
   /// Nil where nobody has it registered.
   package var object: ObjectHandle?
@@ -51,9 +58,24 @@ package struct StateEncoded: RestorationEvent {
 /// An encode that was sent as a notification stored nothing; there was no answer that could have said so.
 package struct EncodeFailed: RestorationEvent {
   package static let name = EventName.encodeFailed
+  package static let summary =
+    "An encode that was sent as a notification stored nothing, so that no answer could say so."
+  package static let members: [Schema.Member] = [
+    .required("object", .nullable(.handle), "Handle."),
+    .required("path", .nullable(.path), "The object's path; null where its own identifier is null (R4)."),
+    .required("error", Failure.schema, "As in the answer that there was not, without a message."),
+  ] + SessionIdentity.members
 
   /// Why, in the terms of `Protocol/errors.md`. The message is left out: it may repeat keys of the state.
   package struct Failure: Sendable, Hashable, JSONWritable {
+    package static let schema = Schema.object([
+      .required("code", .integer, "As in an answer."),
+      .required("kind", .string, "The word for it."),
+      .optional("limit", .string, "Of `limitExceeded`: the limit."),
+      .optional("max", .integer, "What passes."),
+      .optional("value", .integer, "What was sent."),
+    ])
+
     package var code: Int
     package var kind: String
     /// Of `limitExceeded`: the limit, what passes, and what was sent.

@@ -5,7 +5,17 @@ package import JSONRPC
 /// Answers a call of the broker that `nextRequest` gave.
 package struct AnswerRequest: RestorationMethod {
   package static let method = "answerRequest"
-  package static let parameterNames = ["id", "result", "error"]
+  package static let summary = "Answers a call of the broker."
+  package static let parameters: [Schema.Member] = [
+    .required("id", .handle, "As `nextRequest` gave it."),
+    .optional("result", .any, "The answer, in the form that the call wants; null is one."),
+    .optional(
+      "error",
+      .object([.optional("code", .integer, "For people."), .optional("message", .string, "For people.")]),
+      "Why the call failed, where it did."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [.notInitialized, .unknownApplication, .invalidParams]
 
   package typealias Reply = EmptyResult
 

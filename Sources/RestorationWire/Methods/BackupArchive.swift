@@ -5,7 +5,18 @@ package import JSONRPC
 /// Copies the archive: as its own last good copy, or to a file (R32).
 package struct BackupArchive: RestorationMethod {
   package static let method = "backupArchive"
-  package static let parameterNames = ["to", "progressToken"]
+  package static let summary = "Copies the archive."
+  package static let parameters: [Schema.Member] = [
+    .optional(
+      "to",
+      .text(pattern: "^/", length: 2...pathBytesMax),
+      "Absolute path of a file that must not be there yet."
+    ),
+    .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts bytes."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed,
+  ]
 
   /// Absolute path of a file that must not exist; nil for the archive's own backup copy.
   package var to: String?
@@ -38,6 +49,12 @@ package struct BackupArchive: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("to", .nullable(.string), "As asked for."),
+      .required("bytes", .count, "Of the copy."),
+      .required("milliseconds", .count, "How long it took."),
+    ])
+
     /// As asked for; nil for the archive's own backup copy.
     package var to: String?
     /// Of the copy.

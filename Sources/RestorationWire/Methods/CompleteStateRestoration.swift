@@ -5,7 +5,9 @@ package import JSONRPC
 /// Says that this session has restored what it wanted to (R19, R31).
 package struct CompleteStateRestoration: RestorationMethod {
   package static let method = "completeStateRestoration"
-  package static let parameterNames: [String] = []
+  package static let summary = "Says that the session is restored."
+  package static let errors: [ErrorDescription] = [.archiveUnreadable]
+  package static let mayBeDiscarded = true
 
   package init() {}
 
@@ -14,6 +16,10 @@ package struct CompleteStateRestoration: RestorationMethod {
   package func writeMembers(to writer: inout JSONWriter) {}
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("pending", .count, "Sessions of the application that are still restoring."),
+    ])
+
     /// Sessions of the application that are still restoring.
     package var pending: Int64
 

@@ -5,7 +5,13 @@ package import JSONRPC
 /// Gives an object its state back (R19, R25, R26).
 package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
-  package static let parameterNames = ["object"]
+  package static let summary = "Gives a state back."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The object; live, vacant or archived."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed,
+  ]
 
   /// The empty path is the application itself: what its delegate saved.
   package var object: ObjectReference
@@ -30,6 +36,21 @@ package struct DecodeRestorableState: RestorationMethod {
   }
 
   package struct Reply: RestorationResult {
+    package static let schema = Schema.object([
+      .required("status", .words(Status.self), "Whether there is a state, and if not why not."),
+      .required("state", .nullable(.state), "The state as it was encoded; null unless `available`."),
+      .required(
+        "coder",
+        .nullable(ReservedKeys.schema),
+        "The reserved keys of the session that wrote the state; null where there is none."
+      ),
+      .required(
+        "elements",
+        .elements,
+        "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` today."
+      ),
+    ])
+
     package var status: Status
     /// Nil unless the status is `available`.
     package var state: JSONText?

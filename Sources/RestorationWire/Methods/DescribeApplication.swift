@@ -5,7 +5,11 @@ package import JSONRPC
 /// Describes one application: its sessions and its objects, without their states.
 package struct DescribeApplication: RestorationMethod {
   package static let method = "describeApplication"
-  package static let parameterNames = ["cursor"]
+  package static let summary = "Lists sessions and objects."
+  package static let parameters: [Schema.Member] = [
+    .optional("cursor", .name, "From the page before."),
+  ]
+  package static let errors: [ErrorDescription] = [.unknownApplication, .archiveUnreadable, .invalidParams]
 
   /// From the page before.
   package var cursor: String?
@@ -23,6 +27,16 @@ package struct DescribeApplication: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("application", .applicationName, "Its name, with the instance where there is one."),
+      .required("archive", .nullable(.uuid), "UUID of the archive."),
+      .required("generation", .nullable(.generation), "The newest."),
+      .required("sequence", .count, "Number of the newest write."),
+      .required("sessions", .list(SessionDescription.schema), "Its live sessions."),
+      .required("objects", .list(ObjectDescription.schema), "In the order in which they were first registered."),
+      .optional("cursor", .name, "For the next page; absent after the last one."),
+    ])
+
     package var application: ApplicationName
     /// The archive's UUID; nil where there is none or it cannot be read.
     package var archive: String?

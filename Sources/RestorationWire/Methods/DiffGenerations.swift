@@ -5,7 +5,15 @@ package import JSONRPC
 /// Tells what differs between two generations, or a generation and the head, path by path.
 package struct DiffGenerations: RestorationMethod {
   package static let method = "diffGenerations"
-  package static let parameterNames = ["from", "to", "reveal", "cursor", "progressToken"]
+  package static let summary = "Tells what differs between two generations."
+  package static let parameters: [Schema.Member] = [
+    .required("from", .generation, "The generation to start from."),
+    .optional("to", .generation, "The generation to come to."),
+    .optional("reveal", .boolean, "Name the keys of confidential objects."),
+    .optional("cursor", .name, "From the page before."),
+    .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
+  ]
+  package static let errors: [ErrorDescription] = [.invalidParams, .unknownApplication, .archiveUnreadable]
 
   package var from: Int64
   /// Nil compares with the head.
@@ -51,6 +59,13 @@ package struct DiffGenerations: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("added", .list(.path), "Objects that only `to` has."),
+      .required("removed", .list(.path), "Objects that only `from` has."),
+      .required("changed", .list(ObjectDifference.schema), "Objects that both have, with states that differ."),
+      .optional("cursor", .name, "For the next page; absent after the last one."),
+    ])
+
     /// Objects that only `to` has, and those that only `from` has.
     package var added: [IdentifierPath]
     package var removed: [IdentifierPath]
@@ -98,6 +113,21 @@ package struct DiffGenerations: RestorationMethod {
 
 /// How one object's state differs, in `diffGenerations`.
 package struct ObjectDifference: Hashable, Sendable, JSONWritable {
+  package static let schema = Schema.shared(
+    "ObjectDifference",
+    .object([
+      .required("path", .path, "Its path."),
+      .required(
+        "keys",
+        .list(.string),
+        "Top-level keys of the state that only one side has, or whose values are not the same text; sorted."
+      ),
+      .optional("elements", .true, "The elements differ; else absent."),
+      .optional("redacted", .true, "Keys are not named, because the object is confidential on one side; else absent."),
+      .optional("unreadable", .true, "Keys are not known, because a state is damaged (R32); else absent."),
+    ])
+  )
+
   package var path: IdentifierPath
   /// Top-level keys that only one side has or whose values are other texts, sorted.
   package var keys: [String]

@@ -5,7 +5,13 @@ package import JSONRPC
 /// Empties the application's head, on request also its generations (R30).
 package struct DiscardApplicationState: RestorationMethod {
   package static let method = "discardApplicationState"
-  package static let parameterNames = ["reason", "generations", "force"]
+  package static let summary = "Empties the head."
+  package static let parameters: [Schema.Member] = [
+    .optional("reason", .string, "For people; written to the log."),
+    .optional("generations", .boolean, "Remove the generations as well."),
+    .optional("force", .boolean, "Needed where `generations` is asked for while sessions are live."),
+  ]
+  package static let errors: [ErrorDescription] = [.needsForce, .unknownApplication, .archiveUnreadable, .storeFailed]
 
   package typealias Reply = EmptyResult
 

@@ -5,7 +5,21 @@ package import JSONRPC
 /// Stores the state of one object; acknowledged when it is on disk (R15).
 package struct EncodeRestorableState: RestorationMethod {
   package static let method = "encodeRestorableState"
-  package static let parameterNames = ["object", "state", "elements", "revision"]
+  package static let summary = "Stores a state."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The object; of this session, or a path that no live session owns."),
+    .required("state", .state, "The state."),
+    .optional("elements", .elements, "Selected and topmost rows of a view (R28)."),
+    .optional(
+      "revision",
+      .integer(1...),
+      "Counts up per path and session, also where the session gives the path up and registers it again."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .reservedKey, .limitExceeded, .unknownObject, .notOwner, .replaced, .invalidReference, .invalidIdentifier,
+    .archiveUnreadable, .storeFailed,
+  ]
 
   package var object: ObjectReference
   package var state: EncodedState
@@ -45,6 +59,15 @@ package struct EncodeRestorableState: RestorationMethod {
 
   /// How the push ended.
   package enum Reply: RestorationResult, Hashable {
+    package static let schema = Schema.either([
+      .object([
+        .required("sequence", .integer(1...), "Stored, as the change with this number."),
+        .required("durability", .constant("disk"), "Where it is."),
+      ]),
+      .object([.required("superseded", .true, "This or a higher revision is stored already.")]),
+      .discarded,
+    ])
+
     /// On disk, as the change with this number.
     case stored(sequence: Int64)
     /// An equal or higher revision is stored already (R15).

@@ -5,7 +5,12 @@ package import JSONRPC
 /// Tells what became of an object when it was last to be saved and restored, step by step.
 package struct ExplainRestoration: RestorationMethod {
   package static let method = "explainRestoration"
-  package static let parameterNames = ["object", "reveal"]
+  package static let summary = "Tells why an object was saved and restored, or was not."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The object."),
+    .optional("reveal", .boolean, "Name the elements of a confidential object."),
+  ]
+  package static let errors: [ErrorDescription] = [.unknownObject, .unknownApplication, .archiveUnreadable]
 
   package var object: ObjectReference
   /// Whether a confidential object's model identifiers are told.
@@ -51,6 +56,17 @@ package struct ExplainRestoration: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("path", .nullable(.path), "The object's path; null where it has none (R4)."),
+      .required(
+        "saved",
+        .list(SavingStep.schema),
+        "Steps of the last round, and of pushes since, in their order; empty where there was none."
+      ),
+      .required("restored", .list(RestoringStep.schema), "Steps of the last restoration; empty where there was none."),
+      .required("verdict", .openWords(Verdict.self), "What it comes to."),
+    ])
+
     /// Its path now; nil where it has none (R4).
     package var path: IdentifierPath?
     /// Of the last round and of pushes since; empty where there was none since the broker began.

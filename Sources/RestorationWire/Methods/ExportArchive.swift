@@ -5,7 +5,14 @@ package import JSONRPC
 /// Gives what is saved as a document that `importArchive` takes, page by page (`Protocol/export-format.md`).
 package struct ExportArchive: RestorationMethod {
   package static let method = "exportArchive"
-  package static let parameterNames = ["generation", "cursor", "reveal", "progressToken"]
+  package static let summary = "Gives what is saved as a document."
+  package static let parameters: [Schema.Member] = [
+    .optional("generation", .generation, "The generation to export."),
+    .optional("cursor", .name, "From the page before."),
+    .optional("reveal", .boolean, "Export confidential states as well."),
+    .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
+  ]
+  package static let errors: [ErrorDescription] = [.invalidParams, .unknownApplication, .archiveUnreadable]
 
   /// Nil exports the head.
   package var generation: Int64?
@@ -42,6 +49,11 @@ package struct ExportArchive: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("part", ArchiveDocument.schema, "A document with some of the objects."),
+      .optional("cursor", .name, "For the next page; absent after the last one."),
+    ])
+
     /// A document with some of the objects; the whole one has those of all pages.
     package var part: JSONText
     /// For the next page; nil after the last one.

@@ -5,7 +5,11 @@ package import JSONRPC
 /// Ends the session and says what becomes of its objects (R30).
 package struct Goodbye: RestorationMethod {
   package static let method = "goodbye"
-  package static let parameterNames = ["reason"]
+  package static let summary = "Ends the session."
+  package static let parameters: [Schema.Member] = [
+    .required("reason", .words(Reason.self), "What becomes of the objects (R30)."),
+  ]
+  package static let errors: [ErrorDescription] = [.archiveUnreadable, .storeFailed]
 
   package typealias Reply = EmptyResult
 

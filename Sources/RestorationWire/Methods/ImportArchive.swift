@@ -5,7 +5,23 @@ package import JSONRPC
 /// Puts a document that `exportArchive` gave in the place of the application's head, all of it or nothing.
 package struct ImportArchive: RestorationMethod {
   package static let method = "importArchive"
-  package static let parameterNames = ["document", "part", "upload", "more", "force", "progressToken"]
+  package static let summary = "Takes a document in the place of what is saved."
+  package static let parameters: [Schema.Member] = [
+    .optional("document", ArchiveDocument.schema, "The whole document."),
+    .optional("part", ArchiveDocument.schema, "A part of it, where the whole does not fit into a message."),
+    .optional("upload", .name, "With a further part: as the answer to the part before gave it."),
+    .optional("more", .boolean, "Further parts follow; with the last one the document is imported."),
+    .optional("force", .boolean, "Replace state that is there; take a document in which states are missing."),
+    .optional(
+      "progressToken",
+      ProgressToken.schema,
+      "Asks for `progress`, which counts objects; `total` is known with the last part."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .invalidIdentifier, .unknownParent, .duplicatePath, .reservedKey, .invalidReference,
+    .limitExceeded, .needsForce, .alreadyServed, .archiveUnreadable, .storeFailed,
+  ]
 
   package enum Content: Sendable {
     /// The whole document.
@@ -88,6 +104,18 @@ package struct ImportArchive: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .optional("upload", .name, "With `more` only: what to call the upload in the next call."),
+      .required("objects", .count, "Objects of the document, as far as they have come."),
+      .required("states", .count, "States among them."),
+      .required("bytes", .count, "Bytes of the states as they are stored; with `more`, of what has come."),
+      .optional(
+        "generation",
+        .generation,
+        "The generation that holds what was there before; absent where no state was."
+      ),
+    ])
+
     /// Where further parts are awaited: what to call the upload. Nil when everything has been imported.
     package var upload: String?
     /// Objects and states of the document, as far as it has come, and the states' bytes as they are stored.

@@ -5,10 +5,54 @@ package import JSONRPC
 /// Opens a session, or resumes one after a broken connection or broker (R8, R20).
 package struct Initialize: RestorationMethod {
   package static let method = "initialize"
-  package static let parameterNames = [
-    "application", "session", "instance", "process", "bundleVersion", "userInterfaceIdiom", "storyboard", "delegate",
-    "serves", "messageBytesMax", "aliases", "protocolVersion",
+  package static let summary = "Opens or resumes a session."
+  package static let parameters: [Schema.Member] = [
+    .required("application", .applicationName, "The application name."),
+    .optional("session", .name, "Token of the session to resume, from an earlier answer."),
+    .optional(
+      "instance",
+      .string,
+      "Name of the instance, or `auto`: the most recently used instance that no live session uses and that was "
+        + "not ended by `userQuit`, else a new one."
+    ),
+    .optional(
+      "process",
+      .text(pattern: nil, length: 1...processBytesMax),
+      "Role of the process in the application, such as `editor`; shown to people, and the reason is told by it."
+    ),
+    .optional("bundleVersion", .name, "Version of the program; recorded with every state it writes (R26)."),
+    .optional(
+      "userInterfaceIdiom",
+      .integer,
+      "Kind of interface, by UIKit's numbers: −1 unspecified, 0 phone, 1 pad, 2 TV, 3 car, 5 Mac, 6 vision."
+    ),
+    .optional(
+      "storyboard",
+      Storyboard.schema,
+      "The systemd user unit that starts this process again (R22)."
+    ),
+    .optional("delegate", .boolean, "This session is the application's delegate (R9)."),
+    .optional(
+      "serves",
+      .list(ServedMethod.schema),
+      "What the broker may call and notify this client of."
+    ),
+    .optional(
+      "messageBytesMax",
+      .integer(1...),
+      "Bytes of the largest message the client reads; pages are made to fit."
+    ),
+    .optional(
+      "aliases",
+      Aliases.schema,
+      "Names that archives of earlier versions use, and what they are called today."
+    ),
+    .optional("protocolVersion", .integer, "The version the client speaks."),
   ]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .invalidRequest, .alreadyServed, .unsupportedProtocolVersion, .limitExceeded,
+  ]
+  package static let isScoped = false
 
   /// The value of `instance` that lets the broker choose.
   package static let automaticInstance = "auto"
@@ -118,6 +162,15 @@ package struct Initialize: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("protocolVersion", .integer(1...), "The version that is spoken; the one asked for."),
+      .required("broker", BrokerVersion.schema, "The broker's program."),
+      .required("application", .applicationName, "The whole name, with the instance where there is one."),
+      .required("session", .sessionToken, "Token to resume by: 32 hexadecimal digits."),
+      .required("restoration", RestorationSituation.schema, "What there is to restore."),
+      .required("limits", Limits.schema, "Every limit."),
+    ])
+
     package var protocolVersion: Int64
     package var broker: BrokerVersion
     /// With the instance, also where the broker chose it.

@@ -5,7 +5,8 @@ package import JSONRPC
 /// Lists the applications that have live sessions or an archive.
 package struct ListApplications: RestorationMethod {
   package static let method = "listApplications"
-  package static let parameterNames: [String] = []
+  package static let summary = "Lists applications."
+  package static let isScoped = false
 
   package init() {}
 
@@ -14,6 +15,14 @@ package struct ListApplications: RestorationMethod {
   package func writeMembers(to writer: inout JSONWriter) {}
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required(
+        "applications",
+        .list(ApplicationOverview.schema),
+        "In ascending order of name."
+      ),
+    ])
+
     /// In ascending order of name.
     package var applications: [ApplicationOverview]
 

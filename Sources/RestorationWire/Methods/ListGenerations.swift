@@ -5,7 +5,8 @@ package import JSONRPC
 /// Lists the generations that are kept (R16).
 package struct ListGenerations: RestorationMethod {
   package static let method = "listGenerations"
-  package static let parameterNames: [String] = []
+  package static let summary = "Lists generations."
+  package static let errors: [ErrorDescription] = [.unknownApplication, .archiveUnreadable]
 
   package init() {}
 
@@ -14,6 +15,14 @@ package struct ListGenerations: RestorationMethod {
   package func writeMembers(to writer: inout JSONWriter) {}
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required(
+        "generations",
+        .list(GenerationDescription.schema),
+        "In ascending order of number."
+      ),
+    ])
+
     /// In ascending order of number.
     package var generations: [GenerationDescription]
 

@@ -5,7 +5,12 @@ package import JSONRPC
 /// Lists what is withheld because it ended in crashes, and what is suspected of it (R31, R35).
 package struct ListQuarantine: RestorationMethod {
   package static let method = "listQuarantine"
-  package static let parameterNames = ["cursor", "reveal"]
+  package static let summary = "Lists states that are withheld after crashes."
+  package static let parameters: [Schema.Member] = [
+    .optional("cursor", .name, "From the page before."),
+    .optional("reveal", .boolean, "Show the states of confidential objects."),
+  ]
+  package static let errors: [ErrorDescription] = [.invalidParams, .unknownApplication, .archiveUnreadable]
 
   /// From the page before.
   package var cursor: String?
@@ -28,6 +33,17 @@ package struct ListQuarantine: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required(
+        "archive",
+        .nullable(.timestamp),
+        "When the archive as a whole was put into quarantine; null where it was not, or nothing is withheld any more."
+      ),
+      .required("strikes", .count, "Crashes in a row for which no object was found guilty."),
+      .required("objects", .list(QuarantinedObject.schema), "In the order in which they were first registered."),
+      .optional("cursor", .name, "For the next page; absent after the last one."),
+    ])
+
     /// When the archive as a whole was put into quarantine; nil where it is not, or nothing of it is withheld any more.
     package var archive: Timestamp?
     /// Crashes in a row for which no object was found guilty.

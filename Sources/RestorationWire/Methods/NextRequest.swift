@@ -5,7 +5,14 @@ package import JSONRPC
 /// Fetches the next call or notification of the broker, for clients that cannot be called over their connection.
 package struct NextRequest: RestorationMethod {
   package static let method = "nextRequest"
-  package static let parameterNames = ["waitMilliseconds", "serves"]
+  package static let summary = "Fetches a call of the broker."
+  package static let parameters: [Schema.Member] = [
+    .optional("waitMilliseconds", .integer(0...waitMillisecondsMax), "How long to wait where there is nothing yet."),
+    .optional("serves", .list(ServedMethod.schema), "What the session serves from now on; null leaves it as it is."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .notInitialized, .unknownApplication, .invalidParams, .requestCancelled, .limitExceeded,
+  ]
 
   package static let waitMillisecondsMax: Int64 = 30_000
 
@@ -33,6 +40,8 @@ package struct NextRequest: RestorationMethod {
 
   /// What was fetched; null where nothing came in time.
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.nullable(PolledRequest.schema)
+
     package var request: PolledRequest?
 
     package init(request: PolledRequest?) {
@@ -56,6 +65,15 @@ package struct NextRequest: RestorationMethod {
 
 /// A call or a notification of the broker as `nextRequest` gives it.
 package struct PolledRequest: Sendable, Hashable {
+  package static let schema = Schema.shared(
+    "PolledRequest",
+    .object([
+      .required("id", .nullable(.handle), "Of a call: what it is answered by. Null for a notification."),
+      .required("method", ServedMethod.schema, "What is asked or told."),
+      .required("params", .parameters, "What that method takes."),
+    ])
+  )
+
   /// To be answered by `answerRequest`; nil for a notification.
   package var id: Int64?
   package var method: String

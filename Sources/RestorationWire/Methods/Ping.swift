@@ -5,7 +5,8 @@ package import JSONRPC
 /// Does nothing; shows that the broker answers.
 package struct Ping: RestorationMethod {
   package static let method = "ping"
-  package static let parameterNames: [String] = []
+  package static let summary = "Does nothing."
+  package static let isScoped = false
 
   package typealias Reply = EmptyResult
 

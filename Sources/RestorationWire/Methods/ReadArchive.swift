@@ -5,7 +5,13 @@ package import JSONRPC
 /// Reads what is saved, page by page, from the head or from a generation (R16, R29).
 package struct ReadArchive: RestorationMethod {
   package static let method = "readArchive"
-  package static let parameterNames = ["generation", "cursor", "reveal"]
+  package static let summary = "Reads all that is saved."
+  package static let parameters: [Schema.Member] = [
+    .optional("generation", .generation, "The generation to read."),
+    .optional("cursor", .name, "From the page before."),
+    .optional("reveal", .boolean, "Show the states of confidential objects."),
+  ]
+  package static let errors: [ErrorDescription] = [.invalidParams, .unknownApplication, .archiveUnreadable]
 
   /// Nil reads the head.
   package var generation: Int64?
@@ -33,6 +39,12 @@ package struct ReadArchive: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("generation", .nullable(.generation), "The generation; null for the head."),
+      .required("objects", .list(ArchivedObject.schema), "Objects that have a path."),
+      .optional("cursor", .name, "For the next page; absent after the last one."),
+    ])
+
     /// As asked for; nil for the head.
     package var generation: Int64?
     package var objects: [ArchivedObject]

@@ -5,7 +5,12 @@ package import JSONRPC
 /// Says that this session knows what the elements of a view stand for (R9, R28).
 package struct RegisterDataSource: RestorationMethod {
   package static let method = "registerDataSource"
-  package static let parameterNames = ["view"]
+  package static let summary = "Says who knows the elements of a view."
+  package static let parameters: [Schema.Member] = [
+    .required("view", .reference, "The view; live, vacant, or known from the archive."),
+  ]
+  package static let errors: [ErrorDescription] = [.unknownObject, .alreadyServed, .invalidRequest, .archiveUnreadable]
+  package static let mayBeDiscarded = true
 
   package typealias Reply = EmptyResult
 

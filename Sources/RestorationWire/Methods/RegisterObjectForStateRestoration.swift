@@ -5,10 +5,44 @@ package import JSONRPC
 /// Makes an object known under its restoration path and gives it a handle (R1–R5, R8).
 package struct RegisterObjectForStateRestoration: RestorationMethod {
   package static let method = "registerObjectForStateRestoration"
-  package static let parameterNames = [
-    "restorationIdentifier", "restorationParent", "kind", "objectClass", "restorationClass", "position", "storyboard",
-    "awaitParentMilliseconds", "takeOver", "confidential", "keep",
+  package static let summary = "Makes an object known and gives it a handle."
+  package static let parameters: [Schema.Member] = [
+    .optional("restorationIdentifier", .identifier, "The identifier (R1). Null or absent excludes the object (R4)."),
+    .optional(
+      "restorationParent",
+      .reference,
+      "The parent that scopes the identifier; absent or null makes a root (R2, R3)."
+    ),
+    .optional("kind", ObjectKind.schema, "What the object is."),
+    .optional(
+      "objectClass",
+      .objectClass,
+      "The class, or the class and its superclasses, own class first; at most 64 names of 1 to 255 bytes (R25)."
+    ),
+    .optional("restorationClass", .name, "The class that recreates the object; 1 to 1,024 bytes (R22, R23)."),
+    .optional(
+      "position",
+      .integer(0...positionMax),
+      "Where the object is in its container; becomes part of the path: `identifier#position`."
+    ),
+    .optional(
+      "storyboard",
+      Storyboard.schema,
+      "The systemd user unit that brings the object back."
+    ),
+    .optional(
+      "awaitParentMilliseconds",
+      .integer(0...awaitParentMillisecondsMax),
+      "How long to wait for a parent that is not there yet."
+    ),
+    .optional("takeOver", .boolean, "Claim the path although another live session has it (R8)."),
+    .optional("confidential", .boolean, "Keep the state out of what tools show, unless they ask with `reveal`."),
+    .optional("keep", .words(Keep.self), "The state is never retired, however long nobody claims it (R13)."),
   ]
+  package static let errors: [ErrorDescription] = [
+    .invalidIdentifier, .unknownParent, .duplicatePath, .limitExceeded, .archiveUnreadable, .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
 
   /// Positions stay exact in every language's numbers.
   package static let positionMax: Int64 = 1 << 53 - 1
@@ -98,6 +132,18 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("object", .handle, "The handle: positive, below 2^53, never given out twice."),
+      .required("path", .nullable(.path), "The path; null where the identifier is null."),
+      .required("included", .boolean, "Whether a generation holds the object by itself."),
+      .required(
+        "restoration",
+        ObjectRestoration.schema,
+        "Whether there is a state to decode."
+      ),
+      .optional("session", .sessionToken, "Only where the call opened a detached session: its token."),
+    ])
+
     package var object: ObjectHandle
     /// Nil where the object's own identifier is null (R4).
     package var path: IdentifierPath?

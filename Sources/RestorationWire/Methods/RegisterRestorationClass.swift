@@ -5,7 +5,12 @@ package import JSONRPC
 /// Says that this session makes the objects of a restoration class (R9, R22, R23).
 package struct RegisterRestorationClass: RestorationMethod {
   package static let method = "registerRestorationClass"
-  package static let parameterNames = ["restorationClass"]
+  package static let summary = "Says who makes the objects of a class."
+  package static let parameters: [Schema.Member] = [
+    .required("restorationClass", .name, "The class, compared byte by byte."),
+  ]
+  package static let errors: [ErrorDescription] = [.alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable]
+  package static let mayBeDiscarded = true
 
   package typealias Reply = EmptyResult
 

@@ -5,7 +5,13 @@ package import JSONRPC
 /// Ends the quarantine of one object or of all of them: their states are handed out again (R31, R35).
 package struct ReleaseQuarantine: RestorationMethod {
   package static let method = "releaseQuarantine"
-  package static let parameterNames = ["path"]
+  package static let summary = "Hands withheld states out again."
+  package static let parameters: [Schema.Member] = [
+    .optional("path", .path, "The object to release."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .unknownObject, .unknownApplication, .archiveUnreadable, .storeFailed,
+  ]
 
   /// Nil releases everything, the archive as a whole included.
   package var path: IdentifierPath?
@@ -30,6 +36,10 @@ package struct ReleaseQuarantine: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("released", .count, "Objects whose states were withheld until now."),
+    ])
+
     /// Objects whose state was withheld until now.
     package var released: Int
 

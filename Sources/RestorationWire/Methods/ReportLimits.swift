@@ -5,7 +5,8 @@ package import JSONRPC
 /// Reports every limit the broker holds its clients to.
 package struct ReportLimits: RestorationMethod {
   package static let method = "limits"
-  package static let parameterNames: [String] = []
+  package static let summary = "Reports limits."
+  package static let isScoped = false
 
   package typealias Reply = Limits
 

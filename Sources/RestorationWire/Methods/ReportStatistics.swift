@@ -5,7 +5,8 @@ package import JSONRPC
 /// Reports what the broker has done since it started and what it holds now.
 package struct ReportStatistics: RestorationMethod {
   package static let method = "statistics"
-  package static let parameterNames: [String] = []
+  package static let summary = "Reports what the broker did."
+  package static let isScoped = false
 
   package init() {}
 
@@ -14,6 +15,14 @@ package struct ReportStatistics: RestorationMethod {
   package func writeMembers(to writer: inout JSONWriter) {}
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("broker", BrokerVersion.schema, "The broker's program."),
+      .required("pid", .integer(1...), "Process id of the broker."),
+      .required("uptimeMilliseconds", .count, "Since it started."),
+      .required("counters", .map(.count), "Totals since the start, as integers; they only grow."),
+      .required("gauges", .map(.count), "What there is at this moment, as integers."),
+    ])
+
     package var broker: BrokerVersion
     /// Process id of the broker.
     package var pid: Int64

@@ -5,7 +5,18 @@ package import JSONRPC
 /// Brings everything back that the head holds and nobody has restored yet (R21 – R29, R34).
 package struct RestoreApplicationState: RestorationMethod {
   package static let method = "restoreApplicationState"
-  package static let parameterNames = ["deadlineMilliseconds", "progressToken"]
+  package static let summary = "Brings everything back that is saved."
+  package static let parameters: [Schema.Member] = [
+    .optional(
+      "deadlineMilliseconds",
+      .integer(1...deadlineMillisecondsMax),
+      "When it ends at the latest, with what has been restored until then."
+    ),
+    .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownApplication, .archiveUnreadable, .limitExceeded, .storeFailed,
+  ]
 
   package static let deadlineMillisecondsDefault: Int64 = 10_000
   package static let deadlineMillisecondsMax: Int64 = 3_600_000
@@ -53,6 +64,14 @@ package struct RestoreApplicationState: RestorationMethod {
   }
 
   package struct SkippedObject: Hashable, Sendable, JSONWritable {
+    package static let schema = Schema.shared(
+      "SkippedObject",
+      .object([
+        .required("path", .path, "The object."),
+        .required("reason", .openWords(Reason.self), "Why it was not restored."),
+      ])
+    )
+
     package var path: IdentifierPath
     /// One of `Reason`; later brokers may have more.
     package var reason: String
@@ -81,6 +100,24 @@ package struct RestoreApplicationState: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("restored", .list(.path), "Objects that are there and have their state, or have none to be given."),
+      .required(
+        "skipped",
+        .list(SkippedObject.schema),
+        "Objects that somebody or a rule refused."
+      ),
+      .required("absent", .list(.path), "Objects that nobody has registered."),
+      .optional("declined", .true, "True where the delegate said no, and nothing was done; else absent."),
+      .optional(
+        "omitted",
+        .count,
+        "How many objects there are besides, where the lists would take more than 1 MiB or half of "
+          + "`messageBytesMax`; else absent."
+      ),
+      .required("milliseconds", .count, "How long it took."),
+    ])
+
     package var restored: [IdentifierPath]
     package var skipped: [SkippedObject]
     /// What nobody had registered at the deadline.

@@ -5,7 +5,15 @@ package import JSONRPC
 /// Copies a generation into the head and seals that as the next one (R16).
 package struct RollBack: RestorationMethod {
   package static let method = "rollBack"
-  package static let parameterNames = ["generation", "force", "progressToken"]
+  package static let summary = "Goes back to a generation."
+  package static let parameters: [Schema.Member] = [
+    .required("generation", .generation, "The generation to go back to."),
+    .optional("force", .boolean, "Also while sessions are live."),
+    .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable, .storeFailed,
+  ]
 
   package var generation: Int64
   /// Needed where live sessions would lose state they did not ask to lose.
@@ -35,6 +43,20 @@ package struct RollBack: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("generation", .generation, "The new generation, of kind `rolledBack`, which the head equals now."),
+      .required(
+        "former",
+        .nullable(.generation),
+        "The generation that holds what was there before; null where no state was."
+      ),
+      .required(
+        "unreadable",
+        .list(.path),
+        "Objects whose state in the generation is damaged (R32): they have come back without state."
+      ),
+    ])
+
     /// The new generation, which the head now equals.
     package var generation: Int64
     /// The generation that keeps what was at the head before; nil where there was nothing.

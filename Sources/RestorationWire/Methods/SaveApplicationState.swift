@@ -5,7 +5,19 @@ package import JSONRPC
 /// Runs a save round: asks every process for the states of its objects and seals them as one generation (R11, R12).
 package struct SaveApplicationState: RestorationMethod {
   package static let method = "saveApplicationState"
-  package static let parameterNames = ["reason", "deadlineMilliseconds", "progressToken"]
+  package static let summary = "Runs a save round."
+  package static let parameters: [Schema.Member] = [
+    .optional("reason", .string, "For people."),
+    .optional("deadlineMilliseconds", .integer(1...deadlineMax), "How long the round takes at most."),
+    .optional(
+      "progressToken",
+      ProgressToken.schema,
+      "Asks for `progress`: objects that need not be waited for any more, of those that were found."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled, .storeFailed,
+  ]
 
   /// How long a round takes at most where the caller does not say.
   package static let deadlineDefault: Int64 = 5_000
@@ -50,6 +62,28 @@ package struct SaveApplicationState: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("saved", .boolean, "Whether a generation was made."),
+      .optional("reason", .openWords(Obstacle.self), "Why none was made; only there."),
+      .required("generation", .nullable(.generation), "The generation that was made; else the newest there is."),
+      .required("objects", .count, "States that this generation holds, also those of objects that were not asked for."),
+      .required("bytes", .count, "Bytes of these states and of the application's own."),
+      .required(
+        "stale",
+        .list(StaleObject.schema),
+        "Objects of which the round got no state: the generation holds what was stored of them last, if there is "
+          + "anything."
+      ),
+      .required("excluded", .list(ExcludedObject.schema), "Live objects that the generation leaves out (R4, R5)."),
+      .optional(
+        "omitted",
+        .count,
+        "How many entries of `stale` and `excluded` there are besides: the answer ends at 1 MiB or half of the "
+          + "client's `messageBytesMax`."
+      ),
+      .required("milliseconds", .count, "How long it took."),
+    ])
+
     /// Whether a generation was made.
     package var saved: Bool
     /// A word of `Obstacle` where none was made.

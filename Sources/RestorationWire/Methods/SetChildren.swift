@@ -5,7 +5,16 @@ package import JSONRPC
 /// Gives the children of a container their positions 0…n−1 in one step (R6).
 package struct SetChildren: RestorationMethod {
   package static let method = "setChildren"
-  package static let parameterNames = ["object", "children"]
+  package static let summary = "Gives children their positions."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The container; of this session."),
+    .required("children", .list(.reference), "Children in order; each gets its index as position, 0 … n−1."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownObject, .notOwner, .replaced, .invalidParams, .duplicatePath, .limitExceeded, .archiveUnreadable,
+    .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
 
   /// The container; its owner calls.
   package var object: ObjectReference
@@ -27,6 +36,10 @@ package struct SetChildren: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("paths", .list(.nullable(.path)), "Paths of the children from now on, in the order they were given."),
+    ])
+
     /// Paths of the children from now on, in the order they were given; nil for one whose identifier is null (R4).
     package var paths: [IdentifierPath?]
 

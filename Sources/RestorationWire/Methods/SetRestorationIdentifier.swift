@@ -5,7 +5,30 @@ package import JSONRPC
 /// Gives an object another identifier; it moves with everything below it (R4, R6).
 package struct SetRestorationIdentifier: RestorationMethod {
   package static let method = "setRestorationIdentifier"
-  package static let parameterNames = ["object", "restorationIdentifier", "position", "takeOver"]
+  package static let summary = "Renames or excludes an object."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The object; of this session."),
+    .required(
+      "restorationIdentifier",
+      .nullable(.identifier),
+      "The new identifier; null excludes the object and everything below it (R4)."
+    ),
+    .optional(
+      "position",
+      .integer(0...RegisterObjectForStateRestoration.positionMax),
+      "The new position; without it the object has none any more."
+    ),
+    .optional(
+      "takeOver",
+      .boolean,
+      "Displace what is in the way: a live owner (R8), or the state of a vacant path (R6)."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownObject, .notOwner, .replaced, .invalidIdentifier, .duplicatePath, .limitExceeded, .archiveUnreadable,
+    .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
 
   package var object: ObjectReference
   /// Nil excludes the object and everything below it (R4).
@@ -44,6 +67,11 @@ package struct SetRestorationIdentifier: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("path", .nullable(.path), "The path from now on; null where the identifier is null."),
+      .required("included", .boolean, "Whether a generation holds the object by itself."),
+    ])
+
     /// The object's path from now on; nil where its identifier is null (R4).
     package var path: IdentifierPath?
     /// Whether the next generation holds the object by itself (R4, R5).

@@ -5,7 +5,21 @@ package import JSONRPC
 /// Moves an object and everything below it under another parent, or makes it a root (R6).
 package struct SetRestorationParent: RestorationMethod {
   package static let method = "setRestorationParent"
-  package static let parameterNames = ["object", "restorationParent", "takeOver"]
+  package static let summary = "Moves a subtree under another parent."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The object; of this session."),
+    .required("restorationParent", .nullable(.reference), "The new parent; null makes the object a root."),
+    .optional(
+      "takeOver",
+      .boolean,
+      "Displace what is in the way: a live owner (R8), or the state of a vacant path (R6)."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownObject, .notOwner, .replaced, .unknownParent, .parentCycle, .duplicatePath, .limitExceeded,
+    .archiveUnreadable, .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
 
   package var object: ObjectReference
   /// Nil makes the object a root.
@@ -33,6 +47,10 @@ package struct SetRestorationParent: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("path", .nullable(.path), "The path from now on; null where the object's own identifier is null."),
+    ])
+
     /// The object's path from now on; nil where its own identifier is null (R4).
     package var path: IdentifierPath?
 

@@ -5,7 +5,15 @@ package import JSONRPC
 /// Has the connection told of events, of one application or of all.
 package struct Subscribe: RestorationMethod {
   package static let method = "subscribe"
-  package static let parameterNames = ["events"]
+  package static let summary = "Has the connection told of events."
+  package static let parameters: [Schema.Member] = [
+    .optional(
+      "events",
+      .array(EventName.schema, count: 1...Int.max),
+      "Names of events to be told of; null for all of them, also those that later brokers know."
+    ),
+  ]
+  package static let errors: [ErrorDescription] = [.invalidParams, .forbidden, .limitExceeded]
 
   /// The events to be told of; nil for all, also those of later brokers.
   package var events: [EventName]?
@@ -23,6 +31,14 @@ package struct Subscribe: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required(
+        "subscription",
+        .integer(1...),
+        "Number of the subscription: 1, 2, 3 … on each connection, never given out twice."
+      ),
+    ])
+
     /// Unique on the connection; its events carry it.
     package var subscription: Int64
 

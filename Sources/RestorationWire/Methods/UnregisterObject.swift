@@ -5,7 +5,15 @@ package import JSONRPC
 /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
 package struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
-  package static let parameterNames = ["object", "keepState"]
+  package static let summary = "Takes an object out."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .reference, "The object; of this session."),
+    .optional("keepState", .boolean, "Keep the state; the object becomes an orphan (R13)."),
+  ]
+  package static let errors: [ErrorDescription] = [
+    .unknownObject, .notOwner, .replaced, .archiveUnreadable, .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
 
   package typealias Reply = EmptyResult
 

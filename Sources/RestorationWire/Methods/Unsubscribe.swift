@@ -5,7 +5,12 @@ package import JSONRPC
 /// Ends a subscription of this connection; none of its events follows the answer.
 package struct Unsubscribe: RestorationMethod {
   package static let method = "unsubscribe"
-  package static let parameterNames = ["subscription"]
+  package static let summary = "Ends a subscription."
+  package static let parameters: [Schema.Member] = [
+    .required("subscription", .integer(1...), "As `subscribe` gave it on this connection."),
+  ]
+  package static let errors: [ErrorDescription] = [.invalidParams]
+  package static let isScoped = false
 
   package typealias Reply = EmptyResult
 

@@ -5,7 +5,11 @@ package import JSONRPC
 /// Checks everything that is stored of an application, and changes nothing (R32).
 package struct VerifyArchive: RestorationMethod {
   package static let method = "verifyArchive"
-  package static let parameterNames = ["progressToken"]
+  package static let summary = "Checks what is stored."
+  package static let parameters: [Schema.Member] = [
+    .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
+  ]
+  package static let errors: [ErrorDescription] = [.unknownApplication, .archiveUnreadable]
 
   package var progressToken: ProgressToken?
 
@@ -22,6 +26,16 @@ package struct VerifyArchive: RestorationMethod {
   }
 
   package struct Reply: RestorationResult, Hashable {
+    package static let schema = Schema.object([
+      .required("sound", .boolean, "Nothing is wrong."),
+      .required("objects", .count, "Objects at the head."),
+      .required("states", .count, "Stored states that were checked, those of generations included."),
+      .required("bytes", .count, "Their bytes."),
+      .required("problems", .list(ArchiveProblem.schema), "What is wrong, at most 256."),
+      .optional("omitted", .count, "How many problems there are besides; absent where all are listed."),
+      .required("milliseconds", .count, "How long it took."),
+    ])
+
     /// Whether nothing is wrong.
     package var sound: Bool
     /// Objects at the head.

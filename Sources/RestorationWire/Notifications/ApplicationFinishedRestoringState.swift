@@ -5,6 +5,11 @@ package import JSONRPC
 /// All sessions have decoded: these objects of the session are restored (R21).
 package struct ApplicationFinishedRestoringState: RestorationNotification, Hashable {
   package static let method = ServedMethod.applicationFinishedRestoringState
+  package static let summary =
+    "The restoration is over, for all sessions (R21): these objects of this session are restored."
+  package static let parameters: [Schema.Member] = [
+    .required("objects", .list(.handle), "Handles of the objects."),
+  ]
 
   package var objects: [ObjectHandle]
 

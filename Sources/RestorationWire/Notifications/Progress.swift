@@ -5,6 +5,13 @@ package import JSONRPC
 /// How far a call has come that asked for this by its `progressToken`.
 package struct Progress: RestorationNotification, Hashable {
   package static let method = ServedMethod.progress
+  package static let summary = "A call that this connection made with a `progressToken` has come so far."
+  package static let parameters: [Schema.Member] = [
+    .required("progressToken", ProgressToken.schema, "As the call gave it, byte for byte."),
+    .required("done", .count, "Never goes back within a call."),
+    .optional("total", .count, "What `done` goes up to; absent where it is not known."),
+    .optional("message", .string, "For people; absent where there is nothing to say."),
+  ]
 
   package var progressToken: ProgressToken
   /// Never goes back within one call; what is counted is the method's matter.

@@ -5,6 +5,12 @@ package import JSONRPC
 /// Another session has taken the object's path over; writes to the object now fail with `replaced` (R8).
 package struct RegistrationReplaced: RestorationNotification, Hashable {
   package static let method = ServedMethod.registrationReplaced
+  package static let summary = "Another session has taken over the path of an object of this session (R8)."
+  package static let parameters: [Schema.Member] = [
+    .required("object", .handle, "The handle that this session had."),
+    .required("path", .path, "The path that was taken over."),
+    .required("by", ObjectOwner.schema, "The new owner: `process` (string or null) and `pid` (integer)."),
+  ]
 
   /// The loser's handle.
   package var object: ObjectHandle

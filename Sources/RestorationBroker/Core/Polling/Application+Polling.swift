@@ -176,7 +176,7 @@ extension BrokerCore {
       try application.nextRequest(request, by: try Self.require(session), for: caller)
     } else {
       let request = try AnswerRequest(parameters)
-      let pointer = ParameterReader(parameters, names: AnswerRequest.parameterNames).pointer("id")
+      let pointer = ParameterReader(parameters, of: AnswerRequest.parameters).pointer("id")
       try application.answerRequest(request, at: pointer, by: try Self.require(session), for: caller)
     }
   }

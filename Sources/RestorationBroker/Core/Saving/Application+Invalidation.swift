@@ -141,7 +141,11 @@ extension Application {
     let state = try checked(encoded, elements: elements, revision: revision)
     try checkArchiveLimit(state.bytes, replacing: node, path: path)
     let session = sessions[claim.session]
-    putPulled(record(of: state, at: node, by: session), at: node, by: session)
+    let record = record(of: state, at: node, by: session)
+    let before = node.state?.sequence
+    putPulled(record, at: node, by: session)
+    guard context.hasSubscribers, node.state?.sequence != before else { return }
+    announceEncoding(at: node, bytes: record.bytes, by: session, for: nil)
   }
 
   private func announceFailure(of target: EncodeTarget, _ error: EncodeFailed.Failure) {

@@ -1,0 +1,490 @@
+;;; restoration.el --- Windows and files survive a crash  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: Apache-2.0
+;; Version: 1.0
+;; Package-Requires: ((emacs "27.1"))
+;; Keywords: convenience, frames
+
+;;; Commentary:
+
+;; `restoration-mode' keeps frames, windows and visited files with restorationd while Emacs runs, and brings them back
+;; when Emacs was killed and is started again without files.  Put (restoration-mode 1) into the init file.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'jsonrpc)
+(require 'seq)
+(require 'subr-x)
+
+(defgroup restoration nil "Windows and files survive a crash." :group 'environment)
+
+(defcustom restoration-on-quit 'userQuit
+  "What becomes of the state when you quit Emacs yourself."
+  :type '(choice (const :tag "The next Emacs begins afresh" userQuit)
+                 (const :tag "The next Emacs goes on here" restart)))
+
+(defcustom restoration-socket nil
+  "The broker's socket; nil for the usual one."
+  :type '(choice (const nil) file))
+
+(defcustom restoration-application "org.gnu.Emacs"
+  "The application that the broker knows this Emacs by; each Emacs is an instance of it."
+  :type 'string)
+
+(defvar restoration-restored-hook nil "Run when frames and windows of an earlier Emacs are there again.")
+(defvar restoration-ready-hook nil "Run when the state is kept from now on; after `restoration-restored-hook'.")
+
+(defconst restoration--objects '((editor . ["Editor"]) (buffers . ["Editor" "Buffers"])))
+(defconst restoration--none (make-hash-table) "An empty JSON object.")
+(defconst restoration--state-bytes 250000 "What the broker gives an object (stateBytesMax), less a little.")
+(defconst restoration--quiet 0.4 "Seconds from a change to the call that tells of it.")
+(defconst restoration--retry-first 0.25)
+(defconst restoration--retry-last 10.0)
+(defconst restoration--goodbye 0.3 "Seconds that the end may take.")
+
+(defvar restoration--phase 'idle "One of idle, connecting, restoring, kept, over.")
+(defvar restoration--retry restoration--retry-first)
+(defvar restoration--connection nil)
+(defvar restoration--token nil)
+(defvar restoration--whole-name nil "The application with the instance that the broker gave.")
+(defvar restoration--instance nil "An instance of our own, where an earlier one is not wanted.")
+(defvar restoration--known nil "Alist from object to the text of the state that the broker has.")
+(defvar restoration--asked nil "Objects of which the broker knows that there is a newer state.")
+(defvar restoration--timer nil)
+(defvar restoration--told nil)
+(defvar restoration--quitting nil "The user is quitting Emacs with the command that runs.")
+(defvar restoration--queue nil "Files that are still to be visited, as in the state.")
+
+(defun restoration--tell (format &rest arguments)
+  "Show one message, FORMAT with ARGUMENTS, and no other ever."
+  (unless restoration--told
+    (setq restoration--told t)
+    (message "restoration: %s" (apply #'format-message format arguments))))
+
+(defmacro restoration--quietly (&rest body)
+  "Run BODY; an error becomes a message at most."
+  (declare (indent 0) (debug t))
+  `(condition-case fault (progn ,@body)
+     (error (restoration--tell "%s" (error-message-string fault)) nil)))
+
+;;;; What Emacs shows, as plain data
+
+(defun restoration--file (buffer)
+  "The local file or directory that BUFFER shows, or nil."
+  (with-current-buffer buffer
+    (let ((file (or buffer-file-name (and (derived-mode-p 'dired-mode) (expand-file-name default-directory)))))
+      (and file
+           (not (file-remote-p file))
+           ;; A name that is not UTF-8 cannot be said in JSON.
+           (ignore-errors (json-serialize (vector file)))
+           file))))
+
+(defun restoration--leaf (window)
+  "WINDOW as data, or nil where it could not be filled again."
+  (let* ((buffer (window-buffer window))
+         (file (restoration--file buffer)))
+    (when (or file (member (buffer-name buffer) '("*scratch*" "*Messages*")))
+      `(,@(if file (list :file file) (list :buffer (buffer-name buffer)))
+        :point ,(window-point window)
+        :start ,(window-start window)
+        :width ,(window-total-width window)
+        :height ,(window-total-height window)
+        ,@(and (eq window (frame-selected-window (window-frame window))) '(:selected t))))))
+
+(defun restoration--node (window)
+  "WINDOW with all that is in it as data, or nil."
+  (if (window-live-p window)
+      (restoration--leaf window)
+    (let* ((isRow (window-left-child window))
+           (child (or isRow (window-top-child window)))
+           parts)
+      (while child
+        (when-let ((part (restoration--node child))) (push part parts))
+        (setq child (window-next-sibling child)))
+      (if (cdr parts)
+          (list :split (if isRow "row" "column") :parts (vconcat (nreverse parts)))
+        (car parts)))))
+
+(defun restoration--frames ()
+  "Frames that have windows of their own, the oldest first."
+  (nreverse (filtered-frame-list
+             (lambda (frame)
+               (not (or (frame-parent frame)
+                        (eq (frame-parameter frame 'minibuffer) 'only)
+                        (frame-parameter frame 'tooltip)))))))
+
+(defun restoration--editor-state ()
+  "State of the object Editor."
+  (let ((frames (cl-loop for frame in (restoration--frames)
+                         for windows = (restoration--node (frame-root-window frame))
+                         when windows
+                         collect `(:windows ,windows :columns ,(frame-width frame) :lines ,(frame-height frame)
+                                   ,@(and (eq frame (selected-frame)) '(:selected t))))))
+    (list :frames (vconcat frames))))
+
+(defun restoration--buffers-state ()
+  "State of the object Editor/Buffers: files, the one used last first."
+  (let ((bytes 0)
+        (files (cl-loop for buffer in (buffer-list)
+                        for file = (and (not (buffer-base-buffer buffer)) (restoration--file buffer))
+                        when file
+                        collect `(:file ,file :point ,(restoration--point buffer)
+                                  ,@(and (buffer-modified-p buffer) (buffer-file-name buffer) '(:modified t))))))
+    (list :buffers
+          (vconcat (seq-take-while
+                    (lambda (each)
+                      ;; Room for the longest way to write a name, and for what stands around it.
+                      (<= (cl-incf bytes (+ 64 (* 6 (string-bytes (plist-get each :file))))) restoration--state-bytes))
+                    (append files restoration--queue))))))
+
+(defun restoration--point (buffer)
+  "Point of BUFFER, in a window where one shows it."
+  (let ((window (get-buffer-window buffer t)))
+    (if window (window-point window) (with-current-buffer buffer (point)))))
+
+(defun restoration--state (object)
+  "State of OBJECT, which is editor or buffers."
+  (if (eq object 'editor) (restoration--editor-state) (restoration--buffers-state)))
+
+;;;; And back again
+
+(defun restoration--pristine-p ()
+  "Nothing has been opened yet, so that there is nothing to disturb."
+  (and (null (cdr (restoration--frames)))
+       (cl-notany (lambda (window) (restoration--file (window-buffer window))) (window-list nil 'never))))
+
+(defun restoration--visit (each)
+  "A buffer for EACH, an element of the state; never asks."
+  (let* ((file (plist-get each :file))
+         (large-file-warning-threshold nil)
+         (enable-local-variables (and enable-local-variables :safe))
+         (vc-follow-symlinks nil)
+         (inhibit-message t)
+         (known (and file (get-file-buffer file)))
+         (buffer (cond (file (or known (ignore-errors (find-file-noselect file t))))
+                       (t (get-buffer (plist-get each :buffer))))))
+    (when (and buffer (not known))
+      (with-current-buffer buffer (goto-char (or (plist-get each :point) (point-min)))))
+    (or buffer (get-buffer-create "*scratch*"))))
+
+(defun restoration--build (node window)
+  "Split WINDOW into the parts of NODE; a list of (WINDOW . LEAF)."
+  (let ((windows (list window)))
+    (dotimes (_ (max 0 (1- (length (plist-get node :parts)))))
+      ;; Without room for more, the first windows are shown.
+      (when-let ((next (ignore-errors
+                         (split-window (car windows) nil (if (equal (plist-get node :split) "row") 'right 'below)))))
+        (push next windows)))
+    (if (plist-get node :split)
+        (apply #'append (cl-mapcar #'restoration--build (plist-get node :parts) (nreverse windows)))
+      (list (cons window node)))))
+
+(defun restoration--resize (leaves columns lines)
+  "Give each of LEAVES the share of its frame that it had of COLUMNS and LINES."
+  (pcase-dolist (`(,window . ,leaf) leaves)
+    (let ((width (round (* (plist-get leaf :width) (frame-width)) columns))
+          (height (round (* (plist-get leaf :height) (frame-height)) lines)))
+      (ignore-errors (window-resize window (- width (window-total-width window)) t))
+      (ignore-errors (window-resize window (- height (window-total-height window)))))))
+
+(defun restoration--fill-frame (state)
+  "Make the windows of STATE in the selected frame."
+  (delete-other-windows)
+  (let* ((window-combination-resize t)
+         (window-min-height 1)
+         (window-min-width 2)
+         (leaves (restoration--build (plist-get state :windows) (selected-window))))
+    ;; Twice, because a window takes the space of its neighbours.
+    (dotimes (_ 2) (restoration--resize leaves (plist-get state :columns) (plist-get state :lines)))
+    (pcase-dolist (`(,window . ,leaf) leaves)
+      (set-window-buffer window (restoration--visit leaf))
+      (set-window-start window (plist-get leaf :start) t)
+      (set-window-point window (plist-get leaf :point))
+      (when (plist-get leaf :selected) (select-window window)))))
+
+(defun restoration--restore (editor buffers)
+  "Put the frames of EDITOR back at once, and the files of BUFFERS when Emacs has nothing else to do."
+  (let ((first (selected-frame)) selected)
+    (setq restoration--queue (append (plist-get buffers :buffers) nil))
+    (cl-loop for state across (plist-get editor :frames)
+             for frame = first then (make-frame)
+             do (with-selected-frame frame (restoration--fill-frame state))
+             when (plist-get state :selected) do (setq selected frame))
+    (when selected (select-frame-set-input-focus selected))
+    (restoration--visit-next)))
+
+(defun restoration--visit-next ()
+  "Visit files of the queue as long as nobody types."
+  (restoration--quietly
+    (while (and restoration--queue (not (input-pending-p)))
+      (let ((each (car restoration--queue)))
+        (save-window-excursion
+          (bury-buffer (restoration--visit each)))
+        (pop restoration--queue))))
+  (when restoration--queue (run-with-idle-timer 0.2 nil #'restoration--visit-next)))
+
+;;;; The connection
+
+(defun restoration--path ()
+  "The broker's socket, or nil."
+  (let ((directory (getenv "XDG_RUNTIME_DIR")))
+    (or restoration-socket
+        (let ((path (getenv "RESTORATIOND_SOCKET"))) (and path (not (string-empty-p path)) path))
+        (and directory (not (string-empty-p directory)) (concat directory "/restorationd/broker.sock")))))
+
+(defun restoration--open-p ()
+  "Whether the broker is there."
+  (and restoration--connection (jsonrpc-running-p restoration--connection)))
+
+(defun restoration--request (method params &optional success)
+  "Call METHOD with PARAMS, then SUCCESS with the result."
+  (let ((connection restoration--connection))
+    (jsonrpc-async-request connection method params
+                           :timeout nil
+                           :success-fn (lambda (result)
+                                         (when (and success (eq connection restoration--connection))
+                                           (restoration--quietly (funcall success result))))
+                           :error-fn (lambda (failure)
+                                       (when (and (eq connection restoration--connection) (restoration--open-p))
+                                         (restoration--quietly (restoration--failed failure)))))))
+
+(defun restoration--failed (failure)
+  "The broker refused with FAILURE."
+  (cond ((eq restoration--phase 'over))
+        ;; Another Emacs has come to this instance while we were away.
+        ((equal (plist-get (plist-get failure :data) :kind) "duplicatePath") (restoration--leave))
+        (t (setq restoration--phase 'over)
+           (restoration--tell "%s" (plist-get failure :message)))))
+
+(defun restoration--connect ()
+  "Connect to the broker, now or later."
+  (when (memq restoration--phase '(connecting restoring kept))
+    (let ((process (and (restoration--path)
+                        (ignore-errors
+                          (make-network-process :name "restoration" :family 'local :service (restoration--path)
+                                                :coding 'utf-8-emacs-unix :noquery t)))))
+      (if process
+          (restoration--quietly (restoration--connected process))
+        (restoration--again)))))
+
+(defun restoration--again ()
+  "Connect again after a while."
+  (run-with-timer restoration--retry nil #'restoration--connect)
+  (setq restoration--retry (min (* 2 restoration--retry) restoration--retry-last)))
+
+(defun restoration--connected (process)
+  "Go on with PROCESS, the connection."
+  (setq restoration--connection
+        (apply #'jsonrpc-process-connection
+               :name "restoration"
+               :process process
+               :request-dispatcher #'restoration--answer
+               :notification-dispatcher #'ignore
+               :on-shutdown #'restoration--lost
+               (if (>= emacs-major-version 30)
+                   '(:events-buffer-config (:size 0))
+                 '(:events-buffer-scrollback-size 0))))
+  ;; The end of a connection is nothing to tell the user.
+  (let ((sentinel (process-sentinel process)))
+    (set-process-sentinel process (lambda (process change)
+                                    (let ((inhibit-message t) message-log-max)
+                                      (funcall sentinel process change)))))
+  (restoration--initialize))
+
+(defun restoration--lost (connection)
+  "CONNECTION has ended."
+  (ignore-errors (kill-buffer (jsonrpc-events-buffer connection)))
+  (ignore-errors (jsonrpc-shutdown connection t))
+  (when (and (eq connection restoration--connection) (not (eq restoration--phase 'over)))
+    (setq restoration--connection nil)
+    (restoration--again)))
+
+;;;; Changes
+
+(defun restoration--changed (&rest _)
+  "Something may have changed.  However often: one look within `restoration--quiet' seconds."
+  (unless (or restoration--timer (not (eq restoration--phase 'kept)))
+    (setq restoration--timer (run-with-timer restoration--quiet nil #'restoration--tell-changes))))
+
+(defun restoration--tell-changes ()
+  "Tell the broker what has changed."
+  (setq restoration--timer nil)
+  (when (and (eq restoration--phase 'kept) (restoration--open-p))
+    (restoration--quietly
+      (pcase-dolist (`(,object . ,path) restoration--objects)
+        (unless (or (memq object restoration--asked)
+                    (equal (alist-get object restoration--known) (json-serialize (restoration--state object))))
+          (push object restoration--asked)
+          (jsonrpc-notify restoration--connection 'invalidateRestorableState (list :object path)))))))
+
+(defun restoration--answer (_connection method params)
+  "Answer the broker's call of METHOD with PARAMS."
+  (unless (eq method 'encodeRestorableStateWithCoder) (jsonrpc-error "not served: %s" method))
+  (list :states
+        (vconcat
+         (mapcar (lambda (each)
+                   (let* ((object (car (rassoc (plist-get each :path) restoration--objects)))
+                          (state (restoration--state object)))
+                     (setq restoration--asked (delq object restoration--asked))
+                     (setf (alist-get object restoration--known) (json-serialize state))
+                     (list :object (plist-get each :object) :state state)))
+                 (plist-get params :objects)))))
+
+;;;; The beginning
+
+(defun restoration--initialize ()
+  "Open a session, or resume it."
+  (unless (eq restoration--phase 'kept) (setq restoration--phase 'connecting))
+  (restoration--request
+   'initialize
+   `(:application ,(or restoration--whole-name restoration-application)
+     ,@(unless restoration--whole-name (list :instance (or restoration--instance "auto")))
+     ,@(and restoration--token (list :session restoration--token))
+     :process "emacs" :bundleVersion ,emacs-version :serves ["encodeRestorableStateWithCoder"])
+   (lambda (result)
+     (let ((resumed (equal restoration--token (plist-get result :session))))
+       (setq restoration--token (plist-get result :session)
+             restoration--whole-name (plist-get result :application)
+             restoration--retry restoration--retry-first
+             restoration--known nil
+             restoration--asked nil)
+       (if (and resumed (eq restoration--phase 'kept))
+           (restoration--changed)
+         (restoration--register))))))
+
+(defun restoration--register ()
+  "Register the objects and ask for their states."
+  (restoration--request 'registerObjectForStateRestoration
+                        '(:restorationIdentifier "Editor" :kind "viewController" :objectClass "EmacsEditor"))
+  (restoration--request 'registerObjectForStateRestoration
+                        '(:restorationIdentifier "Buffers" :restorationParent ["Editor"] :objectClass "EmacsBuffers"))
+  (let (editor)
+    (restoration--request 'decodeRestorableState '(:object ["Editor"]) (lambda (result) (setq editor result)))
+    (restoration--request
+     'decodeRestorableState '(:object ["Editor" "Buffers"])
+     (lambda (buffers)
+       (if (and editor (eq restoration--phase 'connecting)
+                (equal (plist-get editor :status) "available") (equal (plist-get buffers :status) "available"))
+           (progn
+             (setq restoration--phase 'restoring)
+             ;; Not in the midst of reading from the connection.
+             (run-with-timer 0 nil #'restoration--when-quiet restoration--connection
+                             (plist-get editor :state) (plist-get buffers :state)))
+         (restoration--request 'completeStateRestoration restoration--none)
+         (restoration--kept))))))
+
+(defun restoration--own-instance ()
+  "A name for an instance that nobody has."
+  (format-time-string (format "%%Y%%m%%dT%%H%%M%%S-%d" (emacs-pid)) nil t))
+
+(defun restoration--leave ()
+  "Leave what this instance holds to another Emacs, and go on in an instance of our own."
+  (setq restoration--token nil
+        restoration--whole-name nil
+        restoration--instance (restoration--own-instance))
+  (restoration--request 'goodbye '(:reason "restart") (lambda (_) (restoration--initialize))))
+
+(defun restoration--when-quiet (connection editor buffers)
+  "Restore EDITOR and BUFFERS, which came over CONNECTION, unless the user is in the middle of something."
+  (when (and (eq connection restoration--connection) (restoration--open-p))
+    (cond ((not (restoration--pristine-p)) (restoration--quietly (restoration--leave)))
+          ((or (active-minibuffer-window) (> (recursion-depth) 0) (input-pending-p))
+           (run-with-timer 0.05 nil #'restoration--when-quiet connection editor buffers))
+          (t (restoration--quietly (restoration--restore editor buffers))
+             (restoration--quietly
+               (restoration--request 'completeStateRestoration restoration--none)
+               (run-hooks 'restoration-restored-hook)
+               (restoration--kept))))))
+
+(defun restoration--kept ()
+  "From now on the state is kept."
+  (setq restoration--phase 'kept)
+  (add-hook 'post-command-hook #'restoration--changed)
+  (add-hook 'window-configuration-change-hook #'restoration--changed)
+  (add-hook 'after-delete-frame-functions #'restoration--changed)
+  (restoration--changed)
+  (run-hooks 'restoration-ready-hook))
+
+;;;; The end
+
+(defun restoration--quit-asked ()
+  "The user quits Emacs, unless somebody says no; always t."
+  (setq restoration--quitting t)
+  (add-hook 'post-command-hook #'restoration--quit-declined)
+  t)
+
+(defun restoration--quit-declined ()
+  "Emacs is still there after the command that quits it."
+  (setq restoration--quitting nil)
+  (remove-hook 'post-command-hook #'restoration--quit-declined))
+
+(defun restoration--end ()
+  "Say goodbye; a signal is nobody's wish to begin afresh."
+  (let* ((phase restoration--phase)
+         (reason (cond ((not (eq phase 'kept)) "restart")
+                       ((or restoration--quitting (eq this-command 'kill-emacs)) (symbol-name restoration-on-quit))
+                       (t "logout"))))
+    (setq restoration--phase 'over)
+    (when (and restoration--token (restoration--open-p))
+      (ignore-errors
+        (unless (or (equal reason "userQuit") (not (eq phase 'kept)))
+          (pcase-dolist (`(,object . ,path) restoration--objects)
+            (jsonrpc-notify restoration--connection 'encodeRestorableState
+                            (list :object path :state (restoration--state object)))))
+        (jsonrpc-request restoration--connection 'goodbye (list :reason reason) :timeout restoration--goodbye)))))
+
+;;;; Commands
+
+(defun restoration--begin ()
+  "Take part unless files were named."
+  (when (and (eq restoration--phase 'idle) (restoration--pristine-p)) (restoration-start)))
+
+;;;###autoload
+(defun restoration-start ()
+  "Keep frames, windows and files from now on; bring earlier ones back where nothing is open."
+  (interactive)
+  (when (and (eq restoration--phase 'idle) (not noninteractive) (not (daemonp)))
+    (setq restoration--phase 'connecting)
+    (unless (restoration--pristine-p) (setq restoration--instance (restoration--own-instance)))
+    (add-hook 'kill-emacs-query-functions #'restoration--quit-asked)
+    (add-hook 'kill-emacs-hook #'restoration--end)
+    (restoration--connect)))
+
+(defun restoration-status ()
+  "Say whether frames, windows and files are kept."
+  (interactive)
+  (message "%s" (pcase restoration--phase
+                  ('idle "Not kept: not started empty on a screen; M-x restoration-start begins.")
+                  ('over "Not kept: see *Messages*.")
+                  ((guard (and restoration--whole-name (restoration--open-p)))
+                   (format "Kept as %s." restoration--whole-name))
+                  (_ (format "Not kept: no broker at %s" (restoration--path))))))
+
+;;;###autoload
+(define-minor-mode restoration-mode
+  "Keep frames, windows and files with restorationd, and bring them back after a crash."
+  :global t
+  (cond ((not restoration-mode)
+         (remove-hook 'window-setup-hook #'restoration--begin)
+         (restoration--quietly (restoration--stop)))
+        ;; In the init file: when the command line has been looked at.
+        (this-command (restoration-start))
+        (t (add-hook 'window-setup-hook #'restoration--begin))))
+
+(defun restoration--stop ()
+  "Stop keeping; what was kept is over."
+  (let ((connection restoration--connection))
+    (remove-hook 'kill-emacs-query-functions #'restoration--quit-asked)
+    (remove-hook 'kill-emacs-hook #'restoration--end)
+    (remove-hook 'post-command-hook #'restoration--changed)
+    (remove-hook 'window-configuration-change-hook #'restoration--changed)
+    (remove-hook 'after-delete-frame-functions #'restoration--changed)
+    (when (restoration--open-p)
+      (jsonrpc-notify connection 'goodbye '(:reason "closed"))
+      (setq restoration--connection nil)
+      (jsonrpc-shutdown connection t))
+    (setq restoration--phase 'idle restoration--connection nil restoration--token nil restoration--whole-name nil)))
+
+(provide 'restoration)
+;;; restoration.el ends here

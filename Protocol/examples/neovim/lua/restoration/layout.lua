@@ -1,0 +1,195 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the editor shows, as plain data, and back again.
+local M = {}
+local api, fn = vim.api, vim.fn
+
+--- The file a buffer shows; nil for help, terminals, quickfix lists, remote files, and buffers without a name.
+local function file(buffer)
+  local name = api.nvim_buf_get_name(buffer)
+  if name == '' or vim.bo[buffer].buftype ~= '' or name:match('^%a[%w+.-]+://') then return nil end
+  -- A name that is not UTF-8 cannot be said in JSON.
+  return pcall(fn.json_encode, name) and name or nil
+end
+
+-- MARK: Saving
+
+local function leaf(window)
+  local buffer = api.nvim_win_get_buf(window)
+  if vim.bo[buffer].buftype ~= '' then return nil end
+  local cursor = api.nvim_win_get_cursor(window)
+  return {
+    file = file(buffer),
+    line = cursor[1],
+    column = cursor[2] + 1,
+    top = fn.getwininfo(window)[1].topline,
+    width = api.nvim_win_get_width(window),
+    height = api.nvim_win_get_height(window),
+  }
+end
+
+--- A node of winlayout() in our words. Windows that could not be filled again are left out.
+local function node(tree, selected)
+  if tree[1] == 'leaf' then
+    local result = leaf(tree[2])
+    if result and tree[2] == selected then result.selected = true end
+    return result
+  end
+  local parts = {}
+  for _, child in ipairs(tree[2]) do parts[#parts + 1] = node(child, selected) end
+  if #parts < 2 then return parts[1] end
+  return { split = tree[1] == 'row' and 'row' or 'column', parts = parts }
+end
+
+--- Tab pages with their windows: the state of the object "Editor".
+function M.windows()
+  local tabs, current = {}, 1
+  for number, tab in ipairs(api.nvim_list_tabpages()) do
+    local windows = node(fn.winlayout(number), api.nvim_tabpage_get_win(tab))
+    if windows then
+      tabs[#tabs + 1] = { windows = windows }
+      if tab == api.nvim_get_current_tabpage() then current = #tabs end
+    end
+  end
+  return { directory = fn.getcwd(-1, -1), columns = vim.o.columns, lines = vim.o.lines, tab = current, tabs = tabs }
+end
+
+--- Listed files, the ones used last where there are too many: the state of the object "Editor/Buffers".
+function M.buffers(bytesMax)
+  local infos = vim.tbl_filter(function(info) return file(info.bufnr) ~= nil end, fn.getbufinfo({ buflisted = 1 }))
+  local bytes = 0
+  table.sort(infos, function(a, b) return a.lastused > b.lastused end)
+  infos = vim.tbl_filter(function(info)
+    -- Room for the longest way to write a name, and for what stands around it.
+    bytes = bytes + 6 * #info.name + 64
+    return bytes <= bytesMax
+  end, infos)
+  table.sort(infos, function(a, b) return a.bufnr < b.bufnr end)
+  local buffers = {}
+  for index, info in ipairs(infos) do
+    local window = info.windows[1]
+    local line = window and api.nvim_win_get_cursor(window)[1] or math.max(info.lnum, 1)
+    buffers[index] = { file = info.name, line = line, modified = info.changed == 1 or nil }
+  end
+  return { buffers = buffers }
+end
+
+-- MARK: Restoring
+
+--- Nothing has been opened yet, so that there is nothing to disturb.
+function M.isPristine()
+  local windows = vim.tbl_filter(function(window)
+    return api.nvim_win_get_config(window).relative == ''
+  end, api.nvim_list_wins())
+  if #windows > 1 then return false end
+  for _, info in ipairs(fn.getbufinfo({ buflisted = 1 })) do
+    if info.name ~= '' or info.changed == 1 then return false end
+  end
+  return true
+end
+
+--- Splits a window into a node's parts; adds {window, leaf, beside, below} for each leaf, which say in what directions
+--- it has neighbours to share the space with.
+local function build(node, window, leaves, beside, below)
+  if not node.split then
+    leaves[#leaves + 1] = { window = window, leaf = node, beside = beside, below = below }
+    return
+  end
+  local windows = { window }
+  for _ = 2, #node.parts do
+    api.nvim_set_current_win(windows[#windows])
+    -- Without room for more, the first windows are shown.
+    if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then break end
+    windows[#windows + 1] = api.nvim_get_current_win()
+  end
+  for index, part in ipairs(windows) do
+    build(node.parts[index], part, leaves, beside or node.split == 'row', below or node.split == 'column')
+  end
+end
+
+local function resize(leaves, windows)
+  for _, each in ipairs(leaves) do
+    local width = math.floor(each.leaf.width * vim.o.columns / windows.columns + 0.5)
+    local height = math.floor(each.leaf.height * vim.o.lines / windows.lines + 0.5)
+    if each.beside then api.nvim_win_set_width(each.window, width) end
+    if each.below then api.nvim_win_set_height(each.window, height) end
+  end
+end
+
+local function fill(window, leaf)
+  api.nvim_set_current_win(window)
+  if leaf.file then
+    vim.cmd('silent! keepalt keepjumps buffer ' .. fn.bufadd(leaf.file))
+    vim.bo.buflisted = true
+  else
+    vim.cmd('silent! enew')
+  end
+  pcall(fn.winrestview, { lnum = leaf.line, col = leaf.column - 1, topline = leaf.top })
+end
+
+--- What to do about a swap file, instead of asking: it is what a killed editor leaves behind.
+local function answerSwapFile(unsaved)
+  local swap = fn.swapinfo(vim.v.swapname)
+  if swap.pid and swap.pid > 0 and vim.loop.kill(swap.pid, 0) == 0 and swap.pid ~= fn.getpid() then
+    vim.v.swapchoice = 'o'
+  elseif swap.dirty == 0 then
+    vim.v.swapchoice = 'd'
+  else
+    -- Kept for :recover.
+    vim.v.swapchoice = 'e'
+    unsaved[#unsaved + 1] = vim.v.swapname
+  end
+end
+
+--- Takes the blank buffer away that a window was born with.
+local function forget(buffer)
+  local isBlank = api.nvim_buf_is_valid(buffer) and api.nvim_buf_get_name(buffer) == '' and not vim.bo[buffer].modified
+  if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
+end
+
+local function restoreTab(tab, windows)
+  local blank, leaves = api.nvim_get_current_buf(), {}
+  build(tab.windows, api.nvim_get_current_win(), leaves)
+  -- Twice, because a window takes the space of its neighbours.
+  resize(leaves, windows)
+  resize(leaves, windows)
+  local selected = leaves[1].window
+  for _, each in ipairs(leaves) do
+    fill(each.window, each.leaf)
+    if each.leaf.selected then selected = each.window end
+  end
+  api.nvim_set_current_win(selected)
+  forget(blank)
+end
+
+local function restore(windows, buffers)
+  if windows.directory and fn.isdirectory(windows.directory) == 1 then
+    pcall(api.nvim_set_current_dir, windows.directory)
+  end
+  for _, buffer in ipairs(buffers.buffers or {}) do
+    vim.cmd(('silent! badd +%d %s'):format(buffer.line, fn.fnameescape(buffer.file)))
+  end
+  local tabs = windows.tabs or {}
+  -- All of them first: the line of tabs takes its space from the windows.
+  for _ = 2, #tabs do vim.cmd('silent $tabnew') end
+  local pages = api.nvim_list_tabpages()
+  for index, tab in ipairs(tabs) do
+    api.nvim_set_current_tabpage(pages[index])
+    restoreTab(tab, windows)
+  end
+  if pages[windows.tab] then api.nvim_set_current_tabpage(pages[windows.tab]) end
+end
+
+--- Puts windows and buffers back; swap files that hold unsaved changes, and what went wrong.
+function M.restore(windows, buffers)
+  local unsaved = {}
+  local swap = api.nvim_create_autocmd('SwapExists', { callback = function() answerSwapFile(unsaved) end })
+  local equalalways, hidden = vim.o.equalalways, vim.o.hidden
+  -- Room for every split, and no question about the blank buffer.
+  vim.o.equalalways, vim.o.hidden = true, true
+  local done, fault = pcall(restore, windows, buffers)
+  vim.o.equalalways, vim.o.hidden = equalalways, hidden
+  api.nvim_del_autocmd(swap)
+  return unsaved, not done and fault or nil
+end
+
+return M

@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+if vim.g.loaded_restoration then return end
+vim.g.loaded_restoration = true
+
+local group = vim.api.nvim_create_augroup('Restoration', {})
+local stdin = false
+vim.api.nvim_create_autocmd('StdinReadPre', { group = group, callback = function() stdin = true end })
+vim.api.nvim_create_autocmd('VimEnter', {
+  group = group,
+  nested = true,
+  callback = function()
+    -- Whoever names files, or pipes text in, wants just that; a session file is a layout already; without a screen
+    -- there is nobody to restore anything for.
+    if vim.fn.argc() > 0 or stdin or vim.v.this_session ~= '' or #vim.api.nvim_list_uis() == 0 then return end
+    require('restoration').start()
+  end,
+})
+vim.api.nvim_create_user_command('RestorationStart', function() require('restoration').start() end, {
+  desc = 'Keep the layout of this editor from now on, although it was started with files',
+})
+vim.api.nvim_create_user_command('RestorationStatus', function() print(require('restoration').status()) end, {
+  desc = 'Whether the layout of this editor is kept',
+})

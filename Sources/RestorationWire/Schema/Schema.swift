@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What a value of the protocol looks like, in the few words that the protocol needs; `rpc.discover` gives it as JSON
+/// Schema. Objects are open: they may have members besides those that are told.
+package indirect enum Schema: Sendable {
+  case any
+  /// Something that has no word here, as members of JSON Schema.
+  case keywords(JSONObject)
+  case boolean
+  case integer(min: Int64?, max: Int64?)
+  /// The length counts characters.
+  case text(pattern: String?, length: ClosedRange<Int>?)
+  /// One of these. Where the set is open there may be others one day, and the words are examples.
+  case word([String], isOpen: Bool)
+  case array(Schema, count: ClosedRange<Int>?)
+  /// An object whose names are the peer's own.
+  case map(Schema)
+  case object([Member])
+  /// An object that has other members depending on a word in one of them. The set of words is open.
+  case tagged(by: String, [(word: String, members: [Member])])
+  case nullable(Schema)
+  case either([Schema])
+  /// A shape that several descriptions share, under this name.
+  case shared(String, Schema)
+
+  /// A member of an object, or a parameter of a call.
+  package struct Member: Sendable {
+    package let name: String
+    package let schema: Schema
+    package let isRequired: Bool
+    /// For people; the beginning of what the protocol's page says of it.
+    package let summary: String
+
+    /// A member that is always there.
+    package static func required(_ name: String, _ schema: Schema, _ summary: String = "") -> Member {
+      Member(name: name, schema: schema, isRequired: true, summary: summary)
+    }
+
+    /// A member that may be absent. As a parameter it may be null as well, which is the same.
+    package static func optional(_ name: String, _ schema: Schema, _ summary: String = "") -> Member {
+      Member(name: name, schema: schema, isRequired: false, summary: summary)
+    }
+  }
+}
+
+extension Schema {
+  package static let string = Schema.text(pattern: nil, length: nil)
+  /// A text that is neither empty nor long.
+  package static let name = Schema.text(pattern: nil, length: 1...ParameterReader.nameBytesMax)
+  package static let integer = Schema.integer(min: nil, max: nil)
+  /// How many or how long: never negative.
+  package static let count = Schema.integer(0...)
+  package static let `true` = Schema.constant(.bool(true))
+  package static let null = Schema.keywords(["type": "null"])
+  /// Any value but null.
+  package static let present = Schema.keywords(["not": ["type": "null"]])
+  package static let emptyObject = Schema.object([])
+
+  package static func integer(_ range: PartialRangeFrom<Int64>) -> Schema {
+    .integer(min: range.lowerBound, max: nil)
+  }
+
+  package static func integer(_ range: ClosedRange<Int64>) -> Schema {
+    .integer(min: range.lowerBound, max: range.upperBound)
+  }
+
+  package static func constant(_ value: JSONValue) -> Schema {
+    .keywords(["const": value])
+  }
+
+  package static func matching(_ pattern: String) -> Schema {
+    .text(pattern: pattern, length: nil)
+  }
+
+  package static func list(_ element: Schema) -> Schema {
+    .array(element, count: nil)
+  }
+
+  /// One of the words of `Word`.
+  package static func words<Word: RawRepresentable<String> & CaseIterable>(_: Word.Type) -> Schema {
+    .word(Word.allCases.map(\.rawValue), isOpen: false)
+  }
+
+  /// One of the words of `Word`, or one that a later version adds.
+  package static func openWords<Word: RawRepresentable<String> & CaseIterable>(_: Word.Type) -> Schema {
+    .word(Word.allCases.map(\.rawValue), isOpen: true)
+  }
+}

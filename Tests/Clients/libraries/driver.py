@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does what a test tells it with Protocol/clients/python: driver.py sync|async SOCKET
+
+A line of standard input is a JSON object with a member `do`, and is answered by one line: {ok: …} or {error: {code,
+message, data}}. Between commands the broker is answered. The same lines are known to driver.c. The module is that of
+PYTHONPATH, so that an installed one can be tested.
+
+  open {application, process?, serving?, patience?}            -> restoration
+  register {identifier, parent?, restorationClass?, wait?}     -> {path, state}; the parent is a path
+  set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
+  push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
+  decode {name}                                                -> {status, state}; of a long text its length
+  invalidate, unregister {name}; rename {name, identifier}     -> null
+  class {restorationClass}   makes objects of the path's last component                          -> null
+  save, complete, goodbye {reason}, close                      -> what the broker answers
+  restore {deadline}                                           -> what the broker answers
+  call {method, params, timeout?}                              -> what the broker answers
+  log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
+  await {what, count}        serves until it has happened so often                               -> count
+  objects                    -> {name: [path, is it replaced]}
+"""
+
+import asyncio
+import inspect
+import json
+import os
+import select
+import sys
+
+import restoration
+
+
+class Driver:
+    def __init__(self, kind, socket):
+        self.kind = kind
+        self.socket = socket
+        self.session = None
+        self.objects = {}
+        self.states = {}
+        self.events = []
+        self.counts = {}
+
+    def note(self, what, *more):
+        self.events.append([what, *more])
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def encode(self, name):
+        self.note("encode", name)
+        if self.states.get(name) == "fail":
+            raise ValueError("there is none now")
+        return long(self.states.get(name))
+
+    def factory(self, wanted):
+        name = wanted.path[-1]
+        self.note("create", "/".join(wanted.path))
+        made = self.session.register(
+            name, wanted.path[:-1] or None, restoration_class=wanted.restoration_class, **self.callbacks(name))
+        if not inspect.isawaitable(made):
+            self.objects[name] = made
+            return made
+
+        async def wait():
+            self.objects[name] = await made
+            return self.objects[name]
+
+        return wait()
+
+    def callbacks(self, name):
+        if not self.session.serving:
+            return {}
+        return {
+            "encode": lambda: self.encode(name),
+            "decode": lambda saved: self.note("decode", name, short(saved.state)),
+            "finished": lambda: self.note("finished", name),
+        }
+
+    def do_open(self, application, process=None, serving=True, patience=10):
+        kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
+        session = kind(
+            application, process=process, socket=self.socket, serving=serving, patience=patience,
+            on_reconnected=lambda same: self.note("reconnected", same))
+        yield session.open()
+        self.session = session
+        return session.restoration
+
+    def do_register(self, identifier, parent=None, restorationClass=None, wait=None):
+        self.states.setdefault(identifier, None)
+        self.objects[identifier] = thing = yield self.session.register(
+            identifier, parent, restoration_class=restorationClass, wait=wait, **self.callbacks(identifier))
+        return {"path": thing.path, "state": thing.restoration}
+
+    def do_set(self, name, state):
+        self.states[name] = state
+        return None
+        yield
+
+    def do_push(self, name, state=None, bytes=None):
+        state = state if bytes is None else {"text": "x" * bytes}
+        return (yield self.objects[name].encode(state))
+
+    def do_decode(self, name):
+        saved = yield self.objects[name].decode()
+        return {"status": saved.status, "state": short(saved.state)}
+
+    def do_invalidate(self, name):
+        yield self.objects[name].invalidate()
+
+    def do_unregister(self, name):
+        yield self.objects.pop(name).unregister()
+
+    def do_rename(self, name, identifier):
+        yield self.objects[name].rename(identifier)
+
+    def do_class(self, restorationClass):
+        yield self.session.register_class(restorationClass, self.factory)
+
+    def do_save(self):
+        return (yield self.session.save())
+
+    def do_restore(self, deadline):
+        return (yield self.session.restore(deadline))
+
+    def do_complete(self):
+        return (yield self.session.complete())
+
+    def do_goodbye(self, reason):
+        yield self.session.goodbye(reason)
+        self.session = None
+
+    def do_close(self):
+        yield self.session.close()
+        self.session = None
+
+    def do_call(self, method, params, timeout=None):
+        if timeout is not None:
+            self.session.timeout = timeout
+        return (yield self.session.call(method, params))
+
+    def do_log(self):
+        events, self.events = self.events, []
+        return events
+        yield
+
+    def do_objects(self):
+        return {name: [thing.path, thing.is_replaced] for name, thing in self.objects.items()}
+        yield
+
+
+def long(state):
+    """A state of the test may be given by its length."""
+    return {"text": "x" * state["bytes"]} if isinstance(state, dict) and "bytes" in state else state
+
+
+def short(state):
+    return {"bytes": len(state["text"])} if state and len(state.get("text", "")) > 1000 else state
+
+
+def failure(error):
+    if isinstance(error, restoration.BrokerError):
+        return {"error": {"code": error.code, "message": error.message, "data": {
+            "kind": error.kind, "hint": error.hint, "path": error.path and list(error.path)}}}
+    kind = type(error).__name__
+    kinds = {"NoBroker": "noBroker", "ConnectionLost": "connectionLost", "CallTimedOut": "callTimedOut"}
+    return {"error": {"code": 0, "message": str(error), "data": {"kind": kinds.get(kind, kind)}}}
+
+
+def say(answer):
+    print(json.dumps(answer, ensure_ascii=False), flush=True)
+
+
+def start(driver, line):
+    command = json.loads(line)
+    return getattr(driver, "do_" + command.pop("do"))(**command)
+
+
+class Input:
+    """Whole lines of standard input."""
+
+    def __init__(self):
+        self.rest = b""
+
+    def read(self):
+        data = os.read(0, 1 << 16)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        return lines if data else None
+
+
+def run_sync(driver):
+    source = Input()
+    while True:
+        readable = [0]
+        try:
+            readable = select.select([0] + ([driver.session] if driver.session else []), [], [])[0]
+            if driver.session in readable:
+                driver.session.serve(0)
+        except restoration.RestorationError as error:
+            driver.note("failed", str(error))  # the next command may have more luck
+        if 0 not in readable:
+            continue
+        lines = source.read()
+        if lines is None:
+            return
+        for line in lines:
+            command = json.loads(line)
+            try:
+                if command["do"] == "await":
+                    while driver.counts.get(command["what"], 0) < command["count"]:
+                        select.select([driver.session], [], [])
+                        driver.session.serve(0)
+                    say({"ok": driver.counts[command["what"]]})
+                    continue
+                steps, value = start(driver, line), None
+                while True:
+                    value = steps.send(value)
+            except StopIteration as stop:
+                say({"ok": stop.value})
+            except Exception as error:
+                say(failure(error))
+
+
+async def run_async(driver):
+    loop, source, waiting = asyncio.get_running_loop(), Input(), asyncio.Queue()
+    happened = asyncio.Event()
+    note = driver.note
+
+    def noted(*what):
+        note(*what)
+        happened.set()
+
+    driver.note = noted
+    loop.add_reader(0, lambda: waiting.put_nowait(source.read()))
+    while True:
+        lines = await waiting.get()
+        if lines is None:
+            return
+        for line in lines:
+            command = json.loads(line)
+            try:
+                if command["do"] == "await":
+                    while driver.counts.get(command["what"], 0) < command["count"]:
+                        happened.clear()
+                        await happened.wait()
+                    say({"ok": driver.counts[command["what"]]})
+                    continue
+                steps = start(driver, line)
+                step = steps.send(None)
+                while True:
+                    try:
+                        value = await step
+                    except Exception as error:
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(value)
+            except StopIteration as stop:
+                say({"ok": stop.value})
+            except Exception as error:
+                say(failure(error))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "sync":
+        run_sync(Driver(*sys.argv[1:]))
+    else:
+        asyncio.run(run_async(Driver(*sys.argv[1:])))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is almost right: a schema that does not notice is too wide."""
+
+import copy
+
+# A state is the application's own, what is counted may change, and parameters of a polled call are looked at as such.
+OPAQUE = {"state", "counters", "gauges", "params"}
+# What answerRequest carries is looked at as the answer that it is.
+ANYTHING = {"result"}
+
+
+def places(value, place=()):
+    """The place of every member and element that the protocol says something of."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            if name in ANYTHING:
+                continue
+            yield place + (name,)
+            if not (name in OPAQUE and isinstance(member, dict)):
+                yield from places(member, place + (name,))
+    elif isinstance(value, list):
+        for index, element in enumerate(value[:3]):
+            yield place + (index,)
+            yield from places(element, place + (index,))
+
+
+def changed(value, place, change):
+    copied = copy.deepcopy(value)
+    parent = copied
+    for step in place[:-1]:
+        parent = parent[step]
+    change(parent, place[-1])
+    return copied
+
+
+def other_types(value):
+    """Each place with a value that is of no type the protocol has there, or has anywhere."""
+    for place in places(value):
+
+        def replace(parent, name):
+            parent[name] = "text" if isinstance(parent[name], float) else 3.5
+
+        yield place, changed(value, place, replace)
+
+
+def without_members(value):
+    """The value without each member."""
+    for place in places(value):
+        if isinstance(place[-1], str):
+            yield place, changed(value, place, lambda parent, name: parent.pop(name))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that is said when the vectors and the documented exchanges are played against a broker."""
+
+import glob
+import json
+import os
+import re
+import secrets
+import sys
+import time
+
+PROTOCOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "Protocol")
+sys.path.insert(0, os.path.join(PROTOCOL, "vectors"))
+import run  # noqa: E402
+
+
+class Traffic:
+    """What was said, by method. A request is known to be right when it was answered with a result."""
+
+    def __init__(self):
+        self.parameters = []  # (method, parameters): taken by the broker, or sent by it
+        self.results = []  # (method, result): of the broker
+        self.answers = []  # (method, result): of a client
+        self.errors = []  # (method, parameters, error): of the broker
+        self.polled = {}  # id: method, of calls that were fetched
+
+    def distinct(self):
+        """Keeps of what is the same one."""
+        for name in ("parameters", "results", "answers", "errors"):
+            distinct = {json.dumps(one, sort_keys=True): one for one in getattr(self, name)}
+            setattr(self, name, list(distinct.values()))
+        return self
+
+    def forget(self, methods):
+        for name in ("parameters", "results", "answers", "errors"):
+            setattr(self, name, [one for one in getattr(self, name) if one[0] not in methods])
+
+
+class Conversation:
+    """One connection: which answer belongs to which call."""
+
+    def __init__(self, traffic):
+        self.traffic = traffic
+        self.asked = {}
+        self.called = {}
+
+    def sent(self, data):
+        try:
+            message = json.loads(data)
+        except ValueError:
+            return
+        for one in message if isinstance(message, list) else [message]:
+            if not isinstance(one, dict):
+                continue
+            if "method" in one and "id" in one:
+                self.asked[json.dumps(one["id"])] = (one["method"], one.get("params", {}))
+            elif "method" not in one and "result" in one:
+                method = self.called.pop(json.dumps(one.get("id")), None)
+                if method:
+                    self.traffic.answers.append((method, one["result"]))
+
+    def received(self, text):
+        message = json.loads(text)
+        for one in message if isinstance(message, list) else [message]:
+            if "method" in one:
+                self.traffic.parameters.append((one["method"], one["params"]))
+                if "id" in one:
+                    self.called[json.dumps(one["id"])] = one["method"]
+                continue
+            method, parameters = self.asked.pop(json.dumps(one["id"]), (None, None))
+            if method is None:
+                continue
+            if "result" in one:
+                self.traffic.parameters.append((method, parameters))
+                self.traffic.results.append((method, one["result"]))
+                self.polling(method, parameters, one["result"])
+            else:
+                self.traffic.errors.append((method, parameters, one["error"]))
+
+    def polling(self, method, parameters, result):
+        """What is said by nextRequest and answerRequest, as if it had been said without them."""
+        if method == "nextRequest" and result:
+            self.traffic.parameters.append((result["method"], result["params"]))
+            self.traffic.polled[result["id"]] = result["method"]
+        elif method == "answerRequest" and isinstance(parameters, dict) and "result" in parameters:
+            self.traffic.answers.append((self.traffic.polled[parameters["id"]], parameters["result"]))
+
+
+def recording(traffic):
+    """A client of the vectors' runner that writes down what it sends and receives."""
+
+    class Client(run.Client):
+        def __init__(self, path, timeout, framing="stream"):
+            super().__init__(path, timeout, framing)
+            self.conversation = Conversation(traffic)
+
+        def send(self, data):
+            self.conversation.sent(data)
+            super().send(data)
+
+        def receive(self, deadline):
+            has_more = super().receive(deadline)
+            if has_more:
+                self.conversation.received(self.inbox[-1][1])
+            return has_more
+
+    return Client
+
+
+def play(address, timeout=20):
+    """Plays all vectors and all documented exchanges; returns what was said."""
+    traffic = Traffic()
+    run.Client = recording(traffic)
+    for path in run.find("*.json"):
+        run.play(path, address, timeout)
+    for page in sorted(glob.glob(os.path.join(PROTOCOL, "**", "*.md"), recursive=True)):
+        for exchange in exchanges(page):
+            play_exchange(exchange, run.Client, address, timeout)
+    return traffic.distinct()
+
+
+def exchanges(page):
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    for block in re.findall(r"^```exchange\n(.*?)^```", text, re.M | re.S):
+        yield re.findall(r"^(\w?) ?([→←]) (.*)$", block.replace("org.example.Notes", application()), re.M)
+
+
+def application():
+    return f"exchange.{secrets.token_hex(4)}"
+
+
+def play_exchange(lines, client, address, timeout):
+    """Says what the page says, and takes as many messages as it shows; that they are right is tested elsewhere."""
+    clients, handles, calls = {}, {}, {}
+    for name, arrow, text in lines:
+        if name not in clients:
+            clients[name] = client(address, timeout)
+        if arrow == "→":
+            text = text.replace("<handle>", handles.get(name, "0")).replace("<call>", calls.get(name, "0"))
+            clients[name].send(text.encode() + b"\n")
+            continue
+        if not clients[name].receive(time.monotonic() + timeout):
+            break
+        _, text = clients[name].inbox.pop()
+        message = json.loads(text)
+        if isinstance(message, dict) and isinstance(message.get("result"), dict) and "object" in message["result"]:
+            handles[name] = json.dumps(message["result"]["object"])
+        if isinstance(message, dict) and "method" in message and "id" in message:
+            calls[name] = json.dumps(message["id"])
+    for one in clients.values():
+        one.socket.close()

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds an OpenRPC document against OpenRPC, JSON Schema and a broker: validate.py DOCUMENT [SOCKET]
+
+With a SOCKET the vectors and the exchanges of Protocol/ are played against the broker there, and everything that is
+said has to be what the document says: no more, no less, and no value almost like it. The exit code is 0 when all is
+right, else 1. Needs the PyPI packages openrpc and jsonschema (Tests/requirements.txt).
+"""
+
+import collections
+import sys
+
+import document as documents
+import mutations
+import traffic as wire
+
+# Not in any vector or exchange, because it takes a damaged archive, a crash or a broker that is behind.
+RARE_EVENTS = {
+    "archiveClosed", "archiveDamaged", "archiveUnreadable", "restorationCrashed", "stateQuarantined",
+    "archiveQuarantined", "quarantineEnded", "eventsLost",
+}
+RARE_METHODS = {"$/cancelRequest"}
+# The share of a method's members whose loss has to be noticed; the others are optional.
+DROPS_NOTICED_MIN = 0.5
+
+
+class Report:
+    def __init__(self):
+        self.faults = collections.Counter()
+
+    def add(self, what, faults):
+        for fault in faults:
+            self.faults[f"{what}: {fault}"] += 1
+
+    def show(self):
+        for fault, count in sorted(self.faults.items()):
+            print(f"FAIL {fault}" + (f" ({count} times)" if count > 1 else ""))
+        return 1 if self.faults else 0
+
+
+def check_traffic(document, traffic, report):
+    """All that was said is described, and nothing else was said."""
+    undescribed = {method for method, _ in traffic.parameters} - {one["name"] for one in document["methods"]}
+    report.add("not described", sorted(undescribed))
+    traffic.forget(undescribed)
+    for kind, book in (("", documents.Document(document)), (" (closed)", documents.Document(document, closed=True))):
+        for method, parameters in traffic.parameters:
+            report.add(f"{method} parameters{kind}", book.parameter_faults(method, parameters))
+        for method, result in traffic.results:
+            report.add(f"{method} result{kind}", book.result_faults(method, result))
+        for method, answer in traffic.answers:
+            report.add(f"{method} answer{kind}", book.result_faults(method, answer))
+        for method, _, error in traffic.errors:
+            if method in book.methods:
+                report.add(f"{method} error{kind}", book.error_faults(method, error))
+
+
+def check_coverage(document, traffic, report):
+    """Everything that is described was said."""
+    said = {method for method, _ in traffic.parameters}
+    report.add("never said", sorted({one["name"] for one in document["methods"]} - said - RARE_METHODS))
+    names = {parameters["name"] for method, parameters in traffic.parameters if method == "event"}
+    events = next(one["x-events"] for one in document["methods"] if one["name"] == "event")
+    report.add("event never said", sorted(set(events) - names - RARE_EVENTS))
+
+
+def check_mutations(document, traffic, report):
+    """What is almost right is noticed. Returns the figures for people."""
+    book = documents.Document(document)
+    drops = collections.defaultdict(lambda: [0, 0])
+    types = 0
+
+    def mutate(what, value, faults, has_fixed_members):
+        nonlocal types
+        for place, mutant in mutations.other_types(value):
+            if faults(mutant):
+                types += 1
+            else:
+                report.add(f"{what} of another type", ["/".join("*" if isinstance(s, int) else s for s in place)])
+        for place, mutant in mutations.without_members(value) if has_fixed_members else []:
+            drops[what][0] += 1
+            drops[what][1] += bool(faults(mutant))
+
+    for method, result in traffic.results:
+        if method not in documents.OPEN_METHODS:
+            mutate(f"{method} result", result, lambda mutant: book.result_faults(method, mutant), True)
+    for method, value in traffic.parameters:
+        # Most parameters of calls to the broker are optional.
+        is_sent = book.methods[method][1]["x-direction"] == "toClient"
+        value = book.named(method, value)
+        mutate(f"{method} parameters", value, lambda mutant: book.parameter_faults(method, mutant), is_sent)
+    for what, (count, noticed) in drops.items():
+        if noticed < DROPS_NOTICED_MIN * count:
+            report.add(what, [f"the loss of only {noticed} of {count} members is noticed"])
+    count, noticed = sum(count for count, _ in drops.values()), sum(noticed for _, noticed in drops.values())
+    return f"{types} values of another type and {noticed} of {count} lost members noticed"
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    document = documents.load(sys.argv[1])
+    report = Report()
+    report.add("document", documents.check(document))
+    print(f"{len(document['methods'])} methods, {len(document['components']['schemas'])} shapes")
+    if len(sys.argv) == 3:
+        traffic = wire.play(sys.argv[2])
+        check_traffic(document, traffic, report)
+        check_coverage(document, traffic, report)
+        figures = check_mutations(document, traffic, report)
+        print(
+            f"{len(traffic.parameters)} different calls and notifications, {len(traffic.results)} results, "
+            f"{len(traffic.errors)} errors; {figures}"
+        )
+    return report.show()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

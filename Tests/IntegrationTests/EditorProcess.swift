@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+
+/// Editors of people, with the plugins of `Protocol/examples`.
+enum Editor: String, CaseIterable, Sendable {
+  case vim
+  case neovim = "nvim"
+  case emacs
+
+  var application: String {
+    switch self {
+    case .vim: "org.vim.Vim"
+    case .neovim: "io.neovim.Neovim"
+    case .emacs: "org.gnu.Emacs"
+    }
+  }
+
+  /// All of them are installed; in CI they have to be.
+  static let areInstalled: Bool = {
+    guard !Environment.isCI else { return true }
+    return allCases.allSatisfy { (try? ChildProcess.run([$0.rawValue, "--version"]))?.end == .exit(0) }
+  }()
+
+  static let requirement = "needs vim, nvim and emacs; Tests/run.sh installs them"
+
+  /// Keys that run a command of the editor: one of the command line, or Lisp.
+  func keys(_ command: String) -> String { self == .emacs ? "\u{1b}:\(command)\r" : ":\(command)\r" }
+
+  /// Keys that write what the editor shows to a file.
+  func report(to file: String) -> String {
+    keys(self == .emacs ? "(report \"\(file)\")" : "call Report('\(file)')")
+  }
+
+  /// Keys that end the editor as its user does.
+  var quit: String { self == .emacs ? "\u{18}\u{3}" : ":qa!\r" }
+
+  /// Keys that open a file and go to a line.
+  func open(_ file: String, line: Int) -> String {
+    self == .emacs ? keys("(progn (find-file \"\(file)\") (goto-line \(line)))") : keys("edit \(file)") + keys("\(line)")
+  }
+
+  /// Writes the settings that its user has: nothing but the plugin, what the test adds, and `report`.
+  func install(in home: String, settings: String = "") throws {
+    let plugin = "\(Products.repository)/Protocol/examples/\(self == .neovim ? "neovim" : rawValue)"
+    func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(home)/\(name)") }
+    switch self {
+    case .vim:
+      try write("set nocompatible runtimepath^=\(plugin)\n\(settings)\n\(Self.vimReport)", to: ".vimrc")
+    case .neovim:
+      for name in ["config", "config/nvim"] where !Files.exists("\(home)/\(name)") {
+        try Files.makeDirectory("\(home)/\(name)")
+      }
+      try write("set runtimepath^=\(plugin)\n\(settings)\n\(Self.vimReport)", to: "config/nvim/init.vim")
+    case .emacs:
+      // Compiling what it loads is not what this test waits for.
+      let quiet = "(setq native-comp-deferred-compilation nil inhibit-startup-screen t)"
+      let load = "(add-to-list 'load-path \"\(plugin)\")\n(require 'restoration)\n(restoration-mode 1)"
+      try write("\(quiet)\n\(load)\n\(settings)\n\(Self.lispReport)", to: ".emacs")
+    }
+  }
+
+  /// Writes tab pages with their windows, and the files, as JSON; also after a restoration.
+  private static let vimReport = #"""
+    function! s:Tree(node) abort
+      if a:node[0] !=# 'leaf' | return {a:node[0]: map(copy(a:node[1]), {_, child -> s:Tree(child)})} | endif
+      let info = getwininfo(a:node[1])[0]
+      let [_, line, column; _] = getcurpos(a:node[1])
+      return {'file': fnamemodify(bufname(info.bufnr), ':t'), 'line': line, 'column': column, 'width': info.width,
+        \ 'height': info.height, 'selected': tabpagewinnr(info.tabnr) == info.winnr && info.tabnr == tabpagenr()}
+    endfunction
+    function! Report(name) abort
+      let files = filter(getbufinfo({'buflisted': 1}), {_, info -> info.name !=# ''})
+      let report = {'tabs': map(range(1, tabpagenr('$')), {_, tab -> s:Tree(winlayout(tab))}),
+        \ 'files': sort(map(files, {_, info -> fnamemodify(info.name, ':t')})), 'error': v:errmsg, 'directory': getcwd()}
+      call writefile([json_encode(report)], $HOME .. '/part')
+      call rename($HOME .. '/part', $HOME .. '/' .. a:name)
+    endfunction
+    autocmd User RestorationRestored call Report('restored.' .. getpid())
+    autocmd User RestorationReady call Report('ready.' .. getpid())
+    """#
+
+  private static let lispReport = #"""
+    (defun report-tree (window)
+      (if (window-live-p window)
+          (with-current-buffer (window-buffer window)
+            (save-excursion
+              (goto-char (window-point window))
+              `((file . ,(if buffer-file-name (file-name-nondirectory buffer-file-name) (buffer-name)))
+                (line . ,(line-number-at-pos nil t)) (column . ,(1+ (current-column)))
+                (width . ,(window-total-width window)) (height . ,(window-total-height window))
+                (selected . ,(if (and (eq window (frame-selected-window (window-frame window)))
+                                      (eq (window-frame window) (selected-frame)))
+                                 1 0)))))
+        (let ((child (window-child window)) trees)
+          (while child
+            (push (report-tree child) trees)
+            (setq child (window-next-sibling child)))
+          `((,(if (window-left-child window) 'row 'col) . ,(vconcat (nreverse trees)))))))
+    (defun report (name)
+      (let ((files (delq nil (mapcar #'buffer-file-name (buffer-list)))))
+        (write-region
+         (json-serialize `((tabs . ,(vconcat (mapcar (lambda (frame) (report-tree (frame-root-window frame)))
+                                                     (reverse (frame-list)))))
+                           (files . ,(vconcat (sort (mapcar #'file-name-nondirectory files) #'string<)))
+                           (error . "")))
+         nil "~/part" nil 'quiet)
+        (rename-file "~/part" (concat "~/" name) t)))
+    (add-hook 'restoration-restored-hook (lambda () (report (format "restored.%d" (emacs-pid)))))
+    (add-hook 'restoration-ready-hook (lambda () (report (format "ready.%d" (emacs-pid)))))
+    """#
+}
+
+/// An editor that runs on a terminal of its own.
+final class EditorProcess {
+  let editor: Editor
+  let terminal: PseudoTerminal
+  let process: ChildProcess
+  private let home: String
+
+  /// - Parameter home: where its settings and its files are; it is started there.
+  init(_ editor: Editor, _ broker: BrokerFixture, home: String, files: [String] = []) throws {
+    self.editor = editor
+    self.home = home
+    terminal = try PseudoTerminal(rows: 30, columns: 100)
+    var environment = broker.environment
+    environment["RESTORATIOND_SOCKET"] = broker.socket
+    let own: [String: String?] = [
+      "HOME": home, "XDG_CONFIG_HOME": "\(home)/config", "XDG_DATA_HOME": "\(home)/data", "XDG_STATE_HOME": home,
+      "XDG_CACHE_HOME": "\(home)/cache", "LC_ALL": "C.UTF-8", "TERM": "vt220", "VIMINIT": nil, "NVIM_APPNAME": nil,
+    ]
+    environment.merge(own) { $1 }
+    process = try ChildProcess(
+      [editor.rawValue] + (editor == .emacs ? ["-nw"] : []) + files,
+      environment: environment,
+      output: .terminal(terminal),
+      directory: home
+    )
+  }
+
+  func type(_ keys: String) throws {
+    _ = try terminal.shown()
+    try terminal.type(keys)
+  }
+
+  func run(_ commands: some Sequence<String>) throws {
+    for command in commands { try type(editor.keys(command)) }
+  }
+
+  /// What it shows, as it says itself.
+  func report() throws -> JSONValue {
+    let name = "report.\(process.pid)"
+    Files.remove("\(home)/\(name)")
+    try type(editor.report(to: name))
+    return try written(name)
+  }
+
+  /// Waits until it is kept; what it showed then.
+  @discardableResult
+  func ready() throws -> JSONValue { try written("ready.\(process.pid)") }
+
+  /// What it showed when it had restored.
+  func restored() throws -> JSONValue { try written("restored.\(process.pid)") }
+
+  private func written(_ name: String) throws -> JSONValue {
+    do {
+      try Wait.until("\(editor) has written \(name)") { Files.exists("\(home)/\(name)") }
+    } catch {
+      throw TestFailure("\(error); its screen: \(try terminal.shown())")
+    }
+    return try JSONCodec.parse(try Files.read("\(home)/\(name)"))
+  }
+}
+
+/// The files that are edited: lines with their numbers.
+enum EditedFile {
+  static let names = ["one.txt", "two.txt", "three.txt", "four.txt", "zwölf #1 %.txt"]
+  static let text = (1...100).map { "\($0)\n" }.joined()
+
+  /// The line of a position as Emacs counts it.
+  static func line(ofPoint point: Int64) -> Int64 {
+    1 + Int64(text.utf8.prefix(Int(point) - 1).count { $0 == UInt8(ascii: "\n") })
+  }
+}
+
+extension JSONValue {
+  /// The windows of a stored state, row by row, as `windows` of a report has them.
+  var storedWindows: [String] {
+    let pages = self["tabs"]?.array ?? self["frames"]?.array ?? []
+    return pages.enumerated().flatMap { index, page in
+      let isSelected = self["tab"].map { $0 == .integer(Int64(index + 1)) } ?? (page["selected"] == true)
+      return page["windows"]?.storedWindows(isSelected) ?? []
+    }
+  }
+
+  private func storedWindows(_ isSelected: Bool) -> [String] {
+    if let parts = self["parts"]?.array { return parts.flatMap { $0.storedWindows(isSelected) } }
+    let file = self["file"]?.string?.split(separator: "/").last ?? ""
+    let line = self["line"]?.integer ?? EditedFile.line(ofPoint: self["point"]?.integer ?? 1)
+    return ["\(file):\(line)\(isSelected && self["selected"] == true ? "*" : "")"]
+  }
+
+  /// A report without the sizes of windows.
+  var withoutSizes: JSONValue {
+    switch self {
+    case .array(let elements): return .array(elements.map(\.withoutSizes))
+    case .object(let object):
+      var rest: JSONObject = [:]
+      for (name, value) in object.members where name != "width" && name != "height" { rest[name] = value.withoutSizes }
+      return .object(rest)
+    default: return self
+    }
+  }
+
+  /// Widths and heights of a report's windows, row by row.
+  var sizes: [Int64] {
+    if let parts = (self["tabs"] ?? self["row"] ?? self["col"])?.array { return parts.flatMap(\.sizes) }
+    return [self["width"], self["height"]].compactMap { $0?.integer }
+  }
+
+  /// The windows of a report, row by row: `file:line`, the selected one with a star.
+  var windows: [String] {
+    if let tabs = self["tabs"]?.array { return tabs.flatMap(\.windows) }
+    if let parts = (self["row"] ?? self["col"])?.array { return parts.flatMap(\.windows) }
+    let star = self["selected"] == 1 ? "*" : ""
+    return ["\(self["file"]?.string ?? ""):\(self["line"]?.integer ?? 0)\(star)"]
+  }
+}

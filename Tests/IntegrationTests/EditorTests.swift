@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Vim, Neovim and Emacs on terminals, with the plugins of `Protocol/examples`.
+@Suite(.enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement))) struct EditorTests {
+  /// What a user does in an editor, and what is to be seen afterwards.
+  private struct Scene {
+    let editor: Editor
+    /// Commands.
+    let keys: [String]
+    let windows: [String]
+  }
+
+  /// The last command of each makes the last difference.
+  private static let scenes: [Scene] = [
+    Scene(
+      editor: .vim,
+      keys: [
+        "edit one.txt", "20", "vsplit two.txt", "3", "split three.txt", "resize 5", "badd four.txt", "normal ihello",
+        "preserve", "7",
+      ],
+      windows: ["three.txt:7*", "two.txt:3", "one.txt:20"]
+    ),
+    Scene(
+      editor: .vim,
+      keys: ["edit four.txt", "11", "execute 'tabnew' fnameescape('zwölf #1 %.txt')", "44", "split one.txt", "cd /", "5"],
+      windows: ["four.txt:11", "one.txt:5*", "zwölf #1 %.txt:44"]
+    ),
+    Scene(
+      editor: .neovim,
+      keys: ["edit one.txt", "70", "split two.txt", "vsplit three.txt", "9", "wincmd l", "vertical resize 20", "8"],
+      windows: ["three.txt:9", "two.txt:8*", "one.txt:70"]
+    ),
+    Scene(
+      editor: .neovim,
+      keys: [
+        "execute 'edit' fnameescape('zwölf #1 %.txt')", "badd two.txt", "tabnew four.txt", "12", "tabprevious",
+        "normal ihello", "preserve", "31",
+      ],
+      windows: ["zwölf #1 %.txt:31*", "four.txt:12"]
+    ),
+    Scene(
+      editor: .emacs,
+      keys: [
+        "(progn (find-file \"one.txt\") (goto-line 60) (split-window-right 30) (other-window 1))",
+        "(progn (find-file \"two.txt\") (goto-line 6) (split-window-below 9) (find-file-noselect \"four.txt\"))",
+        "(progn (find-file \"three.txt\") (goto-line 90))",
+      ],
+      windows: ["one.txt:60", "three.txt:90*", "two.txt:6"]
+    ),
+    Scene(
+      editor: .emacs,
+      keys: [
+        "(progn (find-file \"zwölf #1 %.txt\") (split-window-below))",
+        "(with-selected-frame (make-frame) (find-file \"two.txt\") (goto-line 99))", "(goto-line 13)",
+      ],
+      windows: ["zwölf #1 %.txt:13*", "zwölf #1 %.txt:1", "two.txt:99"]
+    ),
+  ]
+
+  /// A directory with an editor's settings and files to edit.
+  private static func home(
+    _ broker: BrokerFixture,
+    _ name: String,
+    _ editor: Editor,
+    settings: String = ""
+  ) throws -> String {
+    let home = try broker.directory.makeDirectory(name)
+    try editor.install(in: home, settings: settings)
+    for file in EditedFile.names { try Files.write(Array(EditedFile.text.utf8), to: "\(home)/\(file)") }
+    return home
+  }
+
+  /// Tells of the lives of sessions.
+  private static func monitor(_ broker: BrokerFixture) throws -> WireClient {
+    let monitor = try broker.connect()
+    try monitor.call("subscribe", ["events": ["sessionBegan", "sessionEnded"]])
+    return monitor
+  }
+
+  /// Waits until these editors are kept, each with its first session; the instance of each.
+  @discardableResult
+  private static func begun(_ monitor: WireClient, _ editors: [EditorProcess]) throws -> [Int32: String] {
+    for editor in editors { try editor.ready() }
+    var instances: [Int32: String] = [:]
+    while instances.count < editors.count {
+      let event = try monitor.notification("event")
+      let pid = Int32(event["pid"]?.integer ?? 0)
+      guard event["name"] == "sessionBegan", editors.contains(where: { $0.process.pid == pid }) else { continue }
+      instances[pid] = event["application"]?.string
+    }
+    return instances
+  }
+
+  /// Waits until these windows are stored.
+  private static func stored(_ broker: BrokerFixture, _ instance: String, _ windows: [String]) throws {
+    let reader = try broker.connect()
+    let parameters: JSONValue = ["application": .string(instance), "object": .path("Editor")]
+    var last: [String]?
+    do {
+      try Wait.until("\(windows) are stored") {
+        last = (try? reader.call("decodeRestorableState", parameters))?["state"]?.storedWindows
+        return last == windows
+      }
+    } catch {
+      throw TestFailure("\(error); \(instance) has \(last ?? [])")
+    }
+  }
+
+  @Test func killedEditorsComeBackWithTheirWindowsAlsoWhereTheBrokerWasKilledMeanwhile() async throws {
+    try await withBroker { broker in
+      let homes = try Self.scenes.enumerated().map { try Self.home(broker, "home\($0)", $1.editor) }
+      var monitor = try Self.monitor(broker)
+      var editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
+      let instances = try Self.begun(monitor, editors)
+      #expect(Set(instances.values).count == editors.count, "\(instances)")
+      for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.prefix(2)) }
+      try broker.crashAndRestart()
+      for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.dropFirst(2)) }
+      var before: [String: JSONValue] = [:]
+      for (editor, scene) in zip(editors, Self.scenes) {
+        let instance = try #require(instances[editor.process.pid])
+        let report = try editor.report()
+        #expect(report.windows == scene.windows)
+        before[instance] = report
+        try Self.stored(broker, instance, scene.windows)
+      }
+      for editor in editors { try editor.process.kill() }
+
+      monitor = try Self.monitor(broker)
+      editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
+      let again = try Self.begun(monitor, editors)
+      #expect(again.values.sorted() == instances.values.sorted())
+      for editor in editors {
+        let instance = try #require(again[editor.process.pid])
+        let (old, new) = (try #require(before[instance]), try editor.restored())
+        #expect(new.withoutSizes == old.withoutSizes)
+        // Vim counts the line of tabs late in windows that are not shown.
+        #expect(new.sizes.count == old.sizes.count)
+        #expect(zip(new.sizes, old.sizes).allSatisfy { abs($0 - $1) <= 1 }, "\(new.sizes) after \(old.sizes)")
+      }
+    }
+  }
+
+  @Test(arguments: Editor.allCases)
+  func anEditorThatIsStartedWithAFileShowsItAndLeavesWhatWasKeptToTheNext(editor: Editor) async throws {
+    try await withBroker { broker in
+      let home = try Self.home(broker, "home", editor)
+      let first = try EditorProcess(editor, broker, home: home)
+      try first.ready()
+      try first.type(editor.open("two.txt", line: 42))
+      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"])
+      try first.process.kill()
+
+      let named = try EditorProcess(editor, broker, home: home, files: ["one.txt"])
+      let report = try named.report()
+      #expect(report.windows == ["one.txt:1*"])
+      #expect(report["files"] == ["one.txt"])
+      // Without a connection there is no session, and no state of it.
+      let monitor = try Self.monitor(broker)
+      #expect(try monitor.call("statistics")["gauges"]?["connections"] == 1, "only this one")
+
+      let next = try EditorProcess(editor, broker, home: home)
+      #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
+      #expect(try next.restored().windows == ["two.txt:42*"])
+      try named.type(editor.quit)
+      #expect(try named.process.waitForEnd() == .exit(0))
+    }
+  }
+
+  @Test(arguments: Editor.allCases)
+  func withoutABrokerAnEditorWorksAsEverAndIsKeptWhenOneComes(editor: Editor) async throws {
+    try await withBroker { broker in
+      try broker.kill()
+      let home = try Self.home(broker, "home", editor)
+      let process = try EditorProcess(editor, broker, home: home)
+      _ = try process.report()
+      try process.type(editor.open("three.txt", line: 17))
+      #expect(try process.report().windows == ["three.txt:17*"])
+      let screen = try process.terminal.shown()
+      #expect(!screen.contains("rror") && !screen.contains("estoration"), "\(screen)")
+      try broker.start()
+      let monitor = try Self.monitor(broker)
+      let instance = try #require(try Self.begun(monitor, [process]).values.first)
+      try Self.stored(broker, instance, ["three.txt:17*"])
+      try process.process.kill()
+      let next = try EditorProcess(editor, broker, home: home)
+      #expect(try Self.begun(monitor, [next]).values.sorted() == [instance])
+      #expect(try next.restored().windows == ["three.txt:17*"])
+    }
+  }
+
+  @Test(arguments: Editor.allCases)
+  func whoeverQuitsBeginsAfreshAndWhoeverIsEndedDoesNot(editor: Editor) async throws {
+    try await withBroker { broker in
+      let home = try Self.home(broker, "home", editor)
+      let monitor = try Self.monitor(broker)
+      let instance = "\(editor.application)@1"
+      for (signal, ending) in [(SIGTERM, "logout"), (0, "userQuit")] as [(Int32, JSONValue)] {
+        let process = try EditorProcess(editor, broker, home: home)
+        #expect(try Self.begun(monitor, [process]).values.sorted() == [instance])
+        if signal == 0 {
+          #expect(try process.restored().windows == ["one.txt:5*"])
+          try process.type(editor.quit)
+          #expect(try process.process.waitForEnd() == .exit(0))
+        } else {
+          // Told at once, what was opened last is kept nevertheless.
+          try process.type(editor.open("one.txt", line: 5))
+          #expect(try process.report().windows == ["one.txt:5*"])
+          process.process.send(signal: signal)
+          try process.process.waitForEnd()
+        }
+        #expect(try Self.ending(monitor) == ending)
+      }
+      let last = try EditorProcess(editor, broker, home: home)
+      #expect(try Self.begun(monitor, [last]).values.sorted() == [instance])
+      #expect(try last.report()["files"] == [])
+    }
+  }
+
+  @Test(arguments: Editor.allCases)
+  func anEditorThatIsToldToComesBackAfterItsUserHasQuit(editor: Editor) async throws {
+    try await withBroker { broker in
+      let settings =
+        editor == .emacs ? "(setq restoration-on-quit 'restart)" : "let g:restoration = {'on_quit': 'restart'}"
+      let home = try Self.home(broker, "home", editor, settings: settings)
+      let monitor = try Self.monitor(broker)
+      let first = try EditorProcess(editor, broker, home: home)
+      let instances = try Self.begun(monitor, [first])
+      try first.type(editor.open("two.txt", line: 9) + editor.quit)
+      #expect(try first.process.waitForEnd() == .exit(0))
+      let second = try EditorProcess(editor, broker, home: home)
+      #expect(try Self.begun(monitor, [second]).values.sorted() == instances.values.sorted())
+      #expect(try second.restored().windows == ["two.txt:9*"])
+    }
+  }
+
+  /// How the next session ended.
+  private static func ending(_ monitor: WireClient) throws -> JSONValue {
+    while true {
+      let event = try monitor.notification("event")
+      if event["name"] == "sessionEnded" { return event["ending"] ?? .null }
+    }
+  }
+}

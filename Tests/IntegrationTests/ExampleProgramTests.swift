@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The programs of `Protocol/examples` do what their README says, alone and as one application.
+@Suite struct ExampleProgramTests {
+  private static let application = "org.example.notes.test"
+
+  private static func start(
+    _ program: ExampleProgram,
+    _ object: [String],
+    _ broker: BrokerFixture
+  ) throws -> NoteProcess {
+    try NoteProcess(program, object, application, broker)
+  }
+
+  private static func state(_ language: String, _ note: String) -> JSONValue {
+    ["language": .string(language), "note": .string(note)]
+  }
+
+  /// Waits until the broker has asked for the note.
+  private static func waitForSave(_ program: ExampleProgram, _ note: String, _ broker: BrokerFixture) throws {
+    try Wait.until("the note of \(program) is saved") {
+      try broker.states(of: application)[["Note"]] == state(program.rawValue, note)
+    }
+  }
+
+  /// Quotes, backslashes, what JSON and shells give a meaning, four bytes, two code points that are one letter, and
+  /// what some take for the end of a line.
+  private static let oddNote =
+    #"  "a\b" \n \u0041 $(x) `y` '*' %s <&> 𝒳😀 é e"# + "\u{301} \u{2028}\u{85}\u{b}\t\u{1}\u{7f} "
+
+  @Test(arguments: ExampleProgram.allCases)
+  func aNoteIsThereAgainAfterAKill(_ program: ExampleProgram) async throws {
+    let command = try program.command()
+    #expect(!command.isEmpty)
+    try await withBroker { broker in
+      let first = try Self.start(program, ["Note"], broker)
+      try first.expect("new")
+      try first.note("a first one")
+      try first.note(Self.oddNote)
+      try Self.waitForSave(program, Self.oddNote, broker)
+      try first.kill()
+
+      let second = try Self.start(program, ["Note"], broker)
+      try second.expect("restored: \(Self.oddNote)")
+      try second.note("")
+      try Self.waitForSave(program, "", broker)
+      try second.kill()
+
+      let third = try Self.start(program, ["Note"], broker)
+      try third.expect("restored: ")
+      third.closeInput()
+      #expect(try third.waitForExit(0) == "")
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases)
+  func whatWasTypedLastIsKeptHoweverItEnds(_ program: ExampleProgram) async throws {
+    _ = try program.command()
+    try await withBroker { broker in
+      let first = try Self.start(program, ["Note"], broker)
+      try first.type("one\ntwo")
+      first.closeInput()
+      for line in ["new", "noted: one", "noted: two"] { try first.expect(line) }
+      #expect(try first.waitForExit(0) == "")
+
+      let second = try Self.start(program, ["Note"], broker)
+      try second.type("three\nquit\nfour\n")
+      for line in ["restored: two", "noted: three"] { try second.expect(line) }
+      #expect(try second.waitForExit(0) == "")
+
+      let third = try Self.start(program, ["Note"], broker)
+      try third.expect("restored: three")
+      third.closeInput()
+      try third.waitForExit(0)
+    }
+  }
+
+  /// A blank state would hide what is saved from everybody else.
+  @Test(arguments: ExampleProgram.allCases)
+  func aRoundGetsTheNoteAndNothingWhereThereIsNone(_ program: ExampleProgram) async throws {
+    _ = try program.command()
+    try await withBroker { broker in
+      let process = try Self.start(program, ["Note"], broker)
+      try process.expect("new")
+      let control = try broker.session(Self.application)
+      let blank = try control.call("saveApplicationState")
+      #expect(blank["stale"] == [])
+      #expect(try broker.states(of: Self.application).isEmpty)
+      try process.note("something")
+      let saved = try control.call("saveApplicationState")
+      #expect(saved["stale"] == [])
+      #expect(
+        try broker.states(of: Self.application, in: saved["generation"])
+          == [["Note"]: Self.state(program.rawValue, "something")]
+      )
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases)
+  func withoutABrokerItSaysWhatToDo(_ program: ExampleProgram) async throws {
+    let command = try program.command()
+    try await withScratch { scratch in
+      let variables: [[String: String?]] = [
+        ["RESTORATIOND_SOCKET": scratch.file("none.sock")],
+        ["RESTORATIOND_SOCKET": nil, "XDG_RUNTIME_DIR": scratch.path],
+      ]
+      for (environment, socket) in zip(variables, ["none.sock", "restorationd/broker.sock"]) {
+        let result = try ChildProcess.run(command + ["Note"], environment: environment)
+        #expect(result.end == .exit(69))
+        #expect(result.output.isEmpty)
+        #expect(result.errors.contains(scratch.file(socket)), "\(result.errors)")
+        #expect(result.errors.contains("start"), "\(result.errors)")
+        #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+      }
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
+  func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) async throws {
+    _ = try program.command()
+    try await withBroker { broker in
+      let process = try Self.start(program, ["Note"], broker)
+      try process.expect("new")
+      try broker.kill()
+      let errors = try process.waitForExit(69)
+      #expect(errors.split(separator: "\n").count == 1, "\(errors)")
+      try broker.start()
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases.filter { $0.outlivesBroker })
+  func withALibraryItGoesOnWithTheNextBroker(_ program: ExampleProgram) async throws {
+    _ = try program.command()
+    try await withBroker { broker in
+      let process = try Self.start(program, ["Note"], broker)
+      try process.expect("new")
+      try process.note("before")
+      try broker.crashAndRestart()
+      try process.note("after")
+      try Self.waitForSave(program, "after", broker)
+      process.closeInput()
+      #expect(try process.waitForExit(0) == "")
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases)
+  func anErrorOfTheBrokerIsShownWithItsHint(_ program: ExampleProgram) async throws {
+    let command = try program.command()
+    try await withBroker { broker in
+      let process = try Self.start(program, ["a/b"], broker)
+      let error = try broker.session(Self.application)
+        .failure("registerObjectForStateRestoration", ["restorationIdentifier": "a/b"])
+      let errors = try process.waitForExit(1)
+      #expect(errors.contains(try #require(error.object["message"]?.string)), "\(errors)")
+      #expect(errors.contains(try #require(error.data["hint"]?.string)), "\(errors)")
+
+      let usage = try ChildProcess.run(command, environment: ["RESTORATIOND_SOCKET": broker.socket])
+      #expect(usage.end == .exit(64))
+      #expect(usage.errors.hasPrefix("usage: "), "\(usage.errors)")
+    }
+  }
+}

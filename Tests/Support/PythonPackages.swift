@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Python with the packages of `Tests/requirements.txt`, which `Tests/run.sh` installs.
+package enum PythonPackages {
+  package static var python: String { "\(Products.repository)/.build/venv/bin/python" }
+
+  /// Whether they are there; in CI they have to be.
+  package static func areUsable(_ modules: String...) -> Bool {
+    guard !Environment.isCI else { return true }
+    let result = try? ChildProcess.run([python, "-c", "import \(modules.joined(separator: ", "))"])
+    return result?.end == .exit(0)
+  }
+
+  /// The name of the skip where they are not.
+  package static let requirement = "needs the Python packages of Tests/requirements.txt; Tests/run.sh installs them"
+}
