@@ -7,6 +7,7 @@ package struct ApplicationState: Sendable, Equatable {
   package static let members: [Schema.Member] = [
     .required("state", .nullable(.state), "The application's own state, as it was saved last."),
     .required("coder", .nullable(ReservedKeys.schema), "Its reserved keys."),
+    .optional("deferred", .true, "The state does not fit: fetch it with `decodeRestorableState` by the empty path."),
   ]
 
   /// Nil where the delegate never gave one.

@@ -7,10 +7,14 @@ package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let summary = "Gives a state back."
   package static let parameters: [Schema.Member] = [
-    .required("object", .reference, "The object; live, vacant or archived."),
+    .required(
+      "object",
+      .either([.handle, .list(.string)]),
+      "The object; live, vacant or archived. The empty path is the application itself."
+    ),
   ]
   package static let errors: [ErrorDescription] = [
-    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed,
+    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed, .requestCancelled,
   ]
 
   /// The empty path is the application itself: what its delegate saved.
