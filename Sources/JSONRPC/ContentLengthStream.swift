@@ -102,7 +102,9 @@ struct ContentLengthStream {
       return refuse("A header is a name, a colon and a value; an empty line ends the headers.", &input)
     }
     let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
-    let value = String(decoding: line[(colon + 1)...].filter { !JSONWalk.isWhiteSpace($0) }, as: UTF8.self)
+    var bytes = line[(colon + 1)...].drop(while: JSONWalk.isWhiteSpace)
+    while let last = bytes.last, JSONWalk.isWhiteSpace(last) { bytes.removeLast() }
+    let value = String(decoding: bytes, as: UTF8.self)
     switch name {
     case "content-length":
       guard length == nil, !value.isEmpty, value.utf8.count <= 15, value.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else {

@@ -9,7 +9,8 @@ internal import NIOHTTP1
 extension ConnectionHandler {
   var exchangeIsOpen: Bool { exchanges?.isAwaitingResponse ?? false }
 
-  var isInsideRequest: Bool { headIsPartial || exchanges?.isInsideRequest ?? false }
+  /// What waits behind a request is timed when that has its response.
+  var isInsideRequest: Bool { !exchangeIsOpen && (headIsPartial || exchanges?.isInsideRequest ?? false) }
 
   /// The peer's first bytes were the beginning of a request.
   func beginHTTP(_ input: [UInt8]) {
@@ -18,7 +19,7 @@ extension ConnectionHandler {
     let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: HTTPExchanges.headLimits)
     do {
       try context.pipeline.syncOperations.addHandlers([
-        ByteToMessageHandler(decoder), HTTPRequestHandler(self),
+        ByteToMessageHandler(decoder, maximumBufferSize: HTTPExchanges.headBytesMax), HTTPRequestHandler(self),
       ])
     } catch {
       // Only a channel that is closed takes no handlers.
@@ -30,7 +31,10 @@ extension ConnectionHandler {
   }
 
   func receiveHTTP(_ bytes: NIOAny, _ context: ChannelHandlerContext) {
-    headIsPartial = true
+    // The decoder would keep what comes after the last request.
+    guard exchanges?.takesInput == true else { return }
+    // Line ends between requests mean nothing.
+    if !headIsPartial { headIsPartial = !unwrapInboundIn(bytes).readableBytesView.allSatisfy { $0 == 13 || $0 == 10 } }
     context.fireChannelRead(bytes)
   }
 
@@ -44,8 +48,8 @@ extension ConnectionHandler {
       case .frame(let event, let keepsAlive):
         conversation.framing = .http(keepsAlive: keepsAlive)
         return event
-      case .refuse(let status, let headers, let error):
-        refuseHTTP(status: status, headers: headers, error)
+      case .refuse(let status, let headers, let error, let hasBody):
+        refuseHTTP(status: status, headers: headers, error, hasBody: hasBody)
         beginClosing(.protocolFault, afterOutput: true)
         return nil
       }
@@ -54,11 +58,11 @@ extension ConnectionHandler {
   }
 
   /// Writes a response with an error that concerns HTTP itself. The connection is to be closed.
-  func refuseHTTP(status: String, headers: String = "", _ error: ErrorObject) {
+  func refuseHTTP(status: String, headers: String = "", _ error: ErrorObject, hasBody: Bool = true) {
     let body = Conversation.text(of: error)
     let head = Framing.responseHead(status: status, length: body.count, keepsAlive: false, headers: headers)
     out += head.utf8
-    out += body
+    if hasBody { out += body }
     queueForEndOfTick()
   }
 

@@ -16,13 +16,14 @@ struct HTTPExchanges {
     /// One frame, to be answered with one response, after which the connection goes on or not.
     case frame(FrameDecoder.Event, keepsAlive: Bool)
     /// Say so with that status and further header lines, then close.
-    case refuse(status: String, headers: String, ErrorObject)
+    case refuse(status: String, headers: String, ErrorObject, hasBody: Bool)
   }
 
   private enum Mode {
     case betweenRequests
     case body(keepsAlive: Bool)
     case awaitingResponse
+    /// Nothing that comes is looked at.
     case refused
   }
 
@@ -30,11 +31,22 @@ struct HTTPExchanges {
   private var mode = Mode.betweenRequests
   private var parts = CircularBuffer<HTTPServerRequestPart>()
   private var fault: ErrorObject?
+  /// The request under way is the last one of its connection.
+  private var isLast = false
   private var body: FrameBody
 
   init(settings: ConnectionSettings) {
     frameBytesMax = settings.limits.frame.frameBytesMax
     body = FrameBody(limits: settings.limits.frame, vocabulary: settings.vocabulary)
+  }
+
+  /// Whether what comes now is looked at, be it later.
+  var takesInput: Bool {
+    switch mode {
+    case .betweenRequests, .body: true
+    case .awaitingResponse: !isLast
+    case .refused: false
+    }
   }
 
   var isAwaitingResponse: Bool {
@@ -60,7 +72,7 @@ struct HTTPExchanges {
 
   /// The response of the request is written.
   mutating func responded() {
-    if isAwaitingResponse { mode = .betweenRequests }
+    if isAwaitingResponse { mode = isLast ? .refused : .betweenRequests }
   }
 
   /// The next thing to do, or nil when more parts are needed or a response is.
@@ -98,8 +110,11 @@ struct HTTPExchanges {
 
   private mutating func begin(_ head: HTTPRequestHead) -> Action? {
     guard head.method == .POST else {
-      let hint = "Use POST; the body is a JSON-RPC 2.0 message or a batch."
-      return refuse("405 Method Not Allowed", .invalidRequest(hint: hint), headers: "Allow: POST\r\n")
+      let error = ErrorObject.invalidRequest(hint: "Use POST; the body is a JSON-RPC 2.0 message or a batch.")
+      return refuse("405 Method Not Allowed", error, headers: "Allow: POST\r\n", hasBody: head.method != .HEAD)
+    }
+    guard head.headers[canonicalForm: "transfer-encoding"].allSatisfy({ $0.lowercased() == "chunked" }) else {
+      return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only Transfer-Encoding is chunked."))
     }
     guard !head.headers.contains(name: "content-encoding") else {
       let hint = "Send the body as it is, without Content-Encoding."
@@ -113,7 +128,9 @@ struct HTTPExchanges {
     }
     // After the request for another protocol the decoder reads no further one.
     let asksForUpgrade = head.headers.contains(name: "upgrade")
-    mode = .body(keepsAlive: head.isKeepAlive && head.version == .http1_1 && !asksForUpgrade)
+    isLast = !head.isKeepAlive || head.version != .http1_1 || asksForUpgrade
+    mode = .body(keepsAlive: !isLast)
+    guard head.version == .http1_1 else { return nil }
     let expectations = head.headers[canonicalForm: "expect"]
     return expectations.contains { $0.lowercased() == "100-continue" } ? .sendContinue : nil
   }
@@ -122,14 +139,22 @@ struct HTTPExchanges {
     refuse("413 Content Too Large", error)
   }
 
-  private mutating func refuse(_ status: String, _ error: ErrorObject, headers: String = "") -> Action {
+  private mutating func refuse(
+    _ status: String,
+    _ error: ErrorObject,
+    headers: String = "",
+    hasBody: Bool = true
+  ) -> Action {
     mode = .refused
     parts.removeAll()
-    return .refuse(status: status, headers: headers, error)
+    return .refuse(status: status, headers: headers, error, hasBody: hasBody)
   }
 }
 
 extension HTTPExchanges {
+  /// Bytes of a head that the decoder holds until it is whole, and of a read behind it.
+  static let headBytesMax = 256 << 10
+
   /// Limits of a request's head.
   static var headLimits: NIOHTTPDecoderLimitConfiguration {
     var limits = NIOHTTPDecoderLimitConfiguration()

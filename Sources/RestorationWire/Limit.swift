@@ -199,6 +199,13 @@ package struct Limit: Sendable {
       1...65_536,
       "Connections of one application, counted when a connection names it."
     ),
+    Limit(
+      "sessionsPerApplicationMax",
+      \.sessionsPerApplicationMax,
+      .count,
+      1...65_536,
+      "Live sessions of one application; a detached one lives for 10 minutes after its last call."
+    ),
   ]
 
   private static let archives = [

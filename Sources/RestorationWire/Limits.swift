@@ -29,6 +29,8 @@ package struct Limits: Hashable, Sendable {
   package var connectionsMax = 1_024
   /// Connections of one application.
   package var connectionsPerApplicationMax = 256
+  /// Live sessions of one application.
+  package var sessionsPerApplicationMax = 1_024
   /// Objects of one application, live and archived.
   package var objectsPerApplicationMax = 16_384
   /// Bytes of one object's state with its elements.

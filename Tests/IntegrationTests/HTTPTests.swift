@@ -17,6 +17,15 @@ internal import Testing
     request("POST /any/path?x HTTP/1.1", headers + ["Content-Length: \(body.utf8.count)"], body)
   }
 
+  /// A call that waits for the parent `P`.
+  private static func waiting(milliseconds: Int64) -> String {
+    let child: JSONValue = [
+      "application": "a", "restorationIdentifier": "C", "restorationParent": .path("P"),
+      "awaitParentMilliseconds": .integer(milliseconds),
+    ]
+    return WireClient.message("registerObjectForStateRestoration", child, id: 1)
+  }
+
   /// What the request is answered with, and whether the connection is closed after it.
   private static func exchange(_ broker: BrokerFixture, _ text: String) throws -> (FramedClient.Reply, closes: Bool) {
     let client = try FramedClient(broker.socket, .http)
@@ -51,6 +60,7 @@ internal import Testing
   @Test(arguments: [
     (request("GET / HTTP/1.1", [], ""), 405), (request("PUT / HTTP/1.1", ["Content-Length: 2"], "{}"), 405),
     (request("OPTIONS * HTTP/1.1", [], ""), 405), (request("DELETE /x HTTP/1.1", [], ""), 405),
+    (request("POST / HTTP/1.1", ["Transfer-Encoding: gzip, chunked"], "0\r\n\r\n"), 415),
     (post(["Content-Encoding: gzip"]), 415), (post(["Content-Type: application/json; charset=iso-8859-1"]), 415),
     (request("POST / HTTP/1.1", ["Content-Length: 4194305"], ""), 413),
     (request("POST / HTTP/1.1", ["Content-Length: x"], ""), 400), ("POST / HTTX/1.1\r\n\r\n", 400),
@@ -62,10 +72,20 @@ internal import Testing
       let (reply, closes) = try Self.exchange(broker, text)
       #expect(reply.status == status)
       #expect(closes)
+      if status == 405 { #expect(reply.headers["Allow"] == "POST") }
       let answer = try JSONCodec.parse(Array(reply.text.utf8))
       #expect(answer["id"] == .null)
       #expect(answer["error"]?["data"]?["hint"]?.string?.isEmpty == false)
-      if status == 405 { #expect(reply.headers["Allow"] == "POST") }
+    }
+  }
+
+  @Test func aResponseToHEADHasNoBody() async throws {
+    try await withBroker { broker in
+      let client = try broker.connect()
+      try client.send(Self.request("HEAD / HTTP/1.1", [], ""))
+      let lines = try client.receiveToEnd()
+      #expect(lines.first?.hasPrefix("HTTP/1.1 405") == true)
+      #expect(lines.last == "\r")
     }
   }
 
@@ -131,15 +151,42 @@ internal import Testing
   @Test func responsesKeepTheOrderOfTheRequests() async throws {
     try await withBroker { broker in
       let client = try FramedClient(broker.socket, .http)
-      let child: JSONValue = [
-        "application": "a", "restorationIdentifier": "C", "restorationParent": .path("P"),
-        "awaitParentMilliseconds": 20_000,
-      ]
-      let waiting = WireClient.message("registerObjectForStateRestoration", child, id: 1)
-      try client.send(bytes: [waiting, Self.ping].flatMap { FramedClient.Framing.http.frame($0) })
+      try client.send(bytes: [Self.waiting(milliseconds: 20_000), Self.ping].flatMap { FramedClient.Framing.http.frame($0) })
       try broker.session("a").call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
       #expect(try client.receiveMessage()["result"]?["path"] == .path("P", "C"))
       #expect(try client.receive()?.text == Self.pong)
+    }
+  }
+
+  /// What follows the last request of a connection is not kept, however much that is.
+  @Test func whatFollowsTheLastRequestIsDropped() async throws {
+    try await withBroker { broker in
+      let client = try FramedClient(broker.socket, .http)
+      let call = Self.waiting(milliseconds: 20_000)
+      try client.send(bytes: Array(Self.post(["Connection: upgrade", "Upgrade: h2c"], call).utf8))
+      let before = ProcessStatus(try broker.pid).residentKiB
+      let junk = [UInt8](repeating: 120, count: 1 << 20)
+      for _ in 0..<100 { try client.send(bytes: junk) }
+      let session = try broker.session("a")
+      #expect(ProcessStatus(try broker.pid).residentKiB - before < 16 << 10)
+      try session.call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
+      #expect(try client.receiveMessage()["result"]?["path"] == .path("P", "C"))
+    }
+  }
+
+  /// Some clients send a line end after the body; it is no request that has begun.
+  @Test func aLineEndBetweenRequestsIsNoRequest() async throws {
+    try await withBroker(BrokerOptions(limits: ["partialFrameMilliseconds": 300])) { broker in
+      let client = try FramedClient(broker.socket, .http)
+      try client.send(Self.ping)
+      #expect(try client.receive()?.text == Self.pong)
+      try client.send(bytes: Array("\r\n".utf8))
+      try client.send(Self.waiting(milliseconds: 900))
+      try broker.connect().call("ping")
+      // The beginning of another request, behind one that waits, is not timed until that is answered.
+      try client.send(bytes: Array("POST / HT".utf8))
+      #expect(try client.receiveMessage()["error"]?["data"]?["kind"] == "unknownParent")
+      #expect(try client.receive()?.status == 408)
     }
   }
 
@@ -148,11 +195,7 @@ internal import Testing
     try await withBroker { broker in
       let watcher = try broker.connect()
       var client: FramedClient? = try FramedClient(broker.socket, .http)
-      let child: JSONValue = [
-        "application": "a", "restorationIdentifier": "C", "restorationParent": .path("P"),
-        "awaitParentMilliseconds": 60_000,
-      ]
-      try client?.send(WireClient.message("registerObjectForStateRestoration", child, id: 1))
+      try client?.send(Self.waiting(milliseconds: 60_000))
       try Wait.until("both are connected") { try watcher.call("statistics")["gauges"]?["connections"] == 2 }
       client = nil
       try Wait.until("one has left") { try watcher.call("statistics")["gauges"]?["connections"] == 1 }

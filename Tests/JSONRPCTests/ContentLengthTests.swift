@@ -99,7 +99,7 @@ internal import Testing
   }
 
   @Test(arguments: [
-    "X: y\r\n\r\n{}", "Content-Length: -1\r\n\r\n", "Content-Length: 2x\r\n\r\n{}", "Content-Length:\r\n\r\n{}",
+    "X: y\r\n\r\n{}", "Content-Length: -1\r\n\r\n", "Content-Length: 4 0\r\n\r\n", "Content-Length: 2x\r\n\r\n{}", "Content-Length:\r\n\r\n{}",
     "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "Content-Length: 9999999999999999\r\n\r\n",
     "Content-Length: 2\r\nno header\r\n\r\n{}", "Content-Length: 2\r\nContent-Type: a/b; charset=latin1\r\n\r\n{}",
     "Content-Length: 2\r\nX: " + String(repeating: "y", count: 5_000) + "\r\n\r\n{}",

@@ -394,7 +394,7 @@
           (t (restoration--quietly (restoration--restore editor buffers))
              (restoration--quietly
                (restoration--request 'completeStateRestoration restoration--none)
-               (run-hooks 'restoration-restored-hook)
+               (restoration--quietly (run-hooks 'restoration-restored-hook))
                (restoration--kept))))))
 
 (defun restoration--kept ()
@@ -404,7 +404,7 @@
   (add-hook 'window-configuration-change-hook #'restoration--changed)
   (add-hook 'after-delete-frame-functions #'restoration--changed)
   (restoration--changed)
-  (run-hooks 'restoration-ready-hook))
+  (restoration--quietly (run-hooks 'restoration-ready-hook)))
 
 ;;;; The end
 

@@ -21,6 +21,20 @@ extension Application {
     return session
   }
 
+  /// Connections bound most sessions, but not those that are detached or lost.
+  func requireRoomForSession() throws(ErrorObject) {
+    let max = context.limits.sessionsPerApplicationMax
+    guard sessions.count >= max else { return }
+    throw .restoration(
+      .limitExceeded,
+      "sessionsPerApplicationMax is \(max), this is \(sessions.count + 1)",
+      hint: "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none.",
+      details: [
+        "limit": "sessionsPerApplicationMax", "max": .integer(Int64(max)), "value": .integer(Int64(sessions.count + 1)),
+      ]
+    )
+  }
+
   /// A process that connects anew without its token leaves its former session behind; one that owns nothing ends.
   private func endAbandonedSessions(of process: ClientProcess?) {
     guard let process else { return }

@@ -322,6 +322,7 @@ extension BrokerCore {
     var facts = SessionFacts()
     facts.isDetached = true
     facts.process = client.process
+    try application.requireRoomForSession()
     let session = application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     session.isUnannounced = true
     remember(session, of: application, client)

@@ -93,7 +93,7 @@ extension BrokerCore {
       throw .restoration(
         .alreadyServed,
         "\(Application.describe(other)) is the delegate",
-        hint: "An application has one delegate; initialize without delegate.",
+        hint: "An application has one delegate: initialize without delegate, or resume that session by its token.",
         details: ["owners": [Application.ownerJSON(other)]]
       )
     }
@@ -116,6 +116,7 @@ extension BrokerCore {
       )
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
+      try application.requireRoomForSession()
       return application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     }
     if let before = resumed.client, before != client.id {

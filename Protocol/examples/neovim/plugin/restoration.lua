@@ -16,8 +16,10 @@ vim.api.nvim_create_autocmd('VimEnter', {
   end,
 })
 vim.api.nvim_create_user_command('RestorationStart', function() require('restoration').start() end, {
+  bar = true,
   desc = 'Keep the layout of this editor from now on, although it was started with files',
 })
 vim.api.nvim_create_user_command('RestorationStatus', function() print(require('restoration').status()) end, {
+  bar = true,
   desc = 'Whether the layout of this editor is kept',
 })

@@ -43,7 +43,13 @@ function! s:Tell(text) abort
 endfunction
 
 function! s:Announce(pattern) abort
-  if exists('#User#' .. a:pattern) | execute 'doautocmd <nomodeline> User' a:pattern | endif
+  if !exists('#User#' .. a:pattern) | return | endif
+  try
+    execute 'doautocmd <nomodeline> User' a:pattern
+  catch
+    " What others do then is none of our business, and must not keep us from going on.
+    call s:Tell(v:exception)
+  endtry
 endfunction
 
 " MARK: The connection

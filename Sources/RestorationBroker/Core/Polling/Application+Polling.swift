@@ -40,6 +40,7 @@ extension Application {
     session.facts.serves = served
     let written = write(.session(record(of: session)))
     updatePulling()
+    pull(from: session.id)
     return written
   }
 

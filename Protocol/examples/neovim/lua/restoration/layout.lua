@@ -3,12 +3,14 @@
 local M = {}
 local api, fn = vim.api, vim.fn
 
+--- A name that is not UTF-8 cannot be said in JSON.
+local function sayable(name) return pcall(fn.json_encode, name) and name or nil end
+
 --- The file a buffer shows; nil for help, terminals, quickfix lists, remote files, and buffers without a name.
 local function file(buffer)
   local name = api.nvim_buf_get_name(buffer)
   if name == '' or vim.bo[buffer].buftype ~= '' or name:match('^%a[%w+.-]+://') then return nil end
-  -- A name that is not UTF-8 cannot be said in JSON.
-  return pcall(fn.json_encode, name) and name or nil
+  return sayable(name)
 end
 
 -- MARK: Saving
@@ -50,7 +52,8 @@ function M.windows()
       if tab == api.nvim_get_current_tabpage() then current = #tabs end
     end
   end
-  return { directory = fn.getcwd(-1, -1), columns = vim.o.columns, lines = vim.o.lines, tab = current, tabs = tabs }
+  local directory = fn.getcwd(-1, -1)
+  return { directory = sayable(directory), columns = vim.o.columns, lines = vim.o.lines, tab = current, tabs = tabs }
 end
 
 --- Listed files, the ones used last where there are too many: the state of the object "Editor/Buffers".
