@@ -162,7 +162,9 @@ internal import Testing
       #expect(report["files"] == ["one.txt"])
       // Without a connection there is no session, and no state of it.
       let monitor = try Self.monitor(broker)
-      #expect(try monitor.call("statistics")["gauges"]?["connections"] == 1, "only this one")
+      try Wait.until("nobody is connected but the monitor") {
+        try monitor.call("statistics")["gauges"]?["connections"] == 1
+      }
 
       let next = try EditorProcess(editor, broker, home: home)
       #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
