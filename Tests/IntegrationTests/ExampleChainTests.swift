@@ -94,7 +94,7 @@ internal import Testing
       #expect(try Self.save(broker) == states)
       for process in second.notes {
         try process.type("quit\n")
-        #expect(try process.waitForExit(0).isEmpty)
+        #expect(try process.waitForExit(0) == "")
       }
     }
   }

@@ -102,6 +102,27 @@ internal import Testing
     #expect(try peer.fail("answerRequest", #"[\#(id),null]"#).data["pointer"] == "/0")
   }
 
+  /// Some libraries connect for each call, the one that initializes too.
+  @Test func aSessionThatPollsOverOtherConnectionsDoesNotNeedItsOwn() throws {
+    let opened = driver.connect(pid: 7)
+    let result = try opened.call("initialize", #"{"application":"App","serves":["\#(Self.encode)"]}"#)
+    let scope = #""application":"App","session":"\#(try #require(result["session"]?.string))""#
+    driver.disconnect(opened)
+    func call(_ method: String, _ members: String = "") throws -> JSONValue {
+      let peer = driver.connect(pid: 7)
+      defer { driver.disconnect(peer) }
+      return try peer.call(method, "{\(scope)\(members)}")
+    }
+    let registered = try call("registerObjectForStateRestoration", #","restorationIdentifier":"Editor""#)
+    let handle = try #require(registered["object"]?.integer)
+    #expect(try call("nextRequest").isNull)
+    let saver = driver.connect(pid: 9)
+    let round = saver.start("saveApplicationState", #"{"application":"App"}"#)
+    let id = try #require(try call("nextRequest")["id"]?.integer)
+    _ = try call("answerRequest", #","id":\#(id),"result":{"states":[{"object":\#(handle),"state":{}}]}"#)
+    #expect(try saver.result(of: round)["stale"] == [])
+  }
+
   @Test func aPollerThatResumesOverAConnectionIsCalledThere() throws {
     let poller = try Poller(driver, serves: [Self.encode])
     let handle = try poller.register("Editor")

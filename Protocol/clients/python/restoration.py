@@ -321,6 +321,10 @@ def _nothing(result: Any) -> None:
     return None
 
 
+def _pending(result: Any) -> int:
+    return int(result["pending"])
+
+
 class _Object:
     """What an object knows, whoever performs its calls."""
 
@@ -478,6 +482,7 @@ class _Session:
         # One counter for all objects: it grows for each path, whatever is moved or registered again. A session that
         # another process began may have used small numbers.
         self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
+        self._extends = False
         self._ended = False
         self._prepare()
 
@@ -541,6 +546,15 @@ class _Session:
         params = _present(deadlineMilliseconds=_milliseconds(deadline), progressToken=progress_token)
         return self._call("restoreApplicationState", params, _same, deadline or 10)
 
+    def _extend(self) -> _Call[int]:
+        self._extends = True
+        return self._call("extendStateRestoration", {}, _pending)
+
+    def _complete(self) -> _Call[int]:
+        call = self._call("completeStateRestoration", {}, _pending)
+        call.repeatable = not self._extends  # then each time counts
+        return call
+
     def _register_class(self, name: str, factory: Callable[[Wanted], Any]) -> _Call[None]:
         self._classes[name] = factory  # it may be called before the answer is read
         return self._call("registerRestorationClass", {"restorationClass": name}, _nothing)
@@ -567,10 +581,13 @@ class _Session:
                 except BrokerError as error:
                     _log.warning("%r could not be registered again: %s", each, error)
                     each.is_replaced = True
-        for name, factory in list(self._classes.items()):
-            yield self._register_class(name, factory)
-        for view, source in list(self._sources):
-            yield self._register_data_source(view, source)
+        again = [self._register_class(name, factory) for name, factory in self._classes.items()]
+        again += [self._register_data_source(view, source) for view, source in self._sources]
+        for call in again:
+            try:
+                yield call
+            except BrokerError as error:
+                _log.warning("%s could not be said again: %s", call.method, error)
 
     # The broker's messages
 
@@ -951,11 +968,11 @@ class Session(_Session):
 
     def complete(self) -> int:
         """Says that this process has restored what it wanted to; how many processes are still restoring."""
-        return self._perform(self._call("completeStateRestoration", {}, lambda result: int(result["pending"])))
+        return self._perform(self._complete())
 
     def extend(self) -> int:
         """Holds back the end of the restoration until `complete`."""
-        return self._perform(self._call("extendStateRestoration", {}, lambda result: int(result["pending"])))
+        return self._perform(self._extend())
 
     def save(
         self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
@@ -1383,11 +1400,11 @@ class AsyncSession(_Session):
 
     async def complete(self) -> int:
         """Says that this process has restored what it wanted to; how many processes are still restoring."""
-        return await self._perform(self._call("completeStateRestoration", {}, lambda result: int(result["pending"])))
+        return await self._perform(self._complete())
 
     async def extend(self) -> int:
         """Holds back the end of the restoration until `complete`."""
-        return await self._perform(self._call("extendStateRestoration", {}, lambda result: int(result["pending"])))
+        return await self._perform(self._extend())
 
     async def save(
         self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
@@ -1504,6 +1521,9 @@ class AsyncSession(_Session):
                 lines.buffer += data
         except OSError:
             pass
+        except asyncio.CancelledError:  # the program ends
+            self._ended = True
+            raise
         finally:
             self._broken(writer)
 

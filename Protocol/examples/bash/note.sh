@@ -96,11 +96,13 @@ wait_for_line() {
 
 wait_for_request() {
   exec {asked}< <(
-    request=$(call nextRequest <<<'{"waitMilliseconds": 30000}') || { echo "lost $?" >&"$events"; exit; }
-    echo request >&"$events"
+    if request=$(call nextRequest <<<'{"waitMilliseconds": 30000}' 2>&1); then
+      echo request >&"$events"
+    else
+      echo "lost $?" >&"$events"
+    fi
     printf '%s\n' "$request"
   )
-  waiting=$!
 }
 
 wait_for_line
@@ -123,10 +125,9 @@ while read -r event status <&"$events"; do
       wait_for_request
       ;;
     end) break ;;
-    lost) exit "$status" ;;
+    lost) fail "$status" "$(cat <&"$asked")" ;;
   esac
 done
-kill "$waiting" 2>/dev/null
 
 # After goodbye nobody would be asked for a note that was typed a moment ago.
 if [[ -v note ]]; then

@@ -10,7 +10,7 @@ import os
 import pathlib
 import select
 import sys
-from typing import Optional
+from typing import Any, Iterator, List, Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 
@@ -26,11 +26,12 @@ class Note:
         return None if self.text is None else {"language": "python", "note": self.text}
 
 
-def lines(session: restoration.Session):
+def lines(session: restoration.Session) -> Iterator[str]:
     """Lines of standard input; while it waits for them, the broker is answered."""
     rest = b""
     while True:
-        readable, _, _ = select.select([0, session], [], [])
+        sources: List[Any] = [0, session]
+        readable, _, _ = select.select(sources, [], [])
         if session in readable:
             session.serve(0)
         if 0 in readable:
@@ -44,7 +45,7 @@ def lines(session: restoration.Session):
                 return
 
 
-def run(identifier: str, parent: list) -> None:
+def run(identifier: str, parent: List[str]) -> None:
     note = Note()
     application = os.environ.get("RESTORATION_APPLICATION") or "org.example.notes"
     # At the end of the block the session says goodbye for a restart, which keeps what is saved.

@@ -192,8 +192,10 @@ extension BrokerCore {
     return summary.run.map { RunFacts(text: $0.facts).withholdsAll } ?? false ? .quarantined : .available
   }
 
-  /// The most recently used instance nobody lives in and no user has quit, else the first number nobody lives in. That
-  /// may be one that a user has quit, which begins afresh: else every run of a program that is quit would leave an archive.
+  /// The most recently used instance nobody lives in and no user has quit, else the first number nobody lives in.
+  ///
+  /// That may be one a user has quit, which begins afresh: else every run of a program that is quit would leave an
+  /// archive.
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
     let base = request.application.description

@@ -65,7 +65,7 @@ package final class Session {
   package var extensionEnd: Int64 = 0
   /// It declared its own restoration complete: its pushes are not early any more (R19).
   package var hasCompletedRestoration = false
-  /// For a detached session: when it was last used, and whether another connection than its first one used it.
+  /// When a call last named its token, and whether that was ever on another connection than its own.
   package var lastUsed: Int64 = 0
   package var usedElsewhere = false
   /// A detached session whose token the client has not been told yet.
@@ -80,8 +80,8 @@ package final class Session {
   /// No message is sent to it unasked that is larger than this, in bytes.
   var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? 65_536 }
 
-  /// Whether it can be called and told something.
-  var isReachable: Bool { client != nil || isPolling && facts.isDetached }
+  /// Whether it can be called and told something. Who polls over other connections than its own does not need that one.
+  var isReachable: Bool { client != nil || isPolling && (facts.isDetached || usedElsewhere) }
 
   /// How answers and steps name it.
   var owner: ObjectOwner { facts.owner }

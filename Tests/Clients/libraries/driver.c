@@ -15,13 +15,13 @@
 
 enum { things_max = 256, patience = 20000 };
 
-typedef struct thing {
+typedef struct kept_object {
   char *name;
   json_t *state; /* what its encode callback gives */
   restoration_object *object;
-} thing;
+} kept_object;
 
-static thing things[things_max];
+static kept_object things[things_max];
 static size_t things_count;
 static json_t *events, *counts, *classes;
 static restoration *session;
@@ -36,16 +36,23 @@ static void note(json_t *event) {
   json_array_append_new(events, event);
 }
 
-static thing *find(const char *name) {
+static kept_object *find(const char *name) {
   for (size_t i = 0; i < things_count; i++)
     if (strcmp(things[i].name, name) == 0) return &things[i];
-  thing *made = &things[things_count++];
+  kept_object *made = &things[things_count++];
   made->name = strdup(name);
   made->state = json_null();
   return made;
 }
 
-static thing *thing_of(const json_t *command) { return find(json_string_value(json_object_get(command, "name"))); }
+static kept_object *thing_of(const json_t *command) { return find(json_string_value(json_object_get(command, "name"))); }
+
+/* False with a failure where the thing was not registered. */
+static bool is_there(const json_t *command) {
+  if (thing_of(command)->object) return true;
+  failure = (restoration_failure){.code = RESTORATION_MISUSE, .kind = "misuse", .message = "it is not registered"};
+  return false;
+}
 
 /* A state of the test may be given by its length. */
 static json_t *lengthened(json_t *state) {
@@ -69,7 +76,7 @@ static json_t *shortened(json_t *state) {
 
 static json_t *encode(restoration_object *object, void *data) {
   (void)object;
-  thing *thing = data;
+  kept_object *thing = data;
   note(json_pack("[ss]", "encode", thing->name));
   if (json_is_string(thing->state)) return NULL;
   return lengthened(thing->state);
@@ -77,12 +84,12 @@ static json_t *encode(restoration_object *object, void *data) {
 
 static void decode(restoration_object *object, json_t *state, void *data) {
   (void)object;
-  note(json_pack("[sso]", "decode", ((thing *)data)->name, shortened(state)));
+  note(json_pack("[sso]", "decode", ((kept_object *)data)->name, shortened(state)));
 }
 
 static void finished(restoration_object *object, void *data) {
   (void)object;
-  note(json_pack("[ss]", "finished", ((thing *)data)->name));
+  note(json_pack("[ss]", "finished", ((kept_object *)data)->name));
 }
 
 static const restoration_callbacks callbacks = {encode, decode, finished};
@@ -91,15 +98,19 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
   (void)method;
   (void)data;
   json_t *path = json_copy(json_object_get(params, "identifierPath"));
+  if (!json_is_string(json_array_get(path, json_array_size(path) - 1))) {
+    json_decref(path);
+    return NULL;
+  }
   char text[1024] = "";
   for (size_t i = 0; i < json_array_size(path); i++)
     snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "/" : "",
-             json_string_value(json_array_get(path, i)));
+             json_is_string(json_array_get(path, i)) ? json_string_value(json_array_get(path, i)) : "?");
   note(json_pack("[ss]", "create", text));
-  thing *made = find(json_string_value(json_array_get(path, json_array_size(path) - 1)));
+  kept_object *made = find(json_string_value(json_array_get(path, json_array_size(path) - 1)));
   json_array_remove(path, json_array_size(path) - 1);
   json_t *registration = json_pack(
-      "{s:s,s:O}", "restorationIdentifier", made->name, "restorationClass", json_object_get(params, "restorationClass"));
+      "{s:s,s:O*}", "restorationIdentifier", made->name, "restorationClass", json_object_get(params, "restorationClass"));
   if (json_array_size(path) > 0) json_object_set(registration, "restorationParent", path);
   json_decref(path);
   made->object = restoration_register(handle, registration, &callbacks, made, patience, NULL);
@@ -139,7 +150,7 @@ static json_t *open_session(const json_t *command) {
 }
 
 static json_t *register_thing(const json_t *command) {
-  thing *thing = find(json_string_value(json_object_get(command, "identifier")));
+  kept_object *thing = find(json_string_value(json_object_get(command, "identifier")));
   json_t *params = json_pack("{s:s}", "restorationIdentifier", thing->name);
   json_t *parent = json_object_get(command, "parent"), *class = json_object_get(command, "restorationClass");
   double wait = json_number_value(json_object_get(command, "wait"));
@@ -162,6 +173,7 @@ static json_t *register_thing(const json_t *command) {
 
 static json_t *push(const json_t *command) {
   json_t *state = json_object_get(command, "bytes") ? (json_t *)(size_t)command : json_object_get(command, "state");
+  if (!is_there(command)) return NULL;
   for (int attempt = 0;; attempt++) {
     int result = restoration_encode(thing_of(command)->object, lengthened(state), patience, &failure);
     if (result >= 0) return json_boolean(result == 0);
@@ -170,6 +182,7 @@ static json_t *push(const json_t *command) {
 }
 
 static json_t *decode_thing(const json_t *command) {
+  if (!is_there(command)) return NULL;
   json_t *result = restoration_decode(thing_of(command)->object, patience, &failure);
   if (!result) return NULL;
   json_t *answer = json_pack(
@@ -179,15 +192,17 @@ static json_t *decode_thing(const json_t *command) {
 }
 
 static json_t *unregister_thing(const json_t *command) {
-  thing *thing = thing_of(command);
+  kept_object *thing = thing_of(command);
+  if (!is_there(command)) return NULL;
   if (restoration_unregister(thing->object, patience, &failure) < 0) return NULL;
   thing->object = NULL;
   return json_null();
 }
 
 static json_t *rename_thing(const json_t *command) {
-  thing *thing = thing_of(command);
+  kept_object *thing = thing_of(command);
   const char *identifier = json_string_value(json_object_get(command, "identifier"));
+  if (!is_there(command)) return NULL;
   return restoration_rename(thing->object, identifier, -1, patience, &failure) < 0 ? NULL : json_null();
 }
 
@@ -228,13 +243,13 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "await") == 0) return await_count(command);
   if (strcmp(what, "goodbye") == 0) return say_goodbye(command);
   if (strcmp(what, "set") == 0) {
-    thing *thing = thing_of(command);
+    kept_object *thing = thing_of(command);
     json_decref(thing->state);
     thing->state = json_incref(json_object_get(command, "state"));
     return json_null();
   }
   if (strcmp(what, "invalidate") == 0)
-    return restoration_invalidate(thing_of(command)->object, &failure) < 0 ? NULL : json_null();
+    return !is_there(command) || restoration_invalidate(thing_of(command)->object, &failure) < 0 ? NULL : json_null();
   if (strcmp(what, "class") == 0) {
     json_t *name = json_object_get(command, "restorationClass");
     json_array_append(classes, name);
@@ -288,7 +303,7 @@ static json_t *failed(void) {
 }
 
 static void take(const char *line) {
-  json_t *command = json_loads(line, 0, NULL);
+  json_t *command = json_loads(line, JSON_ALLOW_NUL, NULL);
   json_t *result = perform(json_string_value(json_object_get(command, "do")), command);
   json_t *answer = result ? json_pack("{s:o}", "ok", result) : failed();
   char *text = json_dumps(answer, JSON_COMPACT);

@@ -77,11 +77,12 @@ class Driver:
 
     def do_open(self, application, process=None, serving=True, patience=10):
         kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
-        self.session = kind(
+        session = kind(
             application, process=process, socket=self.socket, serving=serving, patience=patience,
             on_reconnected=lambda same: self.note("reconnected", same))
-        yield self.session.open()
-        return self.session.restoration
+        yield session.open()
+        self.session = session
+        return session.restoration
 
     def do_register(self, identifier, parent=None, restorationClass=None, wait=None):
         self.states.setdefault(identifier, None)
@@ -188,9 +189,13 @@ class Input:
 def run_sync(driver):
     source = Input()
     while True:
-        readable = select.select([0] + ([driver.session] if driver.session else []), [], [])[0]
-        if driver.session in readable:
-            driver.session.serve(0)
+        readable = [0]
+        try:
+            readable = select.select([0] + ([driver.session] if driver.session else []), [], [])[0]
+            if driver.session in readable:
+                driver.session.serve(0)
+        except restoration.RestorationError as error:
+            driver.note("failed", str(error))  # the next command may have more luck
         if 0 not in readable:
             continue
         lines = source.read()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the wheel for pip (PEP 517) without setuptools, so that installing needs no network and no other package.
+
+The one file becomes a package, because only a package can say by `py.typed` that it has types.
+"""
+
+import base64
+import hashlib
+import io
+import os
+import pathlib
+import re
+import tarfile
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+FILES = ["pyproject.toml", "README.md", "restoration.py", "wheel_of_one_file.py"]
+
+
+def _version():
+    return re.search(r'^__version__ = "(.+)"$', (HERE / "restoration.py").read_text(), re.MULTILINE)[1]
+
+
+def _metadata():
+    return (
+        f"Metadata-Version: 2.1\nName: restoration\nVersion: {_version()}\n"
+        "Summary: State restoration for processes on Linux: a client of restorationd\n"
+        "License: Apache-2.0\nRequires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
+        "Classifier: Typing :: Typed\nDescription-Content-Type: text/markdown\n\n"
+        + (HERE / "README.md").read_text()
+    )
+
+
+def _tag():
+    return "Wheel-Version: 1.0\nGenerator: wheel_of_one_file\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+
+get_requires_for_build_sdist = get_requires_for_build_wheel
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    name = f"restoration-{_version()}.dist-info"
+    folder = pathlib.Path(metadata_directory, name)
+    folder.mkdir()
+    (folder / "METADATA").write_text(_metadata())
+    (folder / "WHEEL").write_text(_tag())
+    return name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    information = f"restoration-{_version()}.dist-info"
+    contents = {
+        "restoration/__init__.py": (HERE / "restoration.py").read_bytes(),
+        "restoration/py.typed": b"",
+        f"{information}/METADATA": _metadata().encode(),
+        f"{information}/WHEEL": _tag().encode(),
+    }
+    record = "".join(
+        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
+        for path, data in contents.items())
+    contents[f"{information}/RECORD"] = f"{record}{information}/RECORD,,\n".encode()
+    name = f"restoration-{_version()}-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path, data in contents.items():
+            entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))  # equal sources give equal wheels
+            entry.external_attr = 0o100644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            wheel.writestr(entry, data)
+    return name
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    folder = f"restoration-{_version()}"
+    with tarfile.open(os.path.join(sdist_directory, f"{folder}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for name in FILES:
+            archive.add(HERE / name, f"{folder}/{name}")
+        metadata = tarfile.TarInfo(f"{folder}/PKG-INFO")
+        metadata.size = len(_metadata().encode())
+        archive.addfile(metadata, io.BytesIO(_metadata().encode()))
+    return f"{folder}.tar.gz"
