@@ -186,8 +186,12 @@ internal import Testing
       let screen = try process.terminal.shown()
       #expect(!screen.contains("rror") && !screen.contains("estoration"), "\(screen)")
       try broker.start()
+      try process.ready()
+      // It may have come before anybody could subscribe to that.
       let monitor = try Self.monitor(broker)
-      let instance = try #require(try Self.begun(monitor, [process]).values.first)
+      let applications = try monitor.call("listApplications")["applications"]?.array ?? []
+      #expect(applications.count == 1)
+      let instance = try #require(applications.first?["application"]?.string)
       try Self.stored(broker, instance, ["three.txt:17*"])
       try process.process.kill()
       let next = try EditorProcess(editor, broker, home: home)
