@@ -19,11 +19,13 @@ extension SessionDriver {
       switch ServedMethod(rawValue: request.method) {
       case .shouldSaveApplicationState:
         return try await answer(parameters) { (call: ShouldSaveApplicationState) in
-          Decision(await delegate?.shouldSaveApplicationState(SavedApplicationState(call.application)) ?? true)
+          let saved = try await saved(call.application)
+          return Decision(await delegate?.shouldSaveApplicationState(saved) ?? true)
         }
       case .shouldRestoreApplicationState:
         return try await answer(parameters) { (call: ShouldRestoreApplicationState) in
-          Decision(await delegate?.shouldRestoreApplicationState(SavedApplicationState(call.application)) ?? true)
+          let saved = try await saved(call.application)
+          return Decision(await delegate?.shouldRestoreApplicationState(saved) ?? true)
         }
       case .willEncodeRestorableState:
         return try await answer(parameters) { (_: WillEncodeRestorableState) in
@@ -32,7 +34,7 @@ extension SessionDriver {
         }
       case .didDecodeRestorableState:
         return try await answer(parameters) { (call: DidDecodeRestorableState) in
-          await delegate?.didDecodeRestorableState(SavedApplicationState(call.application))
+          await delegate?.didDecodeRestorableState(try await saved(call.application))
           return Acknowledgement()
         }
       case .encodeRestorableStateWithCoder: return try await answer(parameters, by: encode)
@@ -121,6 +123,12 @@ extension SessionDriver {
   }
 
   /// What was too large to be sent unasked.
+  /// The application's own state, fetched where it is too large to be sent unasked.
+  private func saved(_ wire: ApplicationState) async throws -> SavedApplicationState {
+    guard wire.isDeferred, let fetched = try await fetch(.path([])) else { return SavedApplicationState(wire) }
+    return SavedApplicationState(state: fetched.state, origin: fetched.origin)
+  }
+
   private func fetch(_ reference: RestorableReference) async throws -> ObjectState? {
     let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
       DecodeRestorableState(object: wire[0])

@@ -81,6 +81,13 @@ package struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cu
     components.reduce(0) { $0 + $1.utf8.count } + max(0, components.count - 1)
   }
 
+  /// Bytes of the path as JSON text; no identifier has control characters.
+  package var jsonBytes: Int {
+    components.reduce(1 + max(1, components.count)) { bytes, component in
+      bytes + 2 + component.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
+    }
+  }
+
   package func write(to writer: inout JSONWriter) {
     writer.beginArray()
     for component in components {

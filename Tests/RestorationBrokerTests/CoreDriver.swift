@@ -312,7 +312,10 @@ final class CoreDriver {
         application: announcement.application,
         event: announcement.event
       )
-      peers[recipient.client]?.notify(EventNotification.method, notification.parameters)
+      // What is too long is counted as lost by the service.
+      if core.reads(notification.parameters, recipient.client) {
+        peers[recipient.client]?.notify(EventNotification.method, notification.parameters)
+      }
     }
   }
 

@@ -218,8 +218,8 @@ internal import Testing
 
   @Test func progressIsToldBeforeEachPage() throws {
     let peer = driver.connect()
-    try peer.initialize("App", #""messageBytesMax":1"#)
-    for index in 0..<3 { try peer.encode(#"["o\#(index)"]"#, "{}") }
+    try peer.initialize("App", #""messageBytesMax":160"#)
+    for index in 0..<3 { try peer.encode(#"["o\#(index)"]"#, #"{"t":"a state of a page's length"}"#) }
     _ = try peer.export("App", #""progressToken":"\u0074""#)
     let told = peer.takeNotifications("progress")
     #expect(told.map { $0["done"]?.integer } == [1, 2, 3])

@@ -17,6 +17,8 @@ final class Peer {
   private var input = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
   private var answers: [Int: JSONSlice] = [:]
   private var lastID = 0
+  /// Nothing longer may come unasked.
+  private var pushBytesMax = 65_536
   /// Ids in the order in which their answers came.
   private(set) var answered: [Int] = []
   private(set) var notifications: [(method: String, parameters: JSONValue)] = []
@@ -51,8 +53,14 @@ final class Peer {
     lastID += 1
     // Answers that `serves` gives meanwhile may make calls of their own.
     let id = lastID
+    if method == "initialize" { pushBytesMax = Self.messageBytesMax(parameters) }
     transmit(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(parameters)}"#)
     return id
+  }
+
+  private static func messageBytesMax(_ parameters: String) -> Int {
+    let value = try? JSONCodec.parse(Array(parameters.utf8))
+    return value?["messageBytesMax"]?.integer.map { Int($0) } ?? 65_536
   }
 
   func notify(_ method: String, _ parameters: String) {
@@ -112,6 +120,7 @@ final class Peer {
     if !canBeCalled { Issue.record("\(method) was called over a connection that cannot be called") }
     var output: [UInt8] = []
     let callID = conversation.call(method: method, parameters: parameters, into: &output)
+    checkLength(output)
     collect(output)
     return callID
   }
@@ -175,6 +184,7 @@ final class Peer {
     guard canBeCalled else { return }
     var output: [UInt8] = []
     conversation.notify(method: method, parameters: parameters, into: &output)
+    checkLength(output)
     collect(output)
   }
 
@@ -185,6 +195,11 @@ final class Peer {
 
   func unpark(_ caller: Caller) {
     if let call = caller.call { conversation.unpark(call) }
+  }
+
+  private func checkLength(_ output: [UInt8]) {
+    guard output.count - 1 > pushBytesMax else { return }
+    Issue.record("\(output.count - 1) bytes were sent unasked: \(String(decoding: output.prefix(200), as: UTF8.self))")
   }
 
   private func collect(_ output: [UInt8]) {

@@ -48,6 +48,11 @@ internal import Testing
     #expect(IdentifierPath([]).bytes == 0)
   }
 
+  @Test(arguments: [[], ["a"], ["ab", "é"], ["\"", "\\", "a\"b\\c"], Array(repeating: "\u{2028}😀", count: 9)])
+  func aPathKnowsHowLongItIsAsText(_ components: [String]) {
+    #expect(IdentifierPath(components).jsonBytes == IdentifierPath(components).text.count)
+  }
+
   @Test(arguments: [
     "0", "-1", "1.0", "1e3", "\"a\"", "[]", "[1]", "[[\"a\"]]", "null", "true", "{}", "9223372036854775808",
   ])

@@ -164,7 +164,7 @@ struct WrongCall: CustomTestStringConvertible {
     ),
     WrongCall(EncodeRestorableState.self, #"{"object":1,"state":{},"revision":0}"#, "/revision"),
     WrongCall(EncodeRestorableState.self, #"{"object":1,"state":{},"revision":1e3}"#, "/revision"),
-    WrongCall(DecodeRestorableState.self, "[[]]", "/0"),
+    WrongCall(DecodeRestorableState.self, "[{}]", "/0"),
     WrongCall(DecodeRestorableState.self, "{}", "/object"),
     WrongCall(Goodbye.self, "", "/reason"),
     WrongCall(Goodbye.self, #"{"reason":null}"#, "/reason"),

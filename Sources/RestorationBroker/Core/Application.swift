@@ -88,6 +88,8 @@ package final class Application {
   /// What is done piece by piece, by number.
   var operations: [Int: Operation] = [:]
   var operationCounter = 0
+  /// Those that nobody waits for any more, until the piece that is being done is.
+  var cancelledOperations: Set<Int> = []
   /// Exports whose next page may be asked for, by number.
   var exports: [Int: ExportPlan] = [:]
   /// Whether waiting registrations are being let in; one that comes in by it does not begin anew.

@@ -11,33 +11,32 @@ extension BrokerCore {
     guard let (application, session) = try scope(of: message, client) else { return }
     try requireKnown(application, session)
     let (caller, parameters) = (message.caller, message.parameters)
-    if message.method == RollBack.method { return try rollBack(message, client, application) }
+    if message.method == RollBack.method { return try rollBack(message, client, application, session) }
     // What a check finds and what is exported nobody would see.
     guard caller.call != nil || message.method == BackupArchive.method else { return }
     switch message.method {
     case DiffGenerations.method:
-      let max = session?.facts.messageBytesMax
-      try application.diffGenerations(DiffGenerations(parameters), messageBytesMax: max, for: caller)
+      try application.diffGenerations(DiffGenerations(parameters), by: session, for: caller)
     case VerifyArchive.method:
-      try application.verify(VerifyArchive(parameters), for: caller)
+      try application.verify(VerifyArchive(parameters), by: session, for: caller)
     case BackupArchive.method:
-      try application.backUp(BackupArchive(parameters), for: caller)
+      try application.backUp(BackupArchive(parameters), by: session, for: caller)
     default:
-      let max = session?.facts.messageBytesMax
-      try application.export(ExportArchive(parameters), messageBytesMax: max, for: caller)
+      try application.export(ExportArchive(parameters), by: session, for: caller)
     }
   }
 
   private mutating func rollBack(
     _ message: IncomingMessage,
     _ client: Client,
-    _ application: Application
+    _ application: Application,
+    _ session: Session?
   ) throws(ErrorObject) {
     let request = try RollBack(message.parameters)
     if !request.force, let others = application.unverifiedSessions {
       return probe(others, of: application, for: message, client)
     }
-    try application.rollBack(request, for: message.caller)
+    try application.rollBack(request, by: session, for: message.caller)
   }
 
   /// A piece of work of the store is done.
@@ -61,15 +60,15 @@ extension BrokerCore {
       // The last part comes here again when its archive is open.
       if client.upload?.plan == nil, try !takePart(of: message, client) { return }
       guard let upload = client.upload, let plan = upload.plan else { return }
-      guard let (application, _) = try scope(of: message, client) else { return }
+      guard let (application, session) = try scope(of: message, client) else { return }
       if let others = application.unverifiedSessions {
         return probe(others, of: application, for: message, client)
       }
       let request = try ImportArchive(message.parameters)
-      var call = LongCall(message.caller, token: request.progressToken, at: context.now)
+      var call = LongCall(message.caller, by: session, token: request.progressToken, at: context.now)
       let count = plan.objects.count
       let progress = call.progress(count, of: count, isLast: true, at: context.now)
-      try application.importArchive(plan, force: request.force, progress: progress, for: message.caller)
+      try application.importArchive(plan, force: request.force, progress: progress, of: call)
     } catch {
       dropUpload(of: client)
       throw error
@@ -105,9 +104,7 @@ extension BrokerCore {
     }
     client.upload = upload
     context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.idleMilliseconds))
-    var call = LongCall(message.caller, token: request.progressToken, at: context.now)
-    let progress = call.progress(upload.objects.count, of: nil, isLast: true, at: context.now)
-    context.tell(progress, to: message.caller)
+    tellProgress(of: upload, token: request.progressToken, for: message.caller, client)
     let reply = ImportArchive.Reply(
       upload: upload.token,
       objects: upload.objects.count,
@@ -116,6 +113,19 @@ extension BrokerCore {
     )
     context.emit(.respond(message.caller, .result(reply)))
     return false
+  }
+
+  /// The archive need not be open yet, so that no detached session can be told; nor has one any business here, because
+  /// it is in the way of the last part.
+  private func tellProgress(of upload: ArchiveUpload, token: ProgressToken?, for caller: Caller, _ client: Client) {
+    let (application, session) = boundSession(client) ?? (nil, nil)
+    var call = LongCall(caller, by: session, token: token, at: context.now)
+    guard let progress = call.progress(upload.objects.count, of: nil, isLast: true, at: context.now) else { return }
+    if let application {
+      application.tell(progress, of: call)
+    } else {
+      context.emit(.tell(caller.client, method: Progress.method.rawValue, parameters: progress.parameters))
+    }
   }
 
   /// The upload that a part belongs to; a first part begins a new one.

@@ -14,6 +14,12 @@ extension BrokerCore {
     context.subscriptions.contains(subscriber)
   }
 
+  /// Whether the client reads an event of that length; it has said what it reads if it has a session.
+  package func reads(_ parameters: JSONText, _ client: ClientID) -> Bool {
+    let session = clients[client].flatMap { boundSession($0) }?.1
+    return Session.fits(EventNotification.method, parameters, in: session?.pushBytesMax ?? Session.pushBytesDefault)
+  }
+
   /// Opens no archive and makes none: an application may be subscribed to before it is there.
   func subscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     // Nil for all applications.

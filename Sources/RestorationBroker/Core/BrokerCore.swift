@@ -50,17 +50,6 @@ package struct BrokerCore {
     process(message, client)
   }
 
-  /// The client does not want the answer to a call of its own any more. What cannot be stopped goes on.
-  package mutating func cancelled(_ caller: Caller, at now: Moment) {
-    context.now = now
-    guard applications.values.contains(where: { application in
-      application.cancelSaving(caller) || application.leaveRestoration(caller) || application.cancelPoll(caller)
-    }) else { return }
-    counters.errors += 1
-    let error = ErrorObject.requestCancelled(hint: "The client cancelled the call by $/cancelRequest.")
-    context.emit(.respond(caller, .error(error)))
-  }
-
   package mutating func disconnected(_ id: ClientID, at now: Moment) {
     context.now = now
     guard let client = clients[id] else { return }
@@ -185,6 +174,7 @@ package struct BrokerCore {
     counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
+    client.cancelled.remove(message.caller)
     if message.method == ImportArchive.method { dropUpload(of: client) }
     context.emit(.respond(message.caller, .error(error)))
     announceFailure(of: message, client, error)
@@ -460,6 +450,8 @@ final class Client {
   var hasLeft = false
   /// Messages that wait behind the one that waits.
   var queue: [IncomingMessage] = []
+  /// Those of them that it does not want the answer to any more.
+  var cancelled: Set<Caller> = []
   /// It is not read, because so many of its messages wait.
   var isHeld = false
   static let queuePause = 64

@@ -38,31 +38,33 @@ enum CallPurpose {
 extension Application {
   /// Calls the client of a session.
   ///
-  /// - Returns: nil where nobody can answer: the session cannot be reached, or does not serve the method.
+  /// - Returns: nil where nobody can answer: the session cannot be reached, does not serve the method, or reads no
+  ///   message of that length.
   func call<Call: RestorationCall>(_ session: Session, _ call: Call, for purpose: CallPurpose) -> CallNumber? {
     guard session.serves(Call.method), session.isReachable else { return nil }
+    let parameters = call.parameters
+    guard session.reads(Call.method, parameters) else { return nil }
     let number = context.nextCallNumber()
     let client = session.isPolling ? nil : session.client
     calls[number] = PendingCall(session: session.id, client: client, purpose: purpose)
     if let client {
-      context.emit(.call(id, number, client, method: Call.method.rawValue, parameters: call.parameters))
+      context.emit(.call(id, number, client, method: Call.method.rawValue, parameters: parameters))
     } else {
-      put(number, Call.method, call.parameters, for: session)
+      put(number, Call.method, parameters, for: session)
     }
     return number
   }
 
   /// Notifies the client of a session when everything written so far is durable, if it is there and serves that.
   func notify<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
-    guard session.serves(Notification.method), let recipient = recipient(session) else { return }
-    let method = Notification.method.rawValue
-    context.emit(.notify(id, recipient, method: method, parameters: notification.parameters))
+    guard let (recipient, parameters) = readable(notification, by: session) else { return }
+    context.emit(.notify(id, recipient, method: Notification.method.rawValue, parameters: parameters))
   }
 
   /// The same at once, for what is about no change.
   func tell<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
-    guard session.serves(Notification.method), let recipient = recipient(session) else { return }
-    tell(recipient, Notification.method, notification.parameters)
+    guard let (recipient, parameters) = readable(notification, by: session) else { return }
+    tell(recipient, Notification.method, parameters)
   }
 
   func tell(_ recipient: Recipient, _ method: ServedMethod, _ parameters: JSONText) {
@@ -72,10 +74,20 @@ extension Application {
     }
   }
 
-  /// How the session is told something; nil where it cannot be reached.
-  private func recipient(_ session: Session) -> Recipient? {
-    guard session.isReachable else { return nil }
-    return session.isPolling ? .poller(session.id) : session.client.map { .client($0) }
+  /// How the session is told something; nil where it cannot be reached, does not serve it, or does not read that much.
+  private func readable<Notification: RestorationNotification>(
+    _ notification: Notification,
+    by session: Session
+  ) -> (Recipient, JSONText)? {
+    guard session.serves(Notification.method), session.isReachable else { return nil }
+    let parameters = notification.parameters
+    guard session.reads(Notification.method, parameters) else {
+      let text = "\(Notification.method.rawValue) was not sent: it is longer than the messages that the client reads"
+      context.emit(.log(.warning, text, application: name))
+      return nil
+    }
+    let recipient = session.isPolling ? Recipient.poller(session.id) : session.client.map { .client($0) }
+    return recipient.map { ($0, parameters) }
   }
 
   /// The answer is no longer wanted; one that still comes is dropped.

@@ -77,8 +77,22 @@ package final class Session {
     self.facts = facts
   }
 
+  /// No message is sent unasked that is larger than this, in bytes, where a client does not say what it reads.
+  static let pushBytesDefault = 65_536
+  /// What a message has besides its method and parameters, also where `nextRequest` gives it.
+  private static let envelopeBytes = 96
+
   /// No message is sent to it unasked that is larger than this, in bytes.
-  var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? 65_536 }
+  var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? Session.pushBytesDefault }
+
+  /// Whether a message may be sent unasked to who reads so many bytes.
+  static func fits(_ method: String, _ parameters: JSONText, in bytesMax: Int) -> Bool {
+    parameters.count + method.utf8.count + envelopeBytes <= bytesMax
+  }
+
+  func reads(_ method: ServedMethod, _ parameters: JSONText) -> Bool {
+    Session.fits(method.rawValue, parameters, in: pushBytesMax)
+  }
 
   /// Whether it can be called and told something. Who polls over other connections than its own does not need that one.
   var isReachable: Bool { client != nil || isPolling && (facts.isDetached || usedElsewhere) }

@@ -9,21 +9,28 @@ extension BrokerService {
   func tell(_ announcement: Announcement) {
     for recipient in announcement.recipients where core.isSubscribed(recipient) {
       guard let connection = connections[recipient.client] else { continue }
+      var isTooLong = false
       outlet.send(to: recipient) {
         let notification = EventNotification(
           subscription: recipient.number,
           application: announcement.application,
           event: announcement.event
         )
-        return connection.offer(method: EventNotification.method, parameters: notification.parameters)
+        let parameters = notification.parameters
+        isTooLong = !core.reads(parameters, recipient.client)
+        return !isTooLong && connection.offer(method: EventNotification.method, parameters: parameters)
       }
+      // It is counted as lost, and there is room to say so.
+      if isTooLong { tellLosses(on: connection) }
     }
   }
 
   /// The client has read so much that it can be told what it has lost.
   func tellLosses(on connection: Connection) {
     outlet.tellLosses(to: connection.id.value) { number, lost in
-      connection.offer(method: EventNotification.method, parameters: Self.loss(of: lost, to: number).parameters)
+      let parameters = Self.loss(of: lost, to: number).parameters
+      return core.reads(parameters, connection.id.value)
+        && connection.offer(method: EventNotification.method, parameters: parameters)
     }
   }
 

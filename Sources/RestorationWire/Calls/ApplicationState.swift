@@ -7,16 +7,20 @@ package struct ApplicationState: Sendable, Equatable {
   package static let members: [Schema.Member] = [
     .required("state", .nullable(.state), "The application's own state, as it was saved last."),
     .required("coder", .nullable(ReservedKeys.schema), "Its reserved keys."),
+    .optional("deferred", .true, "The state does not fit: fetch it with `decodeRestorableState` by the empty path."),
   ]
 
   /// Nil where the delegate never gave one.
   package var state: JSONText?
   /// Nil where nothing is saved at all.
   package var coder: JSONText?
+  /// There is a state that is too large to be sent unasked: the client may fetch it with `decodeRestorableState`.
+  package var isDeferred: Bool
 
-  package init(state: JSONText?, coder: JSONText?) {
+  package init(state: JSONText?, coder: JSONText?, isDeferred: Bool = false) {
     self.state = state
     self.coder = coder
+    self.isDeferred = isDeferred
   }
 
   init?(_ parameters: JSONSlice) {
@@ -24,6 +28,7 @@ package struct ApplicationState: Sendable, Equatable {
       let reader = try ResultReader(parameters)
       self.state = try reader.optionalText("state")
       self.coder = try reader.optionalText("coder")
+      self.isDeferred = try reader.bool("deferred")
     } catch {
       return nil
     }
@@ -32,6 +37,7 @@ package struct ApplicationState: Sendable, Equatable {
   func writeMembers(to writer: inout JSONWriter) {
     writer.member("state", state)
     writer.member("coder", coder)
+    writer.member("deferred", ifTrue: isDeferred)
   }
 }
 

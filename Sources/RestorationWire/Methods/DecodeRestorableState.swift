@@ -7,12 +7,17 @@ package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let summary = "Gives a state back."
   package static let parameters: [Schema.Member] = [
-    .required("object", .reference, "The object; live, vacant or archived."),
+    .required(
+      "object",
+      .either([.handle, .list(.string)]),
+      "The object; live, vacant or archived. The empty path is the application itself."
+    ),
   ]
   package static let errors: [ErrorDescription] = [
-    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed,
+    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed, .requestCancelled,
   ]
 
+  /// The empty path is the application itself: what its delegate saved.
   package var object: ObjectReference
 
   package init(object: ObjectReference) {
@@ -20,7 +25,8 @@ package struct DecodeRestorableState: RestorationMethod {
   }
 
   package init(_ reader: ParameterReader) throws(ErrorObject) {
-    self.object = try reader.reference("object")
+    let isEmpty = reader.slice("object")?.elements?.isEmpty ?? false
+    self.object = isEmpty ? .path([]) : try reader.reference("object")
   }
 
   package func writeMembers(to writer: inout JSONWriter) {

@@ -13,7 +13,9 @@ package struct DiffGenerations: RestorationMethod {
     .optional("cursor", .name, "From the page before."),
     .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
   ]
-  package static let errors: [ErrorDescription] = [.invalidParams, .unknownApplication, .archiveUnreadable]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
+  ]
 
   package var from: Int64
   /// Nil compares with the head.

@@ -12,7 +12,9 @@ package struct ExportArchive: RestorationMethod {
     .optional("reveal", .boolean, "Export confidential states as well."),
     .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
   ]
-  package static let errors: [ErrorDescription] = [.invalidParams, .unknownApplication, .archiveUnreadable]
+  package static let errors: [ErrorDescription] = [
+    .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
+  ]
 
   /// Nil exports the head.
   package var generation: Int64?

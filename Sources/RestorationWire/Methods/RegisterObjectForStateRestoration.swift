@@ -40,7 +40,8 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
     .optional("keep", .words(Keep.self), "The state is never retired, however long nobody claims it (R13)."),
   ]
   package static let errors: [ErrorDescription] = [
-    .invalidIdentifier, .unknownParent, .duplicatePath, .limitExceeded, .archiveUnreadable, .storeFailed,
+    .invalidIdentifier, .unknownParent, .duplicatePath, .requestCancelled, .limitExceeded, .archiveUnreadable,
+    .storeFailed,
   ]
   package static let mayBeDiscarded = true
 

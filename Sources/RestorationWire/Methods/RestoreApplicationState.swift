@@ -15,7 +15,7 @@ package struct RestoreApplicationState: RestorationMethod {
     .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
   ]
   package static let errors: [ErrorDescription] = [
-    .unknownApplication, .archiveUnreadable, .limitExceeded, .storeFailed,
+    .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled, .storeFailed,
   ]
 
   package static let deadlineMillisecondsDefault: Int64 = 10_000

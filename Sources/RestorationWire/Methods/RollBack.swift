@@ -12,7 +12,8 @@ package struct RollBack: RestorationMethod {
     .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
   ]
   package static let errors: [ErrorDescription] = [
-    .invalidParams, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable, .storeFailed,
+    .invalidParams, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable, .requestCancelled,
+    .storeFailed,
   ]
 
   package var generation: Int64

@@ -9,7 +9,7 @@ package struct VerifyArchive: RestorationMethod {
   package static let parameters: [Schema.Member] = [
     .optional("progressToken", ProgressToken.schema, "Asks for `progress`, which counts objects."),
   ]
-  package static let errors: [ErrorDescription] = [.unknownApplication, .archiveUnreadable]
+  package static let errors: [ErrorDescription] = [.unknownApplication, .archiveUnreadable, .requestCancelled]
 
   package var progressToken: ProgressToken?
 

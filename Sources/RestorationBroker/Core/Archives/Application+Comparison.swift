@@ -8,7 +8,7 @@ internal import RestorationWire
 extension Application {
   func diffGenerations(
     _ request: DiffGenerations,
-    messageBytesMax: Int64?,
+    by session: Session?,
     for caller: Caller
   ) throws(ErrorObject) {
     try requireWritable()
@@ -21,8 +21,8 @@ extension Application {
       Comparison.Side(sequence: to?.sequence ?? place.sequence, omitted: to?.record.omitted ?? []),
       at: place.index,
       reveals: request.reveal,
-      bytesMax: Application.pageBytes(for: messageBytesMax),
-      LongCall(caller, token: request.progressToken, at: context.now)
+      bytesMax: Application.pageBytes(for: session?.facts.messageBytesMax),
+      LongCall(caller, by: session, token: request.progressToken, at: context.now)
     )
     begin(.comparison(comparison, place), comparison.first, for: caller)
   }
@@ -49,7 +49,7 @@ extension Application {
     case .nothing(let next): cursor = next.map { place.cursor(at: $0, context.now) }
     }
     let progress = comparison.call.progress(done, of: total, isLast: step == nil, at: context.now)
-    context.tell(progress, to: job.caller)
+    tell(progress, of: comparison.call)
     if let step { return goOn(with: .comparison(comparison, place), step, job) }
     var reply = comparison.reply
     reply.cursor = cursor

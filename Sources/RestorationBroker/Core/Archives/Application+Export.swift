@@ -6,19 +6,20 @@ internal import RestorationWire
 
 /// Giving out what is saved as a document (`Protocol/export-format.md`).
 extension Application {
-  func export(_ request: ExportArchive, messageBytesMax: Int64?, for caller: Caller) throws(ErrorObject) {
+  func export(_ request: ExportArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let bytes = Application.pageBytes(for: messageBytesMax)
+    let bytes = Application.pageBytes(for: session?.facts.messageBytesMax)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
     if let cursor = request.cursor {
       let (export, place) = try self.export(at: cursor, of: caller.client)
-      readPage(of: export, from: place, bytesMax: bytes, token: request.progressToken, for: caller)
+      readPage(of: export, from: place, bytesMax: bytes, for: call)
     } else if let number = request.generation {
       let sealed = try generation(number)
-      let planning = ExportPlanning(request: request, generation: sealed, bytesMax: bytes)
+      let planning = ExportPlanning(request: request, generation: sealed, bytesMax: bytes, call: call)
       begin(.planning(planning), .nodes(after: 0, at: sealed.sequence), for: caller)
     } else {
       let plan = ExportPlan(tree, at: sequence, showsEarly: true, reveals: request.reveal, for: caller.client)
-      readPage(of: add(plan), from: 0, bytesMax: bytes, token: request.progressToken, for: caller)
+      readPage(of: add(plan), from: 0, bytesMax: bytes, for: call)
     }
   }
 
@@ -65,8 +66,7 @@ extension Application {
       reveals: planning.request.reveal,
       for: job.caller.client
     )
-    let token = planning.request.progressToken
-    readPage(of: add(plan), from: 0, bytesMax: planning.bytesMax, token: token, for: job.caller)
+    readPage(of: add(plan), from: 0, bytesMax: planning.bytesMax, for: planning.call)
   }
 
   private func add(_ plan: ExportPlan) -> Int {
@@ -103,13 +103,7 @@ extension Application {
   // MARK: Pages
 
   /// Asks for the texts that fit into the page that begins at `place`.
-  private func readPage(
-    of export: Int,
-    from place: Int,
-    bytesMax: Int,
-    token: ProgressToken?,
-    for caller: Caller
-  ) {
+  private func readPage(of export: Int, from place: Int, bytesMax: Int, for call: LongCall) {
     exports[export]?.lastUsed = context.now.monotonic
     guard let plan = exports[export] else { return }
     var rows: [StateRequest.Row] = []
@@ -127,27 +121,23 @@ extension Application {
       }
       end += 1
     }
-    let page = ExportPage(export: export, range: place..<end, bytesMax: bytesMax, token: token, holds: plan.holds)
+    let page = ExportPage(export: export, range: place..<end, bytesMax: bytesMax, call: call, holds: plan.holds)
     readsUnderWay += 1
-    let request = StateRequest(caller: caller, purpose: .export(page), rows: rows)
+    let request = StateRequest(caller: call.caller, purpose: .export(page), rows: rows)
     context.emit(.read(id, request, after: plan.sequence))
   }
 
   /// The texts of a page have come.
   func finishPage(_ readings: [StateReading?], _ page: ExportPage, for caller: Caller) {
     do throws(ErrorObject) {
-      context.emit(.respond(caller, .result(try makePage(readings, page, for: caller))))
+      context.emit(.respond(caller, .result(try makePage(readings, page))))
     } catch {
       end(export: page.export)
       context.emit(.respond(caller, .error(error)))
     }
   }
 
-  private func makePage(
-    _ readings: [StateReading?],
-    _ page: ExportPage,
-    for caller: Caller
-  ) throws(ErrorObject) -> ExportArchive.Reply {
+  private func makePage(_ readings: [StateReading?], _ page: ExportPage) throws(ErrorObject) -> ExportArchive.Reply {
     guard let plan = exports[page.export] else { throw Application.staleCursor() }
     var remaining = readings[...]
     var objects: [JSONText] = []
@@ -163,8 +153,8 @@ extension Application {
     if isLast { end(export: page.export) }
     var writer = JSONWriter(reserving: bytes + 128)
     ArchiveDocument.write(redacted: plan.isRedacted, objects, to: &writer)
-    var call = LongCall(caller, token: page.token, at: context.now)
-    context.tell(call.progress(next, of: plan.entries.count, isLast: true, at: context.now), to: caller)
+    var call = page.call
+    tell(call.progress(next, of: plan.entries.count, isLast: true, at: context.now), of: call)
     return ExportArchive.Reply(
       part: JSONText(validated: writer.bytes),
       cursor: isLast ? nil : "\(page.export).\(next)"

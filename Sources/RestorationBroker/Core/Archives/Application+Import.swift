@@ -11,7 +11,7 @@ extension Application {
     _ plan: ImportPlan,
     force: Bool,
     progress: Progress?,
-    for caller: Caller
+    of call: LongCall
   ) throws(ErrorObject) {
     try requireWritable()
     // Those who live would go on writing what the import has just replaced.
@@ -43,7 +43,7 @@ extension Application {
     growth.append((sequence, bytes))
     reachableBytes += bytes
     beginAnew()
-    context.tell(progress, to: caller)
+    tell(progress, of: call)
     let reply = ImportArchive.Reply(
       objects: plan.objects.count,
       states: plan.objects.count { $0.state != nil },
@@ -51,7 +51,7 @@ extension Application {
       generation: former
     )
     announce { ArchiveImported(objects: reply.objects, bytes: reply.bytes) }
-    respond(caller, reply)
+    respond(call.caller, reply)
   }
 
   /// Passes unless sessions are live, which the error names.

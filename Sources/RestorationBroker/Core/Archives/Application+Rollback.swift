@@ -7,11 +7,12 @@ internal import RestorationWire
 /// Making a generation the head again (R16).
 extension Application {
   /// Reads the generation piece by piece; the head is replaced when all of it is at hand, in one transaction.
-  func rollBack(_ request: RollBack, for caller: Caller) throws(ErrorObject) {
+  func rollBack(_ request: RollBack, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let sealed = try generation(request.generation)
     try requireForce(for: request)
-    let rollback = Rollback(request, sealed, LongCall(caller, token: request.progressToken, at: context.now))
+    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    let rollback = Rollback(request, sealed, call)
     begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller)
   }
 
@@ -46,7 +47,7 @@ extension Application {
       try checkRoom(for: rollback)
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
-      context.tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: context.now), to: job.caller)
+      tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: context.now), of: rollback.call)
       if !piece.isEmpty {
         return goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job)
       }

@@ -6,20 +6,20 @@ internal import RestorationWire
 
 /// Work on the archive that is done piece by piece: checking it, and copying it.
 extension Application {
-  func verify(_ request: VerifyArchive, for caller: Caller) throws(ErrorObject) {
+  func verify(_ request: VerifyArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let head = Verification.Point(generation: nil, sequence: sequence)
     let points = generations.reversed().map { sealed in
       Verification.Point(generation: sealed.record.generation, sequence: sealed.sequence)
     }
-    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
     let verification = Verification(call, [head] + points)
     begin(.verification(verification), .check(nil), for: caller)
   }
 
-  func backUp(_ request: BackupArchive, for caller: Caller) throws(ErrorObject) {
+  func backUp(_ request: BackupArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
     begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller)
   }
 
@@ -39,6 +39,7 @@ extension Application {
   /// A step of an operation is done.
   func jobFinished(_ job: StoreJob, _ result: Result<StoreJob.Outcome, ArchiveCopyError>) {
     readsUnderWay = max(0, readsUnderWay - 1)
+    guard cancelledOperations.remove(job.operation) == nil else { return }
     guard let operation = operations.removeValue(forKey: job.operation) else {
       let error = Application.storeFailed("the archive was opened anew meanwhile", indeterminate: false)
       context.emit(.respond(job.caller, .error(error)))
@@ -56,7 +57,7 @@ extension Application {
     case (.comparison(var comparison, let place), .success(let outcome)):
       goOn(with: &comparison, from: place, outcome, job)
     case (.backup(var call, let path), .success(.copied(let bytes))):
-      context.tell(call.progress(bytes, of: bytes, isLast: true, at: context.now), to: job.caller)
+      tell(call.progress(bytes, of: bytes, isLast: true, at: context.now), of: call)
       let reply = BackupArchive.Reply(to: path, bytes: bytes, milliseconds: call.milliseconds(at: context.now))
       context.emit(.respond(job.caller, .result(reply)))
     case (_, .failure(.archive(let error))):
@@ -105,7 +106,7 @@ extension Application {
     if step == nil { verification.finish() }
     let (done, total) = verification.progress
     let progress = verification.call.progress(done, of: total, isLast: step == nil, at: context.now)
-    context.tell(progress, to: job.caller)
+    tell(progress, of: verification.call)
     if let step { return goOn(with: .verification(verification), step, job, after: after) }
     let reply = verification.reply(milliseconds: verification.call.milliseconds(at: context.now))
     context.emit(.respond(job.caller, .result(reply)))

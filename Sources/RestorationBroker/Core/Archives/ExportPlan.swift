@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import RestorationArchive
-package import RestorationWire
+internal import RestorationWire
 
 /// What an export holds, in the order of its document, fixed when it began; texts are read page by page.
 package struct ExportPlan {
@@ -93,7 +93,7 @@ package struct ExportPage: Sendable {
   /// Places of its entries, as far as their texts were asked for.
   package var range: Range<Int>
   package var bytesMax: Int
-  package var token: ProgressToken?
+  var call: LongCall
   /// Sequences to be kept readable for the next page.
   package var holds: [SequenceNumber]
 }
@@ -103,5 +103,6 @@ struct ExportPlanning {
   let request: ExportArchive
   let generation: SealedGeneration
   let bytesMax: Int
+  let call: LongCall
   var readings: [NodeReading] = []
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
+internal import RestorationArchive
 internal import RestorationWire
 
 /// A call that may take long, and what its caller has been told of how far it has come.
@@ -9,12 +11,17 @@ struct LongCall {
 
   let caller: Caller
   let token: ProgressToken?
+  /// The session that fetches its progress by `nextRequest`; nil where it is sent over the caller's connection.
+  private let poller: SessionID?
+  private let bytesMax: Int
   private let begun: Int64
   private var told: Int64
 
-  init(_ caller: Caller, token: ProgressToken?, at now: Moment) {
+  init(_ caller: Caller, by session: Session?, token: ProgressToken?, at now: Moment) {
     self.caller = caller
     self.token = token
+    poller = session.flatMap { $0.isPolling ? $0.id : nil }
+    bytesMax = session?.pushBytesMax ?? Session.pushBytesDefault
     begun = now.monotonic
     told = now.monotonic
   }
@@ -35,10 +42,20 @@ struct LongCall {
   }
 }
 
-extension CoreContext {
+extension LongCall {
+  /// How its caller is told of its progress.
+  var recipient: Recipient { poller.map { .poller($0) } ?? .client(caller.client) }
+
+  /// Whether the caller reads a message of that length.
+  func reads(_ parameters: JSONText) -> Bool {
+    Session.fits(Progress.method.rawValue, parameters, in: bytesMax)
+  }
+}
+
+extension Application {
   /// Tells a caller how far its call has come, before its answer.
-  func tell(_ progress: Progress?, to caller: Caller) {
-    guard let progress else { return }
-    emit(.tell(caller.client, method: Progress.method.rawValue, parameters: progress.parameters))
+  func tell(_ progress: Progress?, of call: LongCall) {
+    guard let parameters = progress?.parameters, call.reads(parameters) else { return }
+    tell(call.recipient, Progress.method, parameters)
   }
 }

@@ -58,6 +58,17 @@ enum Operation {
   case rollback(Rollback, reading: [NodeID])
   case comparison(Comparison, ComparisonPlace)
 
+  /// Who waits for it, where it can be given up between two pieces; a copy is made in one.
+  var cancellableFor: Caller? {
+    switch self {
+    case .verification(let verification): verification.call.caller
+    case .planning(let planning): planning.call.caller
+    case .rollback(let rollback, _): rollback.call.caller
+    case .comparison(let comparison, _): comparison.call.caller
+    case .backup: nil
+    }
+  }
+
   /// Sequences that it goes on to read at, besides that of its next step.
   var holds: [SequenceNumber] {
     if case .comparison(let comparison, _) = self { comparison.holds } else { [] }

@@ -118,7 +118,11 @@ extension Application {
       context.emit(.unpark(decode.caller))
       context.emit(.respond(decode.caller, .error(error)))
     }
-    // A restoration may wait for the same trials.
+    stopWatchingTrialsIfIdle()
+  }
+
+  /// A restoration may wait for the same trials as a decode.
+  func stopWatchingTrialsIfIdle() {
     if waitingDecodes.isEmpty, !isRestoring { context.emit(.cancelTimer(.trial(id))) }
   }
 

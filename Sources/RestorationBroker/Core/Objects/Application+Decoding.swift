@@ -11,6 +11,7 @@ extension Application {
     if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
       throw Application.replaced()
     }
+    if case .path(let path) = request.object, path.components.isEmpty { return decodeOwnState(for: caller) }
     let node = try requireNode(request.object)
     let isOwner = session != nil && node.claim?.session == session?.id
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
@@ -45,6 +46,17 @@ extension Application {
     } else {
       context.emit(.readState(id, row, caller))
     }
+  }
+
+  /// The application's own state, for a delegate that could not be sent it, and for whoever else asks (R31).
+  private func decodeOwnState(for caller: Caller) {
+    guard caller.call != nil else { return }
+    guard let row = ownState else {
+      let status: DecodeRestorableState.Status = tree.applicationNode?.state == nil ? .none : .quarantined
+      return context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: status))))
+    }
+    readsUnderWay += 1
+    context.emit(.readState(id, row, caller))
   }
 
   /// The state of a view has come for its owner; its elements may have to be looked for (R28).
@@ -104,6 +116,9 @@ extension Application {
       return JSONText(validated: writer.bytes)
     }
   }
+
+  /// How long the coder is as text.
+  func coderBytes(of summary: StateSummary) -> Int { coder(context: summary.context)?.bytes ?? 4 }
 
   private func coder(context number: ContextID) -> CoderTemplate? {
     if let template = coders[number] { return template }

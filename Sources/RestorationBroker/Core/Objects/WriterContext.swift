@@ -83,6 +83,8 @@ struct CoderTemplate {
   /// Where the time is written; nil where there is none.
   private let time: Int?
 
+  var bytes: Int { form.count }
+
   init(_ context: WriterContext) {
     let bytes = Array(context.reservedKeys(timestamp: 0).text.bytes)
     let key = Array("\"\(ReservedKeys.timestampKey)\":\"".utf8)

@@ -133,7 +133,8 @@ extension Application {
       context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
     }
     while let entry = session.polled.next() {
-      let isServed = ServedMethod(rawValue: entry.method).map { session.serves($0) } ?? false
+      let isServed =
+        ServedMethod(rawValue: entry.method).map { session.serves($0) && session.reads($0, entry.parameters) } ?? false
       switch entry.call {
       case let call? where isServed:
         calls[call]?.client = client

@@ -86,15 +86,15 @@ extension Application {
         settleElement(number, element)
         continue
       }
-      guard let view = tree.node(resolution.view), let path = tree.path(of: view), let source = dataSource(of: view),
-        let call = call(
-          source,
-          IndexPathForElementWithModelIdentifier(view: path, identifier: identifier, role: element.role),
-          for: .resolving(number)
-        )
+      guard let view = tree.node(resolution.view), let path = tree.path(of: view), let source = dataSource(of: view)
       else { return finishResolution(number) }
-      resolutions[number]?.call = call
-      return
+      let question = IndexPathForElementWithModelIdentifier(view: path, identifier: identifier, role: element.role)
+      if let call = call(source, question, for: .resolving(number)) {
+        resolutions[number]?.call = call
+        return
+      }
+      // It is there and serves the question, so that this one is too long for it.
+      settleElement(number, element)
     }
   }
 

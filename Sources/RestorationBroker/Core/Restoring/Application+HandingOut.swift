@@ -6,8 +6,8 @@ package import RestorationWire
 
 /// What a restoration sends to sessions, and their answers.
 extension Application {
-  /// Bytes that a message may have beside a state's text: handle, reserved keys, names of members.
-  private static let envelopeBytes = 512
+  /// Bytes that an object takes in a message besides its path, state and coder: its handle, and names of members.
+  private static let objectBytes = 96
 
   /// A client has answered a call of the restoration, or cannot.
   func callEnded(_ number: CallNumber, _ purpose: RestoringCall, _ answer: CallAnswer, by session: SessionID) {
@@ -76,33 +76,47 @@ extension Application {
     }
     let summary = node.stateBeforeClaim
     let text = record.map { splice($0) }
-    let isSent = text.map { $0.bytes.count + path.bytes + Self.envelopeBytes <= batchBytesMax(of: session.id) } ?? false
+    let coder = summary.flatMap { self.coder(of: $0) }
+    let isSent = text.map { text in
+      text.count + path.jsonBytes + Self.objectBytes + (coder?.count ?? 0) <= batchBytesMax(of: session.id)
+    } ?? false
     guard !isSent || mayHandOut(node, to: session) else {
       restoring.heldMakes.append((number, lookup, session.id))
       return watchTrials()
     }
     let classes = summary.flatMap { contexts[$0.context]?.classes } ?? []
-    let saved = SavedObject(
+    var saved = SavedObject(
       identifierPath: path,
       kind: node.record.kind.wire,
       objectClass: classes.first ?? node.record.classes.flatMap { WriterContext.classes(inText: $0).first },
       state: isSent ? text : nil,
-      coder: summary.flatMap { coder(of: $0) },
+      coder: coder,
       isDeferred: !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
     )
-    let sent =
-      switch lookup {
-      case .restorationClass:
-        call(
-          session,
-          ObjectWithRestorationIdentifierPath(restorationClass: node.record.restorationClass ?? "", saved: saved),
-          for: .restoring(.make(number))
-        )
-      default: call(session, ViewControllerWithRestorationIdentifierPath(saved: saved), for: .restoring(.make(number)))
-      }
+    var sent = callFactory(saved, lookup, node, by: session)
+    if sent == nil, !isSent {
+      // It may fetch the coder together with the state.
+      saved.coder = nil
+      sent = callFactory(saved, lookup, node, by: session)
+    }
     guard let sent else { return drive(.made(number, .lost)) }
     restoring.calls.insert(sent)
     if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
+  }
+
+  private func callFactory(
+    _ saved: SavedObject,
+    _ lookup: RestoringStep.Lookup,
+    _ node: Node,
+    by session: Session
+  ) -> CallNumber? {
+    guard lookup == .restorationClass else {
+      let call = ViewControllerWithRestorationIdentifierPath(saved: saved)
+      return self.call(session, call, for: .restoring(.make(node.id)))
+    }
+    let restorationClass = node.record.restorationClass ?? ""
+    let call = ObjectWithRestorationIdentifierPath(restorationClass: restorationClass, saved: saved)
+    return self.call(session, call, for: .restoring(.make(node.id)))
   }
 
   /// Calls the factories that were held up behind a suspect, as far as they may be now (R31).
@@ -187,20 +201,24 @@ extension Application {
       if let record = batch.records[handout.node] {
         let elements = batch.elements[handout.node].map { $0.text }
         let decoded = decoded(record)
-        // References may take more room than they do in the archive.
-        let bytes = decoded.state.bytes.count + (elements?.bytes.count ?? 0) + (path?.bytes ?? 0) + Self.envelopeBytes
+        let coder = decoded.coderText
+        // References may take more room than they do in the archive. Where all room is taken by them, there still is as
+        // much again for those that are deferred.
+        let text = decoded.state.count + (elements?.count ?? 0) + (coder?.count ?? 0)
+        let bytes = text + (path?.jsonBytes ?? 0) + Self.objectBytes
         if bytes <= left {
           left -= bytes
-          content = .init(state: decoded.state, coder: decoded.coderText, elements: elements ?? .emptyArray)
+          content = .init(state: decoded.state, coder: coder, elements: elements ?? .emptyArray)
         }
       }
       objects.append(.init(object: claim.handle, path: path, content: content))
       sent.append((handout, object, content == nil))
     }
     guard !objects.isEmpty else { return drive(.handled(number, .done)) }
-    let call = DecodeRestorableStateWithCoder(objects: objects)
-    guard let call = self.call(session, call, for: .restoring(.handOut(number))) else {
-      return drive(.handled(number, .lost))
+    guard let call = call(session, toDecode: objects) else {
+      // One that is there and serves it does not read even a batch that is all deferred.
+      let isDeaf = session.isReachable && session.serves(.decodeRestorableStateWithCoder)
+      return drive(.handled(number, isDeaf ? .failed : .lost))
     }
     restoring.calls.insert(call)
     for (handout, object, isDeferred) in sent {
@@ -209,6 +227,14 @@ extension Application {
       object.claim?.hasDecoded = true
       if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
     }
+  }
+
+  /// Paths are for information, and are left out where the call would be too long with them.
+  private func call(_ session: Session, toDecode objects: [DecodeRestorableStateWithCoder.Object]) -> CallNumber? {
+    let purpose = CallPurpose.restoring(.handOut(session.id))
+    if let call = call(session, DecodeRestorableStateWithCoder(objects: objects), for: purpose) { return call }
+    let brief = objects.map { DecodeRestorableStateWithCoder.Object(object: $0.object, path: nil, content: $0.content) }
+    return call(session, DecodeRestorableStateWithCoder(objects: brief), for: purpose)
   }
 
   /// The elements of a state as they are stored, none of them found in today's data yet.
@@ -267,12 +293,13 @@ extension Application: RestorationFacts {
       return .skip(.classMismatch)
     }
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed) }
-    let bytes = state.bytes + (tree.path(of: object)?.bytes ?? 0) + Self.envelopeBytes
+    let deferred = (tree.path(of: object)?.jsonBytes ?? 0) + Self.objectBytes
+    let bytes = state.bytes + coderBytes(of: state) + deferred
     guard mayHandOut(node, to: owner) else {
       watchTrials()
       return .later
     }
-    return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes)
+    return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes, deferred: deferred)
   }
 
   package func batchBytesMax(of session: SessionID) -> Int {

@@ -12,7 +12,7 @@ extension Application {
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
-    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
     if let restoring {
       guard caller.call != nil else { return }
       try requireRoom(toWaitBeside: restoring.callers.count { $0.call.caller.client == caller.client })
@@ -98,7 +98,7 @@ extension Application {
     let (done, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
     for index in restoring.callers.indices where total > 0 {
       let progress = restoring.callers[index].call.progress(done, of: total, at: context.now)
-      context.tell(progress, to: restoring.callers[index].call.caller)
+      tell(progress, of: restoring.callers[index].call)
     }
   }
 
@@ -239,7 +239,7 @@ extension Application {
     for (call, bytesMax) in restoring.callers {
       var call = call
       let (settled, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
-      context.tell(call.progress(settled, of: total, isLast: true, at: context.now), to: call.caller)
+      tell(call.progress(settled, of: total, isLast: true, at: context.now), of: call)
       context.emit(.unpark(call.caller))
       respond(call.caller, reply(restoring, bytesMax: bytesMax))
     }
@@ -314,8 +314,8 @@ extension Application {
     guard let session = sessions[session] else { return drive(isAsking ? .decided(true) : .told) }
     let number =
       isAsking
-      ? call(session, ShouldRestoreApplicationState(application: application), for: .restoring(.ask))
-      : call(session, DidDecodeRestorableState(application: application), for: .restoring(.tell))
+      ? call(session, ShouldRestoreApplicationState.self, with: application, for: .restoring(.ask))
+      : call(session, DidDecodeRestorableState.self, with: application, for: .restoring(.tell))
     guard let number else { return drive(isAsking ? .decided(true) : .told) }
     restoring.calls.insert(number)
   }

@@ -369,8 +369,8 @@ extension Restoration {
       switch facts.handing(of: items[number].node, to: items[number].object) {
       case .nothing: settle(number, .restored)
       case .skip(let reason): settle(number, .skipped(reason))
-      case .state(let bytes) where batch.add(number, bytes, max, alone: false): break
-      case .alone(let bytes) where batch.add(number, bytes, max, alone: true): note(number, .suspected)
+      case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, max, alone: false): break
+      case .alone(let bytes) where batch.add(number, bytes, 0, max, alone: true): note(number, .suspected)
       case .later, .state, .alone: line.located.append(number)
       }
       if batch.isFull {
@@ -401,9 +401,9 @@ extension Restoration {
     var isFull = false
 
     /// Adds one, or is full.
-    mutating func add(_ number: Int, _ size: Int, _ max: Int, alone: Bool) -> Bool {
-      let isDeferred = size > max
-      let size = isDeferred ? 0 : size
+    mutating func add(_ number: Int, _ whole: Int, _ deferred: Int, _ max: Int, alone: Bool) -> Bool {
+      let isDeferred = whole > max
+      let size = isDeferred ? deferred : whole
       guard entries.isEmpty || !alone && bytes + size <= max else {
         isFull = true
         return false

@@ -119,7 +119,8 @@ package struct Restoration {
 
   /// How an object's state is to be handed out now.
   package enum Handing: Equatable {
-    case state(bytes: Int)
+    /// With its state, or without where that is deferred.
+    case state(bytes: Int, deferred: Int = 0)
     /// By itself, because it is suspected of a crash (R31).
     case alone(bytes: Int)
     /// Not yet.

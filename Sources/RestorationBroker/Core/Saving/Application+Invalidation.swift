@@ -56,8 +56,7 @@ extension Application {
       return
     }
     pull.due = context.now.monotonic + Application.pullMilliseconds
-    let call = EncodeRestorableStateWithCoder(round: 0, objects: objects(of: batch))
-    if self.call(session, call, for: .pull) == nil {
+    if !call(session, forStatesOf: batch, round: 0, for: .pull) {
       // It is asked when it is there again.
       pull.lane.lost()
     } else if !pulls.values.contains(where: \.lane.isAsking) {

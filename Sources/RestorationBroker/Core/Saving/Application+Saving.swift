@@ -18,7 +18,7 @@ extension Application {
       try requireRoom(toWaitBeside: round?.callers.count { $0.call.caller.client == caller.client } ?? 0)
       context.emit(.park(caller))
     }
-    let call = LongCall(caller, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
     let waiting = SaveRound.Waiting(call: call, bytesMax: Application.pageBytes(for: session?.facts.messageBytesMax))
     if let round {
       if caller.call != nil { round.callers.append(waiting) } else { round.isWanted = true }
@@ -153,7 +153,7 @@ extension Application {
     let (done, total) = round.machine.progress
     for index in round.callers.indices {
       let progress = round.callers[index].call.progress(done, of: total, at: context.now)
-      context.tell(progress, to: round.callers[index].call.caller)
+      tell(progress, of: round.callers[index].call)
     }
   }
 
@@ -184,8 +184,22 @@ extension Application {
       application = ApplicationState(state: decoded.state, coder: decoded.coderText)
     }
     guard round?.machine.isDeciding == true, let delegate,
-      call(delegate, ShouldSaveApplicationState(application: application), for: .save(.decide)) != nil
+      call(delegate, ShouldSaveApplicationState.self, with: application, for: .save(.decide)) != nil
     else { return advanceRound { $0.decided(true) } }
+  }
+
+  /// Shows the application's own state to its delegate; one that is too large for an unasked message it may fetch.
+  func call<Call: ApplicationStateCall>(
+    _ delegate: Session,
+    _: Call.Type,
+    with application: ApplicationState,
+    for purpose: CallPurpose
+  ) -> CallNumber? {
+    if let number = call(delegate, Call(application: application), for: purpose) { return number }
+    var brief = ApplicationState(state: nil, coder: application.coder, isDeferred: application.state != nil)
+    if let number = call(delegate, Call(application: brief), for: purpose) { return number }
+    brief.coder = nil
+    return call(delegate, Call(application: brief), for: purpose)
   }
 
   private func prepare(_ round: SaveRound) {

@@ -77,7 +77,7 @@ extension Application {
     guard let claim = node.claim, let owner = sessions[claim.session], !owner.isDiscarded,
       owner.serves(.encodeRestorableStateWithCoder)
     else { return nil }
-    let bytes = (tree.path(of: node)?.bytes ?? 0) + 64 + (node.state?.bytes ?? 0)
+    let bytes = (tree.path(of: node)?.jsonBytes ?? 0) + 64 + (node.state?.bytes ?? 0)
     return EncodeTarget(node: node.id, handle: claim.handle, session: owner.id, bytes: bytes)
   }
 
@@ -91,23 +91,38 @@ extension Application {
 
   /// Bytes of one batch for a session, and about of its answer (`Protocol/limits.md`).
   func batchBytesMax(_ session: Session?) -> Int {
-    min(session?.pushBytesMax ?? 0, context.limits.frameBytesMax) / 2
+    max(0, min(session?.pushBytesMax ?? 0, context.limits.frameBytesMax) - Application.batchEnvelopeBytes) / 2
   }
+
+  /// What a message has around the objects of a batch.
+  private static let batchEnvelopeBytes = 192
 
   // MARK: Asking
 
   func ask(_ number: SessionID, for batch: [EncodeTarget], of round: SaveRound) {
     guard let session = sessions[number] else { return lost(number) }
-    let call = EncodeRestorableStateWithCoder(round: round.number, objects: objects(of: batch))
-    guard self.call(session, call, for: .save(.encode)) != nil else { return lost(number) }
+    guard self.call(session, forStatesOf: batch, round: round.number, for: .save(.encode)) else { return lost(number) }
     for target in batch { tree.nodes[target.node]?.note(.asked(session.owner, round: round.number)) }
   }
 
-  func objects(of batch: [EncodeTarget]) -> [EncodeRestorableStateWithCoder.Object] {
-    batch.map { target in
+  /// Asks a session for the states of a batch.
+  ///
+  /// - Returns: whether it could be asked.
+  func call(
+    _ session: Session,
+    forStatesOf batch: [EncodeTarget],
+    round: Int64,
+    for purpose: CallPurpose
+  ) -> Bool {
+    let objects = batch.map { target in
       let path = tree.nodes[target.node].flatMap { tree.path(of: $0) }
       return EncodeRestorableStateWithCoder.Object(object: target.handle, path: path)
     }
+    let call = EncodeRestorableStateWithCoder(round: round, objects: objects)
+    if self.call(session, call, for: purpose) != nil { return true }
+    // Paths are for information: an object is known by its handle, also to a client that reads but little.
+    let brief = objects.map { EncodeRestorableStateWithCoder.Object(object: $0.object, path: nil) }
+    return self.call(session, EncodeRestorableStateWithCoder(round: round, objects: brief), for: purpose) != nil
   }
 
   func ask(_ number: SessionID, _ question: SaveRound.StateMachine.Question) {

@@ -32,7 +32,7 @@ extension Application {
     finishRound()
     let (done, total) = round.machine.progress
     for var waiting in round.callers {
-      context.tell(waiting.call.progress(done, of: total, isLast: true, at: context.now), to: waiting.call.caller)
+      tell(waiting.call.progress(done, of: total, isLast: true, at: context.now), of: waiting.call)
       respond(waiting.call.caller, reply.listing(bytesMax: waiting.bytesMax))
     }
   }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Calls whose answers are not wanted any more. What is done already, or cannot be stopped, is answered as if nothing
+/// had been said.
+extension BrokerCore {
+  package mutating func cancelled(_ caller: Caller, at now: Moment) {
+    context.now = now
+    if let client = clients[caller.client], client.queue.contains(where: { $0.caller == caller }) {
+      // It has not begun, and never will; those behind it keep their order.
+      client.cancelled.insert(caller)
+    } else if applications.values.contains(where: { $0.cancel(caller) }) {
+      refuseCancelled(caller)
+    }
+  }
+
+  mutating func refuseCancelled(_ caller: Caller) {
+    counters.errors += 1
+    let error = ErrorObject.requestCancelled(hint: "The client cancelled the call by $/cancelRequest.")
+    context.emit(.respond(caller, .error(error)))
+  }
+}
+
+extension Application {
+  /// - Returns: whether the caller was waiting, and does so no more.
+  func cancel(_ caller: Caller) -> Bool {
+    cancelSaving(caller) || leaveRestoration(caller) || cancelPoll(caller) || cancelRegistration(caller)
+      || cancelDecode(caller) || cancelOperation(caller)
+  }
+
+  /// Nothing is registered.
+  private func cancelRegistration(_ caller: Caller) -> Bool {
+    guard let index = waiting.firstIndex(where: { $0.caller == caller }) else { return false }
+    context.emit(.cancelTimer(.parent(id, waiting.remove(at: index).number)))
+    context.emit(.unpark(caller))
+    return true
+  }
+
+  /// A decode that waits for suspects to be proven; nothing has been handed out for it (R31).
+  private func cancelDecode(_ caller: Caller) -> Bool {
+    guard let index = waitingDecodes.firstIndex(where: { $0.caller == caller }) else { return false }
+    waitingDecodes.remove(at: index)
+    context.emit(.unpark(caller))
+    stopWatchingTrialsIfIdle()
+    return true
+  }
+
+  /// What goes piece by piece ends with the piece that is being done; nothing has been changed by those before it.
+  private func cancelOperation(_ caller: Caller) -> Bool {
+    guard let number = operations.first(where: { $0.value.cancellableFor == caller })?.key else { return false }
+    operations[number] = nil
+    cancelledOperations.insert(number)
+    return true
+  }
+}

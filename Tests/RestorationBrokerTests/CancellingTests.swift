@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import Testing
+
+/// `$/cancelRequest` for every call that may take long, and the progress of those calls.
+@Suite struct CancellingTests {
+  private let driver = CoreDriver()
+
+  private func cancel(_ id: Int, _ peer: Peer) {
+    peer.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+  }
+
+  /// R3: whoever gives up waiting for a parent has registered nothing.
+  @Test func aRegistrationThatWaitsForItsParentCanBeGivenUp() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    let timers = driver.timerCount
+    let waits = peer.start(
+      "registerObjectForStateRestoration",
+      peer.registration("C", below: #"["P"]"#, #""awaitParentMilliseconds":60000"#)
+    )
+    let other = peer.start(
+      "registerObjectForStateRestoration",
+      peer.registration("D", below: #"["P"]"#, #""awaitParentMilliseconds":60000"#)
+    )
+    cancel(waits, peer)
+    #expect(try peer.failure(of: waits).code == -32800)
+    try peer.register("P")
+    #expect(peer.hasAnswer(other))
+    #expect(try peer.paths() == ["P", "P/D"])
+    #expect(driver.timerCount == timers)
+    // Once it is answered there is nothing to cancel.
+    cancel(other, peer)
+    #expect(try peer.result(of: other)["path"]?.joined == "P/D")
+  }
+
+  /// R31: a decode that waits for a suspect to be proven has been handed nothing.
+  @Test func aDecodeThatWaitsForASuspectCanBeGivenUp() throws {
+    let first = driver.connect(pid: 1)
+    try first.initialize()
+    for name in ["A", "B"] { try first.encode("\(try first.register(name))", "{}") }
+    try first.goodbye("restart")
+    let second = driver.connect(pid: 2)
+    try second.initialize()
+    for name in ["A", "B"] { try second.register(name) }
+    second.start("decodeRestorableState", #"{"object":["A"]}"#)
+    second.start("decodeRestorableState", #"{"object":["B"]}"#)
+    driver.crash(second)
+    let third = driver.connect(pid: 3)
+    try third.initialize()
+    for name in ["A", "B"] { try third.register(name) }
+    _ = try third.decode(#"["A"]"#)
+    let waits = third.start("decodeRestorableState", #"{"object":["B"]}"#)
+    #expect(!third.hasAnswer(waits))
+    cancel(waits, third)
+    #expect(try third.failure(of: waits).kind == "requestCancelled")
+    // It is asked for again and given in its turn.
+    let again = third.start("decodeRestorableState", #"{"object":["B"]}"#)
+    #expect(!third.hasAnswer(again))
+    driver.advance(milliseconds: 250)
+    #expect(try third.result(of: again)["status"] == "available")
+  }
+
+  /// An application with two generations, and a state that differs from both.
+  private func makeGenerations() throws -> Peer {
+    let peer = driver.connect()
+    for number in 1...2 {
+      for name in ["A", "B", "C"] {
+        try peer.encode(#"["\#(name)"]"#, #"{"n":\#(number)}"#, #""application":"App""#)
+      }
+      try peer.call("saveApplicationState", #"{"application":"App"}"#)
+    }
+    try peer.encode(#"["A"]"#, #"{"n":3}"#, #""application":"App""#)
+    return peer
+  }
+
+  static let pieces = [
+    ("verifyArchive", ""), ("rollBack", #","generation":1"#), ("diffGenerations", #","from":1"#),
+    ("exportArchive", #","generation":1"#),
+  ]
+
+  /// R16: what goes through the archive piece by piece ends with the piece under way, and has changed nothing.
+  @Test(arguments: pieces) func workInPiecesEndsWithThePieceUnderWay(_ method: String, _ more: String) throws {
+    let peer = try makeGenerations()
+    driver.forgetWritten()
+    let before = driver.jobCount
+    var id = 0
+    driver.betweenPieces = { [driver] in
+      driver.betweenPieces = nil
+      id = (1...100).last { peer.unanswered.contains($0) } ?? 0
+      peer.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    }
+    let call = peer.start(method, #"{"application":"App"\#(more)}"#)
+    #expect(id == call)
+    #expect(try peer.failure(of: call).code == -32800)
+    #expect(driver.jobCount == before + 1)
+    #expect(driver.written.isEmpty)
+    #expect(try peer.decode(#"["A"]"#, #""application":"App""#)["state"] == ["n": 3])
+    // Nothing is left behind: the same call works.
+    #expect(try peer.call(method, #"{"application":"App"\#(more)}"#).isNull == false)
+    #expect(driver.application("App")?.isRestoring == false)
+  }
+
+  @Test func aCopyIsMadeInOnePieceAndCannotBeCancelled() throws {
+    let peer = try makeGenerations()
+    driver.betweenPieces = { [driver] in
+      driver.betweenPieces = nil
+      for id in peer.unanswered { peer.notify("$/cancelRequest", #"{"id":\#(id)}"#) }
+    }
+    #expect(try peer.call("backupArchive", #"{"application":"App"}"#)["bytes"] == 4_096)
+  }
+
+  /// R21: half of a restoration is worse than all of it.
+  @Test func aRestorationGoesOnWithoutItsCaller() throws {
+    let fixture = RestoringFixture()
+    try fixture.save([("Main", nil, "", "{}")])
+    let main = try fixture.join("main", pid: 1)
+    main.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    try main.register("Main")
+    let tool = fixture.driver.connect(pid: 9)
+    let restoration = tool.start("restoreApplicationState", #"{"application":"App"}"#)
+    tool.notify("$/cancelRequest", #"{"id":\#(restoration)}"#)
+    #expect(try tool.failure(of: restoration).code == -32800)
+    main.answer(try #require(main.openCalls("decodeRestorableStateWithCoder").first).id, "{}")
+    #expect(fixture.finished(main).count == 1)
+  }
+
+  /// What waits for its archive has not begun: it never does, and what came behind it does.
+  @Test func aCallThatHasNotBegunIsNeverDone() throws {
+    driver.holdsOpenings = true
+    let peer = driver.connect()
+    let first = peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", #""application":"App""#))
+    let second = peer.start("encodeRestorableState", peer.encoding(#"["B"]"#, "{}", #""application":"App""#))
+    let third = peer.start("encodeRestorableState", peer.encoding(#"["C"]"#, "{}", #""application":"App""#))
+    cancel(first, peer)
+    cancel(second, peer)
+    #expect(peer.unanswered == [first, second, third])
+    driver.openHeld()
+    #expect(try peer.failure(of: first).code == -32800)
+    #expect(try peer.failure(of: second).code == -32800)
+    #expect(try peer.result(of: third)["durability"] == "disk")
+    #expect(try peer.paths(#""application":"App""#) == ["C"])
+  }
+
+  // MARK: Progress
+
+  @Test(arguments: pieces.map(\.0)) func whoPollsFetchesTheProgressOfItsCalls(_ method: String) throws {
+    _ = try makeGenerations()
+    let poller = try Poller(driver)
+    let more = Self.pieces.first { $0.0 == method }?.1.dropFirst() ?? ""
+    let force = method == "rollBack" ? #""force":true"# : ""
+    let members = [String(more), force, #""progressToken":"t""#].filter { !$0.isEmpty }.joined(separator: ",")
+    try poller.call(method, members)
+    let progress = try poller.next()
+    #expect(progress["id"] == .null)
+    #expect(progress["method"] == "progress")
+    #expect(progress["params"]?["progressToken"] == "t")
+  }
+
+  @Test func aSessionThatPollsOverItsOwnConnectionIsToldNothingOverIt() throws {
+    let peer = driver.connect()
+    try peer.initialize()
+    try peer.encode("\(try peer.register("A"))", "{}")
+    try peer.call("verifyArchive", #"{"progressToken":1}"#)
+    #expect(peer.takeNotifications("progress").count == 1)
+    try peer.call("nextRequest")
+    try peer.call("verifyArchive", #"{"progressToken":2}"#)
+    #expect(peer.notifications.isEmpty)
+    #expect(try peer.call("nextRequest")["params"]?["progressToken"] == 2)
+  }
+
+  @Test func whoHasNoSessionAndCannotBeToldIsNot() throws {
+    _ = try makeGenerations()
+    let peer = driver.connect(canBeCalled: false)
+    #expect(try peer.call("verifyArchive", #"{"application":"App","progressToken":1}"#)["sound"] == true)
+  }
+}
