@@ -27,13 +27,18 @@ internal import Testing
     ),
     Scene(
       editor: .vim,
-      keys: ["edit four.txt", "11", "execute 'tabnew' fnameescape('zwölf #1 %.txt')", "44", "split one.txt", "cd /", "5"],
-      windows: ["four.txt:11", "one.txt:5*", "zwölf #1 %.txt:44"]
+      keys: [
+        "edit four.txt", "11", "execute 'tabnew' fnameescape('zwölf #1 %.txt')", "44", "split", "cd /",
+        "call cursor(100, 3)",
+      ],
+      windows: ["four.txt:11", "zwölf #1 %.txt:100*", "zwölf #1 %.txt:44"]
     ),
     Scene(
       editor: .neovim,
-      keys: ["edit one.txt", "70", "split two.txt", "vsplit three.txt", "9", "wincmd l", "vertical resize 20", "8"],
-      windows: ["three.txt:9", "two.txt:8*", "one.txt:70"]
+      keys: [
+        "edit one.txt", "70", "split two.txt", "vsplit", "9", "wincmd l", "vertical resize 20", "call cursor(100, 2)",
+      ],
+      windows: ["two.txt:9", "two.txt:100*", "one.txt:70"]
     ),
     Scene(
       editor: .neovim,
