@@ -145,8 +145,17 @@ final class EditorProcess {
     try terminal.type(keys)
   }
 
+  /// Runs commands, each when the one before is done: Emacs gives keys to the frame that is shown when they are typed.
   func run(_ commands: some Sequence<String>) throws {
-    for command in commands { try type(editor.keys(command)) }
+    let name = "done.\(process.pid)"
+    for command in commands {
+      Files.remove("\(home)/\(name)")
+      try type(
+        editor == .emacs
+          ? editor.keys("(progn \(command) (report \"\(name)\"))") : editor.keys(command) + editor.report(to: name)
+      )
+      _ = try written(name)
+    }
   }
 
   /// What it shows, as it says itself.

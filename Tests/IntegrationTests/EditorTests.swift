@@ -27,13 +27,18 @@ internal import Testing
     ),
     Scene(
       editor: .vim,
-      keys: ["edit four.txt", "11", "execute 'tabnew' fnameescape('zwölf #1 %.txt')", "44", "split one.txt", "cd /", "5"],
-      windows: ["four.txt:11", "one.txt:5*", "zwölf #1 %.txt:44"]
+      keys: [
+        "edit four.txt", "11", "execute 'tabnew' fnameescape('zwölf #1 %.txt')", "44", "split", "cd /",
+        "call cursor(100, 3)",
+      ],
+      windows: ["four.txt:11", "zwölf #1 %.txt:100*", "zwölf #1 %.txt:44"]
     ),
     Scene(
       editor: .neovim,
-      keys: ["edit one.txt", "70", "split two.txt", "vsplit three.txt", "9", "wincmd l", "vertical resize 20", "8"],
-      windows: ["three.txt:9", "two.txt:8*", "one.txt:70"]
+      keys: [
+        "edit one.txt", "70", "split two.txt", "vsplit", "9", "wincmd l", "vertical resize 20", "call cursor(100, 2)",
+      ],
+      windows: ["two.txt:9", "two.txt:100*", "one.txt:70"]
     ),
     Scene(
       editor: .neovim,
@@ -162,7 +167,9 @@ internal import Testing
       #expect(report["files"] == ["one.txt"])
       // Without a connection there is no session, and no state of it.
       let monitor = try Self.monitor(broker)
-      #expect(try monitor.call("statistics")["gauges"]?["connections"] == 1, "only this one")
+      try Wait.until("nobody is connected but the monitor") {
+        try monitor.call("statistics")["gauges"]?["connections"] == 1
+      }
 
       let next = try EditorProcess(editor, broker, home: home)
       #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
@@ -184,8 +191,12 @@ internal import Testing
       let screen = try process.terminal.shown()
       #expect(!screen.contains("rror") && !screen.contains("estoration"), "\(screen)")
       try broker.start()
+      try process.ready()
+      // It may have come before anybody could subscribe to that.
       let monitor = try Self.monitor(broker)
-      let instance = try #require(try Self.begun(monitor, [process]).values.first)
+      let applications = try monitor.call("listApplications")["applications"]?.array ?? []
+      #expect(applications.count == 1)
+      let instance = try #require(applications.first?["application"]?.string)
       try Self.stored(broker, instance, ["three.txt:17*"])
       try process.process.kill()
       let next = try EditorProcess(editor, broker, home: home)
