@@ -140,6 +140,64 @@ internal import Testing
     }
   }
 
+  @Test("Where the session was forgotten, parents are registered first, also those that came later")
+  func registersParentsFirst() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.c, broker)
+      try client.open()
+      for name in ["A", "B", "C"] { try client.register(name) }
+      try client.tell("move", ["name": "A", "parent": "B"])
+      try client.tell("move", ["name": "B", "parent": "C"])
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      try client.tell("await", ["what": "reconnected", "count": 1])
+      let paths: JSONValue = [
+        "A": [.path("C", "B", "A"), false], "B": [.path("C", "B"), false], "C": [.path("C"), false],
+      ]
+      #expect(try client.tell("objects") == paths)
+      #expect(try client.tell("push", ["name": "A", "state": ["of": "A"]]) == true)
+      #expect(try client.tell("decode", ["name": "A"])["state"] == ["of": "A"])
+      for name in ["B", "C"] {
+        #expect(try client.tell("decode", ["name": .string(name)]) == ["status": "none", "state": nil])
+      }
+      try client.end()
+    }
+  }
+
+  @Test("An object that a new broker refuses is not taken for the one that has got its handle")
+  func refusedObjectsStayApart() async throws {
+    try await withBroker { broker in
+      let other = try broker.session(Self.application, process: "main")
+      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Theirs"])
+      let client = try LibraryClient(.c, broker)
+      try client.open()
+      try client.register("Kid", "Theirs")
+      try client.register("Own")
+      try client.tell("set", ["name": "Kid", "state": ["of": "Kid"]])
+      try client.tell("set", ["name": "Own", "state": ["of": "Own"]])
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      try client.tell("await", ["what": "reconnected", "count": 1])
+      let refused: JSONValue = ["Kid": [.path("Theirs", "Kid"), true], "Own": [.path("Own"), false]]
+      #expect(try client.tell("objects") == refused)
+      for command in ["push", "decode", "invalidate"] {
+        #expect(try client.failure(command, ["name": "Kid", "state": ["of": "Kid"]]).kind == "replaced")
+      }
+      #expect(try client.tell("save")["stale"] == [])
+      #expect(try client.tell("decode", ["name": "Own"])["state"] == ["of": "Own"])
+
+      // It comes back when its parent does.
+      let next = try broker.session(Self.application, process: "main")
+      try next.call("registerObjectForStateRestoration", ["restorationIdentifier": "Theirs"])
+      try client.register("Kid", "Theirs")
+      #expect(try client.tell("push", ["name": "Kid", "state": ["of": "Kid"]]) == true)
+      #expect(try client.tell("objects")["Kid"] == [.path("Theirs", "Kid"), false])
+      try client.end()
+    }
+  }
+
   @Test("Large states come in several answers, up to the limit", arguments: LibraryClient.Library.allCases)
   func takesLargeStates(_ library: LibraryClient.Library) async throws {
     try await withBroker { broker in

@@ -119,6 +119,77 @@ internal import Testing
     }
   }
 
+  /// It was saved by another program, in another form.
+  @Test(arguments: ExampleProgram.allCases)
+  func whatIsNoNoteIsLeftAsItIs(_ program: ExampleProgram) async throws {
+    _ = try program.command()
+    try await withBroker { broker in
+      let states: [JSONValue] = [["foo": 1], ["note": nil], ["note": 5], ["note": ["deep": "er"]], [:]]
+      for (number, state) in states.enumerated() {
+        let name = "Note\(number)"
+        let other = try broker.session(Self.application)
+        try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
+        try other.call("encodeRestorableState", ["object": .path(name), "state": state])
+        try other.call("goodbye", ["reason": "restart"])
+        let process = try Self.start(program, [name], broker)
+        try process.expect("new")
+        process.closeInput()
+        #expect(try process.waitForExit(0) == "")
+        #expect(try broker.states(of: Self.application)[[name]] == state)
+      }
+    }
+  }
+
+  @Test func inCANoteOfAnotherProgramIsKeptWhole() async throws {
+    _ = try ExampleProgram.c.command()
+    try await withBroker { broker in
+      for (name, text) in [("Long", String(repeating: "ü", count: 50_000)), ("Odd", "a\u{0}b")] {
+        let other = try broker.session(Self.application)
+        let state = Self.state("swift", text)
+        try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
+        try other.call("encodeRestorableState", ["object": .path(name), "state": state])
+        try other.call("goodbye", ["reason": "restart"])
+        let process = try Self.start(.c, [name], broker)
+        try process.expect("restored: \(text)")
+        process.closeInput()
+        #expect(try process.waitForExit(0) == "")
+        #expect(try broker.states(of: Self.application)[[name]] == Self.state("c", text))
+      }
+      let typed = String(repeating: "long ", count: 40_000)
+      let process = try Self.start(.c, ["Note"], broker)
+      try process.expect("new")
+      try process.note(typed)
+      process.closeInput()
+      #expect(try process.waitForExit(0) == "")
+      #expect(try broker.states(of: Self.application)[["Note"]] == Self.state("c", typed))
+    }
+  }
+
+  @Test func inCWhatIsNoUnicodeIsReplaced() async throws {
+    let command = try ExampleProgram.c.command()
+    try await withBroker { broker in
+      let script = #"printf 'a\377b\303\nc\342\202' | "$0" Note"#
+      let result = try ChildProcess.run(
+        ["sh", "-c", script] + command,
+        environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
+      )
+      #expect(result.end == .exit(0), "\(result.errors)")
+      #expect(result.output == "new\nnoted: a\u{FFFD}b\u{FFFD}\nnoted: c\u{FFFD}\u{FFFD}\n")
+      #expect(try broker.states(of: Self.application)[["Note"]] == Self.state("c", "c\u{FFFD}\u{FFFD}"))
+    }
+  }
+
+  @Test(arguments: ExampleProgram.allCases)
+  func aPathThatNoSocketHasIsSaidToBeTooLong(_ program: ExampleProgram) async throws {
+    let command = try program.command()
+    let socket = "/tmp/" + String(repeating: "long", count: 40)
+    let result = try ChildProcess.run(command + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
+    #expect(result.end == .exit(69))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.contains("/tmp/longlong"), "\(result.errors)")
+    #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+  }
+
   @Test(arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
   func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) async throws {
     _ = try program.command()

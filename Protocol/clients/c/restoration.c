@@ -52,7 +52,7 @@ typedef struct served_method {
 struct restoration_object {
   restoration_object *next;
   restoration *handle;
-  json_int_t number;
+  json_int_t number;  /* 0 while the broker knows no such object of this session */
   json_t *path;
   json_t *params;              /* as they were registered */
   restoration_object *parent;  /* where `params` names it by handle */
@@ -154,7 +154,7 @@ static void refused(restoration_failure *failure, const json_t *error) {
   }
 }
 
-/* -- Buffers, values and time ------------------------------------------------------------------------------------------- */
+/* -- Buffers, values and time ----------------------------------------------------------------------------------- */
 
 /* Room for so many bytes after `end`. */
 static bool reserve(byte_queue *buffer, size_t count) {
@@ -333,7 +333,7 @@ restoration *restoration_open(const char *socket, restoration_failure *failure) 
   } else {
     fits = restoration_default_socket(handle->socket, sizeof handle->socket);
   }
-  if (!fits) fail(failure, RESTORATION_MISUSE, "the path of the socket has more than 107 bytes");
+  if (!fits) fail(failure, RESTORATION_MISUSE, "the path of the socket has more than 107 bytes: %s...", handle->socket);
   if (!fits || connect_until(handle, now() + 5000, false, failure) < 0) {
     destroy(handle);
     return NULL;
@@ -546,7 +546,8 @@ static void take_answer(restoration *handle, const json_t *message, json_int_t i
   if (unreadable) fail(&failure, RESTORATION_UNREADABLE, "the answer cannot be read: %s", unreadable);
   else if (error) refused(&failure, error);
   else if (!result) fail(&failure, RESTORATION_UNREADABLE, "the answer has no result");
-  call->answer(handle, unreadable || error ? NULL : result, unreadable || error || !result ? &failure : NULL, call->data);
+  bool failed = unreadable || error || !result;
+  call->answer(handle, failed ? NULL : result, failed ? &failure : NULL, call->data);
   free(call);
 }
 
@@ -573,9 +574,31 @@ static json_int_t rough_id(const char *text, size_t length, bool *is_call) {
 /* -- Calls of the broker ---------------------------------------------------------------------------------------- */
 
 static restoration_object *object_of(const restoration *handle, json_int_t number) {
-  for (restoration_object *object = handle->objects; object; object = object->next)
+  for (restoration_object *object = handle->objects; object && number > 0; object = object->next)
     if (object->number == number) return object;
   return NULL;
+}
+
+/* What was the object's handle may be another one's by now. */
+static void give_up(restoration_object *object) {
+  object->number = 0;
+  object->is_replaced = true;
+  object->is_forgotten = false;
+}
+
+/* False with `failure` where there is nothing of which the broker could be told. */
+static bool is_known(const restoration_object *object, restoration_failure *failure) {
+  if (object->number > 0) return true;
+  if (!object->is_replaced) {
+    lost(object->handle, failure);
+    return false;
+  }
+  fail(failure, -32010, "the object is not this session's any more");
+  if (failure) {
+    copy_text(failure->kind, sizeof failure->kind, "replaced");
+    copy_text(failure->hint, sizeof failure->hint, "Stop writing to it, or register it again.");
+  }
+  return false;
 }
 
 static restoration_object *object_named(const restoration *handle, const json_t *entry) {
@@ -687,7 +710,7 @@ static void take_notification(restoration *handle, const char *method, const jso
   if (object && strcmp(method, "pathChanged") == 0 && json_object_get(params, "path")) {
     take_path(object, json_object_get(params, "path"));
   } else if (object && strcmp(method, "registrationReplaced") == 0) {
-    object->is_replaced = true;
+    give_up(object);
   } else if (strcmp(method, FINISHED) == 0) {
     const json_t *objects = json_object_get(params, "objects");
     for (size_t i = 0; i < json_array_size(objects); i++) {
@@ -900,40 +923,84 @@ static int take_registration(restoration_object *object, const json_t *result, r
   return 0;
 }
 
-/* In a new session every object is registered anew, in the order of before: parents come first. */
+static void forget_objects(restoration *handle) {
+  for (restoration_object *each = handle->objects; each; each = each->next) {
+    each->number = 0;
+    each->is_forgotten = !each->is_replaced;
+  }
+}
+
+/* How deep it is, as far as that can be told. */
+static size_t level(const restoration_object *object) {
+  if (json_is_array(object->path)) return json_array_size(object->path);
+  return json_array_size(json_object_get(object->params, "restorationParent")) + 1;
+}
+
+/* The next one to register anew: parents come before what was moved below them later. */
+static restoration_object *next_forgotten(const restoration *handle) {
+  restoration_object *next = NULL;
+  bool next_waits = false;
+  for (restoration_object *each = handle->objects; each; each = each->next) {
+    if (!each->is_forgotten) continue;
+    bool waits = each->parent && each->parent->is_forgotten;
+    if (next && (waits > next_waits || (waits == next_waits && level(each) >= level(next)))) continue;
+    next = each;
+    next_waits = waits;
+  }
+  return next;
+}
+
+/* Names the parent as the new session knows it. False where it has no name there. */
+static bool name_parent(restoration_object *object) {
+  const restoration_object *parent = object->parent;
+  if (!parent) return true;
+  if (parent->number > 0)
+    return json_object_set_new(object->params, "restorationParent", json_integer(parent->number)) == 0;
+  /* It may be there as somebody else's. */
+  return json_is_array(parent->path) && json_object_set(object->params, "restorationParent", parent->path) == 0;
+}
+
+/* In a new session every object is registered anew. What is left when the connection is lost is for the next one. */
 static void register_again(restoration *handle, int milliseconds) {
-  for (restoration_object *each = handle->objects; each; each = each->next) each->is_forgotten = !each->is_replaced;
-  restoration_object *object = handle->objects;
-  while (object && !object->is_forgotten) object = object->next;
-  while (object && handle->fd >= 0) {
-    object->is_forgotten = false;
-    if (object->parent)
-      json_object_set_new(object->params, "restorationParent", json_integer(object->parent->number));
-    json_t *params = json_deep_copy(object->params);
+  restoration_object *object;
+  /* Looked for each time: a callback may have changed the list. */
+  while (handle->fd >= 0 && (object = next_forgotten(handle))) {
+    json_t *params = name_parent(object) ? json_deep_copy(object->params) : NULL;
     json_t *result =
         restoration_call(handle, "registerObjectForStateRestoration", params, milliseconds, NULL);
-    if (!result || take_registration(object, result, NULL) < 0) object->is_replaced = true;
+    if (!result && handle->fd < 0) return;
+    object->is_forgotten = false;
+    if (!result || take_registration(object, result, NULL) < 0) give_up(object);
     json_decref(result);
-    /* From the beginning: a callback may have changed the list. */
-    for (object = handle->objects; object && !object->is_forgotten;) object = object->next;
   }
 }
 
 int restoration_resume(restoration *handle, int milliseconds, restoration_failure *failure) {
   int64_t end = now() + milliseconds;
   int patience = milliseconds > 1000 ? milliseconds : 1000;
-  int result = -1;
+  int result;
+  bool is_new = false;
   enter(handle);
   do {
     drop(handle);
+    result = -1;
+    lost(handle, failure);
     if (handle->is_closing || connect_until(handle, end, true, failure) < 0) break;
     result = handle->session ? initialize(handle, patience, failure) : 1;
-    if (result == 0) register_again(handle, patience);
-  } while (result < 0 && handle->fd < 0 && now() < end);
+    if (result == 0) {
+      is_new = true;
+      forget_objects(handle);
+    }
+    if (result >= 0) register_again(handle, patience);
+  } while (handle->fd < 0 && now() < end);
+  if (result >= 0 && handle->fd < 0) {
+    lost(handle, failure);
+    result = -1;
+  }
   /* A connection without the session would be of no use. */
   if (result < 0) drop(handle);
   leave(handle);
-  return result;
+  return is_new && result > 0 ? 0 : result;
 }
 
 static void remove_object(restoration_object *object) {
@@ -986,7 +1053,10 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
     return;
   }
   restoration_object *known = object_of(handle, object->number);
+  for (restoration_object *each = handle->objects; each && !known; each = each->next)
+    if (each->is_replaced && json_is_array(each->path) && json_equal(each->path, object->path)) known = each;
   if (known) {
+    known->number = object->number;
     replace(&known->path, object->path);
     replace(&known->params, object->params);
     known->parent = object->parent;
@@ -1051,6 +1121,10 @@ static int move_object(
     restoration_object *object, const char *method, json_t *params, restoration_object *parent, int milliseconds,
     restoration_failure *failure) {
   restoration *handle = object->handle;
+  if (!is_known(object, failure)) {
+    json_decref(params);
+    return -1;
+  }
   enter(handle);
   json_t *result = restoration_call(handle, method, params, milliseconds, failure);
   json_t *path = json_object_get(result, "path");
@@ -1084,6 +1158,7 @@ const char *restoration_object_found(const restoration_object *object) { return 
 bool restoration_object_is_replaced(const restoration_object *object) { return object->is_replaced; }
 
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure) {
+  if (!is_known(object, failure)) return NULL;
   json_t *params = json_pack("{s:I}", "object", object->number);
   return restoration_call(object->handle, "decodeRestorableState", params, milliseconds, failure);
 }
@@ -1091,6 +1166,10 @@ json_t *restoration_decode(restoration_object *object, int milliseconds, restora
 int restoration_encode(
     restoration_object *object, json_t *state, int milliseconds, restoration_failure *failure) {
   restoration *handle = object->handle;
+  if (!is_known(object, failure)) {
+    json_decref(state);
+    return -1;
+  }
   /* One counter for all objects: it grows for each path, whatever is moved or registered again. */
   json_int_t revision = ++handle->last_revision;
   json_t *params = json_pack("{s:I,s:o,s:I}", "object", object->number, "state", state, "revision", revision);
@@ -1109,6 +1188,7 @@ static void take_nothing(restoration *handle, json_t *result, const restoration_
 }
 
 int restoration_invalidate(restoration_object *object, restoration_failure *failure) {
+  if (!is_known(object, failure)) return -1;
   json_t *params = json_pack("{s:I}", "object", object->number);
   json_int_t id =
       restoration_send(object->handle, "invalidateRestorableState", params, take_nothing, NULL, failure);
@@ -1117,6 +1197,13 @@ int restoration_invalidate(restoration_object *object, restoration_failure *fail
 
 int restoration_unregister(restoration_object *object, int milliseconds, restoration_failure *failure) {
   restoration *handle = object->handle;
+  if (object->is_replaced) {
+    enter(handle);
+    remove_object(object);
+    leave(handle);
+    return 0;
+  }
+  if (!is_known(object, failure)) return -1;
   enter(handle);
   json_t *params = json_pack("{s:I}", "object", object->number);
   json_t *result = restoration_call(handle, "unregisterObject", params, milliseconds, failure);

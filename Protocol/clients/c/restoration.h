@@ -66,6 +66,9 @@ int restoration_wait(restoration *handle, int milliseconds);
 
 /* -- Calls ------------------------------------------------------------------------------------------------------ */
 
+/* `milliseconds` is how long a call may take, here and below. Zero or less fails unless the answer is there already;
+ * a call that may take for ever is made with restoration_send, or with INT_MAX. */
+
 /* `result` is borrowed, and NULL where there is a failure. */
 typedef void restoration_answer(
     restoration *handle, json_t *result, const restoration_failure *failure, void *data);
@@ -106,8 +109,9 @@ typedef struct restoration_session {
 int restoration_begin(
     restoration *handle, const restoration_session *session, int milliseconds, restoration_failure *failure);
 
-/* Connects again after a loss, trying for so long, and goes on with the session. 1; 0 where the broker has forgotten
- * the session and the objects were registered in a new one; -1 with `failure`. Restoration classes, data sources and
+/* Connects again after a loss, trying for so long (at least once), and goes on with the session. 1; 0 where the broker
+ * has forgotten the session and the objects were registered in a new one, parents first, where those that could not be
+ * count as replaced; -1 with `failure`, and then restoration_fd is -1. Restoration classes, data sources and
  * subscriptions have to be registered again. A state whose encode was not answered is simply encoded again. */
 int restoration_resume(restoration *handle, int milliseconds, restoration_failure *failure);
 
@@ -138,10 +142,13 @@ restoration_object *restoration_register(
     restoration *handle, json_t *params, const restoration_callbacks *callbacks, void *data, int milliseconds,
     restoration_failure *failure);
 
-json_int_t restoration_object_handle(const restoration_object *object);
+json_int_t restoration_object_handle(const restoration_object *object);  /* 0 where it was replaced */
 const json_t *restoration_object_path(const restoration_object *object); /* array; null without identifier */
 const char *restoration_object_found(const restoration_object *object);  /* "none", "available", … at registration */
-bool restoration_object_is_replaced(const restoration_object *object);   /* another session has taken it over */
+
+/* Another session has taken it over, or the session was forgotten and its path belongs to somebody else or has no
+ * parent now. All calls with it fail ("replaced") until its path is registered again. */
+bool restoration_object_is_replaced(const restoration_object *object);
 
 /* What is saved: the whole result of decodeRestorableState, a new reference. NULL with `failure`. */
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure);
@@ -161,7 +168,8 @@ int restoration_rename(
 /* Moves it, and what is below it, under another parent: a handle, a path or null, stolen. 0 or -1. */
 int restoration_move(restoration_object *object, json_t *parent, int milliseconds, restoration_failure *failure);
 
-/* Takes the object out, with its state, and frees it. 0 or -1, and then it is still there. */
+/* Takes the object out, with its state, and frees it. 0 or -1, and then it is still there. One that was replaced is
+ * only freed. */
 int restoration_unregister(restoration_object *object, int milliseconds, restoration_failure *failure);
 
 #ifdef __cplusplus

@@ -62,6 +62,8 @@ serve() {
 
 (($#)) || fail 64 'usage: note.sh IDENTIFIER [PARENT_COMPONENT ...]'
 
+(($(printf '%s' "$socket" | wc -c) <= 107)) || fail 69 "the path of the socket has more than 107 bytes: $socket"
+
 session=$(
   jq -nc --arg process "$language" '{$process, serves: ["encodeRestorableStateWithCoder"]}' | call initialize |
     jq -r .session
@@ -75,7 +77,8 @@ object=$(
     call registerObjectForStateRestoration | jq -c '{object}'
 ) || exit
 saved=$(call decodeRestorableState <<<"$object") || exit
-if [[ $(jq -r .status <<<"$saved") == available ]]; then
+# Another program may have saved something else.
+if jq -e '.state.note | strings | true' <<<"$saved" >/dev/null; then
   note=$(jq -r .state.note <<<"$saved")
   printf 'restored: %s\n' "$note"
 else

@@ -17,49 +17,80 @@
 
 enum { patience = 10000 };
 
-static char note[65536];
-static bool has_note;
+static json_t *note; /* a string, which may be long and have any characters; NULL: nothing yet */
 
-/* What the broker is given when it asks. While there is no note, what is saved of the object holds. A line may be no
-   UTF-8: then there is no state. */
+/* What the broker is given when it asks. While there is no note, what is saved of the object holds. */
 static json_t *encode(restoration_object *object, void *data) {
   (void)object;
   (void)data;
-  if (!has_note) return json_null();
-  return json_pack("{s:s,s:s}", "language", "c", "note", note);
+  return note ? json_pack("{s:s,s:O}", "language", "c", "note", note) : json_null();
 }
 
 static int complain(const restoration_failure *failure) {
   fprintf(stderr, "%s%s%s\n", failure->message, *failure->hint ? "; " : "", failure->hint);
-  return failure->code == RESTORATION_NO_BROKER ? 69 : 1;
+  return failure->code == RESTORATION_NO_BROKER || failure->code == RESTORATION_LOST ? 69 : 1;
+}
+
+static void print_note(const char *what) {
+  printf("%s: ", what);
+  fwrite(json_string_value(note), 1, json_string_length(note), stdout);
+  putchar('\n');
+}
+
+/* A note is not worth going on without memory. */
+static char *resize(char *bytes, size_t size) {
+  bytes = realloc(bytes, size);
+  if (!bytes) abort();
+  return bytes;
+}
+
+/* A line may be no UTF-8: U+FFFD takes the place of each byte that is none. */
+static json_t *text_of(const char *line, size_t length) {
+  json_t *text = json_stringn(line, length);
+  if (text) return text;
+  char *bytes = resize(NULL, 3 * length);
+  size_t used = 0;
+  for (size_t i = 0; i < length;) {
+    size_t count = 0;
+    json_t *character = NULL;
+    while (!character && count < 4 && i + count < length) character = json_stringn(line + i, ++count);
+    memcpy(bytes + used, character ? line + i : "\xEF\xBF\xBD", character ? count : 3);
+    used += character ? count : 3;
+    i += character ? count : 1;
+    json_decref(character);
+  }
+  text = json_stringn(bytes, used);
+  free(bytes);
+  return text;
 }
 
 /* Takes the whole lines of what has come; false at the end of input or of the user's patience. */
 static bool take_input(restoration_object *object) {
-  static char input[sizeof note];
-  static size_t used;
-  ssize_t count = read(STDIN_FILENO, input + used, sizeof input - 1 - used);
-  bool is_end = count <= 0;
+  static char *input; /* grows to the longest line */
+  static size_t used, size;
+  if (size - used < 4096) input = resize(input, size = 2 * size + 65536);
+  ssize_t count = read(STDIN_FILENO, input + used, size - used);
+  bool is_end = count <= 0, is_quit = false;
+  size_t searched = used, start = 0;
   used += is_end ? 0 : (size_t)count;
-  char *feed;
-  /* A last line may have no end, and one that is too long is cut. */
-  while ((feed = memchr(input, '\n', used)) || (used > 0 && (is_end || used == sizeof input - 1))) {
-    size_t length = feed ? (size_t)(feed - input) : used;
-    size_t taken = feed ? length + 1 : length;
-    bool is_quit = length == 4 && memcmp(input, "quit", 4) == 0;
+  /* A last line may have no end. */
+  while (!is_quit && start < used) {
+    const char *feed = memchr(input + searched, '\n', used - searched);
+    if (!feed && !is_end) break;
+    size_t end = feed ? (size_t)(feed - input) : used;
+    is_quit = end - start == 4 && memcmp(input + start, "quit", 4) == 0;
     if (!is_quit) {
-      memcpy(note, input, length);
-      note[length] = 0;
-      has_note = true;
+      json_decref(note);
+      note = text_of(input + start, end - start);
+      print_note("noted");
+      /* Nothing to do where the broker is away: it asks when it is back. */
+      restoration_invalidate(object, NULL);
     }
-    memmove(input, input + taken, used - taken);
-    used -= taken;
-    if (is_quit) return false;
-    printf("noted: %s\n", note);
-    /* Nothing to do where the broker is away: it asks when it is back. */
-    restoration_invalidate(object, NULL);
+    start = searched = feed ? end + 1 : end;
   }
-  return !is_end;
+  memmove(input, input + start, used - start);
+  used -= start;
+  return !is_quit && !is_end;
 }
 
 /* Waits for lines, and answers the broker meanwhile. */
@@ -77,7 +108,7 @@ static int run(restoration *session, restoration_object *object) {
     if (polled[0].revents && !take_input(object)) break;
   }
   /* The broker has had no time yet to ask for the last line. */
-  if ((has_note && restoration_encode(object, encode(object, NULL), patience, &failure) < 0)
+  if ((note && restoration_encode(object, encode(object, NULL), patience, &failure) < 0)
       || restoration_goodbye(session, "restart", patience, &failure) < 0)
     return complain(&failure);
   return 0;
@@ -99,12 +130,10 @@ static int restore(restoration *session, restoration_object *object) {
   restoration_failure failure;
   json_t *saved = restoration_decode(object, patience, &failure);
   if (!saved) return complain(&failure);
-  const json_t *state = json_object_get(saved, "state");
-  if (json_is_object(state)) {
-    const char *text = json_string_value(json_object_get(state, "note"));
-    snprintf(note, sizeof note, "%s", text ? text : "");
-    has_note = true;
-    printf("restored: %s\n", note);
+  json_t *text = json_object_get(json_object_get(saved, "state"), "note");
+  if (json_is_string(text)) {
+    note = json_incref(text);
+    print_note("restored");
   } else {
     printf("new\n");
   }
@@ -125,7 +154,10 @@ int main(int count, char **arguments) {
   if (!application || !*application) application = "org.example.notes";
   restoration_failure failure;
   restoration *session = restoration_open(NULL, &failure);
-  if (!session) return complain(&failure);
+  if (!session) {
+    complain(&failure);
+    return 69;
+  }
   restoration_session options = {
       .application = application, .process = "c", .serves_states = true};
   restoration_object *object = NULL;
@@ -136,5 +168,6 @@ int main(int count, char **arguments) {
   if (!status) status = restore(session, object);
   if (!status) status = run(session, object);
   restoration_close(session);
+  json_decref(note);
   return status;
 }

@@ -160,13 +160,11 @@ func main() {
 	var registered struct{ Object int64 }
 	call("registerObjectForStateRestoration", registration, &registered)
 	handle := registered.Object
-	var saved struct {
-		Status string
-		State  struct{ Note string }
-	}
+	var saved struct{ State struct{ Note any } }
 	call("decodeRestorableState", object{"object": handle}, &saved)
-	if saved.Status == "available" {
-		note = &saved.State.Note
+	// Another program may have saved something else.
+	if text, isText := saved.State.Note.(string); isText {
+		note = &text
 		fmt.Println("restored: " + *note)
 	} else {
 		fmt.Println("new")

@@ -72,8 +72,9 @@ public final class Note {
     registration.put("awaitParentMilliseconds", 10_000);
     var object = call("registerObjectForStateRestoration", registration).get("object");
     var saved = call("decodeRestorableState", Map.of("object", object));
-    if (saved.get("status").equals("available")) {
-      note = (String) ((Map<?, ?>) saved.get("state")).get("note");
+    // Another program may have saved something else.
+    if (saved.get("state") instanceof Map<?, ?> state && state.get("note") instanceof String text) {
+      note = text;
     }
     OUT.println(note == null ? "new" : "restored: " + note);
     call("completeStateRestoration", Map.of());

@@ -107,8 +107,9 @@ async function run(identifier, parent) {
     awaitParentMilliseconds: 10000,
   });
   const saved = await broker.call("decodeRestorableState", { object });
-  if (saved.status === "available") note = saved.state.note;
-  console.log(saved.status === "available" ? `restored: ${note}` : "new");
+  // Another program may have saved something else.
+  if (typeof saved.state?.note === "string") note = saved.state.note;
+  console.log(note === undefined ? "new" : `restored: ${note}`);
   await broker.call("completeStateRestoration");
 
   const typing = async () => {

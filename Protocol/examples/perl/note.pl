@@ -89,6 +89,7 @@ sub call {
 my ($identifier, @parent) = map { decode('UTF-8', $_) } @ARGV;
 fail(64, 'usage: note.pl IDENTIFIER [PARENT_COMPONENT ...]') if !defined $identifier;
 my $path   = $ENV{RESTORATIOND_SOCKET} || ($ENV{XDG_RUNTIME_DIR} // '') . '/restorationd/broker.sock';
+fail(69, "the path of the socket has more than 107 bytes: $path") if length $path > 107;
 my $socket = IO::Socket::UNIX->new(Peer => $path)
     or fail(69, "no broker at $path ($!): start restorationd, or set RESTORATIOND_SOCKET");
 $broker = reader($socket);
@@ -104,7 +105,9 @@ my $object = call('registerObjectForStateRestoration',
     awaitParentMilliseconds => 10_000,
 )->{object};
 my $saved = call('decodeRestorableState', object => $object);
-$note = $saved->{state}{note} if $saved->{status} eq 'available';
+# Another program may have saved something else. To Perl a number is a text, to JSON it is none.
+my $text = $saved->{status} eq 'available' ? $saved->{state}{note} : undef;
+$note = $text if $json->encode([$text]) =~ /\A\["/;
 say defined $note ? "restored: $note" : 'new';
 call('completeStateRestoration');
 

@@ -144,10 +144,10 @@ fn main() -> io::Result<()> {
     let registered = calls.call("registerObjectForStateRestoration", registration);
     let handle = ("object", registered.get("object").clone());
     let saved = calls.call("decodeRestorableState", vec![handle.clone()]);
-    if saved.get("status").text() == "available" {
-        let note = saved.get("state").get("note").text().to_string();
+    // Another program may have saved something else.
+    if let Value::Text(note) = saved.get("state").get("note") {
         println!("restored: {note}");
-        *calls.broker.note.lock().unwrap() = Some(note);
+        *calls.broker.note.lock().unwrap() = Some(note.clone());
     } else {
         println!("new");
     }

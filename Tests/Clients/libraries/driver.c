@@ -206,6 +206,13 @@ static json_t *rename_thing(const json_t *command) {
   return restoration_rename(thing->object, identifier, -1, patience, &failure) < 0 ? NULL : json_null();
 }
 
+static json_t *move_thing(const json_t *command) {
+  restoration_object *parent = find(json_string_value(json_object_get(command, "parent")))->object;
+  if (!is_there(command)) return NULL;
+  json_t *named = parent ? json_integer(restoration_object_handle(parent)) : json_null();
+  return restoration_move(thing_of(command)->object, named, patience, &failure) < 0 ? NULL : json_null();
+}
+
 static json_t *list_objects(void) {
   json_t *result = json_object();
   for (size_t i = 0; i < things_count; i++)
@@ -239,6 +246,7 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "decode") == 0) return decode_thing(command);
   if (strcmp(what, "unregister") == 0) return unregister_thing(command);
   if (strcmp(what, "rename") == 0) return rename_thing(command);
+  if (strcmp(what, "move") == 0) return move_thing(command);
   if (strcmp(what, "objects") == 0) return list_objects();
   if (strcmp(what, "await") == 0) return await_count(command);
   if (strcmp(what, "goodbye") == 0) return say_goodbye(command);
