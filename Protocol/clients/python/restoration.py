@@ -747,11 +747,12 @@ class _Session:
 
     # Connections
 
-    def _request(self, number: int, call: _Call[Any]) -> bytes:
+    def _frame(self, method: str, params: Mapping[str, Any], number: Optional[int] = None) -> bytes:
+        """A request; a notification where there is no number."""
         # Handles are looked up here: they are others where the session was forgotten and the call is sent again.
         named = ("object", "restorationParent", "view", "children")
-        params = {key: _referred(value) if key in named else value for key, value in call.params.items()}
-        text = _text({"jsonrpc": "2.0", "id": number, "method": call.method, "params": params})
+        members = {key: _referred(value) if key in named else value for key, value in params.items()}
+        text = _text(_present(jsonrpc="2.0", id=number, method=method, params=members))
         beyond = _beyond(text, self.limits)
         if beyond:
             raise BrokerError(beyond)
@@ -1005,18 +1006,14 @@ class Session(_Session):
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification; nothing answers it."""
         self._check()
-        text = _text({"jsonrpc": "2.0", "method": method, "params": dict(params or {})})
-        beyond = _beyond(text, self.limits)
-        if beyond:
-            raise BrokerError(beyond)
         try:
             self._connected()
-            self._send(text.encode() + b"\n", self._deadline(0))
+            self._send(self._frame(method, params or {}), self._deadline(0))
         except ConnectionLost:
             if not self.patience:
                 raise
             self._connected()
-            self._send(text.encode() + b"\n", self._deadline(0))
+            self._send(self._frame(method, params or {}), self._deadline(0))
 
     # Serving
 
@@ -1111,7 +1108,7 @@ class Session(_Session):
             _lost(self.socket)
         answers = self._answers
         number = next(self._ids)
-        request = self._request(number, call)
+        request = self._frame(call.method, call.params, number)
         results: List[_T] = []
         errors: List[BaseException] = []
         answers.waiting[number] = (call, results.append, errors.append)
@@ -1437,12 +1434,8 @@ class AsyncSession(_Session):
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification; nothing answers it."""
         self._check()
-        text = _text({"jsonrpc": "2.0", "method": method, "params": dict(params or {})})
-        beyond = _beyond(text, self.limits)
-        if beyond:
-            raise BrokerError(beyond)
         await self._ready()
-        await self._send(text.encode() + b"\n")
+        await self._send(self._frame(method, params or {}))
 
     async def serve(self) -> None:
         """Waits until the session is closed; raises where the broker is lost for good."""
@@ -1479,7 +1472,7 @@ class AsyncSession(_Session):
         """Says `initialize`. Not by streams: a broker that refuses the connection says why, and closes it at once."""
         loop, call = asyncio.get_running_loop(), self._initialize()
         with contextlib.suppress(OSError):
-            await loop.sock_sendall(connection, self._request(number, call))
+            await loop.sock_sendall(connection, self._frame(call.method, call.params, number))
         while True:
             try:
                 data = await loop.sock_recv(connection, 1 << 18)
@@ -1616,7 +1609,7 @@ class AsyncSession(_Session):
     async def _exchange(self, call: _Call[_T]) -> _T:
         """One request on this connection, and what is made of its answer."""
         number = next(self._ids)
-        request = self._request(number, call)
+        request = self._frame(call.method, call.params, number)
         future: "asyncio.Future[_T]" = asyncio.get_running_loop().create_future()
 
         def fail(error: BaseException) -> None:

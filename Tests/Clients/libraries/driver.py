@@ -10,6 +10,7 @@ PYTHONPATH, so that an installed one can be tested.
   register {identifier, parent?, restorationClass?, wait?}     -> {path, state}; the parent is a path
   set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
+  later {name, state}        pushes without waiting                                              -> null
   decode {name}                                                -> {status, state}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}     -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
@@ -98,6 +99,9 @@ class Driver:
     def do_push(self, name, state=None, bytes=None):
         state = state if bytes is None else {"text": "x" * bytes}
         return (yield self.objects[name].encode(state))
+
+    def do_later(self, name, state):
+        yield self.objects[name].encode_later(state)
 
     def do_decode(self, name):
         saved = yield self.objects[name].decode()
