@@ -6,6 +6,7 @@ internal import Testing
 
 /// What only the library in Python has.
 @Suite(.timeLimit(.minutes(5))) struct ClientLibraryPythonTests {
+  private static let application = "org.example.Notes"
   private static let kinds: [LibraryClient.Library] = [.python, .asyncio]
 
   @Test("A state that is pushed without waiting is stored, also by a new broker", arguments: kinds)
@@ -23,6 +24,51 @@ internal import Testing
       try client.tell("await", ["what": "reconnected", "count": 1])
       try client.tell("later", ["name": "Editor", "state": ["cursor": 2]])
       #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
+      try client.end()
+    }
+  }
+
+  @Test("Where the session was forgotten, parents are registered before what was moved below them", arguments: kinds)
+  func registersParentsFirst(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(library, broker)
+      try client.open()
+      for name in ["Below", "Inner", "Top"] { try client.register(name) }
+      try client.tell("move", ["name": "Inner", "parent": "Top"])
+      try client.tell("move", ["name": "Below", "parent": "Inner"])
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      #expect(try client.tell("push", ["name": "Below", "state": ["cursor": 1]]) == true)
+      let paths: JSONValue = [
+        "Below": [.path("Top", "Inner", "Below"), false], "Inner": [.path("Top", "Inner"), false],
+        "Top": [.path("Top"), false],
+      ]
+      #expect(try client.tell("objects") == paths)
+      #expect(try client.tell("decode", ["name": "Top"])["status"] == "none")
+      #expect(try client.tell("decode", ["name": "Below"])["state"] == ["cursor": 1])
+      try client.end()
+    }
+  }
+
+  @Test("What could not be registered anew is not taken for another object", arguments: kinds)
+  func losesObjects(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let other = try broker.session(Self.application, process: "main")
+      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      let client = try LibraryClient(library, broker)
+      try client.open(Self.application, ["serving": false])
+      try client.register("Orphan", "Main")
+      try client.register("Editor")
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      #expect(try client.failure("push", ["name": "Orphan", "state": ["lost": true]]).kind == "replaced")
+      #expect(try client.tell("decode", ["name": "Editor"])["status"] == "none")
+      #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 1]]) == true)
+      #expect(try client.tell("register", ["identifier": "Orphan"])["path"] == .path("Orphan"))
+      #expect(try client.tell("push", ["name": "Orphan", "state": ["found": true]]) == true)
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
       try client.end()
     }
   }

@@ -332,10 +332,11 @@ class _Object:
         self._session = session
         self._registration = registration
         self._callbacks: Dict[str, Optional[Callable[..., Any]]] = {}
+        self._handle: Optional[int] = None
         self._take(result)
 
     def _take(self, result: Mapping[str, Any]) -> None:
-        self.handle: int = result["object"]
+        self._handle = result["object"]
         self.path: Optional[Tuple[str, ...]] = None if result["path"] is None else tuple(result["path"])
         self.included: bool = result.get("included", True)
         restoration = result.get("restoration") or {}
@@ -346,12 +347,26 @@ class _Object:
         self.is_replaced = False
 
     @property
+    def handle(self) -> int:
+        """Its number in calls. There is none where the object was replaced: a new broker may give it to another."""
+        if self._handle is None:
+            raise BrokerError({
+                "code": -32010, "message": f"{self!r} is not registered any more",
+                "data": {"kind": "replaced", "hint": "Stop writing to it, or register it again."},
+            })
+        return self._handle
+
+    @property
     def reference(self) -> Dict[str, Any]:
         """How other objects' states refer to this one; the object itself may stand there as well."""
-        return {"$restorable": self.handle}
+        return {"$restorable": self.path if self._handle is None else self._handle}
+
+    def _lose(self) -> None:
+        """Somebody else has the path, or nobody."""
+        self._handle, self.is_replaced = None, True
 
     def __repr__(self) -> str:
-        name = "/".join(self.path) if self.path is not None else f"({self.handle})"
+        name = "/".join(map(str, self.path)) if self.path is not None else f"({self._handle})"
         return f"<{type(self).__name__} {name}>"
 
     def _decode(self) -> _Call[Saved]:
@@ -368,7 +383,8 @@ class _Object:
 
     def _unregister(self) -> _Call[None]:
         def finish(result: Any) -> None:
-            self._session._objects.pop(self.handle, None)
+            if self._handle is not None:
+                self._session._objects.pop(self._handle, None)
 
         return _Call("unregisterObject", {"object": self}, finish, False)
 
@@ -379,6 +395,17 @@ class _Object:
         self._registration.update(restorationIdentifier=identifier, position=int(position) if position else None)
         if self.path and not isinstance(self._registration.get("restorationParent"), _Object):
             self._registration["restorationParent"] = self.path[:-1] or None
+
+    def _above(self) -> int:
+        """How many objects have to be there before this one can be registered again."""
+        if self.path is not None:
+            return len(self.path)
+        above, parent = 0, self._registration.get("restorationParent")
+        while isinstance(parent, _Object) and above < 1000:
+            if parent.path is not None:
+                return above + len(parent.path) + 1
+            above, parent = above + 1, parent._registration.get("restorationParent")
+        return above + (len(parent) if isinstance(parent, (list, tuple)) else 1)
 
     def _move(self, parent: Any, take_over: bool) -> _Call[None]:
         def finish(result: Mapping[str, Any]) -> None:
@@ -476,6 +503,7 @@ class _Session:
         served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
         self._options["serves"] = _NOTIFIED + served
         self._objects: Dict[int, Any] = {}
+        self._forgotten: List[Any] = []  # to be registered again, parents first
         self._classes: Dict[str, Callable[[Wanted], Any]] = {}
         self._sources: List[Tuple[Any, Any]] = []
         self._ids = itertools.count(1)
@@ -572,15 +600,18 @@ class _Session:
     def _go_on(self, same: bool) -> _Answering[None]:
         """After a new connection: what the broker does not remember."""
         if not same:
-            known, self._objects = list(self._objects.values()), {}
-            for each in known:
-                try:
-                    each._take((yield self._call(
-                        "registerObjectForStateRestoration", _present(**each._registration), _same)))
-                    self._objects[each.handle] = each
-                except BrokerError as error:
-                    _log.warning("%r could not be registered again: %s", each, error)
-                    each.is_replaced = True
+            # Parents first, whatever was moved. No handle holds any more: the broker may give it to another object.
+            self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
+            self._objects = {}
+            for each in self._forgotten:
+                each._handle = None
+        while self._forgotten:  # what a lost connection left over comes with the next one
+            try:
+                yield self._again(self._forgotten[0])
+            except (BrokerError, CallTimedOut) as error:
+                _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
+                self._forgotten[0]._lose()
+            del self._forgotten[0]
         again = [self._register_class(name, factory) for name, factory in self._classes.items()]
         again += [self._register_data_source(view, source) for view, source in self._sources]
         for call in again:
@@ -588,6 +619,18 @@ class _Session:
                 yield call
             except BrokerError as error:
                 _log.warning("%s could not be said again: %s", call.method, error)
+
+    def _again(self, thing: Any) -> _Call[None]:
+        """Registers an object that the broker has forgotten."""
+        def finish(result: Mapping[str, Any]) -> None:
+            thing._take(result)
+            self._objects[thing.handle] = thing
+
+        registration = dict(thing._registration)
+        if thing.path:  # not the parent as an object: that one may be lost
+            registration["restorationParent"] = thing.path[:-1] or None
+        awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
+        return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
     # The broker's messages
 
@@ -607,7 +650,7 @@ class _Session:
         if method == "pathChanged" and params["object"] in self._objects:
             self._objects[params["object"]]._moved(params["path"])
         elif method == "registrationReplaced" and params["object"] in self._objects:
-            self._objects.pop(params["object"]).is_replaced = True
+            self._objects.pop(params["object"])._lose()
         elif method == "applicationFinishedRestoringState":
             for handle in params["objects"]:
                 callback = self._objects[handle]._callbacks.get("finished") if handle in self._objects else None

@@ -12,7 +12,7 @@ PYTHONPATH, so that an installed one can be tested.
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
   decode {name}                                                -> {status, state}; of a long text its length
-  invalidate, unregister {name}; rename {name, identifier}     -> null
+  invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
   save, complete, goodbye {reason}, close                      -> what the broker answers
   restore {deadline}                                           -> what the broker answers
@@ -115,6 +115,9 @@ class Driver:
 
     def do_rename(self, name, identifier):
         yield self.objects[name].rename(identifier)
+
+    def do_move(self, name, parent):
+        yield self.objects[name].move(self.objects[parent])
 
     def do_class(self, restorationClass):
         yield self.session.register_class(restorationClass, self.factory)
