@@ -19,14 +19,18 @@ import base64
 import binascii
 import contextlib
 import datetime
+import decimal
 import inspect
 import itertools
 import json
 import logging
+import math
 import os
+import re
 import select
 import socket as sockets
 import time
+import uuid
 from dataclasses import dataclass, field
 from typing import (
     Any, Awaitable, Callable, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence,
@@ -34,8 +38,8 @@ from typing import (
 )
 
 __all__ = [
-    "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate", "NoBroker",
-    "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot", "Wanted",
+    "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
+    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot", "Wanted",
     "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
@@ -90,6 +94,10 @@ class CallTimedOut(RestorationError, TimeoutError):
 
 class SessionEnded(RestorationError):
     """The session was closed, or has said goodbye."""
+
+
+class InvalidState(RestorationError, ValueError, TypeError):
+    """What is to be sent cannot be written as JSON."""
 
 
 # Values
@@ -171,6 +179,9 @@ def default_socket() -> str:
 # JSON
 
 
+_NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has no way to write
+
+
 def _special(value: Any) -> Any:
     """How things are written that JSON has no form for."""
     if isinstance(value, _Object):
@@ -181,6 +192,8 @@ def _special(value: Any) -> Any:
         if value.tzinfo is None:
             raise ValueError("a datetime in a state needs a time zone")
         return {"$date": value.isoformat()}
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        return f"{_NUMBER}{value}"
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)) or not isinstance(value, Iterable):
@@ -192,7 +205,30 @@ _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def _text(value: Any) -> str:
-    return _encoder.encode(value)
+    try:
+        text = _encoder.encode(value)
+        if _NUMBER in text:
+            text = re.sub(f'"{_NUMBER}([^"]*)"', r"\1", text)
+        return text if text.isascii() else text.encode().decode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidState(f"this cannot be sent: {error}") from error
+
+
+def _integer(text: str) -> Union[int, decimal.Decimal]:
+    """Python reads an int of thousands of digits slowly or not at all."""
+    return int(text) if len(text) <= 640 else decimal.Decimal(text)
+
+
+def _real(text: str) -> Union[float, decimal.Decimal]:
+    """What no float is large enough for stays what it is."""
+    value = float(text)
+    if math.isinf(value):
+        with contextlib.suppress(ArithmeticError):
+            return decimal.Decimal(text)
+    return value
+
+
+_decoder = json.JSONDecoder(parse_int=_integer, parse_float=_real)
 
 
 def _revived(value: Any) -> Any:
@@ -243,7 +279,10 @@ def _beyond(text: str, limits: Mapping[str, int]) -> Optional[Dict[str, Any]]:
     found = {"frameBytesMax": len(text) if text.isascii() else len(text.encode())}
     opened = text.count("{") + text.count("[")
     if opened > limits.get("depthMax", 64) or text.count(",") + opened >= limits.get("keysPerObjectMax", 4096):
-        depth, values, keys = _measure(json.loads(text))
+        try:
+            depth, values, keys = _measure(_decoder.decode(text))
+        except RecursionError:
+            depth, values, keys = opened, 0, 0
         found.update(depthMax=depth, valuesPerFrameMax=values, keysPerObjectMax=keys)
     defaults = {"frameBytesMax": 4 << 20, "depthMax": 64, "valuesPerFrameMax": 65536, "keysPerObjectMax": 4096}
     for limit, value in found.items():
@@ -315,6 +354,10 @@ _Answering = Generator[Any, Any, _T]
 
 def _same(result: Any) -> Any:
     return result
+
+
+def _object(value: Any) -> Dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _nothing(result: Any) -> None:
@@ -541,8 +584,8 @@ class _Session:
         def finish(result: Mapping[str, Any]) -> bool:
             same = self.token in (None, result["session"])
             self.application, self.token = result["application"], result["session"]
-            self.restoration, self.limits = result.get("restoration") or {}, result.get("limits") or {}
-            self.broker = result.get("broker") or {}
+            self.restoration, self.broker = _object(result.get("restoration")), _object(result.get("broker"))
+            self.limits = {key: each for key, each in _object(result.get("limits")).items() if isinstance(each, int)}
             self._options.pop("instance", None)
             return same
 
@@ -857,7 +900,7 @@ def _pauses() -> Iterator[float]:
 
 def _message(line: bytes) -> Optional[Dict[str, Any]]:
     try:
-        message = json.loads(line)
+        message = _decoder.decode(line.decode())
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
@@ -866,7 +909,7 @@ def _message(line: bytes) -> Optional[Dict[str, Any]]:
 def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
     try:
         return call.finish(message.get("result"))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}") from None
 
 
@@ -1400,6 +1443,7 @@ class AsyncSession(_Session):
     async def close(self) -> None:
         """Closes the connection, without goodbye."""
         self._ended = True
+        writer = self._writer
         tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
         self._disconnect()
         current = asyncio.current_task()
@@ -1407,6 +1451,11 @@ class AsyncSession(_Session):
             if task is not current:
                 task.cancel()
         await asyncio.gather(*(task for task in tasks if task is not current), return_exceptions=True)
+        if writer is not None:
+            try:
+                await asyncio.wait_for(writer.wait_closed(), 1)
+            except (OSError, asyncio.TimeoutError, TimeoutError):  # a broker that does not read
+                writer.transport.abort()
 
     async def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep what is saved, `closed` and `userQuit` do not."""

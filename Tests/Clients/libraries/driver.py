@@ -11,6 +11,7 @@ PYTHONPATH, so that an installed one can be tested.
   set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
+  copy {from, name, with?}   pushes the state at a path; `with: "set"` what JSON has no form for         -> null
   decode {name}                                                -> {status, state}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
@@ -102,6 +103,10 @@ class Driver:
 
     def do_later(self, name, state):
         yield self.objects[name].encode_later(state)
+
+    def do_copy(self, name, **options):
+        saved = yield self.session.call("decodeRestorableState", {"object": options["from"]})
+        yield self.objects[name].encode({**saved["state"], **({"with": {1}} if "with" in options else {})})
 
     def do_decode(self, name):
         saved = yield self.objects[name].decode()
