@@ -92,4 +92,19 @@ internal import Testing
       try client.end()
     }
   }
+
+  @Test("Calls made at once before the session is open share one")
+  func opensOneSession() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.asyncio, broker)
+      let members: JSONObject = ["application": .string(Self.application), "identifiers": ["A", "B", "C"]]
+      try client.tell("together", members)
+      for name in ["A", "B", "C"] {
+        #expect(try client.tell("push", ["name": .string(name), "state": ["name": .string(name)]]) == true)
+      }
+      let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
+      #expect(described["sessions"]?.array?.count == 1)
+      try client.end()
+    }
+  }
 }

@@ -33,14 +33,14 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from typing import (
-    Any, Awaitable, Callable, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence,
-    Set, Tuple, Type, TypeVar, Union,
+    Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional,
+    Sequence, Set, Tuple, Type, TypeVar, Union,
 )
 
 __all__ = [
     "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot", "Wanted",
-    "default_socket", "load", "store",
+    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot",
+    "Wanted", "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
 
@@ -1419,13 +1419,13 @@ class AsyncSession(_Session):
         self._answers = _Answers()
         self._tasks: Set["asyncio.Future[Any]"] = set()
         self._reader_task: Optional["asyncio.Task[None]"] = None
-        self._reconnecting: Optional["asyncio.Task[None]"] = None
+        self._reconnecting: Optional["asyncio.Task[Any]"] = None
 
     async def open(self) -> "AsyncSession":
         """Connects. An `async with` block does it by itself."""
         self._check()
         if self._writer is None:
-            await self._connect()
+            await self._shared(self._connect)
         return self
 
     async def __aenter__(self) -> "AsyncSession":
@@ -1617,10 +1617,8 @@ class AsyncSession(_Session):
         if self._writer is not writer:
             return
         self._disconnect()
-        ready = self.token is not None and not self._ended and bool(self.patience)
-        if ready and (self._reconnecting is None or self._reconnecting.done()):
-            self._reconnecting = asyncio.ensure_future(self._reconnect())
-            self._reconnecting.add_done_callback(_observed)
+        if self.token is not None and not self._ended and self.patience:
+            self._shared(self._reconnect)
 
     def _take(self, message: Dict[str, Any], writer: asyncio.StreamWriter, answers: _Answers) -> None:
         if "method" not in message:
@@ -1679,14 +1677,17 @@ class AsyncSession(_Session):
     async def _ready(self) -> None:
         """Waits until there is a connection on which the session goes on."""
         self._check()
-        if self._reconnecting is not None and not self._reconnecting.done():
-            await asyncio.shield(self._reconnecting)
-        elif self._writer is None:
-            if self.token is None:
-                await self._connect()
-            else:
-                self._reconnecting = asyncio.ensure_future(self._reconnect())
-                await asyncio.shield(self._reconnecting)
+        if self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
+            await self._shared(self._connect if self.token is None else self._reconnect)
+
+    def _shared(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
+        """Connects, once for all who wait for it."""
+        if self._reconnecting is None or self._reconnecting.done():
+            self._reconnecting = asyncio.ensure_future(connect())
+            self._reconnecting.add_done_callback(_observed)
+        waiting = asyncio.shield(self._reconnecting)
+        waiting.add_done_callback(_observed)
+        return waiting
 
     async def _perform(self, call: _Call[_T]) -> _T:
         for attempt in itertools.count(1):

@@ -7,6 +7,7 @@ message, data}}. Between commands the broker is answered. The same lines are kno
 PYTHONPATH, so that an installed one can be tested.
 
   open {application, process?, serving?, patience?}            -> restoration
+  together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
   register {identifier, parent?, restorationClass?, wait?}     -> {path, state}; the parent is a path
   set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
@@ -85,6 +86,11 @@ class Driver:
         yield session.open()
         self.session = session
         return session.restoration
+
+    def do_together(self, application, identifiers):
+        self.session = restoration.AsyncSession(application, socket=self.socket)
+        things = yield asyncio.gather(*(self.session.register(each) for each in identifiers))
+        self.objects.update(zip(identifiers, things))
 
     def do_register(self, identifier, parent=None, restorationClass=None, wait=None):
         self.states.setdefault(identifier, None)
