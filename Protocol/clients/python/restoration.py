@@ -1003,10 +1003,14 @@ class Session(_Session):
         return self.open()
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
+        self.patience = min(self.patience, 1)
         try:
-            if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt)):
+            if kind is None:
                 with contextlib.suppress(ConnectionError, SessionEnded):
-                    self.patience = min(self.patience, 1)
+                    self.goodbye(self.leave)
+            elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
+                self.timeout = min(self.timeout, 1)
+                with contextlib.suppress(Exception):  # what ends the block is what is raised
                     self.goodbye(self.leave)
         finally:
             self.close()
@@ -1100,6 +1104,8 @@ class Session(_Session):
                 raise
             self._connected()
             self._send(self._frame(method, params or {}), self._deadline(0))
+        with contextlib.suppress(ConnectionLost):
+            self._take_lines()  # what came meanwhile: nothing else would say that it is there
 
     # Serving
 
@@ -1216,11 +1222,20 @@ class Session(_Session):
         text = _text({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
         with contextlib.suppress(OSError, RestorationError):
             self._send(text.encode() + b"\n", time.monotonic())
+            self._take_lines()
         raise CallTimedOut(f"{call.method} was not answered in time")
 
     def _send(self, data: bytes, end: float) -> None:
         """Writes, and reads meanwhile what the broker may have to get rid of first."""
         connection = self._connection
+        try:
+            self._write(connection, data, end)
+        except BaseException:  # part of a message may be written: nothing can follow it
+            if connection is self._connection:
+                self._disconnect()
+            raise
+
+    def _write(self, connection: Optional[sockets.socket], data: bytes, end: float) -> None:
         rest = memoryview(data)
         while rest:
             if connection is None or connection is not self._connection:
@@ -1230,7 +1245,6 @@ class Session(_Session):
             except BlockingIOError:
                 readable, writable, _ = _poll(connection, True, end - time.monotonic())
                 if not readable and not writable:
-                    self._disconnect()
                     raise CallTimedOut("the broker does not read") from None
                 if readable:
                     self._receive()
@@ -1432,10 +1446,14 @@ class AsyncSession(_Session):
         return await self.open()
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
+        self.patience = min(self.patience, 1)
         try:
-            if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+            if kind is None:
                 with contextlib.suppress(ConnectionError, SessionEnded):
-                    self.patience = min(self.patience, 1)
+                    await self.goodbye(self.leave)
+            elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+                self.timeout = min(self.timeout, 1)
+                with contextlib.suppress(Exception):  # what ends the block is what is raised
                     await self.goodbye(self.leave)
         finally:
             await self.close()
