@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 internal import Testing
@@ -104,6 +105,27 @@ internal import Testing
       }
       let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
       #expect(described["sessions"]?.array?.count == 1)
+      try client.end()
+    }
+  }
+
+  @Test("A signal during a call that the broker does not read ends the program soon, and by itself")
+  func isInterrupted() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.python, broker)
+      try client.open()
+      try client.register("Editor")
+      try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+      let pid = try broker.pid
+      Glibc.kill(pid, SIGSTOP)
+      defer { Glibc.kill(pid, SIGCONT) }
+      try Wait.until("the broker stands still") { try Files.text("/proc/\(pid)/stat").contains(") T ") }
+      try client.send("interrupted", ["name": "Editor", "bytes": 3_000_000])
+      #expect(try client.receive(Deadline(.seconds(15))) == "KeyboardInterrupt")
+      Glibc.kill(pid, SIGCONT)
+      try client.open()
+      try client.register("Editor")
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
       try client.end()
     }
   }

@@ -13,6 +13,7 @@ PYTHONPATH, so that an installed one can be tested.
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
   copy {from, name, with?}   pushes the state at a path; `with: "set"` what JSON has no form for         -> null
+  interrupted {name, bytes}  pushes in a `with` block that a signal ends                          -> what came out of it
   decode {name}                                                -> {status, state}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
@@ -29,6 +30,7 @@ import inspect
 import json
 import os
 import select
+import signal
 import sys
 
 import restoration
@@ -113,6 +115,18 @@ class Driver:
     def do_copy(self, name, **options):
         saved = yield self.session.call("decodeRestorableState", {"object": options["from"]})
         yield self.objects[name].encode({**saved["state"], **({"with": {1}} if "with" in options else {})})
+
+    def do_interrupted(self, name, bytes):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        session, self.session = self.session, None
+        try:
+            with session:
+                self.objects[name].encode({"text": "x" * bytes})
+        except BaseException as error:
+            return type(error).__name__
+        return None
+        yield
 
     def do_decode(self, name):
         saved = yield self.objects[name].decode()
