@@ -33,8 +33,8 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from typing import (
-    Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional,
-    Sequence, Set, Tuple, Type, TypeVar, Union,
+    Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn,
+    Optional, Sequence, Set, Tuple, Type, TypeVar, Union,
 )
 
 __all__ = [
