@@ -12,7 +12,8 @@ PYTHONPATH, so that an installed one can be tested.
   set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
-  copy {from, name, with?}   pushes the state at a path; `with: "set"` what JSON has no form for         -> null
+  large {name, digits}       pushes large numbers, and what they are read as: is it all the same?            -> bool
+  unwritable {name}          pushes what JSON has no form for
   interrupted {name, bytes}  pushes in a `with` block that a signal ends                          -> what came out of it
   decode {name}                                                -> {status, state}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
@@ -26,6 +27,7 @@ PYTHONPATH, so that an installed one can be tested.
 """
 
 import asyncio
+import decimal
 import inspect
 import json
 import os
@@ -112,9 +114,16 @@ class Driver:
     def do_later(self, name, state):
         yield self.objects[name].encode_later(state)
 
-    def do_copy(self, name, **options):
-        saved = yield self.session.call("decodeRestorableState", {"object": options["from"]})
-        yield self.objects[name].encode({**saved["state"], **({"with": {1}} if "with" in options else {})})
+    def do_large(self, name, digits):
+        state = {"n": [decimal.Decimal("7" * digits), decimal.Decimal("-1E+400"), 1.5, 3]}
+        yield self.objects[name].encode(state)
+        first = yield self.objects[name].decode()
+        yield self.objects[name].encode(first.state)
+        second = yield self.objects[name].decode()
+        return first.state == state and second.state == state
+
+    def do_unwritable(self, name):
+        yield self.objects[name].encode({"set": {1}})
 
     def do_interrupted(self, name, bytes):
         signal.signal(signal.SIGALRM, signal.default_int_handler)
