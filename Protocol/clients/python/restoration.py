@@ -19,24 +19,28 @@ import base64
 import binascii
 import contextlib
 import datetime
+import decimal
 import inspect
 import itertools
 import json
 import logging
+import math
 import os
+import re
 import select
 import socket as sockets
 import time
+import uuid
 from dataclasses import dataclass, field
 from typing import (
-    Any, Awaitable, Callable, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence,
-    Set, Tuple, Type, TypeVar, Union,
+    Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn,
+    Optional, Sequence, Set, Tuple, Type, TypeVar, Union,
 )
 
 __all__ = [
-    "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate", "NoBroker",
-    "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot", "Wanted",
-    "default_socket", "load", "store",
+    "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
+    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot",
+    "Wanted", "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
 
@@ -90,6 +94,10 @@ class CallTimedOut(RestorationError, TimeoutError):
 
 class SessionEnded(RestorationError):
     """The session was closed, or has said goodbye."""
+
+
+class InvalidState(RestorationError, ValueError, TypeError):
+    """What is to be sent cannot be written as JSON."""
 
 
 # Values
@@ -171,6 +179,9 @@ def default_socket() -> str:
 # JSON
 
 
+_NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has no way to write
+
+
 def _special(value: Any) -> Any:
     """How things are written that JSON has no form for."""
     if isinstance(value, _Object):
@@ -181,6 +192,8 @@ def _special(value: Any) -> Any:
         if value.tzinfo is None:
             raise ValueError("a datetime in a state needs a time zone")
         return {"$date": value.isoformat()}
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        return f"{_NUMBER}{value}"
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)) or not isinstance(value, Iterable):
@@ -192,7 +205,30 @@ _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def _text(value: Any) -> str:
-    return _encoder.encode(value)
+    try:
+        text = _encoder.encode(value)
+        if _NUMBER in text:
+            text = re.sub(f'"{_NUMBER}([^"]*)"', r"\1", text)
+        return text if text.isascii() else text.encode().decode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidState(f"this cannot be sent: {error}") from error
+
+
+def _integer(text: str) -> Union[int, decimal.Decimal]:
+    """Python reads an int of thousands of digits slowly or not at all."""
+    return int(text) if len(text) <= 640 else decimal.Decimal(text)
+
+
+def _real(text: str) -> Union[float, decimal.Decimal]:
+    """What no float is large enough for stays what it is."""
+    value = float(text)
+    if math.isinf(value):
+        with contextlib.suppress(ArithmeticError):
+            return decimal.Decimal(text)
+    return value
+
+
+_decoder = json.JSONDecoder(parse_int=_integer, parse_float=_real)
 
 
 def _revived(value: Any) -> Any:
@@ -243,7 +279,10 @@ def _beyond(text: str, limits: Mapping[str, int]) -> Optional[Dict[str, Any]]:
     found = {"frameBytesMax": len(text) if text.isascii() else len(text.encode())}
     opened = text.count("{") + text.count("[")
     if opened > limits.get("depthMax", 64) or text.count(",") + opened >= limits.get("keysPerObjectMax", 4096):
-        depth, values, keys = _measure(json.loads(text))
+        try:
+            depth, values, keys = _measure(_decoder.decode(text))
+        except RecursionError:
+            depth, values, keys = opened, 0, 0
         found.update(depthMax=depth, valuesPerFrameMax=values, keysPerObjectMax=keys)
     defaults = {"frameBytesMax": 4 << 20, "depthMax": 64, "valuesPerFrameMax": 65536, "keysPerObjectMax": 4096}
     for limit, value in found.items():
@@ -317,6 +356,10 @@ def _same(result: Any) -> Any:
     return result
 
 
+def _object(value: Any) -> Dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _nothing(result: Any) -> None:
     return None
 
@@ -332,10 +375,11 @@ class _Object:
         self._session = session
         self._registration = registration
         self._callbacks: Dict[str, Optional[Callable[..., Any]]] = {}
+        self._handle: Optional[int] = None
         self._take(result)
 
     def _take(self, result: Mapping[str, Any]) -> None:
-        self.handle: int = result["object"]
+        self._handle = result["object"]
         self.path: Optional[Tuple[str, ...]] = None if result["path"] is None else tuple(result["path"])
         self.included: bool = result.get("included", True)
         restoration = result.get("restoration") or {}
@@ -346,12 +390,26 @@ class _Object:
         self.is_replaced = False
 
     @property
+    def handle(self) -> int:
+        """Its number in calls. There is none where the object was replaced: a new broker may give it to another."""
+        if self._handle is None:
+            raise BrokerError({
+                "code": -32010, "message": f"{self!r} is not registered any more",
+                "data": {"kind": "replaced", "hint": "Stop writing to it, or register it again."},
+            })
+        return self._handle
+
+    @property
     def reference(self) -> Dict[str, Any]:
         """How other objects' states refer to this one; the object itself may stand there as well."""
-        return {"$restorable": self.handle}
+        return {"$restorable": self.path if self._handle is None else self._handle}
+
+    def _lose(self) -> None:
+        """Somebody else has the path, or nobody."""
+        self._handle, self.is_replaced = None, True
 
     def __repr__(self) -> str:
-        name = "/".join(self.path) if self.path is not None else f"({self.handle})"
+        name = "/".join(map(str, self.path)) if self.path is not None else f"({self._handle})"
         return f"<{type(self).__name__} {name}>"
 
     def _decode(self) -> _Call[Saved]:
@@ -368,7 +426,8 @@ class _Object:
 
     def _unregister(self) -> _Call[None]:
         def finish(result: Any) -> None:
-            self._session._objects.pop(self.handle, None)
+            if self._handle is not None:
+                self._session._objects.pop(self._handle, None)
 
         return _Call("unregisterObject", {"object": self}, finish, False)
 
@@ -379,6 +438,17 @@ class _Object:
         self._registration.update(restorationIdentifier=identifier, position=int(position) if position else None)
         if self.path and not isinstance(self._registration.get("restorationParent"), _Object):
             self._registration["restorationParent"] = self.path[:-1] or None
+
+    def _above(self) -> int:
+        """How many objects have to be there before this one can be registered again."""
+        if self.path is not None:
+            return len(self.path)
+        above, parent = 0, self._registration.get("restorationParent")
+        while isinstance(parent, _Object) and above < 1000:
+            if parent.path is not None:
+                return above + len(parent.path) + 1
+            above, parent = above + 1, parent._registration.get("restorationParent")
+        return above + (len(parent) if isinstance(parent, (list, tuple)) else 1)
 
     def _move(self, parent: Any, take_over: bool) -> _Call[None]:
         def finish(result: Mapping[str, Any]) -> None:
@@ -476,6 +546,7 @@ class _Session:
         served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
         self._options["serves"] = _NOTIFIED + served
         self._objects: Dict[int, Any] = {}
+        self._forgotten: List[Any] = []  # to be registered again, parents first
         self._classes: Dict[str, Callable[[Wanted], Any]] = {}
         self._sources: List[Tuple[Any, Any]] = []
         self._ids = itertools.count(1)
@@ -513,8 +584,8 @@ class _Session:
         def finish(result: Mapping[str, Any]) -> bool:
             same = self.token in (None, result["session"])
             self.application, self.token = result["application"], result["session"]
-            self.restoration, self.limits = result.get("restoration") or {}, result.get("limits") or {}
-            self.broker = result.get("broker") or {}
+            self.restoration, self.broker = _object(result.get("restoration")), _object(result.get("broker"))
+            self.limits = {key: each for key, each in _object(result.get("limits")).items() if isinstance(each, int)}
             self._options.pop("instance", None)
             return same
 
@@ -572,15 +643,18 @@ class _Session:
     def _go_on(self, same: bool) -> _Answering[None]:
         """After a new connection: what the broker does not remember."""
         if not same:
-            known, self._objects = list(self._objects.values()), {}
-            for each in known:
-                try:
-                    each._take((yield self._call(
-                        "registerObjectForStateRestoration", _present(**each._registration), _same)))
-                    self._objects[each.handle] = each
-                except BrokerError as error:
-                    _log.warning("%r could not be registered again: %s", each, error)
-                    each.is_replaced = True
+            # Parents first, whatever was moved. No handle holds any more: the broker may give it to another object.
+            self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
+            self._objects = {}
+            for each in self._forgotten:
+                each._handle = None
+        while self._forgotten:  # what a lost connection left over comes with the next one
+            try:
+                yield self._again(self._forgotten[0])
+            except (BrokerError, CallTimedOut) as error:
+                _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
+                self._forgotten[0]._lose()
+            del self._forgotten[0]
         again = [self._register_class(name, factory) for name, factory in self._classes.items()]
         again += [self._register_data_source(view, source) for view, source in self._sources]
         for call in again:
@@ -588,6 +662,18 @@ class _Session:
                 yield call
             except BrokerError as error:
                 _log.warning("%s could not be said again: %s", call.method, error)
+
+    def _again(self, thing: Any) -> _Call[None]:
+        """Registers an object that the broker has forgotten."""
+        def finish(result: Mapping[str, Any]) -> None:
+            thing._take(result)
+            self._objects[thing.handle] = thing
+
+        registration = dict(thing._registration)
+        if thing.path:  # not the parent as an object: that one may be lost
+            registration["restorationParent"] = thing.path[:-1] or None
+        awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
+        return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
     # The broker's messages
 
@@ -607,7 +693,7 @@ class _Session:
         if method == "pathChanged" and params["object"] in self._objects:
             self._objects[params["object"]]._moved(params["path"])
         elif method == "registrationReplaced" and params["object"] in self._objects:
-            self._objects.pop(params["object"]).is_replaced = True
+            self._objects.pop(params["object"])._lose()
         elif method == "applicationFinishedRestoringState":
             for handle in params["objects"]:
                 callback = self._objects[handle]._callbacks.get("finished") if handle in self._objects else None
@@ -747,11 +833,12 @@ class _Session:
 
     # Connections
 
-    def _request(self, number: int, call: _Call[Any]) -> bytes:
+    def _frame(self, method: str, params: Mapping[str, Any], number: Optional[int] = None) -> bytes:
+        """A request; a notification where there is no number."""
         # Handles are looked up here: they are others where the session was forgotten and the call is sent again.
         named = ("object", "restorationParent", "view", "children")
-        params = {key: _referred(value) if key in named else value for key, value in call.params.items()}
-        text = _text({"jsonrpc": "2.0", "id": number, "method": call.method, "params": params})
+        members = {key: _referred(value) if key in named else value for key, value in params.items()}
+        text = _text(_present(jsonrpc="2.0", id=number, method=method, params=members))
         beyond = _beyond(text, self.limits)
         if beyond:
             raise BrokerError(beyond)
@@ -813,7 +900,7 @@ def _pauses() -> Iterator[float]:
 
 def _message(line: bytes) -> Optional[Dict[str, Any]]:
     try:
-        message = json.loads(line)
+        message = _decoder.decode(line.decode())
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
@@ -822,7 +909,7 @@ def _message(line: bytes) -> Optional[Dict[str, Any]]:
 def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
     try:
         return call.finish(message.get("result"))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}") from None
 
 
@@ -916,10 +1003,14 @@ class Session(_Session):
         return self.open()
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
+        self.patience = min(self.patience, 1)
         try:
-            if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt)):
+            if kind is None:
                 with contextlib.suppress(ConnectionError, SessionEnded):
-                    self.patience = min(self.patience, 1)
+                    self.goodbye(self.leave)
+            elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
+                self.timeout = min(self.timeout, 1)
+                with contextlib.suppress(Exception):  # what ends the block is what is raised
                     self.goodbye(self.leave)
         finally:
             self.close()
@@ -1005,18 +1096,16 @@ class Session(_Session):
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification; nothing answers it."""
         self._check()
-        text = _text({"jsonrpc": "2.0", "method": method, "params": dict(params or {})})
-        beyond = _beyond(text, self.limits)
-        if beyond:
-            raise BrokerError(beyond)
         try:
             self._connected()
-            self._send(text.encode() + b"\n", self._deadline(0))
+            self._send(self._frame(method, params or {}), self._deadline(0))
         except ConnectionLost:
             if not self.patience:
                 raise
             self._connected()
-            self._send(text.encode() + b"\n", self._deadline(0))
+            self._send(self._frame(method, params or {}), self._deadline(0))
+        with contextlib.suppress(ConnectionLost):
+            self._take_lines()  # what came meanwhile: nothing else would say that it is there
 
     # Serving
 
@@ -1111,7 +1200,7 @@ class Session(_Session):
             _lost(self.socket)
         answers = self._answers
         number = next(self._ids)
-        request = self._request(number, call)
+        request = self._frame(call.method, call.params, number)
         results: List[_T] = []
         errors: List[BaseException] = []
         answers.waiting[number] = (call, results.append, errors.append)
@@ -1133,11 +1222,20 @@ class Session(_Session):
         text = _text({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
         with contextlib.suppress(OSError, RestorationError):
             self._send(text.encode() + b"\n", time.monotonic())
+            self._take_lines()
         raise CallTimedOut(f"{call.method} was not answered in time")
 
     def _send(self, data: bytes, end: float) -> None:
         """Writes, and reads meanwhile what the broker may have to get rid of first."""
         connection = self._connection
+        try:
+            self._write(connection, data, end)
+        except BaseException:  # part of a message may be written: nothing can follow it
+            if connection is self._connection:
+                self._disconnect()
+            raise
+
+    def _write(self, connection: Optional[sockets.socket], data: bytes, end: float) -> None:
         rest = memoryview(data)
         while rest:
             if connection is None or connection is not self._connection:
@@ -1147,7 +1245,6 @@ class Session(_Session):
             except BlockingIOError:
                 readable, writable, _ = _poll(connection, True, end - time.monotonic())
                 if not readable and not writable:
-                    self._disconnect()
                     raise CallTimedOut("the broker does not read") from None
                 if readable:
                     self._receive()
@@ -1336,23 +1433,27 @@ class AsyncSession(_Session):
         self._answers = _Answers()
         self._tasks: Set["asyncio.Future[Any]"] = set()
         self._reader_task: Optional["asyncio.Task[None]"] = None
-        self._reconnecting: Optional["asyncio.Task[None]"] = None
+        self._reconnecting: Optional["asyncio.Task[Any]"] = None
 
     async def open(self) -> "AsyncSession":
         """Connects. An `async with` block does it by itself."""
         self._check()
         if self._writer is None:
-            await self._connect()
+            await self._shared(self._connect)
         return self
 
     async def __aenter__(self) -> "AsyncSession":
         return await self.open()
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
+        self.patience = min(self.patience, 1)
         try:
-            if kind is None or issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+            if kind is None:
                 with contextlib.suppress(ConnectionError, SessionEnded):
-                    self.patience = min(self.patience, 1)
+                    await self.goodbye(self.leave)
+            elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+                self.timeout = min(self.timeout, 1)
+                with contextlib.suppress(Exception):  # what ends the block is what is raised
                     await self.goodbye(self.leave)
         finally:
             await self.close()
@@ -1360,6 +1461,7 @@ class AsyncSession(_Session):
     async def close(self) -> None:
         """Closes the connection, without goodbye."""
         self._ended = True
+        writer = self._writer
         tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
         self._disconnect()
         current = asyncio.current_task()
@@ -1367,6 +1469,11 @@ class AsyncSession(_Session):
             if task is not current:
                 task.cancel()
         await asyncio.gather(*(task for task in tasks if task is not current), return_exceptions=True)
+        if writer is not None:
+            try:
+                await asyncio.wait_for(writer.wait_closed(), 1)
+            except (OSError, asyncio.TimeoutError, TimeoutError):  # a broker that does not read
+                writer.transport.abort()
 
     async def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep what is saved, `closed` and `userQuit` do not."""
@@ -1437,12 +1544,8 @@ class AsyncSession(_Session):
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification; nothing answers it."""
         self._check()
-        text = _text({"jsonrpc": "2.0", "method": method, "params": dict(params or {})})
-        beyond = _beyond(text, self.limits)
-        if beyond:
-            raise BrokerError(beyond)
         await self._ready()
-        await self._send(text.encode() + b"\n")
+        await self._send(self._frame(method, params or {}))
 
     async def serve(self) -> None:
         """Waits until the session is closed; raises where the broker is lost for good."""
@@ -1479,7 +1582,7 @@ class AsyncSession(_Session):
         """Says `initialize`. Not by streams: a broker that refuses the connection says why, and closes it at once."""
         loop, call = asyncio.get_running_loop(), self._initialize()
         with contextlib.suppress(OSError):
-            await loop.sock_sendall(connection, self._request(number, call))
+            await loop.sock_sendall(connection, self._frame(call.method, call.params, number))
         while True:
             try:
                 data = await loop.sock_recv(connection, 1 << 18)
@@ -1532,10 +1635,8 @@ class AsyncSession(_Session):
         if self._writer is not writer:
             return
         self._disconnect()
-        ready = self.token is not None and not self._ended and bool(self.patience)
-        if ready and (self._reconnecting is None or self._reconnecting.done()):
-            self._reconnecting = asyncio.ensure_future(self._reconnect())
-            self._reconnecting.add_done_callback(_observed)
+        if self.token is not None and not self._ended and self.patience:
+            self._shared(self._reconnect)
 
     def _take(self, message: Dict[str, Any], writer: asyncio.StreamWriter, answers: _Answers) -> None:
         if "method" not in message:
@@ -1594,14 +1695,17 @@ class AsyncSession(_Session):
     async def _ready(self) -> None:
         """Waits until there is a connection on which the session goes on."""
         self._check()
-        if self._reconnecting is not None and not self._reconnecting.done():
-            await asyncio.shield(self._reconnecting)
-        elif self._writer is None:
-            if self.token is None:
-                await self._connect()
-            else:
-                self._reconnecting = asyncio.ensure_future(self._reconnect())
-                await asyncio.shield(self._reconnecting)
+        if self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
+            await self._shared(self._connect if self.token is None else self._reconnect)
+
+    def _shared(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
+        """Connects, once for all who wait for it."""
+        if self._reconnecting is None or self._reconnecting.done():
+            self._reconnecting = asyncio.ensure_future(connect())
+            self._reconnecting.add_done_callback(_observed)
+        waiting = asyncio.shield(self._reconnecting)
+        waiting.add_done_callback(_observed)
+        return waiting
 
     async def _perform(self, call: _Call[_T]) -> _T:
         for attempt in itertools.count(1):
@@ -1616,7 +1720,7 @@ class AsyncSession(_Session):
     async def _exchange(self, call: _Call[_T]) -> _T:
         """One request on this connection, and what is made of its answer."""
         number = next(self._ids)
-        request = self._request(number, call)
+        request = self._frame(call.method, call.params, number)
         future: "asyncio.Future[_T]" = asyncio.get_running_loop().create_future()
 
         def fail(error: BaseException) -> None:

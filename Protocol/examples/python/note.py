@@ -52,8 +52,9 @@ def run(identifier: str, parent: List[str]) -> None:
     with restoration.Session(application, process="python", serving=True) as session:
         thing = session.register(identifier, parent or None, wait=10, encode=note.encode)
         saved = thing.decode()
-        if saved:
-            note.text = saved.get("note", "")
+        text = saved.get("note")
+        if isinstance(text, str):
+            note.text = text
             print(f"restored: {note.text}", flush=True)
         else:
             print("new", flush=True)
@@ -76,7 +77,7 @@ def main() -> int:
         return 64
     try:
         run(sys.argv[1], sys.argv[2:])
-    except restoration.NoBroker as error:
+    except (restoration.NoBroker, restoration.ConnectionLost) as error:
         print(error, file=sys.stderr)
         return 69
     except restoration.RestorationError as error:

@@ -7,11 +7,16 @@ message, data}}. Between commands the broker is answered. The same lines are kno
 PYTHONPATH, so that an installed one can be tested.
 
   open {application, process?, serving?, patience?}            -> restoration
+  together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
   register {identifier, parent?, restorationClass?, wait?}     -> {path, state}; the parent is a path
   set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
+  later {name, state}        pushes without waiting                                              -> null
+  large {name, digits}       pushes large numbers, and what they are read as: is it all the same?            -> bool
+  unwritable {name}          pushes what JSON has no form for
+  interrupted {name, bytes}  pushes in a `with` block that a signal ends                          -> what came out of it
   decode {name}                                                -> {status, state}; of a long text its length
-  invalidate, unregister {name}; rename {name, identifier}     -> null
+  invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
   save, complete, goodbye {reason}, close                      -> what the broker answers
   restore {deadline}                                           -> what the broker answers
@@ -22,10 +27,12 @@ PYTHONPATH, so that an installed one can be tested.
 """
 
 import asyncio
+import decimal
 import inspect
 import json
 import os
 import select
+import signal
 import sys
 
 import restoration
@@ -84,6 +91,11 @@ class Driver:
         self.session = session
         return session.restoration
 
+    def do_together(self, application, identifiers):
+        self.session = restoration.AsyncSession(application, socket=self.socket)
+        things = yield asyncio.gather(*(self.session.register(each) for each in identifiers))
+        self.objects.update(zip(identifiers, things))
+
     def do_register(self, identifier, parent=None, restorationClass=None, wait=None):
         self.states.setdefault(identifier, None)
         self.objects[identifier] = thing = yield self.session.register(
@@ -99,6 +111,32 @@ class Driver:
         state = state if bytes is None else {"text": "x" * bytes}
         return (yield self.objects[name].encode(state))
 
+    def do_later(self, name, state):
+        yield self.objects[name].encode_later(state)
+
+    def do_large(self, name, digits):
+        state = {"n": [decimal.Decimal("7" * digits), decimal.Decimal("-1E+400"), 1.5, 3]}
+        yield self.objects[name].encode(state)
+        first = yield self.objects[name].decode()
+        yield self.objects[name].encode(first.state)
+        second = yield self.objects[name].decode()
+        return first.state == state and second.state == state
+
+    def do_unwritable(self, name):
+        yield self.objects[name].encode({"set": {1}})
+
+    def do_interrupted(self, name, bytes):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        session, self.session = self.session, None
+        try:
+            with session:
+                self.objects[name].encode({"text": "x" * bytes})
+        except BaseException as error:
+            return type(error).__name__
+        return None
+        yield
+
     def do_decode(self, name):
         saved = yield self.objects[name].decode()
         return {"status": saved.status, "state": short(saved.state)}
@@ -111,6 +149,9 @@ class Driver:
 
     def do_rename(self, name, identifier):
         yield self.objects[name].rename(identifier)
+
+    def do_move(self, name, parent):
+        yield self.objects[name].move(self.objects[parent])
 
     def do_class(self, restorationClass):
         yield self.session.register_class(restorationClass, self.factory)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// What only the library in Python has.
+@Suite(.timeLimit(.minutes(5))) struct ClientLibraryPythonTests {
+  private static let application = "org.example.Notes"
+  private static let kinds: [LibraryClient.Library] = [.python, .asyncio]
+
+  @Test("A state that is pushed without waiting is stored, also by a new broker", arguments: kinds)
+  func savesLater(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(library, broker)
+      try client.open()
+      try client.register("Main")
+      try client.register("Editor")
+      try client.tell("later", ["name": "Editor", "state": ["cursor": 1]])
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      try client.tell("await", ["what": "reconnected", "count": 1])
+      try client.tell("later", ["name": "Editor", "state": ["cursor": 2]])
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
+      try client.end()
+    }
+  }
+
+  @Test("Where the session was forgotten, parents are registered before what was moved below them", arguments: kinds)
+  func registersParentsFirst(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(library, broker)
+      try client.open()
+      for name in ["Below", "Inner", "Top"] { try client.register(name) }
+      try client.tell("move", ["name": "Inner", "parent": "Top"])
+      try client.tell("move", ["name": "Below", "parent": "Inner"])
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      #expect(try client.tell("push", ["name": "Below", "state": ["cursor": 1]]) == true)
+      let paths: JSONValue = [
+        "Below": [.path("Top", "Inner", "Below"), false], "Inner": [.path("Top", "Inner"), false],
+        "Top": [.path("Top"), false],
+      ]
+      #expect(try client.tell("objects") == paths)
+      #expect(try client.tell("decode", ["name": "Top"])["status"] == "none")
+      #expect(try client.tell("decode", ["name": "Below"])["state"] == ["cursor": 1])
+      try client.end()
+    }
+  }
+
+  @Test("What could not be registered anew is not taken for another object", arguments: kinds)
+  func losesObjects(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let other = try broker.session(Self.application, process: "main")
+      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      let client = try LibraryClient(library, broker)
+      try client.open(Self.application, ["serving": false])
+      try client.register("Orphan", "Main")
+      try client.register("Editor")
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      try broker.start()
+      #expect(try client.failure("push", ["name": "Orphan", "state": ["lost": true]]).kind == "replaced")
+      #expect(try client.tell("decode", ["name": "Editor"])["status"] == "none")
+      #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 1]]) == true)
+      #expect(try client.tell("register", ["identifier": "Orphan"])["path"] == .path("Orphan"))
+      #expect(try client.tell("push", ["name": "Orphan", "state": ["found": true]]) == true)
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+      try client.end()
+    }
+  }
+
+  @Test("Numbers that Python has no room for come back as they were", arguments: kinds)
+  func takesLargeNumbers(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(library, broker)
+      try client.open()
+      try client.register("Editor")
+      #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
+      #expect(try client.failure("unwritable", ["name": "Editor"]).kind == "InvalidState")
+      #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
+      #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
+      try client.end()
+    }
+  }
+
+  @Test("Calls made at once before the session is open share one")
+  func opensOneSession() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.asyncio, broker)
+      let members: JSONObject = ["application": .string(Self.application), "identifiers": ["A", "B", "C"]]
+      try client.tell("together", members)
+      for name in ["A", "B", "C"] {
+        #expect(try client.tell("push", ["name": .string(name), "state": ["name": .string(name)]]) == true)
+      }
+      let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
+      #expect(described["sessions"]?.array?.count == 1)
+      try client.end()
+    }
+  }
+
+  @Test("A signal during a call that the broker does not read ends the program soon, and by itself")
+  func isInterrupted() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.python, broker)
+      try client.open()
+      try client.register("Editor")
+      try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+      let pid = try broker.pid
+      Glibc.kill(pid, SIGSTOP)
+      defer { Glibc.kill(pid, SIGCONT) }
+      try Wait.until("the broker stands still") { try Files.text("/proc/\(pid)/stat").contains(") T ") }
+      try client.send("interrupted", ["name": "Editor", "bytes": 3_000_000])
+      #expect(try client.receive(Deadline(.seconds(15))) == "KeyboardInterrupt")
+      Glibc.kill(pid, SIGCONT)
+      try client.open()
+      try client.register("Editor")
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+      try client.end()
+    }
+  }
+}
