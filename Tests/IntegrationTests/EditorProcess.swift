@@ -141,8 +141,22 @@ final class EditorProcess {
   }
 
   func type(_ keys: String) throws {
-    _ = try terminal.shown()
+    try waits(until: "takes keys") { terminal.takesKeys }
     try terminal.type(keys)
+  }
+
+  /// Waits, and looks at the screen meanwhile: an editor whose screen nobody reads stops.
+  func waits(until what: String, _ isTrue: () throws -> Bool) throws {
+    try Wait.until("\(editor) \(what)") {
+      _ = try terminal.shown()
+      return try isTrue()
+    }
+  }
+
+  /// Waits for its end.
+  func end() throws -> ChildProcess.End {
+    try waits(until: "has ended") { !process.isRunning }
+    return try process.waitForEnd()
   }
 
   /// Runs commands, each when the one before is done: Emacs gives keys to the frame that is shown when they are typed.
@@ -175,7 +189,7 @@ final class EditorProcess {
 
   private func written(_ name: String) throws -> JSONValue {
     do {
-      try Wait.until("\(editor) has written \(name)") { Files.exists("\(home)/\(name)") }
+      try waits(until: "has written \(name)") { Files.exists("\(home)/\(name)") }
     } catch {
       throw TestFailure("\(error); its screen: \(try terminal.shown())")
     }

@@ -102,12 +102,17 @@ internal import Testing
   }
 
   /// Waits until these windows are stored.
-  private static func stored(_ broker: BrokerFixture, _ instance: String, _ windows: [String]) throws {
+  private static func stored(
+    _ broker: BrokerFixture,
+    _ instance: String,
+    _ windows: [String],
+    by editor: EditorProcess
+  ) throws {
     let reader = try broker.connect()
     let parameters: JSONValue = ["application": .string(instance), "object": .path("Editor")]
     var last: [String]?
     do {
-      try Wait.until("\(windows) are stored") {
+      try editor.waits(until: "has \(windows) stored") {
         last = (try? reader.call("decodeRestorableState", parameters))?["state"]?.storedWindows
         return last == windows
       }
@@ -132,7 +137,7 @@ internal import Testing
         let report = try editor.report()
         #expect(report.windows == scene.windows)
         before[instance] = report
-        try Self.stored(broker, instance, scene.windows)
+        try Self.stored(broker, instance, scene.windows, by: editor)
       }
       for editor in editors { try editor.process.kill() }
 
@@ -158,7 +163,7 @@ internal import Testing
       let first = try EditorProcess(editor, broker, home: home)
       try first.ready()
       try first.type(editor.open("two.txt", line: 42))
-      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"])
+      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
       try first.process.kill()
 
       let named = try EditorProcess(editor, broker, home: home, files: ["one.txt"])
@@ -175,7 +180,7 @@ internal import Testing
       #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
       #expect(try next.restored().windows == ["two.txt:42*"])
       try named.type(editor.quit)
-      #expect(try named.process.waitForEnd() == .exit(0))
+      #expect(try named.end() == .exit(0))
     }
   }
 
@@ -197,7 +202,7 @@ internal import Testing
       let applications = try monitor.call("listApplications")["applications"]?.array ?? []
       #expect(applications.count == 1)
       let instance = try #require(applications.first?["application"]?.string)
-      try Self.stored(broker, instance, ["three.txt:17*"])
+      try Self.stored(broker, instance, ["three.txt:17*"], by: process)
       try process.process.kill()
       let next = try EditorProcess(editor, broker, home: home)
       #expect(try Self.begun(monitor, [next]).values.sorted() == [instance])
@@ -217,13 +222,13 @@ internal import Testing
         if signal == 0 {
           #expect(try process.restored().windows == ["one.txt:5*"])
           try process.type(editor.quit)
-          #expect(try process.process.waitForEnd() == .exit(0))
+          #expect(try process.end() == .exit(0))
         } else {
           // Told at once, what was opened last is kept nevertheless.
           try process.type(editor.open("one.txt", line: 5))
           #expect(try process.report().windows == ["one.txt:5*"])
           process.process.send(signal: signal)
-          try process.process.waitForEnd()
+          _ = try process.end()
         }
         #expect(try Self.ending(monitor) == ending)
       }
@@ -243,7 +248,7 @@ internal import Testing
       let first = try EditorProcess(editor, broker, home: home)
       let instances = try Self.begun(monitor, [first])
       try first.type(editor.open("two.txt", line: 9) + editor.quit)
-      #expect(try first.process.waitForEnd() == .exit(0))
+      #expect(try first.end() == .exit(0))
       let second = try EditorProcess(editor, broker, home: home)
       #expect(try Self.begun(monitor, [second]).values.sorted() == instances.values.sorted())
       #expect(try second.restored().windows == ["two.txt:9*"])

@@ -28,6 +28,12 @@ package final class PseudoTerminal {
     guard ioctl(number, UInt(TIOCSWINSZ), &size) == 0 else { throw TestFailure("no size: \(SystemError.current)") }
   }
 
+  /// Whether keys are taken one by one; what is typed before is shown, and may be dropped.
+  package var takesKeys: Bool {
+    var settings = termios()
+    return tcgetattr(descriptor.number, &settings) == 0 && settings.c_lflag & tcflag_t(ICANON) == 0
+  }
+
   /// Types.
   package func type(_ text: String) throws {
     let bytes = Array(text.utf8)
