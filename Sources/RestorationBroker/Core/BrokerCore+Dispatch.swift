@@ -9,7 +9,9 @@ extension BrokerCore {
   mutating func process(_ message: IncomingMessage, _ client: Client) {
     counters.requests += 1
     client.canBeCalled = message.canBeCalled
-    if client.cancelled.remove(message.caller) != nil { return refuseCancelled(message.caller) }
+    if !client.cancelled.isEmpty, client.cancelled.remove(message.caller) != nil {
+      return refuseCancelled(message.caller)
+    }
     do throws(ErrorObject) {
       try dispatch(message, client)
     } catch {

@@ -25,8 +25,12 @@ package struct DecodeRestorableState: RestorationMethod {
   }
 
   package init(_ reader: ParameterReader) throws(ErrorObject) {
-    let isEmpty = reader.slice("object")?.elements?.isEmpty ?? false
-    self.object = isEmpty ? .path([]) : try reader.reference("object")
+    do throws(ErrorObject) {
+      self.object = try reader.reference("object")
+    } catch {
+      guard reader.slice("object")?.elements?.isEmpty == true else { throw error }
+      self.object = .path([])
+    }
   }
 
   package func writeMembers(to writer: inout JSONWriter) {
