@@ -43,6 +43,24 @@ internal import Testing
     driver.inspect()
   }
 
+  /// Sessions that have no connection of their own count as well.
+  @Test func sessionsOfAnApplication() throws {
+    let driver = driver { $0.sessionsPerApplicationMax = 2 }
+    let (bound, detached, third) = (driver.connect(), driver.connect(), driver.connect())
+    try bound.initialize()
+    let registration = #"{"application":"App","restorationIdentifier":"D"}"#
+    try detached.call("registerObjectForStateRestoration", registration)
+    let initialize = #"{"application":"App"}"#
+    expect(try third.fail("initialize", initialize), "sessionsPerApplicationMax", 3)
+    expect(try third.fail("registerObjectForStateRestoration", registration), "sessionsPerApplicationMax", 3)
+    // What needs no session goes on, and so does who has one.
+    try third.call("encodeRestorableState", #"{"application":"App","object":["X"],"state":{}}"#)
+    try detached.call("registerObjectForStateRestoration", #"{"application":"App","restorationIdentifier":"E"}"#)
+    try bound.call("goodbye", #"{"reason":"closed"}"#)
+    try third.call("initialize", initialize)
+    driver.inspect()
+  }
+
   @Test func bytesOfAPath() throws {
     let driver = driver { $0.pathBytesMax = 10 }
     let peer = driver.connect()
