@@ -66,6 +66,16 @@ package struct ErrorObject: Error, Sendable, Equatable {
     return ErrorObject(code: limitExceededCode, message: "Limit exceeded", data: .object(data))
   }
 
+  /// −32008 for a frame that is passed over. `value` is what was sent, as far as known.
+  static func frameExceeds(_ limit: String, max: Int, value: Int? = nil) -> ErrorObject {
+    limitExceeded(
+      limit,
+      max: max,
+      value: value ?? max + 1,
+      hint: "The frame was skipped. Send less in one frame; see the method limits."
+    )
+  }
+
   /// −32800, as the Language Server Protocol has it: the caller has said that it does not want the answer.
   package static func requestCancelled(hint: String) -> ErrorObject {
     ErrorObject(

@@ -59,12 +59,7 @@ package struct FrameBody: Sendable {
 
   /// −32008 for a frame of more than so many bytes.
   package static func tooLong(_ count: Int, max: Int) -> ErrorObject {
-    .limitExceeded(
-      "frameBytesMax",
-      max: max,
-      value: count,
-      hint: "The frame was skipped. Send less in one frame; see the method limits."
-    )
+    .frameExceeds("frameBytesMax", max: max, value: count)
   }
 
   private mutating func advance() {
@@ -74,7 +69,7 @@ package struct FrameBody: Sendable {
   }
 
   private mutating func findBeginning() {
-    skipWhiteSpace()
+    input.skipWhiteSpace()
     guard !input.isEmpty else { return }
     guard JSONStream.isFrameStart(input[0]) else {
       return fail(.parseError(hint: "A frame begins with { or [."))
@@ -93,32 +88,15 @@ package struct FrameBody: Sendable {
     case .syntax:
       let at = scan.state.at
       fail(.parseError(hint: "At offset \(at) of the frame: \(scan.message(for: outcome) ?? "").", offset: at))
-    case .limit(.depth): fail(exceeded("depthMax", max: scan.limits.depthMax))
-    case .limit(.valuesPerFrame): fail(exceeded("valuesPerFrameMax", max: scan.limits.valuesPerFrameMax))
-    case .limit(.keysPerObject): fail(exceeded("keysPerObjectMax", max: scan.limits.keysPerObjectMax))
-    default: return
+    default:
+      if let error = scan.limitError(for: outcome) { fail(error) }
     }
   }
 
   private mutating func findRest() {
-    skipWhiteSpace()
+    input.skipWhiteSpace()
     guard !input.isEmpty else { return }
     fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."))
-  }
-
-  private func exceeded(_ limit: String, max: Int) -> ErrorObject {
-    .limitExceeded(
-      limit,
-      max: max,
-      value: max + 1,
-      hint: "The frame was skipped. Send less in one frame; see the method limits."
-    )
-  }
-
-  private mutating func skipWhiteSpace() {
-    var gap = 0
-    while gap < input.count, JSONWalk.isWhiteSpace(input[gap]) { gap += 1 }
-    input.consume(gap)
   }
 
   private mutating func fail(_ error: ErrorObject) {

@@ -102,7 +102,7 @@ package struct FrameDecoder: Sendable {
 
   /// Looks at the first bytes that are not white space.
   private mutating func decide() -> Event? {
-    while !input.isEmpty, JSONWalk.isWhiteSpace(input[0]) { input.consume(1) }
+    input.skipWhiteSpace()
     guard !input.isEmpty else { return nil }
     if JSONStream.isFrameStart(input[0]) {
       mode = .jsonStream

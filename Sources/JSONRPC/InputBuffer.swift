@@ -34,6 +34,12 @@ struct InputBuffer {
     if isEmpty, room.count > Self.keptCapacity { self = InputBuffer() }
   }
 
+  mutating func skipWhiteSpace() {
+    var gap = 0
+    while gap < count, JSONWalk.isWhiteSpace(self[gap]) { gap += 1 }
+    consume(gap)
+  }
+
   mutating func consumeAll() {
     consume(count)
   }

@@ -169,6 +169,16 @@ extension JSONSlice {
 }
 
 extension JSONScan {
+  /// −32008 for the limit at which the scan has stopped; nil when it was none.
+  func limitError(for outcome: ScanOutcome) -> ErrorObject? {
+    switch outcome {
+    case .limit(.depth): .frameExceeds("depthMax", max: limits.depthMax)
+    case .limit(.valuesPerFrame): .frameExceeds("valuesPerFrameMax", max: limits.valuesPerFrameMax)
+    case .limit(.keysPerObject): .frameExceeds("keysPerObjectMax", max: limits.keysPerObjectMax)
+    default: nil
+    }
+  }
+
   /// What is wrong, as a sentence without a full stop; nil when the value is complete.
   func message(for outcome: ScanOutcome) -> String? {
     switch outcome {

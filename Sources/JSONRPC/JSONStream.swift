@@ -58,9 +58,7 @@ struct JSONStream {
   }
 
   private mutating func findFrame(_ input: inout InputBuffer) -> FrameDecoder.Event? {
-    var gap = 0
-    while gap < input.count, JSONWalk.isWhiteSpace(input[gap]) { gap += 1 }
-    input.consume(gap)
+    input.skipWhiteSpace()
     guard !input.isEmpty else { return nil }
     guard Self.isFrameStart(input[0]) else {
       mode = .recovering(atLineStart: false)
@@ -77,7 +75,8 @@ struct JSONStream {
     if scan.state.at > scan.limits.frameBytesMax
       || scan.state.at == scan.limits.frameBytesMax && outcome != .complete && input.count > scan.state.at
     {
-      return exceeded("frameBytesMax", max: scan.limits.frameBytesMax, isComplete: outcome == .complete, &input)
+      let error = ErrorObject.frameExceeds("frameBytesMax", max: scan.limits.frameBytesMax)
+      return giveUp(for: error, isComplete: outcome == .complete, &input)
     }
     switch outcome {
     case .complete:
@@ -92,19 +91,16 @@ struct JSONStream {
       scan.trim()
       let message = scan.message(for: outcome) ?? ""
       return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at))
-    case .limit(.depth): return exceeded("depthMax", max: scan.limits.depthMax, &input)
-    case .limit(.valuesPerFrame): return exceeded("valuesPerFrameMax", max: scan.limits.valuesPerFrameMax, &input)
-    case .limit(.keysPerObject): return exceeded("keysPerObjectMax", max: scan.limits.keysPerObjectMax, &input)
-    default: return nil
+    default:
+      return scan.limitError(for: outcome).map { giveUp(for: $0, &input) }
     }
   }
 
   private static let recovery = "Reading goes on at the next line that begins with { or [."
 
   /// Gives up the frame under way and uses up what has been looked at of it.
-  private mutating func exceeded(
-    _ limit: String,
-    max: Int,
+  private mutating func giveUp(
+    for error: ErrorObject,
     isComplete: Bool = false,
     _ input: inout InputBuffer
   ) -> FrameDecoder.Event {
@@ -119,14 +115,7 @@ struct JSONStream {
       )
     input.consume(state.at)
     scan.trim()
-    return .fault(
-      .limitExceeded(
-        limit,
-        max: max,
-        value: max + 1,
-        hint: "The frame was skipped. Send less in one frame; see the method limits."
-      )
-    )
+    return .fault(error)
   }
 
   private mutating func skip(_ input: inout InputBuffer, nesting: Int, insideString: Bool, escaped: Bool) {

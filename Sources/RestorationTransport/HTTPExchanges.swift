@@ -79,9 +79,7 @@ struct HTTPExchanges {
   mutating func next() -> Action? {
     while true {
       switch mode {
-      case .awaitingResponse:
-        return nil
-      case .refused:
+      case .awaitingResponse, .refused:
         return nil
       case .betweenRequests, .body:
         guard let part = parts.popFirst() else {
