@@ -64,7 +64,7 @@ struct Daemon: ParsableCommand {
     var logger = Logger(label: "restorationd")
     logger.logLevel = level
     for descriptor in environment.descriptors {
-      logger.warning("closing an inherited descriptor of a name not known here", metadata: ["name": "\(descriptor.name)"])
+      logger.warning("closing an inherited descriptor of no known name", metadata: ["name": "\(descriptor.name)"])
       descriptor.close()
     }
     try serve(configuration, environment, logger)
