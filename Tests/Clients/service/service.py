@@ -85,9 +85,6 @@ class Service(Manager):
         assert len(found) == 1, names
         return found[0]
 
-    def watched(self):
-        """Ends with an assertion unless no variable and no descriptor of the manager is left for a child."""
-
 
 class Frozen:
     """One thread that does not run, while all others of its process do."""
