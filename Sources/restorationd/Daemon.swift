@@ -6,6 +6,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import RestorationBroker
+internal import SystemdSupport
 
 /// The broker's process: reads what it was told, serves until it is asked to end.
 @main
@@ -39,10 +40,12 @@ struct Daemon: ParsableCommand {
   var logLevel: String?
 
   func run() throws {
+    var environment = ServiceEnvironment.take()
     let configuration: BrokerConfiguration
     do {
       configuration = try BrokerConfiguration(
         BrokerConfiguration.Flags(
+          inheritedSocket: environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown"),
           socket: socket,
           archives: archives,
           file: config,
@@ -60,14 +63,23 @@ struct Daemon: ParsableCommand {
     LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
     var logger = Logger(label: "restorationd")
     logger.logLevel = level
-    try serve(configuration, logger)
+    for descriptor in environment.descriptors {
+      logger.warning("closing an inherited descriptor of a name not known here", metadata: ["name": "\(descriptor.name)"])
+      descriptor.close()
+    }
+    try serve(configuration, environment, logger)
   }
 
-  private func serve(_ configuration: BrokerConfiguration, _ logger: Logger) throws {
+  private func serve(
+    _ configuration: BrokerConfiguration,
+    _ environment: ServiceEnvironment,
+    _ logger: Logger
+  ) throws {
     // Blocked before the first thread starts, so that only the wait below ever takes them.
     let endings = SignalSet([SIGTERM, SIGINT])
     endings.block()
     signal(SIGPIPE, SIG_IGN)
+    let notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
     let broker: Broker
@@ -80,8 +92,11 @@ struct Daemon: ParsableCommand {
       logger.critical("\(error)")
       throw ExitCode(1)
     }
+    notifier.send(.ready)
     endings.wait()
     logger.info("ending")
+    notifier.send(.stopping)
     try broker.stopAndWait()
+    notifier.barrier()
   }
 }

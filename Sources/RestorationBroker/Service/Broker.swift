@@ -92,14 +92,14 @@ package final class Broker: Sendable {
       whenFatal: whenFatal
     )
     // Last, so that a broker that cannot serve leaves no socket behind; clients queue from here on.
-    let socket = try ListeningSocket(binding: configuration.socket, backlog: transport.backlogMax)
+    let socket = try configuration.socket.listen(backlog: transport.backlogMax)
     let listener = try await UnixListener.start(
       socket,
       on: eventLoop,
       settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
       delegate: service
     )
-    logger.info("serving", metadata: ["socket": "\(configuration.socket.path)", "archives": "\(archives.path)"])
+    logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
     return Broker(listener: listener, service: service, watcher: watcher)
   }
 
