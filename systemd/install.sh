@@ -29,7 +29,8 @@ if [[ ${1-} == --uninstall ]]; then script=uninstall.sh action=uninstall; shift;
 
 directory() { # OPTION DIR: an absolute path without a slash at the end
   [[ -n $2 ]] || die "$1 needs a directory"
-  [[ $2 != *[[:cntrl:]\'\"\\\$]* ]] || die "$1: the name has quotes, \\, \$ or control characters, which units cannot have"
+  [[ $2 != *[[:cntrl:]\'\"\\\$]* ]] ||
+    die "$1: the name has quotes, \\, \$ or control characters, which units cannot have"
   realpath -ms -- "$2"
 }
 while (($#)); do
@@ -37,8 +38,12 @@ while (($#)); do
     --prefix | --destdir | --from)
       (($# > 1)) || die "$1 needs a directory"
       value="$(directory "$1" "$2")"
-      case "$1" in --prefix) prefix="$value" ;; --destdir) destdir="$value" enables=false ;; --from) from="$value" ;; esac
       [[ $action == install || $1 != --from ]] || die "there is no option --from; see --help"
+      case "$1" in
+        --prefix) prefix="$value" ;;
+        --destdir) destdir="$value" enables=false ;;
+        --from) from="$value" ;;
+      esac
       shift 2
       ;;
     --prefix=* | --destdir=* | --from=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
