@@ -105,7 +105,7 @@ if [[ $action == uninstall ]]; then
   done
   rm -f -- "$destdir$list"
   for path in "${installed[@]}"; do
-    case "$path" in */) rmdir --ignore-fail-on-non-empty -- "$destdir$prefix/$path" 2>/dev/null || true ;; esac
+    [[ $path != */ ]] || rmdir -- "$(realpath -ms -- "$destdir$prefix/$path")" 2>/dev/null || true
   done
   if manager_is_there; then
     systemctl --user daemon-reload
@@ -147,6 +147,7 @@ version="$("$from/restorationd" --version)"
 
 # ---- The files
 
+umask 022
 stage="$(mktemp -d)"
 trap 'rm -rf -- "$stage"' EXIT
 mkdir -p "$stage/bin" "$stage/${units#"$prefix/"}" "$stage/share/man/man1" "$stage/share/bash-completion/completions" \
@@ -157,7 +158,8 @@ for program in restorationd restorationctl; do
   if command -v strip >/dev/null; then strip --strip-unneeded --remove-section=.comment "$stage/bin/$program"; fi
   chmod 755 "$stage/bin/$program"
   cp -- "$here/man/$program.1" "$stage/share/man/man1/"
-  "$from/$program" --generate-completion-script bash >"$stage/share/bash-completion/completions/$program"
+  "$from/$program" --generate-completion-script bash | sed '1{/^#!/d}' \
+    >"$stage/share/bash-completion/completions/$program"
   "$from/$program" --generate-completion-script zsh >"$stage/share/zsh/site-functions/_$program"
   "$from/$program" --generate-completion-script fish >"$stage/share/fish/vendor_completions.d/$program.fish"
 done
@@ -181,7 +183,10 @@ make_directory() { # the parents first; what is made is removed when uninstallin
   [[ ! -d $1 ]] || return 0
   make_directory "$(dirname -- "$1")"
   mkdir -- "$1"
-  [[ $1 != "$destdir$prefix"/* ]] || made+=("${1#"$destdir$prefix/"}/")
+  case "$1/" in
+    "$destdir$prefix"/) made+=(./) ;;
+    "$destdir$prefix"/*) made+=("${1#"$destdir$prefix/"}/") ;;
+  esac
 }
 put() { # SOURCE PATH: in one step, so that a program that runs stays whole
   local to="$destdir$prefix/$2"
