@@ -144,6 +144,7 @@ let package = Package(
       name: "restorationd",
       dependencies: [
         "RestorationBroker",
+        "RestorationTransport",
         "SystemdSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),

@@ -6,6 +6,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import RestorationBroker
+internal import RestorationTransport
 internal import SystemdSupport
 
 /// The broker's process: reads what it was told, serves until it is asked to end.
@@ -63,10 +64,6 @@ struct Daemon: ParsableCommand {
     LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
     var logger = Logger(label: "restorationd")
     logger.logLevel = level
-    for descriptor in environment.descriptors {
-      logger.warning("closing an inherited descriptor of a name not known here", metadata: ["name": "\(descriptor.name)"])
-      descriptor.close()
-    }
     try serve(configuration, environment, logger)
   }
 
@@ -84,7 +81,13 @@ struct Daemon: ParsableCommand {
     let eventLoop = group.next()
     let broker: Broker
     do {
-      broker = try Broker.startAndWait(configuration, on: eventLoop, logger: logger) { reason in
+      broker = try Broker.startAndWait(
+        configuration,
+        keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
+        restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
+        on: eventLoop,
+        logger: logger
+      ) { reason in
         logger.critical("ending, because \(reason)")
         Glibc.exit(1)
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationArchive
 internal import RestorationWire
 
 /// One connection, as far as the core knows it.

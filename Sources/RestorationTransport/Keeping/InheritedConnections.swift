@@ -94,4 +94,9 @@ package struct InheritedConnections: Sendable {
 package struct RestoredConnections: Hashable, Sendable {
   package var kept = 0
   package var ended = 0
+
+  package init(kept: Int = 0, ended: Int = 0) {
+    self.kept = kept
+    self.ended = ended
+  }
 }
