@@ -130,6 +130,46 @@ internal import Testing
     try second.call("registerDataSource", #"{"view":["A"]}"#)
   }
 
+  @Test func r9ASessionThatGoesOnAfterTheBrokersDeathStillHasItsRoles() throws {
+    let token = try #require(driver.application("App")?.sessions.values.first { $0.facts.role == "F" }?.token)
+    try first.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
+    try first.call("registerDataSource", #"{"view":["A"]}"#)
+    driver.restart()
+    let other = try fixture.join("T", pid: 4)
+    #expect(try other.fail("registerRestorationClass", #"{"restorationClass":"Pages"}"#).kind == "alreadyServed")
+    #expect(try other.fail("registerDataSource", #"{"view":["A"]}"#).kind == "alreadyServed")
+    let back = try fixture.join("F", pid: 2, session: token)
+    #expect(try other.fail("registerRestorationClass", #"{"restorationClass":"Pages"}"#).kind == "alreadyServed")
+    driver.forgetWritten()
+    try back.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
+    #expect(driver.written.isEmpty)
+    try back.goodbye("restart")
+    driver.restart()
+    let last = try fixture.join("T", pid: 4)
+    try last.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
+    try last.call("registerDataSource", #"{"view":["A"]}"#)
+  }
+
+  @Test func aRoleIsAnsweredWhenItIsOnDisk() throws {
+    driver.holdsCommits = true
+    let calls = [
+      first.start("registerRestorationClass", #"{"restorationClass":"Pages"}"#),
+      first.start("registerDataSource", #"{"view":["A"]}"#),
+    ]
+    #expect(calls.allSatisfy { !first.hasAnswer($0) })
+    driver.commit()
+    #expect(calls.allSatisfy { first.hasAnswer($0) })
+  }
+
+  @Test func aSessionThatTakesTooManyClassesIsToldSo() throws {
+    let long = String(repeating: "C", count: 1_000)
+    let calls = (1...140).map { number in
+      first.start("registerRestorationClass", #"{"restorationClass":"\#(long)\#(number)"}"#)
+    }
+    #expect(calls.count { first.resultIfAny(of: $0) != nil } > 100)
+    #expect(try first.failure(of: try #require(calls.last)).kind == "limitExceeded")
+  }
+
   @Test func aRoleNeedsASessionThatServesIt() throws {
     let third = try fixture.join("T", pid: 4, serves: [])
     #expect(try third.fail("registerRestorationClass", #"{"restorationClass":"Pages"}"#).code == -32600)

@@ -34,13 +34,15 @@ final class RestoringFixture {
     pid: Int64,
     delegate: Bool = false,
     serves: [String] = served,
-    messageBytesMax: Int = 65_536
+    messageBytesMax: Int = 65_536,
+    session: String? = nil
   ) throws -> Peer {
     let peer = driver.connect(pid: pid)
     let names = serves.map { "\"\($0)\"" }.joined(separator: ",")
+    let token = session.map { #""session":"\#($0)","# } ?? ""
     try peer.initialize(
       "App",
-      #""process":"\#(role)","delegate":\#(delegate),"messageBytesMax":\#(messageBytesMax),"serves":[\#(names)]"#
+      token + #""process":"\#(role)","delegate":\#(delegate),"messageBytesMax":\#(messageBytesMax),"serves":[\#(names)]"#
     )
     answer(peer, role)
     return peer

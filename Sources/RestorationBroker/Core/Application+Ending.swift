@@ -85,6 +85,9 @@ extension Application {
   }
 
   private func forget(_ session: Session, _ ending: SessionEnding) {
+    // What ended has no roles; `leaveRoles` takes them from it.
+    session.facts.restorationClasses = []
+    session.facts.dataSources = []
     var record = record(of: session)
     record.ending = ending.rawValue
     record.ended = context.now.wall

@@ -92,9 +92,7 @@ extension Application {
       session.lastUsed = context.now.monotonic
       sessions[session.id] = session
     }
-    // Those that are not durable are gone, and their numbers will be given again.
-    restorationClasses = restorationClasses.filter { sessions[$0.value] != nil }
-    dataSources = dataSources.filter { sessions[$0.value] != nil && tree.nodes[$0.key] != nil }
+    loadRoles()
   }
 
   /// - Parameter former: claims known from before a transaction failed.

@@ -5,9 +5,6 @@ package import RestorationArchive
 internal import RestorationWire
 
 extension BrokerCore {
-  /// Bytes that all `initialize` says of a session may take, as it is kept in the archive.
-  private static let factsBytesMax = 64 << 10
-
   mutating func initialize(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     let request = try Initialize(message.parameters)
     guard ProtocolVersion.supported.contains(request.protocolVersion) else {
@@ -108,10 +105,10 @@ extension BrokerCore {
     facts.serves = Set(request.serves)
     facts.messageBytesMax = request.messageBytesMax.map { Int64($0) }
     facts.aliases = request.aliases
-    guard facts.text.utf8.count <= Self.factsBytesMax else {
+    guard facts.text.utf8.count <= SessionFacts.initialBytesMax else {
       throw .invalidParameter(
         "/aliases",
-        "what initialize says takes more than \(Self.factsBytesMax) bytes",
+        "what initialize says takes more than \(SessionFacts.initialBytesMax) bytes",
         hint: "It is kept for as long as the session lives; give fewer aliases."
       )
     }
@@ -131,6 +128,8 @@ extension BrokerCore {
       }
     }
     facts.isDiscarded = resumed.isDiscarded
+    facts.restorationClasses = resumed.facts.restorationClasses
+    facts.dataSources = resumed.facts.dataSources
     resumed.client = client.canBeCalled ? client.id : nil
     resumed.hasExited = false
     if resumed.facts != facts {

@@ -119,6 +119,13 @@ package struct SessionFacts: Sendable, Hashable {
   package var serves: Set<ServedMethod> = []
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
+  /// Classes whose objects it makes, and views whose elements it knows (R9).
+  package var restorationClasses: Set<String> = []
+  package var dataSources: Set<NodeID> = []
+
+  /// Bytes that the text may have: what `initialize` says, and with the roles it takes afterwards.
+  static let initialBytesMax = 64 << 10
+  static let bytesMax = 2 * initialBytesMax
 
   package init() {}
 
@@ -138,6 +145,8 @@ package struct SessionFacts: Sendable, Hashable {
     object["bundleVersion"] = bundleVersion.map { .string($0) }
     object["storyboard"] = storyboard.map { .string($0) }
     object["messageBytesMax"] = messageBytesMax.map { .integer($0) }
+    if !restorationClasses.isEmpty { object["classes"] = .array(restorationClasses.sorted().map { .string($0) }) }
+    if !dataSources.isEmpty { object["dataSources"] = .array(dataSources.sorted().map { .integer($0) }) }
     if let process {
       object["process"] = [
         "pid": .integer(process.pid), "uid": .integer(process.uid),
@@ -164,6 +173,8 @@ package struct SessionFacts: Sendable, Hashable {
     isDiscarded = value["discarded"]?.bool ?? false
     serves = Set((value["serves"]?.array ?? []).compactMap { $0.string.flatMap { ServedMethod(rawValue: $0) } })
     messageBytesMax = value["messageBytesMax"]?.integer
+    restorationClasses = Set((value["classes"]?.array ?? []).compactMap(\.string))
+    dataSources = Set((value["dataSources"]?.array ?? []).compactMap(\.integer))
     if let known = value["process"] {
       process = ClientProcess(
         pid: known["pid"]?.integer ?? 0,

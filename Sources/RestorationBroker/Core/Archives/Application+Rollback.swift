@@ -182,8 +182,8 @@ extension Application {
 
   private func carryDataSources(to target: RolledBackTree) {
     for (view, session) in dataSources.sorted(by: { $0.key < $1.key }) where tree.nodes[view] == nil {
-      dataSources[view] = nil
-      if let node = target.node(view), dataSources[node.id] == nil { dataSources[node.id] = session }
+      setDataSource(of: view, to: nil)
+      if let node = target.node(view), dataSources[node.id] == nil { setDataSource(of: node.id, to: session) }
     }
   }
 

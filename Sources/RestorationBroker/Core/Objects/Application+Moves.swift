@@ -196,7 +196,10 @@ extension Application {
       drive(.released(gone.id, isGone: true))
       drive(.claimed(into.id))
     }
-    if let source = dataSources.removeValue(forKey: gone.id) { dataSources[into.id] = source }
+    if let source = dataSources[gone.id] {
+      setDataSource(of: gone.id, to: nil)
+      setDataSource(of: into.id, to: source)
+    }
     forgetBlame(of: gone)
     if gone.hasState {
       headBytes -= gone.state?.bytes ?? 0

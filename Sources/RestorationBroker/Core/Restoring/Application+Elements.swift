@@ -47,7 +47,13 @@ extension Application {
     if let other = dataSources[node.id].flatMap({ sessions[$0] }), other !== session, !hasGivenUp(other, for: session) {
       throw Application.alreadyServed("is the view's data source", other, path: tree.path(of: node))
     }
-    dataSources[node.id] = session.id
+    if dataSources[node.id] != session.id {
+      try take(in: session) { facts in
+        facts.dataSources = facts.dataSources.filter { tree.nodes[$0] != nil }
+        facts.dataSources.insert(node.id)
+      }
+      setDataSource(of: node.id, to: session.id)
+    }
     if dataSources.count > tree.count { dataSources = dataSources.filter { tree.nodes[$0.key] != nil } }
     respond(caller, EmptyResult())
   }

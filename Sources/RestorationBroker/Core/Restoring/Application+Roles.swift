@@ -26,9 +26,56 @@ extension Application {
     guard restorationClasses[name] != nil || restorationClasses.count < max else {
       throw .limitExceeded("objectsPerApplicationMax", max: max, value: restorationClasses.count + 1)
     }
-    restorationClasses[name] = session.id
+    if restorationClasses[name] != session.id {
+      try take(in: session) { $0.restorationClasses.insert(name) }
+      if let before = restorationClasses[name].flatMap({ sessions[$0] }) {
+        change(before) { $0.restorationClasses.remove(name) }
+      }
+      restorationClasses[name] = session.id
+    }
     respond(caller, EmptyResult())
     drive(.classesChanged)
+  }
+
+  /// Gives a session a role, durably: it still has it when it goes on after the broker's death.
+  func take(in session: Session, _ role: (inout SessionFacts) -> Void) throws(ErrorObject) {
+    var facts = session.facts
+    role(&facts)
+    let record = SessionRecord(session: session.id, token: session.token, facts: facts.text)
+    guard record.facts.utf8.count <= SessionFacts.bytesMax else {
+      throw .restoration(
+        .limitExceeded,
+        "what is kept of the session takes more than \(SessionFacts.bytesMax) bytes with it",
+        hint: "It is kept for as long as the session lives; use one class for all objects of a kind."
+      )
+    }
+    session.facts = facts
+    write(.session(record))
+  }
+
+  private func change(_ session: Session, _ roles: (inout SessionFacts) -> Void) {
+    let before = session.facts
+    roles(&session.facts)
+    if session.facts != before { write(.session(record(of: session))) }
+  }
+
+  /// Another session, or nobody, knows the view's elements from now on.
+  func setDataSource(of view: NodeID, to session: SessionID?) {
+    let before = dataSources[view]
+    guard before != session else { return }
+    dataSources[view] = session
+    if let before = before.flatMap({ sessions[$0] }) { change(before) { $0.dataSources.remove(view) } }
+    if let session = session.flatMap({ sessions[$0] }) { change(session) { $0.dataSources.insert(view) } }
+  }
+
+  /// Takes over the roles that live sessions have as far as the archive knows.
+  func loadRoles() {
+    restorationClasses = [:]
+    dataSources = [:]
+    for session in sessions.values {
+      for name in session.facts.restorationClasses { restorationClasses[name] = session.id }
+      for view in session.facts.dataSources where tree.nodes[view] != nil { dataSources[view] = session.id }
+    }
   }
 
   /// Whether a session has lost its role to one that asks for it: its process is gone, or is the very same.
