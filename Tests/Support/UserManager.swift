@@ -75,6 +75,13 @@ package final class UserManager {
     uid = user["uid"]?.integer ?? 0
   }
 
+  /// The control group of everything in there, as the test sees it, where the machine has one that it can see.
+  package var group: String? {
+    let line = try? Files.text("/proc/\(pid)/cgroup").split(separator: "\n").first { $0.hasPrefix("0::") }
+    let path = line?.dropFirst(3).split(separator: "/").dropLast().joined(separator: "/") ?? ""
+    return ["/sys/fs/cgroup/\(path)", "/sys/fs/cgroup/unified/\(path)"].first { Files.exists($0) }
+  }
+
   private static func children(of pid: Int32) -> String { "/proc/\(pid)/task/\(pid)/children" }
 
   package var socket: String { "\(runtime)/restorationd/broker.sock" }
@@ -206,6 +213,14 @@ package final class UserManager {
   /// Starts a program that is spoken with; it ends with the test.
   package func start(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
     try ChildProcess(command(arguments, environment: environment), errors: directory.file("client.log"))
+  }
+
+  /// Starts a program that may trace the user's.
+  package func startAsRoot(_ command: [String]) throws -> ChildProcess {
+    try ChildProcess(
+      ["nsenter", "--target", "\(pid)", "--mount", "--pid", "--cgroup"] + command,
+      errors: directory.file("client.log")
+    )
   }
 
   package func client(_ kind: ProcessClient.Kind) throws -> ProcessClient {

@@ -72,6 +72,7 @@ class Client:
         self.faults = []
         self.answers = 0
         self.things = []
+        self.token = None
         self.reconnected = 0
         self.has_begun = threading.Event()
         self.thread = threading.Thread(target=self.run, name=name, daemon=True)
@@ -102,7 +103,11 @@ class Client:
     # What they have in common
 
     def session(self, things=1, **more):
-        self.connection.call("initialize", {"application": self.load.application, "process": self.name, **more})
+        """Begins a session, or goes on with the one there was before the connection was lost."""
+        token = {"session": self.token} if self.token else {}
+        reply = self.connection.call(
+            "initialize", {"application": self.load.application, "process": self.name, **token, **more})
+        self.token = reply["session"]
         if not self.things:
             self.things = [Thing(f"{self.name}-{number}") for number in range(things)]
         for thing in self.things:
