@@ -31,6 +31,7 @@ let package = Package(
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
 
     // JSONRPC
     .target(name: "JSONRPC", dependencies: ["CJansson"], swiftSettings: settings),
@@ -76,6 +77,14 @@ let package = Package(
     .testTarget(
       name: "RestorationArchiveTests",
       dependencies: ["RestorationArchive", "CSQLite", "TestSupport"],
+      swiftSettings: settings
+    ),
+
+    // SystemdSupport
+    .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
+    .testTarget(
+      name: "SystemdSupportTests",
+      dependencies: ["SystemdSupport", "TestSupport"],
       swiftSettings: settings
     ),
 
@@ -135,6 +144,8 @@ let package = Package(
       name: "restorationd",
       dependencies: [
         "RestorationBroker",
+        "RestorationTransport",
+        "SystemdSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),

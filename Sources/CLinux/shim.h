@@ -20,6 +20,12 @@ static inline int clinux_pidfd_open(pid_t pid) {
   return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
+// Hidden behind _GNU_SOURCE.
+static inline int clinux_memfd_create(const char *name) {
+  const unsigned int close_on_exec = 1;
+  return (int)syscall(SYS_memfd_create, name, close_on_exec);
+}
+
 // glibc's struct ucred is hidden behind _GNU_SOURCE; this is the kernel's layout of it.
 struct clinux_ucred {
   pid_t pid;

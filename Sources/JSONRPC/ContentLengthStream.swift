@@ -39,6 +39,30 @@ struct ContentLengthStream {
     }
   }
 
+  /// Whether input is passed over that belongs to what came before.
+  var passesOver: Bool {
+    switch mode {
+    case .skipping: true
+    case .body: body.unfinishedInput == nil
+    case .headers, .ended: false
+    }
+  }
+
+  /// What another stream would have to be given to be where this one is; nil while it passes something over.
+  func unfinishedInput(_ input: borrowing InputBuffer) -> [UInt8]? {
+    switch mode {
+    case .headers:
+      // Headers without a meaning for us are gone; one stands for them, so that the section has begun.
+      let header = length.map { "Content-Length: \($0)\r\n" } ?? (headersBytes > 0 ? "Content-Type: utf-8\r\n" : "")
+      return Array(header.utf8) + input.bytes
+    case .body(let left):
+      guard let begun = body.unfinishedInput else { return nil }
+      return Array("Content-Length: \(begun.count + left)\r\n\r\n".utf8) + begun
+    case .skipping, .ended:
+      return nil
+    }
+  }
+
   /// Uses up input until something happens; nil when more bytes are needed.
   mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
     while true {

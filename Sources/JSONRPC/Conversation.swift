@@ -48,9 +48,20 @@ package struct Conversation: Sendable {
   /// The memory that frames with calls held back take, in bytes, about.
   package private(set) var heldBackBytes = 0
 
-  package init(limits: ConversationLimits) {
+  /// - Parameter past: calls that another conversation has made to the same peer.
+  package init(limits: ConversationLimits, after past: CallsMade = CallsMade()) {
     self.limits = limits
+    outgoing = OutgoingCalls(after: past)
   }
+
+  /// The calls made so far.
+  package var callsMade: CallsMade { outgoing.past }
+
+  /// Whether a request that was delivered has not been answered.
+  package var awaitsAnswers: Bool { !pending.isEmpty }
+
+  /// Whether neither side waits for an answer of the other.
+  package var isSettled: Bool { !owesAnswers && outgoing.isEmpty }
 
   /// Requests delivered and neither answered nor parked.
   package var inFlight: Int { pending.inFlight }
@@ -62,6 +73,19 @@ package struct Conversation: Sendable {
   package var gatheredBytes: Int { batches.gatheredBytes }
 
   package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
+
+  /// The frames with calls held back, as the peer sent them or might have: for whoever goes on with this peer.
+  ///
+  /// Answers to our calls that came in the same frames have been delivered; they mean nothing the second time.
+  package var heldBackInput: [UInt8] {
+    var input: [UInt8] = []
+    for frame in heldBack[heldBackStart...] {
+      let start = input.count
+      input += frame.text
+      framing.enclose(&input, from: start)
+    }
+    return input
+  }
 
   /// Whether a call received now would be delivered at once.
   package var acceptsRequests: Bool { !hasHeldBackCalls && pending.inFlight < limits.inFlightMax }

@@ -15,6 +15,9 @@ package struct Frame: Sendable {
       + storage.references.count * MemoryLayout<TapeReference>.stride + 160
   }
 
+  /// The text of the frame.
+  var text: [UInt8] { storage.bytes }
+
   package enum Content: Sendable {
     case message(Message)
     case batch([Message])

@@ -29,6 +29,14 @@ package struct FrameBody: Sendable {
     if case .failed(let error) = mode { error } else { nil }
   }
 
+  /// What another body would have to be given to be where this one is; nil where the text is whole or none.
+  var unfinishedInput: [UInt8]? {
+    switch mode {
+    case .before, .inside: input.bytes
+    case .after, .failed: nil
+    }
+  }
+
   /// Takes the next bytes of the frame.
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard !bytes.isEmpty else { return }

@@ -28,10 +28,19 @@ package struct FrameDecoder: Sendable {
   private let limits: FrameLimits
   private let vocabulary: ScanVocabulary
 
-  package init(limits: FrameLimits, vocabulary: ScanVocabulary) {
+  /// - Parameter framing: how the frames are told apart, where that is known from before.
+  package init(limits: FrameLimits, vocabulary: ScanVocabulary, framing: Framing? = nil) {
     self.limits = limits.withinOffsets
     self.vocabulary = vocabulary
     stream = JSONStream(limits: limits.withinOffsets, vocabulary: vocabulary)
+    switch framing {
+    case nil: break
+    case .jsonStream: mode = .jsonStream
+    case .contentLength:
+      headed = ContentLengthStream(limits: self.limits, vocabulary: vocabulary)
+      mode = .contentLength
+    case .http: mode = .http
+    }
   }
 
   /// Takes the next bytes of the peer.
@@ -48,12 +57,17 @@ package struct FrameDecoder: Sendable {
     case .jsonStream:
       event = stream.next(&input)
       isInsideFrame = stream.isInsideFrame
+      isBetweenFrames = stream.isBetweenFrames
+      passesOver = stream.passesOver
     case .contentLength:
       event = headed?.next(&input)
       isInsideFrame = headed?.isInsideFrame(input) ?? false
+      isBetweenFrames = !isInsideFrame
+      passesOver = headed?.passesOver ?? false
     case .undecided:
       event = nil
       isInsideFrame = !input.isEmpty
+      isBetweenFrames = !isInsideFrame
     case .http, .refused:
       event = nil
       isInsideFrame = false
@@ -77,6 +91,12 @@ package struct FrameDecoder: Sendable {
   /// Stored, because whoever asks for what is computed copies the decoder first.
   package private(set) var isInsideFrame = false
 
+  /// Whether another decoder that knows the framing could go on from here; asked when `next` has returned nil.
+  package private(set) var isBetweenFrames = true
+
+  /// Whether input is passed over that belongs to a frame or line given up before: no other decoder could go on.
+  package private(set) var passesOver = false
+
   /// Bytes held until their frame is complete or taken.
   package var bufferedBytes: Int { input.count }
 
@@ -93,6 +113,17 @@ package struct FrameDecoder: Sendable {
   /// What a peer that speaks HTTP has sent so far; the decoder is not needed any more.
   package mutating func takeInput() -> [UInt8] {
     input.take(input.count)
+  }
+
+  /// What another decoder that knows the framing would have to be given to be where this one is; nil while this one
+  /// passes something over, or where the peer speaks HTTP.
+  package var unfinishedInput: [UInt8]? {
+    switch mode {
+    case .undecided: input.bytes
+    case .jsonStream: stream.unfinishedInput(input)
+    case .contentLength: headed?.unfinishedInput(input)
+    case .http, .refused: nil
+    }
   }
 
   // MARK: Deciding

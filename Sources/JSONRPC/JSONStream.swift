@@ -19,6 +19,30 @@ struct JSONStream {
     scan = JSONScan(limits: limits, vocabulary: vocabulary)
   }
 
+  /// Whether what comes next is read as it would be at the beginning of the stream.
+  var isBetweenFrames: Bool {
+    switch mode {
+    case .betweenFrames, .recovering(atLineStart: true): true
+    case .insideFrame, .skipping, .recovering, .ended: false
+    }
+  }
+
+  /// Whether input is passed over that belongs to what came before.
+  var passesOver: Bool {
+    switch mode {
+    case .skipping, .recovering(atLineStart: false): true
+    case .betweenFrames, .insideFrame, .recovering, .ended: false
+    }
+  }
+
+  /// What another stream would have to be given to be where this one is; nil while it passes something over.
+  func unfinishedInput(_ input: borrowing InputBuffer) -> [UInt8]? {
+    switch mode {
+    case .betweenFrames, .insideFrame, .recovering(atLineStart: true): input.bytes
+    case .skipping, .recovering, .ended: nil
+    }
+  }
+
   var isInsideFrame: Bool {
     switch mode {
     case .insideFrame, .skipping: true

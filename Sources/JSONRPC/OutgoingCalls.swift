@@ -8,6 +8,18 @@ struct OutgoingCalls {
   /// Calls forgotten whose answer may still come.
   private var forgotten = 0
 
+  /// What whoever calls the same peer after this one has to know.
+  var past: CallsMade {
+    CallsMade(lastID: lastID, unanswered: forgotten + open.count)
+  }
+
+  var isEmpty: Bool { open.isEmpty }
+
+  init(after past: CallsMade = CallsMade()) {
+    lastID = past.lastID
+    forgotten = past.unanswered
+  }
+
   mutating func begin() -> Int {
     lastID += 1
     open.append(lastID)
@@ -40,5 +52,18 @@ struct OutgoingCalls {
     guard let index = open.firstIndex(of: callID) else { return false }
     open.remove(at: index)
     return true
+  }
+}
+
+/// The calls made to a peer so far, for another conversation that goes on with the same peer.
+package struct CallsMade: Hashable, Sendable {
+  /// The id given last.
+  package var lastID: Int
+  /// Calls nobody waits for any more whose answers may still come.
+  package var unanswered: Int
+
+  package init(lastID: Int = 0, unanswered: Int = 0) {
+    self.lastID = lastID
+    self.unanswered = unanswered
   }
 }

@@ -9,6 +9,7 @@ final class Acceptor {
   private let allowedUser: UInt32
   private let delegate: any ConnectionDelegate
   private let flushQueue: FlushQueue
+  let keeper: ConnectionKeeper?
   /// Refused connections whose peers have not read the refusal yet.
   private var lingering = 0
   /// Beyond this many, a refused connection is closed without a word.
@@ -19,10 +20,12 @@ final class Acceptor {
     eventLoop: any EventLoop,
     settings: ConnectionSettings,
     allowedUser: UInt32,
+    keeper: ConnectionKeeper?,
     delegate: any ConnectionDelegate
   ) {
     self.settings = settings
     self.allowedUser = allowedUser
+    self.keeper = keeper
     self.delegate = delegate
     self.flushQueue = FlushQueue(eventLoop: eventLoop)
   }
@@ -35,6 +38,33 @@ final class Acceptor {
 
   /// Sets up an accepted channel; one that throws is closed.
   func accept(_ channel: any Channel) throws {
+    let peer = try peer(of: channel)
+    guard statistics.connections < settings.limits.connectionsMax else { return try refuse(channel) }
+    _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate, keeper: keeper)
+    statistics.accepted += 1
+    count(channel)
+  }
+
+  /// The same for a channel of a connection that the process before had.
+  func restore(_ channel: any Channel, key: UInt64, _ record: ConnectionRecord) throws {
+    let peer = try peer(of: channel)
+    _ = try settings.install(
+      on: channel,
+      peer: peer,
+      flushQueue: flushQueue,
+      delegate: delegate,
+      keeper: keeper,
+      restoring: (key, record)
+    )
+    count(channel)
+  }
+
+  private func count(_ channel: any Channel) {
+    statistics.connections += 1
+    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in statistics.connections -= 1 }
+  }
+
+  private func peer(of channel: any Channel) throws -> PeerCredentials {
     let peer = try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
       socket in
       // NIO accepts without it; nothing that might start a program runs in between on this thread.
@@ -46,11 +76,7 @@ final class Acceptor {
       statistics.refusedUsers += 1
       throw TransportError(.notPermitted, "a connection of user \(peer.uid) was refused")
     }
-    guard statistics.connections < settings.limits.connectionsMax else { return try refuse(channel) }
-    _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate)
-    statistics.connections += 1
-    statistics.accepted += 1
-    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in statistics.connections -= 1 }
+    return peer
   }
 
   private func refuse(_ channel: any Channel) throws {

@@ -95,6 +95,17 @@ package final class Connection: Sendable {
     handler.value.close(afterOutput: afterOutput)
   }
 
+  /// Has this told to `ConnectionDelegate.connectionRestored` where the connection goes on in another process.
+  package func setContext(_ context: [UInt8]) {
+    handler.value.setContext(context)
+  }
+
+  /// A notification of the peer has effects that are not durable, or has none such any more: the connection is not
+  /// idle meanwhile.
+  package func countUnsettled(_ change: Int) {
+    handler.value.countUnsettled(change)
+  }
+
   /// Whether the peer can be sent calls and notifications; known with its first message. What is sent to one that
   /// cannot is dropped.
   package var canBeCalled: Bool { handler.value.canBeCalled }

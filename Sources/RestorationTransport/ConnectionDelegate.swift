@@ -10,6 +10,9 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// First call for a connection.
   func connectionOpened(_ connection: Connection)
 
+  /// First call for a connection that the process before had, with what it last gave to `setContext`.
+  func connectionRestored(_ connection: Connection, context: [UInt8])
+
   /// One message, in the order of arrival. `closeAfterOutput` is never delivered.
   func received(_ delivery: Conversation.Delivery, from connection: Connection)
 
@@ -24,6 +27,10 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
 }
 
 extension ConnectionDelegate {
+  package func connectionRestored(_ connection: Connection, context: [UInt8]) {
+    connectionOpened(connection)
+  }
+
   package func hasRoomForOffers(_ connection: Connection) {}
 }
 

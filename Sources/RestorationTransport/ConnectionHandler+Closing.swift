@@ -28,7 +28,7 @@ extension ConnectionHandler {
   func advanceClosing(_ context: ChannelHandlerContext) {
     guard case .closing(_, let afterOutput) = phase else { return }
     guard afterOutput else {
-      context.close(promise: nil)
+      closeForPeer(context)
       return
     }
     guard !awaitsOutput else { return }
@@ -42,7 +42,7 @@ extension ConnectionHandler {
   private func outputIsTaken() {
     guard let context, case .closing(let reason, afterOutput: true) = phase else { return }
     guard !inputHasEnded, limits.lingerSeconds > 0 else {
-      context.close(promise: nil)
+      closeForPeer(context)
       return
     }
     phase = .lingering(reason)
@@ -51,7 +51,8 @@ extension ConnectionHandler {
     guard phase == .lingering(reason) else { return }
     lingerTimer = context.eventLoop.assumeIsolated()
       .scheduleTask(in: .seconds(Int64(limits.lingerSeconds))) { [weak self] in
-        self?.context?.close(promise: nil)
+        guard let self, let context = self.context else { return }
+        closeForPeer(context)
       }
     requestInput()
   }

@@ -26,7 +26,7 @@ extension ConnectionHandler {
       context.close(promise: nil)
       return
     }
-    receiveHTTP(NIOAny(ByteBuffer(bytes: input)), context)
+    if !input.isEmpty { receiveHTTP(NIOAny(ByteBuffer(bytes: input)), context) }
     if inputHasEnded { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }
 

@@ -135,7 +135,7 @@ extension ConnectionHandler {
     delegate?.hasRoomForOffers(connection)
   }
 
-  private func channelBytes(_ context: ChannelHandlerContext) -> Int {
+  func channelBytes(_ context: ChannelHandlerContext) -> Int {
     guard writesInChannel > 0 else { return 0 }
     return (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
@@ -159,6 +159,7 @@ extension ConnectionHandler {
   func writeOutput(_ context: ChannelHandlerContext) {
     if case .closing(_, afterOutput: false) = phase { return }
     if !out.isEmpty {
+      page?.markBusy()
       var taken = 0
       if writesInChannel == 0, let socket { taken = out.withUnsafeBytes { SystemCalls.send(socket, $0) } }
       if taken < out.count { writeThroughChannel(ByteBuffer(bytes: out[taken...]), context) }
@@ -178,11 +179,13 @@ extension ConnectionHandler {
     let unsolicited = min(unsolicitedInTick, rest.readableBytes)
     let offered = min(offeredInTick, rest.readableBytes - unsolicited)
     writesInChannel += 1
+    if keeper != nil { channelWrites.append(rest) }
     unsolicitedInChannel += unsolicited
     offeredInChannel += offered
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenComplete { [self] _ in
       writesInChannel -= 1
+      if !channelWrites.isEmpty { channelWrites.removeFirst() }
       unsolicitedInChannel -= unsolicited
       offeredInChannel -= offered
       queueForEndOfTick()

@@ -36,11 +36,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   private(set) var context: ChannelHandlerContext?
   var phase = Phase.opening
 
-  private(set) var decoder: FrameDecoder
+  var decoder: FrameDecoder
   /// Takes the decoder's place where the peer speaks HTTP.
   var exchanges: HTTPExchanges?
   /// Whether the framing has been decided.
   private var framingIsKnown = false
+  var knownFraming: Framing? { framingIsKnown ? conversation.framing : nil }
   var conversation: Conversation
   /// Empty but for its room, which is kept from one frame to the next.
   private var deliveries: [Conversation.Delivery] = []
@@ -84,12 +85,36 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The channel's socket, as long as it is open.
   var socket: Int32?
 
-  init(settings: ConnectionSettings, flushQueue: FlushQueue, delegate: any ConnectionDelegate) {
+  /// Sees to it that the connection outlives this process, where that is possible.
+  var keeper: ConnectionKeeper?
+  /// What the process after this one is told, from the moment the connection is stored.
+  var page: ConnectionPage?
+  var recordContext: [UInt8] = []
+  /// What the process before has left, until the channel is active.
+  private var restored: ConnectionRecord?
+  /// Notifications of the peer whose effects are not durable.
+  var unsettledNotifications = 0
+  var isBroughtToRest = false
+  /// The writes that wait in the channel, in order.
+  var channelWrites: [ByteBuffer] = []
+
+  /// - Parameter record: what is left of the connection by the process that had it before.
+  init(
+    settings: ConnectionSettings,
+    flushQueue: FlushQueue,
+    delegate: any ConnectionDelegate,
+    restoring record: ConnectionRecord? = nil
+  ) {
     self.settings = settings
     self.flushQueue = flushQueue
     self.delegate = delegate
-    self.decoder = FrameDecoder(limits: settings.limits.frame, vocabulary: settings.vocabulary)
-    self.conversation = Conversation(limits: settings.limits.conversation)
+    restored = record
+    decoder = FrameDecoder(limits: settings.limits.frame, vocabulary: settings.vocabulary, framing: record?.framing)
+    conversation = Conversation(limits: settings.limits.conversation, after: record?.callsMade ?? CallsMade())
+    if let framing = record?.framing {
+      framingIsKnown = true
+      conversation.framing = framing
+    }
   }
 
   // MARK: Channel events
@@ -101,6 +126,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   func handlerRemoved(context: ChannelHandlerContext) {
     self.context = nil
     // Still set where the channel has failed before it became active.
+    keeper?.closed(self)
+    keeper = nil
     connection = nil
     delegate = nil
     phase = .closed
@@ -109,7 +136,15 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     guard phase == .opening, let connection else { return }
     phase = .open
-    delegate?.connectionOpened(connection)
+    if let restored {
+      self.restored = nil
+      goOn(with: restored)
+      delegate?.connectionRestored(connection, context: restored.context)
+      pull()
+    } else {
+      keeper?.opened(self)
+      delegate?.connectionOpened(connection)
+    }
     requestInput()
   }
 
@@ -128,6 +163,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     isReading = false
     requestInput()
     watchFrame(context)
+    if page != nil { queueForEndOfTick() }
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -145,7 +181,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // A failed read or write: the peer is gone. NIO closes the channel by itself for most of them.
-    context.close(promise: nil)
+    closeForPeer(context)
   }
 
   /// Requests that input was paused for are dropped here: nobody would get their answers.
@@ -162,6 +198,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     lingerTimer = nil
     out = []
     socket = nil
+    keeper?.closed(self)
+    keeper = nil
     let (connection, delegate) = (connection, delegate)
     self.connection = nil
     self.delegate = nil
@@ -174,7 +212,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Whether more bytes may be read from the socket now.
   var wantsInput: Bool {
     switch phase {
-    case .open: !inputHasEnded && !hasInput && takesInput
+    case .open: !inputHasEnded && !hasInput && takesInput && (!isBroughtToRest || mustFinishInput)
     case .lingering: true
     case .opening, .closing, .closed: false
     }
@@ -182,7 +220,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Whether more frames may be delivered now. Over HTTP, the peer's end is noticed while it waits for a response.
   private var pullsInput: Bool {
-    takesInput && (exchanges == nil || !exchangeIsOpen)
+    takesInput && (exchanges == nil ? !isBroughtToRest || mustFinishInput : !exchangeIsOpen)
   }
 
   private var takesInput: Bool {
@@ -255,6 +293,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
+  /// Nobody is told of anything any more.
+  func giveUpDelegate() {
+    delegate = nil
+    connection = nil
+  }
+
   /// Tells the conversation, once, when all input was delivered and no more can come.
   private func endConversationInput() {
     guard inputHasEnded, !conversationInputHasEnded else { return }
@@ -317,6 +361,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       watchFrame(context)
     }
     writeOutput(context)
+    if page != nil || isBroughtToRest { updatePage() }
     if awaitsRoomForOffers { tellOfRoomForOffers(context) }
     if isOpen, conversationInputHasEnded, conversation.isDrained {
       beginClosing(.peerClosed, afterOutput: true)
@@ -326,7 +371,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func resumeHeldBackCalls() {
     let inFlightMax = limits.conversation.inFlightMax
-    while holdsBack, isOpen, !inputIsPaused, !outputIsPaused, conversation.inFlight < inFlightMax {
+    while holdsBack, isOpen, !isBroughtToRest, !inputIsPaused, !outputIsPaused, conversation.inFlight < inFlightMax {
       deliver(conversation.resume(into: &out))
       holdsBack = conversation.hasHeldBackCalls
       pauseInputIfOutputIsFull()

@@ -40,7 +40,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let isListening = try TransportError.reporting("cannot use inherited descriptor \(number)") {
       () throws(SystemCallError) in
       let isListening = try SystemCalls.isListeningUnixSocket(number)
-      if isListening { try SystemCalls.setCloseOnExec(number) }
+      if isListening {
+        try SystemCalls.setCloseOnExec(number)
+        SystemCalls.refuseDescriptors(number)
+      }
       return isListening
     }
     guard isListening else {

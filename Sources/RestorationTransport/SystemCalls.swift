@@ -28,6 +28,7 @@ struct SystemCallError: Error, Hashable, Sendable {
   static let connectionRefused = ECONNREFUSED
   static let wouldBlock = EWOULDBLOCK
   static let noProtocolOption = ENOPROTOOPT
+  static let invalid = EINVAL
 }
 
 /// One Swift function for each C call this module makes; the only file that imports Glibc.
@@ -204,6 +205,11 @@ enum SystemCalls {
     return count ?? 0
   }
 
+  /// Ends a connection for the peer, also where others hold the descriptor as well.
+  static func shutDown(_ descriptor: Int32) {
+    _ = Glibc.shutdown(descriptor, Int32(SHUT_RDWR))
+  }
+
   /// Lets a bound socket take connections, `backlog` of them waiting at most.
   static func listen(_ descriptor: Int32, backlog: Int32) throws(SystemCallError) {
     _ = try checked("listen") { Glibc.listen(descriptor, backlog) }
@@ -350,6 +356,59 @@ enum SystemCalls {
   static func signal(_ counter: Int32) {
     // EAGAIN means that the counter is full, so it is readable already.
     _ = eventfd_write(counter, 1)
+  }
+
+  // MARK: Memory
+
+  /// Memory that has a descriptor, by which others can have it too; `name` is for people only.
+  static func memoryFile(_ name: String) throws(SystemCallError) -> Descriptor {
+    Descriptor(try checked("memfd_create") { clinux_memfd_create(name) })
+  }
+
+  static func resize(_ file: Int32, to bytes: Int) throws(SystemCallError) {
+    _ = try checked("ftruncate") { ftruncate(file, off_t(bytes)) }
+  }
+
+  /// Shares the first bytes of a file with whoever else maps it.
+  static func map(_ file: Int32, bytes: Int) throws(SystemCallError) -> UnsafeMutableRawPointer {
+    let address = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+    guard let address, address != MAP_FAILED else { throw SystemCallError(call: "mmap", number: errno) }
+    return address
+  }
+
+  static func unmap(_ address: UnsafeMutableRawPointer, bytes: Int) {
+    munmap(address, bytes)
+  }
+
+  /// Writes all of the bytes at this place of a file.
+  static func write(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws(SystemCallError) {
+    var done = 0
+    while done < bytes.count {
+      done += try checked("pwrite") {
+        bytes.withUnsafeBytes { bytes in
+          let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+          return pwrite(file, rest.baseAddress, rest.count, off_t(offset + done))
+        }
+      }
+    }
+  }
+
+  /// Reads `count` bytes at this place of a file, fewer where it ends.
+  static func read(_ file: Int32, count: Int, at offset: Int) throws(SystemCallError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    var done = 0
+    while done < count {
+      let length = try checked("pread") {
+        bytes.withUnsafeMutableBytes { bytes in
+          let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[done...])
+          return pread(file, rest.baseAddress, rest.count, off_t(offset + done))
+        }
+      }
+      if length == 0 { break }
+      done += length
+    }
+    bytes.removeLast(count - done)
+    return bytes
   }
 
   // MARK: Threads

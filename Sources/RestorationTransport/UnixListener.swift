@@ -18,21 +18,36 @@ package final class UnixListener: Sendable {
   }
 
   /// Starts to accept. Connections of another user than `allowedUser` (by default our own) are closed at once.
+  ///
+  /// - Parameters:
+  ///   - store: keeps the connections when this process ends; those that it has kept before are gone on with first.
+  ///   - whenRestored: told what has become of those, before any other connection is accepted.
   package static func start(
     _ socket: consuming ListeningSocket,
     on eventLoop: any EventLoop,
     settings: ConnectionSettings,
     allowedUser: UInt32? = nil,
+    keepingIn store: (any DescriptorStore)? = nil,
+    restoring inherited: InheritedConnections = InheritedConnections(),
+    whenRestored: @Sendable (RestoredConnections) -> Void = { _ in },
     delegate: any ConnectionDelegate
   ) async throws(TransportError) -> UnixListener {
     let name = socket.name
     let descriptor = socket.releaseDescriptor()
     let user = allowedUser ?? SystemCalls.userID
+    @Sendable func makeAcceptor(_ keeper: ConnectionKeeper?) -> Acceptor {
+      Acceptor(eventLoop: eventLoop, settings: settings, allowedUser: user, keeper: keeper, delegate: delegate)
+    }
     do {
-      let acceptor = try await eventLoop.submit {
-        let acceptor = Acceptor(eventLoop: eventLoop, settings: settings, allowedUser: user, delegate: delegate)
-        return NIOLoopBound(acceptor, eventLoop: eventLoop)
+      let (acceptor, restored) = try await eventLoop.submit {
+        guard let store else {
+          let none = eventLoop.makeSucceededFuture(RestoredConnections())
+          return (NIOLoopBound(makeAcceptor(nil), eventLoop: eventLoop), none)
+        }
+        let (acceptor, restored) = try inherited.restore(store, limits: settings.limits, on: eventLoop, makeAcceptor)
+        return (NIOLoopBound(acceptor, eventLoop: eventLoop), restored)
       }.get()
+      whenRestored(try await restored.get())
       let channel = try await accept(on: descriptor, acceptor)
       // NIO listens again with a backlog of its own.
       try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
@@ -59,6 +74,24 @@ package final class UnixListener: Sendable {
     name?.unlink()
     // Fails only when it is closed already.
     try? await channel.close().get()
+  }
+
+  /// Stops reading what could be read by the process after this one as well, and returns when all that was taken in is
+  /// answered, or when that time is over. Does nothing without a store that keeps connections.
+  package func bringToRest(milliseconds: Int64) async {
+    let acceptor = acceptor
+    try? await eventLoop.flatSubmit {
+      acceptor.value.keeper?.bringToRest(milliseconds: milliseconds) ?? acceptor.eventLoop.makeSucceededVoidFuture()
+    }.get()
+  }
+
+  /// Leaves all connections to the process after this one; `stop` and `bringToRest` come first. Their delegate hears
+  /// nothing any more.
+  ///
+  /// - Returns: how many go on, and how many end because they owe an answer.
+  package func handOver() async -> RestoredConnections {
+    let acceptor = acceptor
+    return (try? await eventLoop.submit { acceptor.value.keeper?.handOver() }.get()) ?? RestoredConnections()
   }
 
   /// Counts since the start; on the event loop only.

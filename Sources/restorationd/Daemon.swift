@@ -6,6 +6,8 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import RestorationBroker
+internal import RestorationTransport
+internal import SystemdSupport
 
 /// The broker's process: reads what it was told, serves until it is asked to end.
 @main
@@ -39,10 +41,12 @@ struct Daemon: ParsableCommand {
   var logLevel: String?
 
   func run() throws {
+    var environment = ServiceEnvironment.take()
     let configuration: BrokerConfiguration
     do {
       configuration = try BrokerConfiguration(
         BrokerConfiguration.Flags(
+          inheritedSocket: environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown"),
           socket: socket,
           archives: archives,
           file: config,
@@ -60,19 +64,30 @@ struct Daemon: ParsableCommand {
     LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
     var logger = Logger(label: "restorationd")
     logger.logLevel = level
-    try serve(configuration, logger)
+    try serve(configuration, environment, logger)
   }
 
-  private func serve(_ configuration: BrokerConfiguration, _ logger: Logger) throws {
+  private func serve(
+    _ configuration: BrokerConfiguration,
+    _ environment: ServiceEnvironment,
+    _ logger: Logger
+  ) throws {
     // Blocked before the first thread starts, so that only the wait below ever takes them.
     let endings = SignalSet([SIGTERM, SIGINT])
     endings.block()
     signal(SIGPIPE, SIG_IGN)
+    let notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
     let broker: Broker
     do {
-      broker = try Broker.startAndWait(configuration, on: eventLoop, logger: logger) { reason in
+      broker = try Broker.startAndWait(
+        configuration,
+        keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
+        restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
+        on: eventLoop,
+        logger: logger
+      ) { reason in
         logger.critical("ending, because \(reason)")
         Glibc.exit(1)
       }
@@ -80,8 +95,11 @@ struct Daemon: ParsableCommand {
       logger.critical("\(error)")
       throw ExitCode(1)
     }
+    notifier.send(.ready)
     endings.wait()
     logger.info("ending")
+    notifier.send(.stopping)
     try broker.stopAndWait()
+    notifier.barrier()
   }
 }

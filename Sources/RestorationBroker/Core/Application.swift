@@ -249,6 +249,7 @@ package final class Application {
 
   /// Passes if one more call of a client may wait beside so many of its own.
   func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
+    guard !context.isEnding else { throw Application.shuttingDown() }
     let max = context.limits.parkedMax
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }

@@ -314,7 +314,10 @@ extension BrokerCore {
       )
     }
     session.lastUsed = context.now.monotonic
-    if session.client != client.id { session.usedElsewhere = true }
+    if session.client != client.id, !session.usedElsewhere {
+      session.usedElsewhere = true
+      if let own = session.client { context.emit(.clientChanged(own)) }
+    }
     if session.facts.isDetached, !client.canBeCalled { session.isPolling = true }
     return session
   }

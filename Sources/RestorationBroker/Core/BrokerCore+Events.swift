@@ -40,6 +40,7 @@ extension BrokerCore {
     client.lastSubscription += 1
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
     context.subscriptions.add(subscriber, to: request.events.map { Set($0) }, of: application)
+    context.emit(.clientChanged(client.id))
     context.emit(.respond(message.caller, .result(Subscribe.Reply(subscription: subscriber.number))))
   }
 
@@ -53,6 +54,7 @@ extension BrokerCore {
         hint: "Give the number that subscribe gave on this connection; it ends with the subscription."
       )
     }
+    context.emit(.clientChanged(client.id))
     context.emit(.endSubscription(subscriber))
     context.emit(.respond(message.caller, .result(EmptyResult())))
   }

@@ -32,7 +32,7 @@ package struct BrokerCore {
 
   package mutating func connected(_ id: ClientID, process: ClientProcess?, at now: Moment) {
     context.now = now
-    clients[id] = Client(id: id, process: process)
+    clients[id] = Client(id: id, process: process, context: context)
     counters.connections += 1
   }
 
@@ -171,6 +171,7 @@ package struct BrokerCore {
   /// A client's call fails because its archive did not open; what it sent behind that call goes on.
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
     client.waitsFor = nil
+    guard client.comingBack == nil else { return giveUp(client) }
     counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
@@ -183,7 +184,7 @@ package struct BrokerCore {
 
   mutating func resume(_ client: Client) {
     client.waitsFor = nil
-    drain(client)
+    if client.comingBack == nil { drain(client) } else { comeBack(client) }
   }
 
   /// Goes on with what waits behind a message that waits no more.
@@ -378,15 +379,19 @@ package struct BrokerCore {
       return application
     }
     try message.checkBeforeArchiveIsMade()
+    wait(client, for: try open(name, creating: message.makesArchive), with: message)
+    return nil
+  }
+
+  mutating func open(_ name: ApplicationName, creating: Bool) throws(ErrorObject) -> Application {
     try makeRoom()
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)
     application.lastUsed = context.now.monotonic
     applications[application.id] = application
     applicationIDs[name] = application.id
-    context.emit(.open(application.id, name, creating: message.makesArchive))
-    wait(client, for: application, with: message)
-    return nil
+    context.emit(.open(application.id, name, creating: creating))
+    return application
   }
 
   private mutating func wait(_ client: Client, for application: Application, with message: IncomingMessage) {
@@ -424,53 +429,6 @@ package struct BrokerCore {
     }
     context.emit(.close(application.id))
     if application.isOpenAnnounced { application.announce(.settled) { ArchiveClosed() } }
-  }
-}
-
-/// One connection, as far as the core knows it.
-final class Client {
-  let id: ClientID
-  let process: ClientProcess?
-  /// The session it initialized or resumed.
-  var bound: (application: ApplicationID, session: SessionID)?
-  /// Tokens of detached sessions its calls made, by application.
-  var detached: [ApplicationID: String] = [:]
-  /// Applications it has named; counted against their connection limit.
-  var applications: Set<ApplicationID> = []
-  /// The archive it waits for, and since which wait.
-  var waitsFor: ApplicationID?
-  var waitsSince: Int64 = 0
-  /// Its `initialize` waits for the list of instances.
-  var choosesInstance = false
-  /// One of its messages waits until it is known whether processes have ended.
-  var isProbing = false
-  /// A document that it imports, as far as it has come.
-  var upload: ArchiveUpload?
-  /// Its connection has ended; it goes when its queue is done.
-  var hasLeft = false
-  /// Messages that wait behind the one that waits.
-  var queue: [IncomingMessage] = []
-  /// Those of them that it does not want the answer to any more.
-  var cancelled: Set<Caller> = []
-  /// It is not read, because so many of its messages wait.
-  var isHeld = false
-  static let queuePause = 64
-  /// Number of the subscription it made last.
-  var lastSubscription: Int64 = 0
-  /// The instance found for its `initialize` with `instance: "auto"`.
-  var chosenInstance: ApplicationName?
-  /// The last `application` member it sent, and what it named; ids are never given again.
-  var lastApplication: (text: String, id: ApplicationID)?
-
-  /// It can be sent more than answers.
-  var canBeCalled = true
-
-  /// Its messages wait, because one that came before them does.
-  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing }
-
-  init(id: ClientID, process: ClientProcess?) {
-    self.id = id
-    self.process = process
   }
 }
 

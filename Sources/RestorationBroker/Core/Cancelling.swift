@@ -48,6 +48,16 @@ extension Application {
     return true
   }
 
+  /// What goes piece by piece and may be ended is; nobody waits for it any more.
+  func endOperations(for error: ErrorObject) {
+    for (number, operation) in operations.sorted(by: { $0.key < $1.key }) {
+      guard let caller = operation.cancellableFor else { continue }
+      operations[number] = nil
+      cancelledOperations.insert(number)
+      context.emit(.respond(caller, .error(error)))
+    }
+  }
+
   /// What goes piece by piece ends with the piece that is being done; nothing has been changed by those before it.
   private func cancelOperation(_ caller: Caller) -> Bool {
     guard let number = operations.first(where: { $0.value.cancellableFor == caller })?.key else { return false }

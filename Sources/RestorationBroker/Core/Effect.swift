@@ -54,6 +54,8 @@ package enum Effect: Sendable {
   case notify(ApplicationID, Recipient, method: String, parameters: JSONText)
   /// Send a notification at once, if the client still is there: it is about no change.
   case tell(ClientID, method: String, parameters: JSONText)
+  /// What the next broker has to know of the client has changed.
+  case clientChanged(ClientID)
   /// Tell subscribers of an event when its condition is met.
   case announce(ApplicationID, Announcement)
   /// Say now what a subscription has lost, because it has ended.
@@ -248,6 +250,8 @@ package final class CoreContext {
   var subscriptions = Subscriptions()
   /// Monotonic milliseconds when save rounds are over, because the broker ends (R33).
   var roundsEnd: Int64?
+  /// The broker is to end, and nothing new may wait.
+  var isEnding = false
   private var handleCounter: Int64 = 0
   private var callCounter: Int64 = 0
 

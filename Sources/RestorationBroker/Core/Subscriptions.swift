@@ -15,7 +15,7 @@ package struct Subscriber: Hashable, Sendable {
 
 /// Who wants to hear of what.
 struct Subscriptions {
-  private struct Entry {
+  struct Entry: Equatable {
     let number: Int64
     /// Nil for all of them.
     let names: Set<EventName>?
@@ -32,6 +32,8 @@ struct Subscriptions {
   var isEmpty: Bool { count == 0 }
 
   func count(of client: ClientID) -> Int { entries[client]?.count ?? 0 }
+
+  func entries(of client: ClientID) -> [Entry] { entries[client] ?? [] }
 
   func contains(_ subscriber: Subscriber) -> Bool {
     entries[subscriber.client]?.contains { $0.number == subscriber.number } ?? false

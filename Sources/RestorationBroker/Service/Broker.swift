@@ -4,7 +4,7 @@ internal import JSONRPC
 package import Logging
 package import NIOCore
 package import RestorationArchive
-internal import RestorationTransport
+package import RestorationTransport
 internal import RestorationWire
 
 /// A running broker: the listening socket, the service behind it, the store behind that.
@@ -18,12 +18,21 @@ package final class Broker: Sendable {
   /// `start` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
   package static func startAndWait(
     _ configuration: BrokerConfiguration,
+    keepingIn descriptors: (any DescriptorStore)? = nil,
+    restoring inherited: InheritedConnections = InheritedConnections(),
     on eventLoop: any EventLoop,
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) throws -> Broker {
     try EventLoopTaskExecutor(eventLoop).wait {
-      try await start(configuration, on: eventLoop, logger: logger, whenFatal: whenFatal)
+      try await start(
+        configuration,
+        keepingIn: descriptors,
+        restoring: inherited,
+        on: eventLoop,
+        logger: logger,
+        whenFatal: whenFatal
+      )
     }
   }
 
@@ -40,9 +49,14 @@ package final class Broker: Sendable {
 
   /// Takes the socket and begins to accept; returns when it does.
   ///
-  /// - Parameter whenFatal: going on would break a promise: the process is to end with an error, at once.
+  /// - Parameters:
+  ///   - descriptors: keeps connections when this process ends; nil where nobody does.
+  ///   - inherited: the connections that it has kept of the process before.
+  ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
   package static func start(
     _ configuration: BrokerConfiguration,
+    keepingIn descriptors: (any DescriptorStore)? = nil,
+    restoring inherited: InheritedConnections = InheritedConnections(),
     store makeStore: (String, ArchiveQuota) throws -> any ArchiveStore = {
       try SQLiteArchiveStore(directory: $0, quota: $1)
     },
@@ -53,11 +67,11 @@ package final class Broker: Sendable {
     let limits = configuration.limits
     let transport = TransportLimits(limits)
     // Each connection takes a socket and a pidfd; the rest is for archives and the process itself.
-    let descriptors = 2 * limits.connectionsMax + 512
-    let allowed = Host.raiseDescriptorLimit(to: descriptors)
-    if allowed < descriptors {
+    let needed = 2 * limits.connectionsMax + 512
+    let allowed = Host.raiseDescriptorLimit(to: needed)
+    if allowed < needed {
       logger.warning(
-        "\(allowed) descriptors are allowed, \(descriptors) may be needed; raise the hard limit of open files"
+        "\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files"
       )
     }
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
@@ -86,27 +100,40 @@ package final class Broker: Sendable {
       store: store,
       archivesLock: lock,
       watcher: watcher,
+      keepsConnections: descriptors != nil,
       limits: limits,
       settings: settings,
       logger: logger,
       whenFatal: whenFatal
     )
     // Last, so that a broker that cannot serve leaves no socket behind; clients queue from here on.
-    let socket = try ListeningSocket(binding: configuration.socket, backlog: transport.backlogMax)
+    let socket = try configuration.socket.listen(backlog: transport.backlogMax)
     let listener = try await UnixListener.start(
       socket,
       on: eventLoop,
       settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
+      keepingIn: descriptors,
+      restoring: inherited,
+      whenRestored: { outcome in
+        guard outcome != RestoredConnections() else { return }
+        logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
+      },
       delegate: service
     )
-    logger.info("serving", metadata: ["socket": "\(configuration.socket.path)", "archives": "\(archives.path)"])
+    logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
     return Broker(listener: listener, service: service, watcher: watcher)
   }
+
+  /// How long connections have to come to the end of what their peers have begun to send.
+  private static let restMilliseconds: Int64 = 3_000
 
   /// Stops accepting, makes durable and answers what was asked, closes all archives.
   package func stop() async {
     await listener.stop()
+    await service.prepareToStop()
+    await listener.bringToRest(milliseconds: Self.restMilliseconds)
     await service.stop()
+    _ = await listener.handOver()
     watcher.stop()
   }
 }

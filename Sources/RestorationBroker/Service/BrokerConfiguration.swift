@@ -8,7 +8,7 @@ package import RestorationWire
 ///
 /// Flags go over the environment, over the user's file, over the system's file, over defaults.
 package struct BrokerConfiguration: Sendable {
-  package var socket: SocketPath
+  package var socket: Endpoint
   package var archives: String
   package var limits = Limits()
   /// A level of swift-log, by name.
@@ -16,8 +16,17 @@ package struct BrokerConfiguration: Sendable {
   /// Nothing is ever quarantined or discarded by the broker itself.
   package var developerMode = false
 
-  /// What was said on the command line; nil where nothing was.
+  /// Where clients connect.
+  package enum Endpoint: Sendable {
+    case path(SocketPath)
+    /// A descriptor that listens already.
+    case inherited(Int32)
+  }
+
+  /// What was said on the command line, and by whoever started us; nil where nothing was.
   package struct Flags: Sendable {
+    /// A descriptor that listens already; it goes over every other socket.
+    package var inheritedSocket: Int32?
     package var socket: String?
     package var archives: String?
     package var file: String?
@@ -25,12 +34,14 @@ package struct BrokerConfiguration: Sendable {
     package var developerMode = false
 
     package init(
+      inheritedSocket: Int32? = nil,
       socket: String? = nil,
       archives: String? = nil,
       file: String? = nil,
       logLevel: String? = nil,
       developerMode: Bool = false
     ) {
+      self.inheritedSocket = inheritedSocket
       self.socket = socket
       self.archives = archives
       self.file = file
@@ -65,8 +76,12 @@ package struct BrokerConfiguration: Sendable {
     func text(_ flag: String?, _ name: String?, _ member: String) -> String? {
       flag ?? name.flatMap(variable) ?? settings[member]?.string
     }
-    let socket = flags.socket ?? variable("RESTORATIOND_SOCKET") ?? settings["socket"]?.string
-    self.socket = try SocketPath.resolve(flag: socket, environment: environment)
+    if let descriptor = flags.inheritedSocket {
+      self.socket = .inherited(descriptor)
+    } else {
+      let socket = flags.socket ?? variable("RESTORATIOND_SOCKET") ?? settings["socket"]?.string
+      self.socket = .path(try SocketPath.resolve(flag: socket, environment: environment))
+    }
     self.archives = try text(flags.archives, "RESTORATIOND_ARCHIVES", "archives") ?? Self.defaultArchives(variable)
     self.logLevel = text(flags.logLevel, "RESTORATIOND_LOG_LEVEL", "logLevel") ?? "info"
     self.developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
@@ -124,6 +139,23 @@ package struct BrokerConfiguration: Sendable {
       } else {
         settings[name] = value
       }
+    }
+  }
+}
+
+extension BrokerConfiguration.Endpoint: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .path(let path): path.path
+    case .inherited(let descriptor): "inherited descriptor \(descriptor)"
+    }
+  }
+
+  /// Takes the socket, for at most `backlog` connections that wait.
+  func listen(backlog: Int) throws(TransportError) -> ListeningSocket {
+    switch self {
+    case .path(let path): try ListeningSocket(binding: path, backlog: backlog)
+    case .inherited(let descriptor): try ListeningSocket(inheriting: descriptor)
     }
   }
 }

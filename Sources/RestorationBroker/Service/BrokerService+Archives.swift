@@ -116,6 +116,7 @@ extension BrokerService {
     for waiting in archive.queue.committed(receipt) {
       send(waiting.answer, to: waiting.caller)
     }
+    archive.settle()
     for notice in archive.queue.readyNotices() {
       send(notice, of: id)
     }
@@ -143,6 +144,7 @@ extension BrokerService {
     for caller in archive.queue.failed() {
       send(answer, to: caller)
     }
+    archive.settle(hasFailed: true)
     for notice in notices {
       send(notice, of: id)
     }

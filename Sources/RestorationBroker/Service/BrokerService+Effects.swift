@@ -24,6 +24,8 @@ extension BrokerService {
       scan(id, request)
     case .carryOut(let id, let job, let after):
       carryOut(id, job, after: after)
+    case .clientChanged(let client):
+      if keepsConnections { connections[client]?.setContext(core.record(of: client)) }
     case .tell(let client, let method, let parameters):
       connections[client]?.notify(method: method, parameters: parameters)
     case .open(let id, let name, let creating):

@@ -47,6 +47,8 @@ package actor BrokerService {
   /// The message at hand has added to an archive for which too much waits already.
   private var hasWrittenTooFast = false
   var isStopping = false
+  /// Connections go on in another process when this one ends.
+  let keepsConnections: Bool
   /// Waits until the last save rounds are over (R33).
   private var whenSaved: CheckedContinuation<Void, Never>?
   var whenFatal: (@Sendable (String) -> Void)?
@@ -75,6 +77,7 @@ package actor BrokerService {
     store: any ArchiveStore,
     archivesLock: LockFile?,
     watcher: ProcessWatcher,
+    keepsConnections: Bool = false,
     limits: Limits,
     settings: CoreSettings,
     logger: Logger,
@@ -85,6 +88,7 @@ package actor BrokerService {
     self.store = store
     self.archivesLock = archivesLock
     self.watcher = watcher
+    self.keepsConnections = keepsConnections
     self.logger = logger
     self.settings = settings
     self.clock = BrokerClock()
@@ -191,12 +195,17 @@ package actor BrokerService {
 
   // MARK: Ending
 
-  /// Saves what clients have (R33), makes durable what was written, answers it, and closes all archives.
-  package func stop() async {
+  /// Saves what clients have (R33); afterwards no call waits for anything but what is being done.
+  package func prepareToStop() async {
     await withCheckedContinuation { waiting in
       whenSaved = waiting
       handle { $0.saveBeforeEnd(at: $1) }
     }
+    handle { $0.endWaiting(at: $1) }
+  }
+
+  /// Makes durable what was written, answers it, and closes all archives.
+  package func stop() async {
     isStopping = true
     for connection in connections.values {
       connection.setInputPaused(true)
@@ -247,6 +256,8 @@ final class OpenArchive {
   var reads = 0
   var readsAtUpkeep = 0
   var upkeepDeferrals = 0
+  /// Connections with notifications whose effects are durable with that change.
+  var unsettled: [(after: SequenceNumber, connection: Connection)] = []
   /// Calls of the store that have not come back.
   var readsUnderWay = 0
   var whenIdle: [CheckedContinuation<Void, Never>] = []
@@ -259,6 +270,13 @@ final class OpenArchive {
   init(id: ApplicationID, name: ApplicationName) {
     self.id = id
     self.name = name
+  }
+
+  /// Connections whose notifications are durable, or never will be, do not wait for it any more.
+  func settle(hasFailed: Bool = false) {
+    guard !unsettled.isEmpty else { return }
+    for (after, connection) in unsettled where hasFailed || after <= queue.durable { connection.countUnsettled(-1) }
+    unsettled.removeAll { hasFailed || $0.after <= queue.durable }
   }
 
   /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
@@ -275,6 +293,15 @@ extension BrokerService: ConnectionDelegate {
       service.connections[id] = connection
       let process = ClientProcess(connection.peer)
       service.handle { $0.connected(id, process: process, at: $1) }
+    }
+  }
+
+  nonisolated package func connectionRestored(_ connection: Connection, context: [UInt8]) {
+    assumeIsolated { service in
+      let id = connection.id.value
+      service.connections[id] = connection
+      let process = ClientProcess(connection.peer)
+      service.handle { $0.restored(id, process: process, record: context, at: $1) }
     }
   }
 
@@ -312,6 +339,15 @@ extension BrokerService: ConnectionDelegate {
     message.canBeCalled = connection.canBeCalled
     core.received(message, at: clock.now)
     carryOut()
+    if keepsConnections, message.caller.call == nil { awaitSettling(connection) }
+  }
+
+  /// Nothing tells the sender of a notification when its effects are durable, so its connection is not idle before.
+  private func awaitSettling(_ connection: Connection) {
+    for archive in dirty.compactMap({ archives[$0] }) where archive.queue.durable < archive.queue.tail {
+      archive.unsettled.append((archive.queue.tail, connection))
+      connection.countUnsettled(1)
+    }
   }
 
   nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {

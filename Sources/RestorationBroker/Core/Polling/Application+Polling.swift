@@ -10,13 +10,15 @@ extension Application {
 
   /// Hands out what waits longest, or waits for something to come.
   func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
-    let waits = request.waitMilliseconds > 0 && session.polled.isEmpty && caller.call != nil
+    let waits =
+      request.waitMilliseconds > 0 && session.polled.isEmpty && caller.call != nil && !context.isEnding
     if waits {
       try requireRoom(
         toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client }
       )
     }
     let written = request.serves.map { serve(Set($0), session) } ?? 0
+    if !session.isPolling, let client = session.client { context.emit(.clientChanged(client)) }
     session.isPolling = true
     if let caller = endPoll(of: session) {
       context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
@@ -97,6 +99,14 @@ extension Application {
   func abandonPoll(of session: Session) {
     guard let caller = endPoll(of: session) else { return }
     context.emit(.respond(caller, .error(Application.sessionEnded())))
+  }
+
+  /// The broker is to end: whoever waits asks the next one.
+  func endPolls() {
+    for session in sessions.values.sorted(by: { $0.id < $1.id }) {
+      guard let caller = endPoll(of: session) else { continue }
+      context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+    }
   }
 
   // MARK: Answering

@@ -51,12 +51,16 @@ extension Application {
     return true
   }
 
-  /// The archive was lost on the way: nothing that was decided holds any more.
-  func abandonRestoration() {
+  /// The archive was lost on the way, or the broker ends: nothing that was decided holds any more.
+  func abandonRestoration(
+    for error: ErrorObject = Application.storeFailed(
+      "the archive was opened anew during the restoration",
+      indeterminate: false
+    )
+  ) {
     guard let restoring else { return }
     self.restoring = nil
     close(restoring)
-    let error = Application.storeFailed("the archive was opened anew during the restoration", indeterminate: false)
     for (call, _) in restoring.callers {
       context.emit(.unpark(call.caller))
       context.emit(.respond(call.caller, .error(error)))

@@ -9,6 +9,7 @@ extension Application {
   /// Begins a round, or joins the one that is under way.
   func save(_ request: SaveApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
+    guard !context.isEnding else { throw Application.shuttingDown() }
     if let round, let session, isAskedByRound(session.id) {
       let reply = unsaved(.reentrant, since: round.begun)
       context.emit(.respond(caller, .result(reply)))

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Clients whose connections outlive a broker: what the next one is told of them, and how they go on there.
+extension BrokerCore {
+  /// The text that `restored` takes; empty where there is nothing to know of the client.
+  package func record(of id: ClientID) -> [UInt8] {
+    guard let client = clients[id] else { return [] }
+    var record = ClientRecord()
+    if let (application, session) = boundSession(client) {
+      record.session = .init(application: application.name, token: session.token)
+      record.polls = session.isPolling
+    }
+    for (id, token) in client.detached.sorted(by: { $0.key < $1.key }) {
+      guard let application = applications[id], let session = application.session(token: token) else { continue }
+      let isOwn = session.client == client.id && !session.usedElsewhere
+      record.detached.append(.init(application: application.name, token: token, isOwn: isOwn))
+    }
+    record.subscriptions = context.subscriptions.entries(of: id)
+    record.lastSubscription = client.lastSubscription
+    record.canBeCalled = client.canBeCalled
+    return record.text
+  }
+
+  /// A client of the broker before is still connected. What it sends waits until its sessions are there.
+  package mutating func restored(_ id: ClientID, process: ClientProcess?, record text: [UInt8], at now: Moment) {
+    connected(id, process: process, at: now)
+    guard let client = clients[id] else { return }
+    let record = ClientRecord(text: text)
+    client.canBeCalled = record.canBeCalled
+    client.lastSubscription = record.lastSubscription
+    for entry in record.subscriptions {
+      let subscriber = Subscriber(client: id, number: entry.number)
+      context.subscriptions.add(subscriber, to: entry.names, of: entry.application)
+    }
+    context.emit(.clientChanged(id))
+    guard record.session != nil || !record.detached.isEmpty else { return }
+    client.comingBack = record
+    comeBack(client)
+  }
+
+  /// Goes on where the client was, as soon as all its archives are open.
+  mutating func comeBack(_ client: Client) {
+    guard let record = client.comingBack else { return }
+    for name in record.detached + (record.session.map { [$0] } ?? []) {
+      guard let application = reopened(name.application), case .opening = application.phase else { continue }
+      counters.waits += 1
+      client.waitsFor = application.id
+      client.waitsSince = counters.waits
+      return
+    }
+    client.comingBack = nil
+    for name in record.detached { comeBack(client, toDetached: name) }
+    if let name = record.session {
+      guard comeBack(client, to: name, polls: record.polls) else { return giveUp(client) }
+    }
+    context.emit(.clientChanged(client.id))
+    drain(client)
+  }
+
+  /// The application, open or opening; nil where there is no room for it.
+  private mutating func reopened(_ name: ApplicationName) -> Application? {
+    if let id = applicationIDs[name], let application = applications[id] { return application }
+    return try? open(name, creating: false)
+  }
+
+  private mutating func comeBack(_ client: Client, to name: ClientRecord.SessionName, polls: Bool) -> Bool {
+    guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
+      let session = application.session(token: name.token), session.client == nil,
+      session.facts.process?.uid == client.process?.uid, (try? count(client, application)) != nil
+    else { return false }
+    context.emit(.cancelTimer(.lost(application.id, session.id)))
+    session.client = client.id
+    session.isPolling = polls
+    client.bound = (application.id, session.id)
+    if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
+    application.sessionResumed(session)
+    application.returned(session)
+    return true
+  }
+
+  private mutating func comeBack(_ client: Client, toDetached name: ClientRecord.SessionName) {
+    guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
+      let session = application.session(token: name.token), (try? count(client, application)) != nil
+    else { return }
+    if name.isOwn {
+      session.client = client.id
+      session.usedElsewhere = false
+    }
+    client.detached[application.id] = name.token
+  }
+
+  /// The client's session is not there any more, and only a new connection tells it so clearly.
+  mutating func giveUp(_ client: Client) {
+    client.comingBack = nil
+    client.queue = []
+    context.emit(.disconnect(client.id))
+  }
+}

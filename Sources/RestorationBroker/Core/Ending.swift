@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// The broker is to end: nobody waits any more for what the next one can do as well.
+extension BrokerCore {
+  /// Ends all that waits for something to come. What is being done is answered when it is done.
+  package mutating func endWaiting(at now: Moment) {
+    context.now = now
+    context.isEnding = true
+    for application in applications.values.sorted(by: { $0.id < $1.id }) {
+      application.endWaiting()
+    }
+  }
+}
+
+extension Application {
+  fileprivate func endWaiting() {
+    let error = Application.shuttingDown()
+    endPolls()
+    abandonWaiting(for: error) { _ in true }
+    abandonDecodes(for: error) { _ in true }
+    abandonRestoration(for: error)
+    for number in resolutions.keys.sorted() {
+      finishResolution(number)
+    }
+    endOperations(for: error)
+  }
+
+  static func shuttingDown() -> ErrorObject {
+    .restoration(
+      .shuttingDown,
+      "the broker is ending",
+      hint: "Call again, over this connection as long as it stays: the next broker goes on with it."
+    )
+  }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// What another process has to know to go on with a connection, beside its socket.
+struct ConnectionRecord: Equatable {
+  /// Nil where the peer has not sent enough to tell.
+  var framing: Framing?
+  /// Our calls to the peer so far.
+  var callsMade = CallsMade()
+  /// What the connection's delegate wants to know again.
+  var context: [UInt8] = []
+  /// What was read and not taken in.
+  var input: [UInt8] = []
+  /// What the peer is still to be sent.
+  var output: [UInt8] = []
+}
+
+extension ConnectionRecord {
+  /// The framing as it is written down.
+  var framingNumber: UInt64 {
+    switch framing {
+    case nil: 0
+    case .jsonStream: 1
+    case .contentLength: 2
+    case .http: 3
+    }
+  }
+
+  /// Nil for a number that means nothing to us.
+  static func framing(_ number: UInt64) -> Framing?? {
+    switch number {
+    case 0: .some(nil)
+    case 1: .jsonStream
+    case 2: .contentLength
+    case 3: .http(keepsAlive: true)
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import NIOPosix
+
+/// What a `DescriptorStore` has kept of the process before.
+package struct InheritedConnections: Sendable {
+  private let ledger: Int32?
+  private let sockets: [(key: UInt64, name: String, descriptor: Int32)]
+  /// Kept, and nobody knows what for; they are closed.
+  private let others: [(name: String, descriptor: Int32)]
+
+  /// - Parameter descriptors: open, by name; they belong to this value from now on.
+  package init(_ descriptors: [(name: String, descriptor: Int32)] = []) {
+    ledger = descriptors.last { $0.name == ConnectionKeeper.ledgerName }?.descriptor
+    var sockets: [(key: UInt64, name: String, descriptor: Int32)] = []
+    var others: [(name: String, descriptor: Int32)] = []
+    for (name, descriptor) in descriptors {
+      if let key = ConnectionPage.key(ofName: name) {
+        sockets.append((key, name, descriptor))
+      } else if descriptor != ledger {
+        others.append((name, descriptor))
+      }
+    }
+    self.sockets = sockets
+    self.others = others
+  }
+
+  /// Goes on with all connections that can be gone on with, and ends the others. On the acceptor's event loop.
+  func restore(
+    _ store: any DescriptorStore,
+    limits: TransportLimits,
+    on eventLoop: any EventLoop,
+    _ makeAcceptor: (ConnectionKeeper) -> Acceptor
+  ) throws(TransportError) -> (Acceptor, EventLoopFuture<RestoredConnections>) {
+    for other in others {
+      store.remove(other.name)
+      SystemCalls.close(other.descriptor)
+    }
+    let (ledger, records) = try TransportError.reporting("cannot keep connections") { () throws(SystemCallError) in
+      try openLedger(store, limits)
+    }
+    let acceptor = makeAcceptor(ConnectionKeeper(store: store, ledger: ledger, eventLoop: eventLoop))
+    let bound = NIOLoopBound(acceptor, eventLoop: eventLoop)
+    var restored: [EventLoopFuture<Bool>] = []
+    for (key, name, socket) in sockets {
+      guard let record = records[key], limits.connectionsMax > restored.count else {
+        Self.end(socket, name, store)
+        continue
+      }
+      let channel = ClientBootstrap(group: eventLoop)
+        .channelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture { try bound.value.restore(channel, key: key, record) }
+        }
+        .withConnectedSocket(socket)
+      restored.append(
+        channel.map { _ in true }.flatMapErrorThrowing { _ in
+          // NIO has closed the socket, but the store has it as well.
+          store.remove(name)
+          return false
+        }
+      )
+    }
+    let ended = sockets.count - restored.count
+    let all = EventLoopFuture.whenAllSucceed(restored, on: eventLoop).map { outcomes in
+      let kept = outcomes.count { $0 }
+      return RestoredConnections(kept: kept, ended: ended + outcomes.count - kept)
+    }
+    return (acceptor, all)
+  }
+
+  /// The one that was kept, where we can read it; else a new one, and no connection is gone on with.
+  private func openLedger(
+    _ store: any DescriptorStore,
+    _ limits: TransportLimits
+  ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
+    if let ledger {
+      let inherited = try? ConnectionLedger.inherit(Descriptor(ledger), connectionsMax: limits.connectionsMax)
+      if let inherited { return inherited }
+      store.remove(ConnectionKeeper.ledgerName)
+    }
+    return (try ConnectionLedger(connectionsMax: limits.connectionsMax), [:])
+  }
+
+  /// The peer sees the connection end.
+  private static func end(_ socket: Int32, _ name: String, _ store: any DescriptorStore) {
+    SystemCalls.shutDown(socket)
+    SystemCalls.close(socket)
+    store.remove(name)
+  }
+}
+
+/// What has become of the connections of the process before.
+package struct RestoredConnections: Hashable, Sendable {
+  package var kept = 0
+  package var ended = 0
+
+  package init(kept: Int = 0, ended: Int = 0) {
+    self.kept = kept
+    self.ended = ended
+  }
+}

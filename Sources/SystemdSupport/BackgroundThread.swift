@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+
+/// A thread for what may block.
+enum BackgroundThread {
+  /// Starts a thread that takes no signals and is never joined; false where there is none left.
+  static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+    // Signals are for the thread that waits for them; the new one inherits this mask.
+    var all = sigset_t()
+    var former = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &former)
+    let argument = Unmanaged.passRetained(Body(name: name, run: body)).toOpaque()
+    var thread = pthread_t()
+    let result = pthread_create(&thread, nil, run, argument)
+    pthread_sigmask(SIG_SETMASK, &former, nil)
+    if result == 0 {
+      pthread_detach(thread)
+    } else {
+      Unmanaged<Body>.fromOpaque(argument).release()
+    }
+    return result == 0
+  }
+
+  private static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { argument in
+    guard let argument else { return nil }
+    let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
+    nameThread(body.name)
+    body.run()
+    return nil
+  }
+
+  private final class Body: Sendable {
+    let name: StaticString
+    let run: @Sendable () -> Void
+
+    init(name: StaticString, run: @escaping @Sendable () -> Void) {
+      self.name = name
+      self.run = run
+    }
+  }
+
+  /// So that `ps -L` and debuggers tell it apart.
+  private static func nameThread(_ name: StaticString) {
+    let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    _ = write(descriptor, name.utf8Start, name.utf8CodeUnitCount)
+    close(descriptor)
+  }
+}
+
+/// Wakes up a thread that waits; a signal that comes before the wait is not lost.
+final class WakeUp: Sendable {
+  let descriptor: Int32
+
+  /// Nil where there is no descriptor left.
+  init?() {
+    descriptor = eventfd(0, Int32(EFD_CLOEXEC))
+    guard descriptor >= 0 else { return nil }
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  func signal() {
+    eventfd_write(descriptor, 1)
+  }
+
+  /// Waits for a signal and takes it; an interrupted wait only looks again.
+  func wait() {
+    var count: eventfd_t = 0
+    eventfd_read(descriptor, &count)
+  }
+}

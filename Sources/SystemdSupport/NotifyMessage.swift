@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// What a service tells its manager (sd_notify(3)).
+package enum NotifyMessage: Hashable, Sendable {
+  case ready
+  /// One line for `systemctl status`.
+  case status(String)
+  case stopping
+  case reloading
+  /// What is under way will take so long from now on, at most; to be said again before that is over.
+  case extendTimeout(microseconds: UInt64)
+  case watchdog
+  /// The manager is to keep a descriptor over our end. It is duplicated at once: the caller may close its own.
+  case store(name: String, descriptor: Int32)
+  /// The manager is to close all descriptors that it keeps under this name.
+  case removeStored(name: String)
+  case errno(Int32)
+
+  var text: String {
+    switch self {
+    case .ready: "READY=1"
+    case .status(let line): "STATUS=\(line.split(whereSeparator: \.isNewline).joined(separator: " "))"
+    case .stopping: "STOPPING=1"
+    // Managers from 253 on want to know when; older ones ignore it.
+    case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
+    case .extendTimeout(let microseconds): "EXTEND_TIMEOUT_USEC=\(microseconds)"
+    case .watchdog: "WATCHDOG=1"
+    case .store(let name, _): "FDSTORE=1\nFDNAME=\(name)"
+    case .removeStored(let name): "FDSTOREREMOVE=1\nFDNAME=\(name)"
+    case .errno(let number): "ERRNO=\(number)"
+    }
+  }
+
+  private static var monotonicMicroseconds: Int {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+  }
+}

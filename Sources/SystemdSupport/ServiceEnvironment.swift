@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+
+/// What a service manager told this process when it started it; all empty where there is no manager.
+package struct ServiceEnvironment: Sendable {
+  /// Open descriptors that were handed down; each has to be used or closed by whoever takes it from here.
+  package var descriptors: [InheritedDescriptor] = []
+  /// Where the manager wants to be told of our state.
+  package var notifySocket: String?
+  /// The manager kills us when it hears nothing for so long.
+  package var watchdogMicroseconds: UInt64?
+  /// What is written to standard error arrives in the journal.
+  package var logsToJournal = false
+
+  package struct InheritedDescriptor: Hashable, Sendable {
+    package let name: String
+    package let number: Int32
+
+    package init(name: String, number: Int32) {
+      self.name = name
+      self.number = number
+    }
+
+    /// Closes it; the value must not be used afterwards.
+    package func close() {
+      _ = Glibc.close(number)
+    }
+  }
+
+  package init() {}
+
+  /// Reads the variables and takes them out of the environment, so that no child takes what is meant for us.
+  ///
+  /// To be called once, before other threads start: they might read the environment meanwhile. The descriptors are
+  /// closed on exec from here on.
+  package static func take() -> ServiceEnvironment {
+    var taken = ServiceEnvironment()
+    taken.descriptors = inheritedDescriptors()
+    var interval: UInt64 = 0
+    if sd_watchdog_enabled(1, &interval) > 0 { taken.watchdogMicroseconds = interval }
+    taken.notifySocket = takeVariable("NOTIFY_SOCKET")
+    taken.logsToJournal = takeVariable("JOURNAL_STREAM").map { isStream(STDERR_FILENO, $0) } ?? false
+    return taken
+  }
+
+  /// Takes the first descriptor with one of these names out of the list.
+  package mutating func takeDescriptor(named names: String...) -> Int32? {
+    guard let index = descriptors.firstIndex(where: { names.contains($0.name) }) else { return nil }
+    return descriptors.remove(at: index).number
+  }
+
+  private static func inheritedDescriptors() -> [InheritedDescriptor] {
+    var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+    // Fewer than one: there are none, or they are meant for another process.
+    let count = sd_listen_fds_with_names(1, &names)
+    defer {
+      for index in 0..<Int(max(count, 0)) { free(names?[index]) }
+      free(names)
+    }
+    return (0..<max(count, 0)).map { index in
+      let name = names?[Int(index)].map { String(cString: $0) } ?? ""
+      return InheritedDescriptor(name: name, number: 3 + index)
+    }
+  }
+
+  private static func takeVariable(_ name: String) -> String? {
+    let value = getenv(name).map { String(cString: $0) }
+    unsetenv(name)
+    return value.flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// Whether the descriptor is the file that `DEVICE:INODE` names: somebody may have redirected it since.
+  private static func isStream(_ descriptor: Int32, _ value: String) -> Bool {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { return false }
+    return value == "\(status.st_dev):\(status.st_ino)"
+  }
+}

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that outlive their broker: keeping.py BROKER SCENARIO
+
+Each scenario is a function below; it fails by an exception. Without a scenario their names are printed.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+
+from manager import DEADLINE, Manager
+
+
+class Client:
+    """A connection that speaks a stream of JSON texts, one line each."""
+
+    def __init__(self, manager):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(DEADLINE)
+        self.socket.connect(manager.path)
+        self.buffer = b""
+        self.last = 0
+
+    def send(self, method, **params):
+        self.last += 1
+        self.socket.sendall(self.text(self.last, method, params))
+        return self.last
+
+    @staticmethod
+    def text(number, method, params):
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        return json.dumps(message).encode() + b"\n"
+
+    def receive(self):
+        """The next message; None at the end of the connection."""
+        while b"\n" not in self.buffer:
+            part = self.socket.recv(1 << 16)
+            if not part:
+                return None
+            self.buffer += part
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line)
+
+    def answer(self, number):
+        message = self.receive()
+        assert message is not None, "the connection has ended"
+        assert message.get("id") == number, message
+        return message
+
+    def call(self, method, **params):
+        message = self.answer(self.send(method, **params))
+        assert "result" in message, message
+        return message["result"]
+
+    def reply(self, message, result):
+        text = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        self.socket.sendall(json.dumps(text).encode() + b"\n")
+
+    def has_ended(self):
+        try:
+            return self.receive() is None
+        except ConnectionResetError:
+            return True
+
+
+def owner(manager, serves=()):
+    client = Client(manager)
+    client.session = client.call("initialize", application="org.example.kept", process="editor", serves=list(serves))
+    client.object = client.call("registerObjectForStateRestoration", restorationIdentifier="Editor")["object"]
+    return client
+
+
+def settle(manager):
+    """Returns when the broker has done with all that was answered before: it does so after it has sent the answer."""
+    Client(manager).call("ping")
+
+
+def check_owner(client, cursor):
+    """The session and its handle are what they were."""
+    stored = client.call("encodeRestorableState", object=client.object, state={"cursor": cursor})
+    assert stored["durability"] == "disk", stored
+    assert client.call("decodeRestorableState", object=client.object)["state"] == {"cursor": cursor}
+    sessions = client.call("describeApplication")["sessions"]
+    assert [session["pid"] for session in sessions if session["process"]] == [os.getpid()], sessions
+
+
+def idle_connections_survive_a_kill(manager):
+    client = owner(manager)
+    silent = Client(manager)
+    manager.take_stored(2)
+    client.call("encodeRestorableState", object=client.object, state={"cursor": 1})
+    for round in range(3):
+        settle(manager)
+        manager.kill()
+        manager.start()
+        check_owner(client, round + 2)
+    assert silent.call("ping") == {}
+
+
+def busy_connections_end_with_a_kill(manager):
+    client = owner(manager)
+    half = Client(manager)
+    waiting = Client(manager)
+    manager.take_stored(3)
+    half.socket.sendall(b'{"jsonrpc":"2.0",')
+    waiting.send("registerObjectForStateRestoration", application="org.example.kept", restorationIdentifier="Child",
+                 restorationParent=["Missing"], awaitParentMilliseconds=20000)
+    # Both have been read when a later connection is answered.
+    client.call("ping")
+    settle(manager)
+    manager.kill()
+    manager.start()
+    assert half.has_ended()
+    assert waiting.has_ended()
+    check_owner(client, 1)
+
+
+def all_connections_survive_an_orderly_end(manager):
+    client = owner(manager)
+    half = Client(manager)
+    text = Client.text(7, "ping", {})
+    half.socket.sendall(text[:20])
+    headed = Client(manager)
+    body = Client.text(9, "ping", {})
+    headed.socket.sendall(b"Content-Length: %d\r\n" % len(body))
+    new = Client(manager)
+    client.call("ping")
+    for round in range(3):
+        manager.stop()
+        manager.start()
+        check_owner(client, round)
+    half.socket.sendall(text[20:])
+    assert half.answer(7)["result"] == {}
+    headed.socket.sendall(b"\r\n" + body)
+    while not headed.buffer.endswith(b"}"):
+        headed.buffer += headed.socket.recv(4096)
+    assert headed.buffer.startswith(b"Content-Length: "), headed.buffer
+    assert new.call("ping") == {}
+
+
+def a_reader_that_does_not_read_gets_all_its_answers(manager):
+    client = owner(manager)
+    client.call("encodeRestorableState", object=client.object, state={"text": "x" * 200_000})
+    count = 60  # beyond what the kernel holds, and beyond what pauses reading
+    numbers = [client.send("decodeRestorableState", object=client.object) for _ in range(count)]
+    other = Client(manager)
+    other.call("ping")
+    manager.stop()
+    manager.start()
+    manager.stop()
+    manager.start()
+    seen = []
+    for _ in numbers:
+        message = client.receive()
+        assert len(message["result"]["state"]["text"]) == 200_000
+        seen.append(message["id"])
+    assert sorted(seen) == numbers, seen
+    check_owner(client, 1)
+
+
+def requests_in_flight_are_answered_exactly_once(manager):
+    client = owner(manager)
+    stop = threading.Event()
+    sent, received, errors = [], [], []
+
+    def read():
+        while len(received) < len(sent) or not stop.is_set():
+            message = client.receive()
+            if message is None:
+                errors.append("the connection has ended")
+                return
+            received.append(message["id"])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    window = threading.Thread(target=lambda: [restart(manager) for _ in range(5)])
+    window.start()
+    revision = 0
+    while window.is_alive():
+        revision += 1
+        sent.append(client.send("encodeRestorableState", object=client.object, state={"n": revision},
+                                revision=revision))
+        while len(sent) - len(received) > 300 and not errors:
+            pass
+    window.join()
+    stop.set()
+    sent.append(client.send("ping"))
+    reader.join()
+    assert not errors, errors
+    assert sorted(received) == sent, (len(received), len(sent))
+    assert client.call("decodeRestorableState", object=client.object)["state"] == {"n": revision}
+
+
+def restart(manager):
+    manager.stop()
+    manager.start()
+
+
+def parked_calls_end_early(manager):
+    client = owner(manager, serves=["encodeRestorableStateWithCoder"])
+    poller = Client(manager)
+    session = poller.call("registerObjectForStateRestoration", application="org.example.kept",
+                          restorationIdentifier="Polled")["session"]
+    polling = poller.send("nextRequest", application="org.example.kept", session=session, waitMilliseconds=30000)
+    parked = client.send("registerObjectForStateRestoration", restorationIdentifier="Child",
+                         restorationParent=["Missing"], awaitParentMilliseconds=30000)
+    other = Client(manager)
+    other.call("ping")
+
+    def answer():
+        message = client.receive()
+        assert message["method"] == "encodeRestorableStateWithCoder", message
+        states = [{"object": entry["object"], "state": {"saved": True}} for entry in message["params"]["objects"]]
+        client.reply(message, {"states": states})
+
+    saving = threading.Thread(target=answer)
+    saving.start()
+    manager.stop()
+    saving.join()
+    manager.start()
+    error = client.answer(parked)["error"]
+    assert error["code"] == -32017 and error["data"]["kind"] == "shuttingDown", error
+    assert poller.answer(polling)["result"] is None
+    # The session goes on: its token, its objects, what it serves.
+    assert poller.call("nextRequest", application="org.example.kept", session=session) is None
+    assert client.call("decodeRestorableState", object=client.object)["state"] == {"saved": True}
+    saved = client.send("saveApplicationState")
+    answer()
+    assert client.answer(saved)["result"]["saved"]
+
+
+def subscriptions_survive(manager):
+    client = owner(manager)
+    observer = Client(manager)
+    number = observer.call("subscribe", application="org.example.kept", events=["objectRegistered"])["subscription"]
+    manager.take_stored(2)
+    for end in (manager.kill, manager.stop):
+        settle(manager)
+        end()
+        manager.start()
+        client.call("registerObjectForStateRestoration", restorationIdentifier=f"Object{end.__name__}")
+        event = observer.receive()
+        assert event["params"]["subscription"] == number and event["params"]["name"] == "objectRegistered", event
+    assert observer.call("unsubscribe", subscription=number) == {}
+
+
+def http_connections_survive(manager):
+    peer = Client(manager)
+
+    def post(method, **params):
+        body = Client.text(1, method, params)
+        peer.socket.sendall(b"POST / HTTP/1.1\r\nHost: broker\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        return response()
+
+    def response():
+        data = b""
+        while b"\r\n\r\n" not in data:
+            part = peer.socket.recv(65536)
+            assert part, "the connection has ended"
+            data += part
+        head, rest = data.split(b"\r\n\r\n", 1)
+        length = int([line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")][0].split()[1])
+        while len(rest) < length:
+            rest += peer.socket.recv(65536)
+        message = json.loads(rest)
+        assert "result" in message, message
+        return message["result"]
+
+    initialized = post("initialize", application="org.example.kept")
+    manager.take_stored(1)
+    for end in (manager.kill, manager.stop):
+        settle(manager)
+        end()
+        manager.start()
+        # The connection still stands for the session that it has begun.
+        name = {"application": "org.example.kept"}
+        post("registerObjectForStateRestoration", restorationIdentifier=end.__name__, **name)
+        post("encodeRestorableState", object=[end.__name__], state={"a": 1}, **name)
+    # A request that has begun is read to its end by the broker that began it.
+    body = Client.text(1, "ping", {})
+    peer.socket.sendall(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
+    other = Client(manager)
+    other.call("ping")
+    later = threading.Timer(0.3, lambda: peer.socket.sendall(body[9:]))
+    later.start()
+    manager.stop()
+    assert response() == {}
+    manager.start()
+    assert post("ping") == {}
+    description = post("describeApplication", application="org.example.kept", session=initialized["session"])
+    assert sorted(entry["path"] for entry in description["objects"]) == [["kill"], ["stop"]], description
+    assert len(description["sessions"]) == 1, description
+
+
+def a_connection_that_closes_is_let_go(manager):
+    client = owner(manager)
+    manager.take_stored(1)
+    client.socket.close()
+    while manager.stored():
+        manager.take()
+    refused = Client(manager)
+    manager.take_stored(1)
+    refused.socket.sendall(b"?")
+    # The broker ends this one; the store's copy does not keep it open.
+    while refused.receive() is not None:
+        pass
+    refused.socket.close()
+    while manager.stored():
+        manager.take()
+
+
+def a_ledger_that_makes_no_sense_ends_connections(manager):
+    client = owner(manager)
+    manager.take_stored(1)
+    settle(manager)
+    manager.kill()
+    for name, descriptor in manager.store:
+        if name == "ledger":
+            os.pwrite(descriptor, b"\xff" * 4096, 0)
+    manager.start()
+    assert client.has_ended()
+    check_owner(owner_again(manager, client), 1)
+
+
+def owner_again(manager, former):
+    client = Client(manager)
+    session = client.call("initialize", application="org.example.kept", process="editor",
+                          session=former.session["session"])
+    assert session["session"] == former.session["session"]
+    client.object = former.object
+    return client
+
+
+SCENARIOS = [
+    idle_connections_survive_a_kill,
+    busy_connections_end_with_a_kill,
+    all_connections_survive_an_orderly_end,
+    a_reader_that_does_not_read_gets_all_its_answers,
+    requests_in_flight_are_answered_exactly_once,
+    parked_calls_end_early,
+    subscriptions_survive,
+    http_connections_survive,
+    a_connection_that_closes_is_let_go,
+    a_ledger_that_makes_no_sense_ends_connections,
+]
+
+
+def main():
+    if len(sys.argv) < 3:
+        print("\n".join(scenario.__name__ for scenario in SCENARIOS))
+        return
+    scenario = next(scenario for scenario in SCENARIOS if scenario.__name__ == sys.argv[2])
+    manager = Manager(sys.argv[1])
+    try:
+        manager.start()
+        scenario(manager)
+    except BaseException:
+        sys.stderr.write(open(os.path.join(manager.directory, "log")).read()[-4000:])
+        raise
+    finally:
+        manager.end()
+
+
+main()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays the service manager for one broker: the listening socket, the notify socket, and the descriptor store.
+
+It keeps what the broker stores, as systemd does, and hands it to the next broker. It waits for messages of the broker,
+never for time.
+"""
+
+import array
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+
+DEADLINE = 20
+
+
+class Manager:
+    def __init__(self, program, arguments=()):
+        self.program = program
+        self.arguments = list(arguments)
+        self.directory = tempfile.mkdtemp(prefix="keeping-")
+        self.path = os.path.join(self.directory, "broker.sock")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen(1024)
+        self.notify_path = os.path.join(self.directory, "notify")
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(self.notify_path)
+        self.notify.settimeout(DEADLINE)
+        self.store = []  # (name, descriptor), in the order in which they came
+        self.process = None
+        self.log = open(os.path.join(self.directory, "log"), "ab")
+
+    # The broker
+
+    def start(self):
+        """Starts a broker with all that is stored, and returns when it is ready."""
+        passed = [("restorationd", self.listener.fileno())] + self.store
+        self.store = [(name, os.dup(fd)) for name, fd in self.store]
+        numbers = [fd for _, fd in passed]
+        environment = dict(os.environ, NOTIFY_SOCKET=self.notify_path, XDG_RUNTIME_DIR=self.directory)
+        environment.pop("RESTORATIOND_SOCKET", None)
+        environment["LISTEN_FDS"] = str(len(passed))
+        environment["LISTEN_FDNAMES"] = ":".join(name for name, _ in passed)
+        # A shell puts the descriptors where the broker looks for them, and its own number into LISTEN_PID.
+        moves = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(self.shifted(numbers)))
+        command = f'exec env LISTEN_PID=$$ "$@" {moves}'
+        self.process = subprocess.Popen(
+            ["bash", "-c", command, "bash", self.program, "--archives", os.path.join(self.directory, "archives")]
+            + self.arguments,
+            env=environment,
+            pass_fds=self.high,
+            stderr=self.log,
+        )
+        for fd in self.high:
+            os.close(fd)
+        for name, fd in passed[1:]:
+            os.close(fd)
+        self.wait_for("READY=1")
+        return self
+
+    def shifted(self, numbers):
+        """Duplicates beyond every number the broker will see, so that moving one does not overwrite another."""
+        import fcntl
+
+        self.high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 2000) for fd in numbers]
+        for fd in self.high:
+            os.set_inheritable(fd, True)
+        return self.high
+
+    def wait_for(self, line):
+        """Takes in messages until one has this line."""
+        while True:
+            if line in self.take():
+                return
+
+    def take(self):
+        data, control, _, _ = self.notify.recvmsg(65536, socket.CMSG_SPACE(4 * 8))
+        descriptors = array.array("i")
+        for level, kind, payload in control:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(payload[: len(payload) - len(payload) % 4])
+        lines = data.decode().split("\n")
+        fields = dict(line.split("=", 1) for line in lines if "=" in line)
+        name = fields.get("FDNAME", "stored")
+        if fields.get("FDSTORE") == "1":
+            for fd in descriptors:
+                if any(os.fstat(fd).st_ino == os.fstat(kept).st_ino for _, kept in self.store):
+                    os.close(fd)
+                else:
+                    self.store.append((name, fd))
+        elif fields.get("FDSTOREREMOVE") == "1":
+            for kept in [kept for kept in self.store if kept[0] == name]:
+                os.close(kept[1])
+                self.store.remove(kept)
+        else:
+            for fd in descriptors:
+                os.close(fd)  # BARRIER=1 waits for this
+        return lines
+
+    def take_stored(self, count):
+        """Takes in messages until so many connections are stored."""
+        while len(self.stored()) < count:
+            self.take()
+
+    def stored(self):
+        return [name for name, _ in self.store if name.startswith("connection-")]
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(DEADLINE)
+        self.drain()
+
+    def drain(self):
+        self.notify.setblocking(False)
+        try:
+            while True:
+                self.take()
+        except BlockingIOError:
+            pass
+        finally:
+            self.notify.settimeout(DEADLINE)
+
+    def stop(self):
+        """Ends the broker in order, taking in what it says meanwhile."""
+        self.process.send_signal(signal.SIGTERM)
+        self.notify.settimeout(0.05)
+        try:
+            while self.process.poll() is None:
+                try:
+                    self.take()
+                except TimeoutError:
+                    continue
+        finally:
+            self.notify.settimeout(DEADLINE)
+        self.drain()
+        assert self.process.returncode == 0, f"the broker ended with {self.process.returncode}"
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for _, fd in self.store:
+            os.close(fd)
+        self.listener.close()
+        self.notify.close()
+        subprocess.run(["rm", "-rf", self.directory], check=True)

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import SystemdSupport
+internal import Testing
+
+/// What the manager's variables say; each case in a process of its own, because a process has one environment.
+@Suite struct ServiceEnvironmentTests {
+  @Test func withoutAManagerThereIsNothing() async {
+    await #expect(processExitsWith: .success) {
+      for name in ["LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"] {
+        unsetenv(name)
+      }
+      let environment = ServiceEnvironment.take()
+      #expect(environment.descriptors.isEmpty && environment.notifySocket == nil)
+      #expect(environment.watchdogMicroseconds == nil && !environment.logsToJournal)
+    }
+  }
+
+  @Test func whatIsReadIsTakenOutOfTheEnvironment() async {
+    await #expect(processExitsWith: .success) {
+      dup2(open("/dev/null", O_RDONLY), 3)
+      dup2(3, 4)
+      let variables = [
+        "LISTEN_FDS": "2", "LISTEN_PID": "\(getpid())", "LISTEN_FDNAMES": "restorationd:connection-7",
+        "NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "2500000", "WATCHDOG_PID": "\(getpid())", "JOURNAL_STREAM": "1:2",
+      ]
+      for (name, value) in variables { setenv(name, value, 1) }
+      var environment = ServiceEnvironment.take()
+      #expect(environment.takeDescriptor(named: "restorationd") == 3)
+      #expect(environment.descriptors == [ServiceEnvironment.InheritedDescriptor(name: "connection-7", number: 4)])
+      #expect(fcntl(3, F_GETFD) & FD_CLOEXEC != 0 && fcntl(4, F_GETFD) & FD_CLOEXEC != 0)
+      #expect(environment.notifySocket == "@x" && environment.watchdogMicroseconds == 2_500_000)
+      for name in variables.keys { #expect(getenv(name) == nil, "\(name)") }
+    }
+  }
+
+  @Test func whatIsMeantForAnotherProcessIsNotTaken() async {
+    await #expect(processExitsWith: .success) {
+      setenv("LISTEN_FDS", "1", 1)
+      setenv("LISTEN_PID", "1", 1)
+      setenv("WATCHDOG_USEC", "2500000", 1)
+      setenv("WATCHDOG_PID", "1", 1)
+      let environment = ServiceEnvironment.take()
+      #expect(environment.descriptors.isEmpty && environment.watchdogMicroseconds == nil)
+      #expect(getenv("LISTEN_FDS") == nil && getenv("WATCHDOG_USEC") == nil)
+    }
+  }
+
+  @Test func standardErrorIsTheJournalOnlyWhileItIsTheSameFile() async {
+    await #expect(processExitsWith: .success) {
+      var status = stat()
+      fstat(STDERR_FILENO, &status)
+      setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino)", 1)
+      #expect(ServiceEnvironment.take().logsToJournal)
+      setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino + 1)", 1)
+      #expect(!ServiceEnvironment.take().logsToJournal)
+    }
+  }
+}
