@@ -16,7 +16,8 @@ package final class ProcessClient {
   package let kind: Kind
   private let process: ChildProcess
 
-  init(_ kind: Kind, socket: String, errors: String) throws {
+  /// - Parameter errors: the file that gets what the program complains about.
+  package init(_ kind: Kind, socket: String, errors: String) throws {
     self.kind = kind
     let command =
       switch kind {
