@@ -79,6 +79,8 @@ struct Daemon: ParsableCommand {
     let notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
+    // Where neither is set there is no way to a manager.
+    let hasUser = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].contains { getenv($0) != nil }
     let broker: Broker
     do {
       broker = try Broker.startAndWait(
@@ -86,6 +88,7 @@ struct Daemon: ParsableCommand {
         keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
         restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
         on: eventLoop,
+        manager: hasUser ? UserServiceManager() : nil,
         logger: logger
       ) { reason in
         logger.critical("ending, because \(reason)")
