@@ -16,6 +16,8 @@ internal import Testing
     "parked_calls_end_early",
     "subscriptions_survive",
     "http_connections_survive",
+    "detached_sessions_stay_with_their_connection",
+    "notifications_are_on_disk_before_a_connection_is_idle",
     "a_connection_that_closes_is_let_go",
     "a_ledger_that_makes_no_sense_ends_connections",
   ]
