@@ -38,7 +38,7 @@ struct InstalledServiceTests {
 
     /// What is in the user's home and was not there before.
     func files() throws -> [String] {
-      let found = try manager.output("find", manager.home, "-path", "*/programs", "-prune", "-o", "-type", "f,l", "-print")
+      let found = try manager.output("find", manager.home, "-type", "f,l", "!", "-path", "*/programs/*")
       return found.split(separator: "\n").map(String.init).filter { !$0.contains("/.local/state/") }.sorted()
     }
   }
@@ -48,9 +48,10 @@ struct InstalledServiceTests {
       let machine = try Machine(manager)
       let before = try machine.files()
       let first = try machine.install()
-      #expect(first.contains("\nStarted restorationd.socket: the broker starts with the first connection.\n"), "\(first)")
+      #expect(first.contains("\nStarted restorationd.socket: "), "\(first)")
       #expect(first.contains("\nThe broker answers. "))
-      #expect(try manager.systemctl("is-enabled", UserManager.socketUnit, "restoration-login.service") == "enabled\nenabled\n")
+      let enabled = try manager.systemctl("is-enabled", UserManager.socketUnit, "restoration-login.service")
+      #expect(enabled == "enabled\nenabled\n")
       let process = try manager.mainPID
       #expect(process > 0)
       let second = try machine.install()
@@ -82,7 +83,8 @@ struct InstalledServiceTests {
       let append = #"cp "$0" "$0.x" && printf x >>"$0.x" && mv "$0.x" "$0""#
       try manager.output("sh", "-c", append, manager.broker)
       let said = try machine.install()
-      #expect(said.contains("\n  bin/restorationd\nRestarted restorationd.service; its clients stay connected.\n"), "\(said)")
+      let lines = "\n  bin/restorationd\nRestarted restorationd.service; its clients stay connected.\n"
+      #expect(said.contains(lines), "\(said)")
       #expect(try manager.mainPID != process)
       let encoded = try client.call("encodeRestorableState", ["object": ["Main"], "state": ["cursor": 2]])
       #expect(encoded["durability"] == "disk")

@@ -4,8 +4,8 @@ internal import Glibc
 internal import TestSupport
 internal import Testing
 
-/// `systemd/package.sh` makes a Debian package. Only programs that need no Swift can be in one, so most of this is about
-/// the release programs.
+/// `systemd/package.sh` makes a Debian package. Only programs that need no Swift can be in one, so most of this is
+/// about the release programs.
 @Suite(.timeLimit(.minutes(5))) struct PackageTests {
   private static let release = "is about the release programs of Tests/run.sh"
 
@@ -76,7 +76,9 @@ internal import Testing
       let dpkg = asRoot + [
         "dpkg", "--root=\(root)", "--force-not-root,script-chrootless,depends", "--log=\(directory.file("log"))",
       ]
-      let enabled = ["graphical-session.target.wants/restoration-login.service", "sockets.target.wants/restorationd.socket"]
+      let enabled = [
+        "graphical-session.target.wants/restoration-login.service", "sockets.target.wants/restorationd.socket",
+      ]
       let users = "\(root)/etc/systemd/user"
       _ = try Self.dpkg(dpkg + ["--install", package])
       for program in ["restorationd", "restorationctl"] {
