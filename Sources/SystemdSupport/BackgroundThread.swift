@@ -57,7 +57,7 @@ final class WakeUp: Sendable {
 
   /// Nil where there is no descriptor left.
   init?() {
-    descriptor = eventfd(0, Int32(EFD_CLOEXEC))
+    descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard descriptor >= 0 else { return nil }
   }
 
@@ -71,6 +71,13 @@ final class WakeUp: Sendable {
 
   /// Waits for a signal and takes it; an interrupted wait only looks again.
   func wait() {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    poll(&entry, 1, -1)
+    clear()
+  }
+
+  /// Takes a signal if there is one.
+  func clear() {
     var count: eventfd_t = 0
     eventfd_read(descriptor, &count)
   }

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+
+/// A connection to the user's service manager, over the user's bus or, where there is none, the manager's own socket.
+///
+/// Lives on one thread, which it blocks, at most until the deadline of each call.
+final class ManagerConnection {
+  static let service = "org.freedesktop.systemd1"
+  static let managerPath = "/org/freedesktop/systemd1"
+  static let managerInterface = "org.freedesktop.systemd1.Manager"
+
+  private let bus: OpaquePointer
+  /// Whom calls are for; nil when the manager itself is at the other end.
+  private let destination: String?
+  /// Answers may be missing or late from now on; a new connection is to be made.
+  private(set) var isBroken = false
+  /// Units that start, by the path of the manager's job.
+  private var starts: [String: UnitStart] = [:]
+
+  struct UnitStart {
+    let unit: String
+    let deadline: MonotonicTime
+    let completion: @Sendable (Result<Void, UserManagerError>) -> Void
+  }
+
+  private init(bus: OpaquePointer, destination: String?) {
+    self.bus = bus
+    self.destination = destination
+  }
+
+  deinit {
+    sd_bus_flush_close_unref(bus)
+  }
+
+  /// Connects by the first way that works.
+  static func open(_ deadline: MonotonicTime) throws(UserManagerError) -> ManagerConnection {
+    if let connection = userBus(deadline) { return connection }
+    if let connection = ownSocket(deadline) { return connection }
+    throw UserManagerError(
+      .unavailable,
+      "no systemd user manager can be reached, neither over the user's bus nor at $XDG_RUNTIME_DIR/systemd/private; "
+        + "log in with one, or set XDG_RUNTIME_DIR and DBUS_SESSION_BUS_ADDRESS"
+    )
+  }
+
+  private static func userBus(_ deadline: MonotonicTime) -> ManagerConnection? {
+    var bus: OpaquePointer?
+    guard sd_bus_open_user(&bus) >= 0, let bus else { return nil }
+    let connection = ManagerConnection(bus: bus, destination: service)
+    guard connection.becomesReady(deadline) else { return nil }
+    // A bus without a manager would try to start one.
+    let name = "org.freedesktop.DBus"
+    guard
+      let reply = try? connection.call(
+        name, "/org/freedesktop/DBus", name, "NameHasOwner", [service], deadline
+      ), reply.readBool() == true
+    else { return nil }
+    return connection
+  }
+
+  private static func ownSocket(_ deadline: MonotonicTime) -> ManagerConnection? {
+    guard let directory = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), directory.hasPrefix("/") else {
+      return nil
+    }
+    var created: OpaquePointer?
+    guard sd_bus_new(&created) >= 0, let bus = created else { return nil }
+    let connection = ManagerConnection(bus: bus, destination: nil)
+    guard sd_bus_set_address(bus, "unix:path=\(escaped(directory))/systemd/private") >= 0, sd_bus_start(bus) >= 0,
+      connection.becomesReady(deadline)
+    else { return nil }
+    return connection
+  }
+
+  /// As the specification of D-Bus wants values of addresses.
+  private static func escaped(_ path: String) -> String {
+    path.utf8.map { byte in
+      let scalar = UnicodeScalar(byte)
+      let isPlain = ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar) || ("0"..."9").contains(scalar)
+      if isPlain || "-_/.*".unicodeScalars.contains(scalar) { return String(scalar) }
+      return "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+    }.joined()
+  }
+
+  /// libsystemd itself would wait 90 seconds for the other end to say who it is.
+  private func becomesReady(_ deadline: MonotonicTime) -> Bool {
+    while sd_bus_is_ready(bus) == 0 {
+      let processed = sd_bus_process(bus, nil)
+      guard processed >= 0 else { return false }
+      guard processed == 0 else { continue }
+      let remaining = deadline.remainingMicroseconds
+      guard remaining > 0, sd_bus_wait(bus, remaining) >= 0 else { return false }
+    }
+    return sd_bus_is_ready(bus) > 0
+  }
+
+  // MARK: Calls
+
+  /// Calls a method of the manager whose parameters are strings.
+  func callManager(
+    _ member: String,
+    _ parameters: [String],
+    _ deadline: MonotonicTime
+  ) throws(UserManagerError) -> BusMessage {
+    try call(destination, Self.managerPath, Self.managerInterface, member, parameters, deadline)
+  }
+
+  func call(
+    _ path: String,
+    _ interface: String,
+    _ member: String,
+    _ parameters: [String],
+    _ deadline: MonotonicTime
+  ) throws(UserManagerError) -> BusMessage {
+    try call(destination, path, interface, member, parameters, deadline)
+  }
+
+  private func call(
+    _ destination: String?,
+    _ path: String,
+    _ interface: String,
+    _ member: String,
+    _ parameters: [String],
+    _ deadline: MonotonicTime
+  ) throws(UserManagerError) -> BusMessage {
+    var created: OpaquePointer?
+    let result = sd_bus_message_new_method_call(bus, &created, destination, path, interface, member)
+    guard result >= 0, let created else { throw failure(member, result) }
+    let request = BusMessage(owning: created)
+    for parameter in parameters {
+      let result = sd_bus_message_append_basic(created, CChar(UInt8(ascii: "s")), parameter)
+      guard result >= 0 else { throw failure(member, result) }
+    }
+    let remaining = deadline.remainingMicroseconds
+    guard remaining > 0 else { throw failure(member, -ETIMEDOUT) }
+    var error = sd_bus_error()
+    var reply: OpaquePointer?
+    let outcome = sd_bus_call(bus, created, remaining, &error, &reply)
+    _ = consume request
+    defer { sd_bus_error_free(&error) }
+    if outcome >= 0, let reply { return BusMessage(owning: reply) }
+    throw failure(member, outcome, error)
+  }
+
+  private func failure(_ member: String, _ result: Int32, _ error: sd_bus_error = sd_bus_error()) -> UserManagerError {
+    if let name = error.name, result != -ETIMEDOUT, result != -ENOTCONN, result != -ECONNRESET {
+      let text = error.message.map { String(cString: $0) } ?? String(cString: name)
+      return UserManagerError(.refused, "the user manager refuses \(member): \(text)")
+    }
+    isBroken = true
+    if result == -ETIMEDOUT {
+      return UserManagerError(.timedOut, "the user manager does not answer \(member); see systemctl --user status")
+    }
+    let reason = String(cString: strerror(-result))
+    return UserManagerError(.unavailable, "the connection to the user manager failed at \(member): \(reason)")
+  }
+
+  // MARK: Units that start
+
+  var isStarting: Bool { !starts.isEmpty }
+
+  /// Has the unit started; `completion` runs when the manager's job is done.
+  func start(_ start: UnitStart, callDeadline: MonotonicTime) {
+    do throws(UserManagerError) {
+      try awaitJobs()
+      let reply = try callManager("StartUnit", [start.unit, "replace"], callDeadline)
+      guard let job = reply.readString("o") else {
+        throw UserManagerError(.unavailable, "the user manager's answer to StartUnit names no job")
+      }
+      starts[job] = start
+    } catch {
+      start.completion(.failure(error))
+    }
+  }
+
+  /// Asks for the signal of jobs that are over; once, before the first start.
+  private func awaitJobs() throws(UserManagerError) {
+    guard starts.isEmpty else { return }
+    let rule =
+      "type='signal',path='\(Self.managerPath)',interface='\(Self.managerInterface)',member='JobRemoved'"
+      + (destination.map { ",sender='\($0)'" } ?? "")
+    let result = sd_bus_add_match(bus, nil, rule, nil, nil)
+    guard result >= 0 else { throw failure("AddMatch", result) }
+  }
+
+  /// Takes in what has arrived, and gives up what has taken too long.
+  func dispatch() {
+    var processed: Int32 = 1
+    while processed > 0 {
+      var message: OpaquePointer?
+      processed = sd_bus_process(bus, &message)
+      if let message { handle(BusMessage(owning: message)) }
+    }
+    if processed < 0 { return fail(failure("JobRemoved", processed)) }
+    for (job, start) in starts where start.deadline.remainingMicroseconds == 0 {
+      starts[job] = nil
+      start.completion(
+        .failure(
+          UserManagerError(.timedOut, "\(start.unit) has not started in time; see systemctl --user status \(start.unit)")
+        )
+      )
+    }
+  }
+
+  /// Sleeps until something arrives, the other descriptor can be read, or a start has taken too long.
+  func wait(or descriptor: Int32) {
+    var entries = [
+      pollfd(fd: sd_bus_get_fd(bus), events: Int16(clamping: max(0, sd_bus_get_events(bus))), revents: 0),
+      pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+    ]
+    poll(&entries, 2, starts.values.map(\.deadline).min()?.remainingMilliseconds ?? 0)
+  }
+
+  /// Nothing will be heard of the units that start any more.
+  func fail(_ error: UserManagerError) {
+    isBroken = true
+    for start in starts.values { start.completion(.failure(error)) }
+    starts = [:]
+  }
+
+  private func handle(_ message: consuming BusMessage) {
+    guard message.isSignal(Self.managerInterface, "JobRemoved"), message.readUnsigned() != nil,
+      let job = message.readString("o"), message.readString() != nil, let result = message.readString(),
+      let start = starts.removeValue(forKey: job)
+    else { return }
+    guard result != "done" else { return start.completion(.success(())) }
+    start.completion(
+      .failure(
+        UserManagerError(
+          .failed,
+          "\(start.unit) was not started: its job ended with \(result); see systemctl --user status \(start.unit)"
+        )
+      )
+    )
+  }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+
+/// Which unit of the user's manager a process belongs to: its control group says so.
+enum ProcessUnit {
+  static func name(ofProcess pid: Int32) -> String? {
+    var unit: UnsafeMutablePointer<CChar>?
+    if sd_pid_get_user_unit(pid, &unit) >= 0, let unit {
+      defer { free(unit) }
+      return String(cString: unit)
+    }
+    // A user manager that is no unit of a system manager, as in a container.
+    guard let own = controlGroup(ofProcess: getpid()), let root = managersRoot(of: own),
+      let path = controlGroup(ofProcess: pid)
+    else { return nil }
+    return name(at: path, below: root)
+  }
+
+  /// The control group of the manager that started a process in `path`; nil where that can be the system's.
+  static func managersRoot(of path: String) -> String? {
+    let components = path.split(separator: "/")
+    guard let slice = components.firstIndex(where: { $0.hasSuffix(".slice") }), slice > 0 else { return nil }
+    return "/" + components[..<slice].joined(separator: "/")
+  }
+
+  /// The first component below the manager's control group and its slices, if that is a unit with processes.
+  static func name(at path: String, below root: String) -> String? {
+    guard path.hasPrefix(root + "/") else { return nil }
+    let components = path.dropFirst(root.count).split(separator: "/")
+    guard let unit = components.first(where: { !$0.hasSuffix(".slice") }),
+      unit.hasSuffix(".service") || unit.hasSuffix(".scope")
+    else { return nil }
+    // Names that the kernel uses itself are escaped with an underscore.
+    return String(unit.hasPrefix("_") ? unit.dropFirst() : unit)
+  }
+
+  private static func controlGroup(ofProcess pid: Int32) -> String? {
+    let descriptor = open("/proc/\(pid)/cgroup", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4_096)
+    let count = read(descriptor, &bytes, bytes.count)
+    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    return text.split(separator: "\n").first { $0.hasPrefix("0::") }.map { String($0.dropFirst(3)) }
+  }
+}

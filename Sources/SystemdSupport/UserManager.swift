@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+
+/// The systemd manager of this user's services.
+///
+/// Everything happens on a thread of its own, which is started when first needed, and over a connection that lives only
+/// as long as there is something to ask. Each call ends within a time limit and never blocks its caller.
+package final class UserManager: Sendable {
+  private let queue: ManagerQueue
+  private let callMilliseconds: Int
+  private let startMilliseconds: Int
+
+  /// - Parameters:
+  ///   - callMilliseconds: how long an answer may take.
+  ///   - startMilliseconds: how long a unit may take to start.
+  package init(callMilliseconds: Int = 5_000, startMilliseconds: Int = 120_000) {
+    self.callMilliseconds = callMilliseconds
+    self.startMilliseconds = startMilliseconds
+    queue = ManagerQueue()
+  }
+
+  deinit {
+    queue.end()
+  }
+
+  /// The texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no such unit.
+  nonisolated(nonsending) package func unitFiles(of unit: String) async throws(UserManagerError) -> [String]? {
+    try await perform { (connection, deadline) throws(UserManagerError) -> [String]? in
+      guard let path = try Self.load(unit, connection, deadline) else { return nil }
+      let names: Set<String> = ["LoadState", "FragmentPath", "DropInPaths"]
+      let properties = try Self.properties(names, of: path, "Unit", connection, deadline)
+      guard properties["LoadState"] != .string("not-found") else { return nil }
+      var paths: [String] = []
+      if case .string(let path) = properties["FragmentPath"], !path.isEmpty { paths.append(path) }
+      if case .strings(let more) = properties["DropInPaths"] { paths += more }
+      return paths.compactMap(Self.text)
+    }
+  }
+
+  /// Starts the unit; returns when its start job is done.
+  nonisolated(nonsending) package func startUnit(_ unit: String) async throws(UserManagerError) {
+    let callDeadline = MonotonicTime.now.after(milliseconds: callMilliseconds)
+    let deadline = MonotonicTime.now.after(milliseconds: startMilliseconds)
+    let result = await withCheckedContinuation {
+      (continuation: CheckedContinuation<Result<Void, UserManagerError>, Never>) in
+      let start = ManagerConnection.UnitStart(unit: unit, deadline: deadline) { continuation.resume(returning: $0) }
+      queue.append(
+        ManagerQueue.Request(
+          deadline: callDeadline,
+          run: { $0.start(start, callDeadline: callDeadline) },
+          fail: { start.completion(.failure($0)) }
+        )
+      )
+    }
+    try result.get()
+  }
+
+  /// What became of a unit; that of a unit which is not loaded is that of one which never ran.
+  nonisolated(nonsending) package func result(ofUnit unit: String) async throws(UserManagerError) -> UnitResult {
+    try await perform { (connection, deadline) throws(UserManagerError) -> UnitResult in
+      guard let path = try Self.load(unit, connection, deadline) else {
+        throw UserManagerError(.refused, "the user manager knows no unit \(unit)")
+      }
+      let kind = unit.split(separator: ".").last.map { $0.prefix(1).uppercased() + $0.dropFirst() } ?? "Service"
+      let own: Set<String> = ["Result", "MainPID", "ExecMainPID", "ExecMainCode", "ExecMainStatus"]
+      let state = try Self.properties(["ActiveState", "SubState"], of: path, "Unit", connection, deadline)
+      let properties = try Self.properties(own, of: path, kind, connection, deadline)
+      func text(_ value: BusMessage.Value?) -> String {
+        if case .string(let text) = value { text } else { "" }
+      }
+      func number(_ name: String) -> Int32 {
+        if case .integer(let number) = properties[name] { number } else { 0 }
+      }
+      func process(_ name: String) -> Int32? { number(name) > 0 ? number(name) : nil }
+      return UnitResult(
+        activeState: text(state["ActiveState"]),
+        subState: text(state["SubState"]),
+        result: text(properties["Result"]),
+        mainProcess: process("MainPID"),
+        lastProcess: process("ExecMainPID"),
+        lastCode: number("ExecMainCode"),
+        lastStatus: number("ExecMainStatus")
+      )
+    }
+  }
+
+  /// Whether the user's session ends; no where there is no manager.
+  nonisolated(nonsending) package func isStopping() async -> Bool {
+    do throws(UserManagerError) {
+      return try await perform { (connection, deadline) throws(UserManagerError) -> Bool in
+        let reply = try connection.call(
+          ManagerConnection.managerPath, "org.freedesktop.DBus.Properties", "Get",
+          [ManagerConnection.managerInterface, "SystemState"], deadline
+        )
+        return reply.readVariant() == .string("stopping")
+      }
+    } catch {
+      return false
+    }
+  }
+
+  /// The user's unit that the process belongs to; nil where it belongs to none. Does not block.
+  package func unit(ofProcess pid: Int32) -> String? {
+    ProcessUnit.name(ofProcess: pid)
+  }
+
+  // MARK: Asking
+
+  nonisolated(nonsending) private func perform<Value: Sendable>(
+    _ body: @escaping @Sendable (ManagerConnection, MonotonicTime) throws(UserManagerError) -> Value
+  ) async throws(UserManagerError) -> Value {
+    let deadline = MonotonicTime.now.after(milliseconds: callMilliseconds)
+    let result = await withCheckedContinuation {
+      (continuation: CheckedContinuation<Result<Value, UserManagerError>, Never>) in
+      queue.append(
+        ManagerQueue.Request(
+          deadline: deadline,
+          run: { connection in
+            do throws(UserManagerError) {
+              continuation.resume(returning: .success(try body(connection, deadline)))
+            } catch {
+              continuation.resume(returning: .failure(error))
+            }
+          },
+          fail: { continuation.resume(returning: .failure($0)) }
+        )
+      )
+    }
+    return try result.get()
+  }
+
+  /// The object of a unit; nil for what is no name of a unit.
+  private static func load(
+    _ unit: String,
+    _ connection: ManagerConnection,
+    _ deadline: MonotonicTime
+  ) throws(UserManagerError) -> String? {
+    do throws(UserManagerError) {
+      return try connection.callManager("LoadUnit", [unit], deadline).readString("o")
+    } catch {
+      if error.kind == .refused { return nil }
+      throw error
+    }
+  }
+
+  private static func properties(
+    _ names: Set<String>,
+    of path: String,
+    _ interface: String,
+    _ connection: ManagerConnection,
+    _ deadline: MonotonicTime
+  ) throws(UserManagerError) -> [String: BusMessage.Value] {
+    let reply = try connection.call(
+      path, "org.freedesktop.DBus.Properties", "GetAll", ["\(ManagerConnection.service).\(interface)"], deadline
+    )
+    return reply.readProperties(names)
+  }
+
+  /// A unit's file; nil where it has gone since. No unit's file is longer than this.
+  private static func text(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 14)
+    while text.count < 1 << 18 {
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { break }
+      text += buffer[..<count]
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
