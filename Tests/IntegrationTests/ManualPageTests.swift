@@ -79,7 +79,7 @@ internal import Testing
     #expect(page.first?.options == common)
     var expected = (tool["subcommands"]?.array ?? []).flatMap { Command.all($0, below: "") }
     expected.removeAll { $0.name == "help" }
-    #expect(expected.count >= 20)
+    #expect(expected.count >= 19)
     let described = page.dropFirst().filter { $0.name != "help" }
     #expect(described.map(\.name) == expected.map(\.name))
     for (described, command) in zip(described, expected) {
