@@ -80,7 +80,7 @@ struct Daemon: ParsableCommand {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
     // Where neither is set there is no way to a manager.
-    let hasUser = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].contains { getenv($0) != nil }
+    let hasUser = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].contains { (name: String) in getenv(name) != nil }
     let broker: Broker
     do {
       broker = try Broker.startAndWait(
