@@ -25,7 +25,7 @@ package final class UserManager: Sendable {
     queue.end()
   }
 
-  /// The texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no such unit.
+  /// The texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no unit.
   nonisolated(nonsending) package func unitFiles(of unit: String) async throws(UserManagerError) -> [String]? {
     try await perform { (connection, deadline) throws(UserManagerError) -> [String]? in
       guard let path = try Self.load(unit, connection, deadline) else { return nil }

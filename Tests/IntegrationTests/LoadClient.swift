@@ -98,7 +98,8 @@ extension UserManager {
     var successor: Int32 = 0
     try Wait.until("the broker \(pid) has a successor", deadline) {
       successor = try mainPID
-      return successor != 0 && successor != pid && (try property("ActiveState")) == "active"
+      guard successor != 0, successor != pid else { return false }
+      return try property("ActiveState") == "active"
     }
     return successor
   }

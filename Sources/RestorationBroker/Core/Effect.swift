@@ -244,7 +244,7 @@ package enum ListingPurpose: Sendable {
 
 /// Limits, clock, numbers and outgoing effects that all parts of the core share.
 package final class CoreContext {
-  package let limits: Limits
+  package internal(set) var limits: Limits
   package internal(set) var settings: CoreSettings
   /// Times of the event being handled.
   package internal(set) var now = Moment()

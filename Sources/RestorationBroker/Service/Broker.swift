@@ -11,8 +11,8 @@ internal import RestorationWire
 package final class Broker: Sendable {
   package static let version = "0.1.0"
 
-  private let listener: UnixListener
-  private let service: BrokerService
+  let listener: UnixListener
+  let service: BrokerService
   private let watcher: ProcessWatcher
 
   /// `start` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.

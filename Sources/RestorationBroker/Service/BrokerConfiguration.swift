@@ -17,6 +17,8 @@ package struct BrokerConfiguration: Sendable {
   package var logLevel = "info"
   /// Nothing is ever quarantined or discarded by the broker itself.
   package var developerMode = false
+  /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
+  package var idleExitSeconds = 0
 
   /// Where clients connect.
   package enum Endpoint: Sendable {
@@ -34,6 +36,7 @@ package struct BrokerConfiguration: Sendable {
     package var file: String?
     package var logLevel: String?
     package var developerMode = false
+    package var idleExitSeconds: Int?
 
     package init(
       inheritedSocket: Int32? = nil,
@@ -41,7 +44,8 @@ package struct BrokerConfiguration: Sendable {
       archives: String? = nil,
       file: String? = nil,
       logLevel: String? = nil,
-      developerMode: Bool = false
+      developerMode: Bool = false,
+      idleExitSeconds: Int? = nil
     ) {
       self.inheritedSocket = inheritedSocket
       self.socket = socket
@@ -49,6 +53,7 @@ package struct BrokerConfiguration: Sendable {
       self.file = file
       self.logLevel = logLevel
       self.developerMode = developerMode
+      self.idleExitSeconds = idleExitSeconds
     }
   }
 
@@ -87,9 +92,17 @@ package struct BrokerConfiguration: Sendable {
     self.archives = try text(flags.archives, "RESTORATIOND_ARCHIVES", "archives") ?? Self.defaultArchives(variable)
     self.logLevel = text(flags.logLevel, "RESTORATIOND_LOG_LEVEL", "logLevel") ?? "info"
     self.developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
+    let seconds = flags.idleExitSeconds ?? settings["idleExitSeconds"]?.integer.flatMap { Int(exactly: $0) } ?? 0
+    guard Self.idleExitRange.contains(seconds) else {
+      let most = Self.idleExitRange.upperBound
+      throw Fault(description: "the seconds of idle exit are \(seconds); choose from 1 to \(most), or 0 for never")
+    }
+    idleExitSeconds = seconds
     if let policies = settings["restoreAtLogin"]?.object { self.restoreAtLogin = try LoginPolicies(policies) }
     if let limits = settings["limits"]?.object { self.limits = try Limits(overriding: limits) }
   }
+
+  private static let idleExitRange = 0...86_400
 
   /// The files to read, the weakest first.
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {
@@ -119,6 +132,7 @@ package struct BrokerConfiguration: Sendable {
     ("archives", "a string", { $0.string != nil }),
     ("logLevel", "a string", { $0.string != nil }),
     ("developerMode", "true or false", { $0.bool != nil }),
+    ("idleExitSeconds", "a whole number", { $0.integer != nil }),
     ("limits", "an object", { $0.object != nil }),
     ("restoreAtLogin", "an object", { $0.object != nil }),
   ]

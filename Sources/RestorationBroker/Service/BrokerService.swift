@@ -55,6 +55,8 @@ package actor BrokerService {
   private var whenSaved: CheckedContinuation<Void, Never>?
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
+  /// Told after each event; nil where nobody wants to know.
+  var activity: ActivityMonitor?
 
   /// A session of an application, as the service keeps its process.
   struct SessionKey: Hashable {
@@ -129,6 +131,7 @@ package actor BrokerService {
       whenSaved = nil
       waiting.resume()
     }
+    if let activity { activity.noteEvent(of: self) }
   }
 
   /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.

@@ -65,6 +65,8 @@ class Client:
     is_busy = False
     #: It does nothing by itself between `after` and `before`.
     rests = False
+    #: It does something all the time.
+    is_at_work = False
 
     def __init__(self, load, name):
         self.load = load
@@ -166,7 +168,7 @@ class Client:
 class Pipelined(Client):
     """Many requests at once, in one piece."""
 
-    is_busy = True
+    is_busy = is_at_work = True
     depth = 32
 
     def begin(self):
@@ -224,7 +226,7 @@ class KeepAlive(Client):
     """HTTP, one request after the other on one connection, without a session."""
 
     framing = "http"
-    is_busy = True
+    is_busy = is_at_work = True
 
     def begin(self):
         super().begin()
@@ -287,7 +289,14 @@ class HalvesOfLength(Halves):
 
 
 class HalvesOfHTTP(Halves):
+    """A broker that ends waits for the rest of a request that has begun to come, which another one could not read."""
+
     framing = "http"
+    rests = False
+
+    def work(self):
+        if not self.connection.has_input(0.05):
+            self.after()
 
 
 class Slow(Client):
@@ -473,7 +482,7 @@ class Poller(Client):
 class Connector(Client):
     """Connects, begins a session, ends it: again and again. `Subscriber` hears of each."""
 
-    is_busy = True
+    is_busy = is_at_work = True
 
     def __init__(self, load, name):
         super().__init__(load, name)
@@ -645,7 +654,7 @@ class Load:
         return {}
 
     def progress(self, _):
-        workers = [client for client in self.clients if client.is_busy and not client.rests]
+        workers = [client for client in self.clients if client.is_at_work]
         start = {client: client.answers for client in workers}
         self.wanting = True
         answer = self.wait(lambda: all(client.answers > start[client] for client in workers), "progress")
