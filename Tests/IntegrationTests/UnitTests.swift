@@ -52,9 +52,13 @@ struct ApplicationUnitTests {
   private func killAll(_ manager: UserManager) throws {
     try manager.systemctl("kill", "--signal=KILL", "main.service", "left.service", "right.service")
     try Wait.until("no session is left") {
-      let overview = try? JSONCodec.parse(Array(try manager.output("restorationctl", "list", "-j").utf8))
-      return overview?["applications"]?.array?.first?["sessions"] == 0
+      try overview(manager)?["sessions"] == 0
     }
+  }
+
+  private func overview(_ manager: UserManager) throws -> JSONValue? {
+    let text = try manager.output("restorationctl", "list", "-j")
+    return try JSONCodec.parse(Array(text.utf8))["applications"]?.array?.first
   }
 
   private func clear(_ manager: UserManager) throws {
@@ -92,13 +96,13 @@ struct ApplicationUnitTests {
       try manager.logout()
       try clear(manager)
       try manager.login()
-      let before = try JSONCodec.parse(Array(try manager.output("restorationctl", "list", "-j").utf8))
-      let application = try #require(before["applications"]?.array?.first)
+      let application = try #require(try overview(manager))
       #expect(Set((application["units"]?.array ?? []).compactMap(\.string)) == Set(Self.units.map { "\($0).service" }))
       #expect(application["units"]?.array?.first == "main.service")
       let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
       try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
-      try manager.systemctl("restart", UserManager.service)
+      try manager.systemctl("reload", UserManager.service)
+      try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
       let result = try manager.run(["restorationctl", "login", "-j"])
       #expect(result.end == .exit(0), "\(result.errors)")
       #expect(result.output.contains(#""application":"org.example.Three","result":{"restored":"#), "\(result.output)")

@@ -35,7 +35,13 @@ extension Broker {
     for limit in Limit.all where limits[keyPath: limit.keyPath] != former.limits[keyPath: limit.keyPath] {
       if !BrokerCore.changeableLimits.contains(limit.name) { rest.append(limit.name) }
     }
-    try service.eventLoop.submit { service.assumeIsolated { $0.core.change(to: limits) } }.wait()
+    let policies = configuration.restoreAtLogin
+    try service.eventLoop.submit {
+      service.assumeIsolated { service in
+        service.core.change(to: limits)
+        service.core.configure(policies)
+      }
+    }.wait()
     return rest
   }
 }
