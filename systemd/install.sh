@@ -88,13 +88,13 @@ if [[ $action == uninstall ]]; then
     [[ $path != /* && /$path/ != */../* ]] || die "$destdir$list names $path, which install.sh has not written"
   done
   [[ -w $destdir$list ]] || die "$destdir$prefix is not writable for $(id -un)" "Run this as who installed it."
-  enabled=(restorationd.socket restorationd.service restoration-login.service)
   if manager_is_there; then
     # Applications are saved first.
     systemctl --user stop restoration-login.service 2>/dev/null || true
-    systemctl --user --quiet disable --now "${enabled[@]}" 2>/dev/null || true
+    systemctl --user stop restorationd.socket restorationd.service 2>/dev/null || true
+    systemctl --user --quiet disable "${unit_names[@]}" 2>/dev/null || true
   elif $enables && ((EUID == 0)) && command -v systemctl >/dev/null; then
-    systemctl --global --quiet disable "${enabled[@]}" 2>/dev/null || true
+    systemctl --global --quiet disable "${unit_names[@]}" 2>/dev/null || true
   fi
   # Directories come last in the list; only those that were made and are empty now go.
   for path in "${installed[@]}"; do
@@ -109,7 +109,7 @@ if [[ $action == uninstall ]]; then
   done
   if manager_is_there; then
     systemctl --user daemon-reload
-    systemctl --user reset-failed "${enabled[@]}" 2>/dev/null || true
+    systemctl --user reset-failed restorationd.socket restorationd.service restoration-login.service 2>/dev/null || true
   fi
   say "Removed restorationd from $destdir$prefix."
   if ((EUID == 0)); then

@@ -40,6 +40,12 @@ architecture="$(dpkg --print-architecture)"
 maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name || echo restorationd)}"
 maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email || echo "restorationd@$(hostname -f)")}>"
 
+for program in restorationd restorationctl; do
+  if ldd "$root/usr/bin/$program" | grep -q libswift; then
+    die "$program needs Swift's libraries, which Debian does not have; build it with --static-swift-stdlib"
+  fi
+done
+
 # ---- Files, where Debian has them
 
 rm -r "$root/usr/share/restorationd"

@@ -137,7 +137,7 @@ package final class UserManager {
     try tell(["do": "write", "path": .string(path), "text": .string(text)])
   }
 
-  private func addSwift() throws -> String {
+  package func addSwift() throws -> String {
     let target = "\(Self.files)/swift"
     if !Files.exists(outside(target)) {
       let maps = try Files.text("/proc/self/maps").split(separator: "\n")
