@@ -109,6 +109,8 @@ let package = Package(
         "RestorationBroker",
         "RestorationWire",
         "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings
     ),

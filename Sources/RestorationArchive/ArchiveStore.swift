@@ -72,6 +72,12 @@ package protocol ArchiveStore: Sendable {
   /// Gives the lease back and closes the archive.
   func close(_ lease: ArchiveLease) async
 
+  /// Returns when everything that was asked for before has had its turn.
+  func comeRound() async
+
+  /// A count of pieces of work that were done: a store that has much to do gets on as long as it grows.
+  nonisolated var progress: UInt64 { get }
+
   /// What is known of every archive, opened or not, in ascending order of application.
   func list() async throws(ArchiveError) -> [ArchiveSummary]
 }

@@ -17,6 +17,9 @@ final class ArchiveWriter: SerialExecutor {
 
   deinit { queue.stop() }
 
+  /// How many jobs were done.
+  var progress: UInt64 { queue.done.load(ordering: .relaxed) }
+
   func enqueue(_ job: consuming ExecutorJob) {
     queue.append(UnownedJob(job))
   }
@@ -32,6 +35,7 @@ private final class JobQueue: Sendable {
     var executor: UnownedSerialExecutor?
   }
 
+  let done = Atomic<UInt64>(0)
   private let state = Mutex(State())
   // A semaphore is made to be used by several threads, but pointers are never Sendable.
   private nonisolated(unsafe) let wakeup: UnsafeMutablePointer<sem_t>
@@ -102,7 +106,10 @@ private final class JobQueue: Sendable {
       guard let executor, !(isStopped && jobs.isEmpty) else { return }
       // An interrupted wait only looks again.
       if jobs.isEmpty { sem_wait(wakeup) }
-      for job in jobs { job.runSynchronously(on: executor) }
+      for job in jobs {
+        job.runSynchronously(on: executor)
+        done.wrappingAdd(1, ordering: .relaxed)
+      }
       jobs.removeAll(keepingCapacity: true)
     }
   }

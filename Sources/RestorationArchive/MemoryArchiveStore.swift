@@ -30,6 +30,10 @@ package actor MemoryArchiveStore: ArchiveStore {
     return try archive.opening(damage: nil)
   }
 
+  package func comeRound() async {}
+
+  package nonisolated var progress: UInt64 { 0 }
+
   private func checkQuota() throws(ArchiveError) {
     let bytes = archives.values.reduce(0) { $0 + $1.rows.bytes }
     let limit: ArchiveError.Kind

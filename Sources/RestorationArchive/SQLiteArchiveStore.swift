@@ -39,6 +39,10 @@ package actor SQLiteArchiveStore: ArchiveStore {
     self.directory.makeBallast(bytes: upkeep.ballastBytes)
   }
 
+  package func comeRound() async {}
+
+  package nonisolated var progress: UInt64 { writer.progress }
+
   // MARK: Opening and closing
 
   package func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {

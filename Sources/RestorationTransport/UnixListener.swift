@@ -76,6 +76,14 @@ package final class UnixListener: Sendable {
     try? await channel.close().get()
   }
 
+  /// Stops accepting if there is no connection; on the event loop only, where nothing can be accepted meanwhile.
+  package func stopIfUnused() -> Bool {
+    guard acceptor.value.statistics.connections == 0 else { return false }
+    name?.unlink()
+    channel.close(promise: nil)
+    return true
+  }
+
   /// Stops reading what could be read by the process after this one as well, and returns when all that was taken in is
   /// answered, or when that time is over. Does nothing without a store that keeps connections.
   package func bringToRest(milliseconds: Int64) async {

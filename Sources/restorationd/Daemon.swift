@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import Glibc
 internal import Logging
-internal import NIOCore
-internal import NIOPosix
 internal import RestorationBroker
-internal import RestorationTransport
 internal import SystemdSupport
 
 /// The broker's process: reads what it was told, serves until it is asked to end.
@@ -40,66 +36,52 @@ struct Daemon: ParsableCommand {
   @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
   var logLevel: String?
 
+  @Option(
+    help: ArgumentHelp("Ends after so long without clients and work; only with a socket unit.", valueName: "seconds")
+  )
+  var idleExit: Int?
+
   func run() throws {
+    // First of all: nothing else may take what is meant for this process.
     var environment = ServiceEnvironment.take()
+    let flags = BrokerConfiguration.Flags(
+      inheritedSocket: environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown"),
+      socket: socket,
+      archives: archives,
+      file: config,
+      logLevel: logLevel,
+      developerMode: developerMode,
+      idleExitSeconds: idleExit
+    )
     let configuration: BrokerConfiguration
+    let level: Logger.Level
     do {
-      configuration = try BrokerConfiguration(
-        BrokerConfiguration.Flags(
-          inheritedSocket: environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown"),
-          socket: socket,
-          archives: archives,
-          file: config,
-          logLevel: logLevel,
-          developerMode: developerMode
-        )
-      )
+      configuration = try BrokerConfiguration(flags)
+      level = try Self.level(of: configuration)
     } catch {
       throw ValidationError("\(error)")
     }
+    let output = LogOutput(level: level, toJournal: environment.logsToJournal)
+    output.bootstrap()
+    let service = Service(
+      flags: flags,
+      environment: environment,
+      output: output,
+      logger: Logger(label: "restorationd")
+    )
+    do {
+      try service.run(configuration)
+    } catch {
+      // It has been logged.
+      throw ExitCode(1)
+    }
+  }
+
+  static func level(of configuration: BrokerConfiguration) throws -> Logger.Level {
     guard let level = Logger.Level(rawValue: configuration.logLevel) else {
       let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
       throw ValidationError("there is no log level \(configuration.logLevel); use one of \(levels)")
     }
-    LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
-    var logger = Logger(label: "restorationd")
-    logger.logLevel = level
-    try serve(configuration, environment, logger)
-  }
-
-  private func serve(
-    _ configuration: BrokerConfiguration,
-    _ environment: ServiceEnvironment,
-    _ logger: Logger
-  ) throws {
-    // Blocked before the first thread starts, so that only the wait below ever takes them.
-    let endings = SignalSet([SIGTERM, SIGINT])
-    endings.block()
-    signal(SIGPIPE, SIG_IGN)
-    let notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let eventLoop = group.next()
-    let broker: Broker
-    do {
-      broker = try Broker.startAndWait(
-        configuration,
-        keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
-        restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
-        on: eventLoop,
-        logger: logger
-      ) { reason in
-        logger.critical("ending, because \(reason)")
-        Glibc.exit(1)
-      }
-    } catch {
-      logger.critical("\(error)")
-      throw ExitCode(1)
-    }
-    notifier.send(.ready)
-    endings.wait()
-    logger.info("ending")
-    notifier.send(.stopping)
-    try broker.stopAndWait()
-    notifier.barrier()
+    return level
   }
 }

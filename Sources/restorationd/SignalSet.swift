@@ -20,9 +20,10 @@ struct SignalSet {
   }
 
   /// Waits for one of the signals, without any system call meanwhile.
-  func wait() {
+  func wait() -> Int32 {
     var set = set
     var signal: Int32 = 0
     while sigwait(&set, &signal) != 0 {}
+    return signal
   }
 }

@@ -16,7 +16,8 @@ package final class ProcessClient {
   package let kind: Kind
   private let process: ChildProcess
 
-  convenience init(_ kind: Kind, socket: String, errors: String) throws {
+  /// - Parameter errors: the file that gets what the program complains about.
+  package convenience init(_ kind: Kind, socket: String, errors: String) throws {
     let command =
       switch kind {
       case .python: ["python3", "-u", Products.pythonClient, socket]

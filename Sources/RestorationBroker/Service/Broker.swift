@@ -11,8 +11,8 @@ internal import RestorationWire
 package final class Broker: Sendable {
   package static let version = "0.1.0"
 
-  private let listener: UnixListener
-  private let service: BrokerService
+  let listener: UnixListener
+  let service: BrokerService
   private let watcher: ProcessWatcher
 
   /// `start` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
@@ -21,6 +21,7 @@ package final class Broker: Sendable {
     keepingIn descriptors: (any DescriptorStore)? = nil,
     restoring inherited: InheritedConnections = InheritedConnections(),
     on eventLoop: any EventLoop,
+    manager: (any ServiceManager)? = nil,
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) throws -> Broker {
@@ -30,6 +31,7 @@ package final class Broker: Sendable {
         keepingIn: descriptors,
         restoring: inherited,
         on: eventLoop,
+        manager: manager,
         logger: logger,
         whenFatal: whenFatal
       )
@@ -52,6 +54,7 @@ package final class Broker: Sendable {
   /// - Parameters:
   ///   - descriptors: keeps connections when this process ends; nil where nobody does.
   ///   - inherited: the connections that it has kept of the process before.
+  ///   - manager: the user's service manager; nil where there is none.
   ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
   package static func start(
     _ configuration: BrokerConfiguration,
@@ -61,6 +64,7 @@ package final class Broker: Sendable {
       try SQLiteArchiveStore(directory: $0, quota: $1)
     },
     on eventLoop: any EventLoop,
+    manager: (any ServiceManager)? = nil,
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) async throws -> Broker {
@@ -90,6 +94,7 @@ package final class Broker: Sendable {
       version: version,
       systemVersion: Host.systemVersion,
       isDeveloperMode: configuration.developerMode,
+      loginPolicies: configuration.restoreAtLogin,
       random: {
         var generator = SystemRandomNumberGenerator()
         return (generator.next(), generator.next())
@@ -101,6 +106,7 @@ package final class Broker: Sendable {
       archivesLock: lock,
       watcher: watcher,
       keepsConnections: descriptors != nil,
+      manager: manager,
       limits: limits,
       settings: settings,
       logger: logger,

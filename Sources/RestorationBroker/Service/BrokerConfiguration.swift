@@ -11,10 +11,14 @@ package struct BrokerConfiguration: Sendable {
   package var socket: Endpoint
   package var archives: String
   package var limits = Limits()
+  /// Whom to bring back when the user logs in.
+  package var restoreAtLogin = LoginPolicies()
   /// A level of swift-log, by name.
   package var logLevel = "info"
   /// Nothing is ever quarantined or discarded by the broker itself.
   package var developerMode = false
+  /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
+  package var idleExitSeconds = 0
 
   /// Where clients connect.
   package enum Endpoint: Sendable {
@@ -32,6 +36,7 @@ package struct BrokerConfiguration: Sendable {
     package var file: String?
     package var logLevel: String?
     package var developerMode = false
+    package var idleExitSeconds: Int?
 
     package init(
       inheritedSocket: Int32? = nil,
@@ -39,7 +44,8 @@ package struct BrokerConfiguration: Sendable {
       archives: String? = nil,
       file: String? = nil,
       logLevel: String? = nil,
-      developerMode: Bool = false
+      developerMode: Bool = false,
+      idleExitSeconds: Int? = nil
     ) {
       self.inheritedSocket = inheritedSocket
       self.socket = socket
@@ -47,6 +53,7 @@ package struct BrokerConfiguration: Sendable {
       self.file = file
       self.logLevel = logLevel
       self.developerMode = developerMode
+      self.idleExitSeconds = idleExitSeconds
     }
   }
 
@@ -85,8 +92,17 @@ package struct BrokerConfiguration: Sendable {
     self.archives = try text(flags.archives, "RESTORATIOND_ARCHIVES", "archives") ?? Self.defaultArchives(variable)
     self.logLevel = text(flags.logLevel, "RESTORATIOND_LOG_LEVEL", "logLevel") ?? "info"
     self.developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
+    let seconds = flags.idleExitSeconds ?? settings["idleExitSeconds"]?.integer.flatMap { Int(exactly: $0) } ?? 0
+    guard Self.idleExitRange.contains(seconds) else {
+      let most = Self.idleExitRange.upperBound
+      throw Fault(description: "the seconds of idle exit are \(seconds); choose from 1 to \(most), or 0 for never")
+    }
+    idleExitSeconds = seconds
+    if let policies = settings["restoreAtLogin"]?.object { self.restoreAtLogin = try LoginPolicies(policies) }
     if let limits = settings["limits"]?.object { self.limits = try Limits(overriding: limits) }
   }
+
+  private static let idleExitRange = 0...86_400
 
   /// The files to read, the weakest first.
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {
@@ -116,7 +132,9 @@ package struct BrokerConfiguration: Sendable {
     ("archives", "a string", { $0.string != nil }),
     ("logLevel", "a string", { $0.string != nil }),
     ("developerMode", "true or false", { $0.bool != nil }),
+    ("idleExitSeconds", "a whole number", { $0.integer != nil }),
     ("limits", "an object", { $0.object != nil }),
+    ("restoreAtLogin", "an object", { $0.object != nil }),
   ]
 
   private static func merge(_ text: String, of path: String, into settings: inout JSONObject) throws {
@@ -133,9 +151,9 @@ package struct BrokerConfiguration: Sendable {
         throw Fault(description: "\(path): there is no setting \(name); the settings are \(known)")
       }
       guard type.isRight(value) else { throw Fault(description: "\(path): \(name) is not \(type.kind)") }
-      if name == "limits", var limits = settings["limits"]?.object {
-        for (limit, value) in value.object?.members ?? [] { limits[limit] = value }
-        settings["limits"] = .object(limits)
+      if var members = settings[name]?.object {
+        for (member, value) in value.object?.members ?? [] { members[member] = value }
+        settings[name] = .object(members)
       } else {
         settings[name] = value
       }
@@ -157,5 +175,23 @@ extension BrokerConfiguration.Endpoint: CustomStringConvertible {
     case .path(let path): try ListeningSocket(binding: path, backlog: backlog)
     case .inherited(let descriptor): try ListeningSocket(inheriting: descriptor)
     }
+  }
+}
+
+extension LoginPolicies {
+  /// Reads the setting: words by application, by application without instance, or `*` for all others.
+  fileprivate init(_ settings: JSONObject) throws {
+    var policies: [String: LoginPolicy] = [:]
+    for (name, value) in settings.members {
+      guard name == "*" || ApplicationName(name) != nil else {
+        throw BrokerConfiguration.Fault(description: "restoreAtLogin: \(name) is no application's name, and not *")
+      }
+      guard let policy = value.string.flatMap({ LoginPolicy(rawValue: $0) }) else {
+        let words = LoginPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+        throw BrokerConfiguration.Fault(description: "restoreAtLogin: \(name) is not one of \(words)")
+      }
+      policies[name] = policy
+    }
+    self.init(policies)
   }
 }

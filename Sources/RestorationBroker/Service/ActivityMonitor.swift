@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import RestorationTransport
+
+/// How much a broker has to do.
+package struct BrokerActivity: Hashable, Sendable, CustomStringConvertible {
+  /// Applications with live sessions.
+  package var applications: Int
+  package var sessions: Int
+  package var objects: Int
+  package var connections: Int
+
+  package var description: String {
+    func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+    return [
+      count(applications, "application"), count(sessions, "session"), count(objects, "object"),
+      count(connections, "connection"),
+    ].joined(separator: ", ")
+  }
+}
+
+/// Tells others how much there is to do, and when there has been nothing to do for long. Used on the event loop only;
+/// no timer runs while nothing happens, but the one that ends an idle broker.
+final class ActivityMonitor {
+  private let eventLoop: any EventLoop
+  private var report: (@Sendable (BrokerActivity) -> Void)?
+  private var reported: BrokerActivity?
+  private var nextReport = NIODeadline.now()
+  private var isReportDue = false
+  private var idleLimit: TimeAmount?
+  /// Ends the broker; false when it is needed after all.
+  private var endIfUnused: (@Sendable () -> Bool)?
+  private var idleTimer: Scheduled<Void>?
+
+  init(eventLoop: any EventLoop) {
+    self.eventLoop = eventLoop
+  }
+
+  /// Reports follow each other by a second at least.
+  func begin(reporting report: @escaping @Sendable (BrokerActivity) -> Void, _ service: isolated BrokerService) {
+    self.report = report
+    noteEvent(of: service)
+  }
+
+  func begin(
+    endingAfter limit: TimeAmount?,
+    _ endIfUnused: @escaping @Sendable () -> Bool,
+    _ service: isolated BrokerService
+  ) {
+    idleTimer?.cancel()
+    idleTimer = nil
+    idleLimit = limit
+    self.endIfUnused = endIfUnused
+    noteEvent(of: service)
+  }
+
+  /// Something has happened.
+  func noteEvent(of service: isolated BrokerService) {
+    if report != nil, !isReportDue {
+      isReportDue = true
+      eventLoop.assumeIsolated().scheduleTask(deadline: max(nextReport, .now())) {
+        service.assumeIsolated { $0.activity?.sendReport(of: $0) }
+      }
+    }
+    if idleLimit != nil { noteWhetherIdle(service) }
+  }
+
+  private func sendReport(of service: isolated BrokerService) {
+    isReportDue = false
+    let activity = service.currentActivity
+    guard activity != reported else { return }
+    reported = activity
+    nextReport = .now() + .seconds(1)
+    report?(activity)
+  }
+
+  private func noteWhetherIdle(_ service: isolated BrokerService) {
+    guard service.isUnused else {
+      idleTimer?.cancel()
+      idleTimer = nil
+      return
+    }
+    guard idleTimer == nil, let idleLimit else { return }
+    idleTimer = eventLoop.assumeIsolated().scheduleTask(in: idleLimit) {
+      service.assumeIsolated { $0.activity?.idleTimeIsOver($0) }
+    }
+  }
+
+  private func idleTimeIsOver(_ service: isolated BrokerService) {
+    idleTimer = nil
+    guard !service.isStopping else { return }
+    if service.isUnused, !service.isAtWork, endIfUnused?() == true { return }
+    noteWhetherIdle(service)
+  }
+}
+
+extension BrokerService {
+  fileprivate var currentActivity: BrokerActivity {
+    BrokerActivity(
+      applications: core.applications.values.count { !$0.sessions.isEmpty },
+      sessions: core.sessionCount,
+      objects: core.objectCount,
+      connections: connections.count
+    )
+  }
+
+  /// Nobody is there, and nobody is expected to come back to what is kept in memory.
+  fileprivate var isUnused: Bool { connections.isEmpty && core.sessionCount == 0 }
+
+  /// Something is still being done, though nobody waits for it.
+  fileprivate var isAtWork: Bool {
+    !closings.isEmpty || archives.values.contains { $0.isBusy || $0.isMaintaining }
+  }
+
+  fileprivate func monitor() -> ActivityMonitor {
+    let monitor = activity ?? ActivityMonitor(eventLoop: eventLoop)
+    activity = monitor
+    return monitor
+  }
+
+  fileprivate func reportActivity(_ report: @escaping @Sendable (BrokerActivity) -> Void) {
+    monitor().begin(reporting: report, self)
+  }
+
+  fileprivate func endWhenIdle(after limit: TimeAmount?, _ endIfUnused: @escaping @Sendable () -> Bool) {
+    guard limit != nil || activity != nil else { return }
+    monitor().begin(endingAfter: limit, endIfUnused, self)
+  }
+}
+
+extension Broker {
+  /// Calls `report` on the event loop with what there is to do: soon after each change, at most once a second.
+  package func reportActivity(_ report: @escaping @Sendable (BrokerActivity) -> Void) {
+    let service = service
+    service.eventLoop.execute { service.assumeIsolated { $0.reportActivity(report) } }
+  }
+
+  /// Stops accepting when for so long nobody was connected, no session was there and nothing was to be done; then calls
+  /// `end`, once. Whoever connects from that moment on waits in the queue of the listening socket, which has to be
+  /// open elsewhere too.
+  ///
+  /// - Parameter seconds: 0 for never.
+  package func endWhenIdle(seconds: Int, _ end: @escaping @Sendable () -> Void) {
+    let (service, listener) = (service, listener)
+    let limit = seconds > 0 ? TimeAmount.seconds(Int64(seconds)) : nil
+    service.eventLoop.execute {
+      service.assumeIsolated { service in
+        service.endWhenIdle(after: limit) {
+          guard listener.stopIfUnused() else { return false }
+          end()
+          return true
+        }
+      }
+    }
+  }
+}

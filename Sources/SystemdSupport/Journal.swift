@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+
+/// Writes to the system's journal, on a thread of its own: a slow journal holds up nobody.
+package final class Journal: Sendable {
+  /// A field of an entry: `MESSAGE`, `PRIORITY` and what else systemd.journal-fields(7) has, or one of our own.
+  package struct Field: Hashable, Sendable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  private enum Entry: Sendable {
+    case fields([Field])
+    /// Has an open descriptor closed, so that whoever waits for that knows what came before is written.
+    case mark(Int32)
+  }
+
+  /// Entries that may wait. A journal that does not read must not make us grow.
+  private static let waitingMax = 4_096
+
+  private let outbox: Outbox<Entry>
+
+  /// Nil where no descriptor or thread is left.
+  package init?() {
+    guard let outbox = Outbox<Entry>(thread: "journal", deliver: Self.deliver) else { return nil }
+    self.outbox = outbox
+  }
+
+  deinit {
+    outbox.close()
+  }
+
+  /// Has an entry written; one more than can wait is dropped.
+  package func write(_ fields: [Field]) {
+    outbox.append(.fields(fields), limit: Self.waitingMax)
+  }
+
+  /// Waits until everything is written, but not for ever. Blocks the calling thread; only for a process that ends.
+  package func flush(milliseconds: Int32 = 1_000) {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return }
+    outbox.append(.mark(ends[1]))
+    var entry = pollfd(fd: ends[0], events: 0, revents: 0)
+    poll(&entry, 1, milliseconds)
+    close(ends[0])
+  }
+
+  @Sendable private static func deliver(_ entry: Entry) {
+    switch entry {
+    case .mark(let descriptor): close(descriptor)
+    case .fields(let fields):
+      let texts = fields.map { Array("\($0.name)=\($0.value)".utf8) }
+      guard send(texts[...], []) < 0 else { return }
+      // Standard error arrives in the journal as well, by another way.
+      let text = fields.first { $0.name == "MESSAGE" }?.value ?? ""
+      let priority = fields.first { $0.name == "PRIORITY" }?.value ?? "6"
+      let line = Array("<\(priority)>\(text)\n".utf8)
+      _ = Glibc.write(STDERR_FILENO, line, line.count)
+    }
+  }
+
+  /// Every text has to stay at its place while the next ones are looked at.
+  private static func send(_ rest: ArraySlice<[UInt8]>, _ parts: [iovec]) -> Int32 {
+    guard let text = rest.first else { return sd_journal_sendv(parts, Int32(parts.count)) }
+    return text.withUnsafeBytes { bytes in
+      let part = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+      return send(rest.dropFirst(), parts + [part])
+    }
+  }
+}

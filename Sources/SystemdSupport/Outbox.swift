@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// Entries on their way to somebody who may be slow, and the thread that delivers them in order.
+///
+/// The thread sleeps while there is nothing to deliver; it ends, after the last entry, when the outbox is closed.
+final class Outbox<Entry: Sendable>: Sendable {
+  private struct State {
+    var entries: [Entry] = []
+    var hasEnded = false
+  }
+
+  private let wakeUp: WakeUp
+  private let state = Mutex(State())
+  private let deliver: @Sendable (Entry) -> Void
+
+  /// Nil where there is no descriptor or no thread left.
+  init?(thread name: StaticString, deliver: @escaping @Sendable (Entry) -> Void) {
+    guard let wakeUp = WakeUp() else { return nil }
+    self.wakeUp = wakeUp
+    self.deliver = deliver
+    guard BackgroundThread.start(name, { self.run() }) else { return nil }
+  }
+
+  /// Adds an entry.
+  ///
+  /// - Parameters:
+  ///   - replaced: entries that wait and are out of date with the new one.
+  ///   - limit: it is refused when so many wait.
+  /// - Returns: whether it is on its way.
+  @discardableResult
+  func append(_ entry: Entry, replacing replaced: ((Entry) -> Bool)? = nil, limit: Int = .max) -> Bool {
+    let isTaken = state.withLock { state in
+      if let replaced { state.entries.removeAll(where: replaced) }
+      guard state.entries.count < limit else { return false }
+      state.entries.append(entry)
+      return true
+    }
+    if isTaken { wakeUp.signal() }
+    return isTaken
+  }
+
+  func close() {
+    state.withLock { $0.hasEnded = true }
+    wakeUp.signal()
+  }
+
+  private func run() {
+    while true {
+      let (entry, hasEnded) = state.withLock { state in
+        (state.entries.isEmpty ? nil : state.entries.removeFirst(), state.hasEnded)
+      }
+      if let entry {
+        deliver(entry)
+      } else if hasEnded {
+        return
+      } else {
+        wakeUp.wait()
+      }
+    }
+  }
+}

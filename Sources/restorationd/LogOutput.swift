@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import Synchronization
+internal import SystemdSupport
+
+/// Where the log goes: to the journal with fields when standard error ends there anyway, else to standard error.
+final class LogOutput: Sendable {
+  /// The levels change while the process runs; all loggers follow.
+  private let level: Mutex<Logger.Level>
+  fileprivate let journal: Journal?
+
+  init(level: Logger.Level, toJournal: Bool) {
+    self.level = Mutex(level)
+    journal = toJournal ? Journal() : nil
+  }
+
+  var currentLevel: Logger.Level {
+    get { level.withLock { $0 } }
+    set { level.withLock { $0 = newValue } }
+  }
+
+  /// To be called once in a process.
+  func bootstrap() {
+    LoggingSystem.bootstrap { label in
+      self.journal == nil
+        ? LevelledHandler(output: self, base: StreamLogHandler.standardError(label: label))
+        : LevelledHandler(output: self, base: JournalHandler(output: self, identifier: label))
+    }
+  }
+
+  /// Has what was logged arrive before the process ends.
+  func flush() {
+    journal?.flush()
+  }
+}
+
+/// A handler whose level is everybody's.
+private struct LevelledHandler: LogHandler {
+  let output: LogOutput
+  var base: any LogHandler
+
+  init(output: LogOutput, base: any LogHandler) {
+    self.output = output
+    self.base = base
+    self.base.logLevel = .trace
+  }
+
+  var logLevel: Logger.Level {
+    get { output.currentLevel }
+    set { output.currentLevel = newValue }
+  }
+
+  var metadata: Logger.Metadata {
+    get { base.metadata }
+    set { base.metadata = newValue }
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { base[metadataKey: key] }
+    set { base[metadataKey: key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    base.log(event: event)
+  }
+}
+
+/// Writes entries with the fields that `Protocol/service.md` lists.
+private struct JournalHandler: LogHandler {
+  let output: LogOutput
+  let identifier: String
+  var logLevel = Logger.Level.trace
+  var metadata: Logger.Metadata = [:]
+
+  init(output: LogOutput, identifier: String) {
+    self.output = output
+    self.identifier = identifier
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  /// What has a field of its own; the rest goes behind the message.
+  private static let fields = [
+    "application": "RESTORATION_APPLICATION", "session": "RESTORATION_SESSION", "method": "RESTORATION_METHOD",
+  ]
+
+  func log(event: LogEvent) {
+    var message = event.message.description
+    var more: [Journal.Field] = []
+    let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
+    for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
+      if let field = Self.fields[key] {
+        more.append(Journal.Field(field, "\(value)"))
+      } else {
+        message += " \(key)=\(value)"
+      }
+    }
+    output.journal?.write(
+      [
+        Journal.Field("MESSAGE", message),
+        Journal.Field("PRIORITY", "\(Self.priority(event.level))"),
+        Journal.Field("SYSLOG_IDENTIFIER", identifier),
+      ] + more
+    )
+  }
+
+  /// As syslog(3) has them.
+  private static func priority(_ level: Logger.Level) -> Int {
+    switch level {
+    case .critical: 2
+    case .error: 3
+    case .warning: 4
+    case .notice: 5
+    case .info: 6
+    case .debug, .trace: 7
+    }
+  }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationBroker
+internal import RestorationTransport
+internal import SystemdSupport
+
+/// Serves until it is asked to end, and tells the service manager of it, if there is one.
+struct Service {
+  let flags: BrokerConfiguration.Flags
+  let environment: ServiceEnvironment
+  let output: LogOutput
+  let logger: Logger
+  let notifier: Notifier
+
+  init(
+    flags: BrokerConfiguration.Flags,
+    environment: ServiceEnvironment,
+    output: LogOutput,
+    logger: Logger
+  ) {
+    self.flags = flags
+    self.environment = environment
+    self.output = output
+    self.logger = logger
+    notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
+  }
+
+  /// Without a manager the signal of a terminal that is closed ends the process, as it ends others.
+  private var signals: SignalSet { SignalSet(notifier.isActive ? [SIGTERM, SIGINT, SIGHUP] : [SIGTERM, SIGINT]) }
+
+  func run(_ configuration: BrokerConfiguration) throws {
+    var configuration = configuration
+    // Blocked in all threads, so that only the wait below ever takes them.
+    signals.block()
+    signal(SIGPIPE, SIG_IGN)
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let broker = try start(configuration, on: group.next())
+    let watchdog = try environment.watchdogMicroseconds.map { interval in
+      // Three beats an interval: the manager kills us only when the broker does not get on for two thirds of it.
+      try broker.beat(everyMicroseconds: interval / 3) { [notifier] in notifier.send(.watchdog) }
+    }
+    notifier.send(.ready)
+    if notifier.isActive {
+      broker.reportActivity { [notifier] in notifier.send(.status("\($0)")) }
+    }
+    setIdleExit(configuration, broker)
+    while signals.wait() == SIGHUP {
+      configuration = try reload(configuration, broker)
+    }
+    try end(broker)
+    watchdog?.cancel()
+    notifier.barrier()
+    output.flush()
+  }
+
+  private func start(_ configuration: BrokerConfiguration, on eventLoop: any EventLoop) throws -> Broker {
+    // Where neither is set there is no way to a manager.
+    let hasUser = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].contains { getenv($0) != nil }
+    do {
+      return try Broker.startAndWait(
+        configuration,
+        keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
+        restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
+        on: eventLoop,
+        manager: hasUser ? UserServiceManager() : nil,
+        logger: logger
+      ) { reason in
+        fail("ending, because \(reason)")
+        Glibc.exit(1)
+      }
+    } catch {
+      fail("\(error)")
+      throw error
+    }
+  }
+
+  /// Says why the process is about to end with an error.
+  private func fail(_ reason: String) {
+    logger.critical("\(reason)")
+    notifier.send(.status(reason))
+    notifier.barrier(milliseconds: 1_000)
+    output.flush()
+  }
+
+  private func setIdleExit(_ configuration: BrokerConfiguration, _ broker: Broker) {
+    var seconds = configuration.idleExitSeconds
+    if seconds > 0, flags.inheritedSocket == nil {
+      logger.notice("staying although idle: nobody else listens on the socket; use idle exit with a socket unit")
+      seconds = 0
+    }
+    broker.endWhenIdle(seconds: seconds) { [logger] in
+      logger.info("nobody needs the broker")
+      kill(getpid(), SIGTERM)
+    }
+  }
+
+  /// Reads the configuration again; one that cannot be used changes nothing.
+  private func reload(_ former: BrokerConfiguration, _ broker: Broker) throws -> BrokerConfiguration {
+    notifier.send(.reloading)
+    defer { notifier.send(.ready) }
+    do {
+      let configuration = try BrokerConfiguration(flags)
+      output.currentLevel = try Daemon.level(of: configuration)
+      let rest = try broker.reload(configuration, from: former)
+      setIdleExit(configuration, broker)
+      logger.info("the configuration was read again")
+      if !rest.isEmpty {
+        logger.notice("these settings change when the broker is started again: \(rest.joined(separator: ", "))")
+      }
+      return former.reloaded(configuration)
+    } catch {
+      logger.error("the configuration stays as it was: \(error)")
+      return former
+    }
+  }
+
+  private func end(_ broker: Broker) throws {
+    logger.info("ending")
+    notifier.send(.stopping)
+    guard notifier.isActive else { return try broker.stopAndWait() }
+    notifier.send(.status("saving before the end"))
+    // Each beat asks for as long as several beats take: saving may take as long as it gets on.
+    let beats = try broker.beat(everyMicroseconds: 2_000_000) { [notifier] in
+      notifier.send(.extendTimeout(microseconds: 10_000_000))
+    }
+    try broker.stopAndWait()
+    beats.cancel()
+  }
+}

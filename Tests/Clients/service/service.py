@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a broker and its service manager say to each other: service.py PROGRAM SCENARIO
+
+The manager is played by `keeping/manager.py`. A scenario that fails ends with a traceback.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "keeping"))
+
+from manager import DEADLINE, Manager  # noqa: E402
+
+
+class Service(Manager):
+    def __init__(self, program, configuration=None, variables=None, arguments=()):
+        super().__init__(program, list(arguments))
+        self.configuration = os.path.join(self.directory, "config.json")
+        self.arguments += ["--config", self.configuration]
+        self.configure(configuration or {})
+        self.variables = variables or {}
+
+    def configure(self, configuration):
+        with open(self.configuration, "w", encoding="utf-8") as file:
+            file.write(configuration if isinstance(configuration, str) else json.dumps(configuration))
+
+    def start(self):
+        kept = {name: os.environ.get(name) for name in self.variables}
+        os.environ.update(self.variables)
+        try:
+            super().start()
+        finally:
+            for name, value in kept.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+        return self
+
+    def log_text(self):
+        with open(os.path.join(self.directory, "log"), encoding="utf-8") as file:
+            return file.read()
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.settimeout(DEADLINE)
+        client.connect(self.path)
+        return client.makefile("rwb", buffering=0)
+
+    def call(self, client, method, **params):
+        client.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
+        reply = json.loads(client.readline())
+        assert "result" in reply, reply
+        return reply["result"]
+
+    def lines_until(self, wanted):
+        """Every line up to one that begins like this."""
+        lines = []
+        while not any(line.startswith(wanted) for line in lines):
+            lines += self.take()
+        return lines
+
+    def says_within(self, wanted, seconds):
+        """Whether a line that begins like this comes within that time."""
+        end = time.monotonic() + seconds
+        try:
+            while (left := end - time.monotonic()) > 0:
+                self.notify.settimeout(left)
+                if any(line.startswith(wanted) for line in self.take()):
+                    return True
+            return False
+        except TimeoutError:
+            return False
+        finally:
+            self.notify.settimeout(DEADLINE)
+
+    def thread(self, name):
+        """The number of a thread by its name; None stands for the thread of the event loop."""
+        tasks = f"/proc/{self.process.pid}/task"
+        names = {int(task): open(f"{tasks}/{task}/comm", encoding="utf-8").read().strip() for task in os.listdir(tasks)}
+        found = [task for task, title in names.items() if title.startswith(name)]
+        assert len(found) == 1, names
+        return found[0]
+
+    def watched(self):
+        """Ends with an assertion unless no variable and no descriptor of the manager is left for a child."""
+
+
+class Frozen:
+    """One thread that does not run, while all others of its process do."""
+
+    SEIZE, INTERRUPT, DETACH, ALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self, thread):
+        self.thread = thread
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def trace(self, request):
+        assert self.libc.ptrace(request, self.thread, None, None) == 0, os.strerror(ctypes.get_errno())
+
+    def __enter__(self):
+        self.trace(self.SEIZE)
+        self.trace(self.INTERRUPT)
+        os.waitpid(self.thread, self.ALL)
+        return self
+
+    def __exit__(self, *_):
+        self.trace(self.DETACH)
+
+
+def activation(program):
+    """A client that connects before the broker runs is served; the manager hears of it all, and of the end."""
+    service = Service(program)
+    early = service.connect()
+    early.write(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n')
+    service.start()
+    assert json.loads(early.readline())["id"] == 7
+    service.lines_until("STATUS=0 applications, 0 sessions, 0 objects, 1 connection")
+    service.call(early, "initialize", application="org.example.Service")
+    service.call(early, "registerObjectForStateRestoration", restorationIdentifier="Main")
+    service.lines_until("STATUS=1 application, 1 session, 1 object, 1 connection")
+    for _ in range(200):
+        service.call(early, "ping")
+    assert not service.says_within("STATUS=", 1.5), "nothing has changed"
+    service.process.send_signal(signal.SIGTERM)
+    lines = service.lines_until("STATUS=saving")
+    assert "STOPPING=1" in lines, lines
+    service.lines_until("EXTEND_TIMEOUT_USEC=")
+    service.lines_until("BARRIER=1")
+    assert service.process.wait(DEADLINE) == 0
+    assert os.path.exists(service.path), "the socket is the manager's"
+    service.end()
+
+
+def changes_are_told_once_a_second(program):
+    service = Service(program).start()
+    service.lines_until("STATUS=")
+    begin = time.monotonic()
+    clients = []
+    said = 0
+    while time.monotonic() - begin < 2.5:
+        clients.append(service.connect())
+        service.call(clients[-1], "ping")
+        if len(clients) > 100:
+            clients.clear()
+        service.notify.setblocking(False)
+        try:
+            said += any(line.startswith("STATUS=") for line in service.take())
+        except BlockingIOError:
+            pass
+        service.notify.settimeout(DEADLINE)
+    assert 1 <= said <= 3, said
+    service.end()
+
+
+def reload(program):
+    service = Service(program, {"limits": {"objectsPerApplicationMax": 1}}).start()
+    client = service.connect()
+    service.call(client, "initialize", application="org.example.Service")
+    service.call(client, "registerObjectForStateRestoration", restorationIdentifier="One")
+    two = {"jsonrpc": "2.0", "id": 2, "method": "registerObjectForStateRestoration"}
+    two["params"] = {"restorationIdentifier": "Two"}
+
+    def register():
+        client.write(json.dumps(two).encode() + b"\n")
+        return json.loads(client.readline())
+
+    def again():
+        service.process.send_signal(signal.SIGHUP)
+        lines = service.lines_until("RELOADING=1")
+        assert any(line.startswith("MONOTONIC_USEC=") for line in lines), lines
+        service.lines_until("READY=1")
+
+    assert register()["error"]["code"] == -32008
+    service.configure('{"limits":')
+    again()
+    assert "stays as it was" in service.log_text() and "config.json" in service.log_text()
+    assert register()["error"]["code"] == -32008
+    service.configure({"limits": {"objectsPerApplicationMax": 0}})
+    again()
+    assert register()["error"]["code"] == -32008
+    service.configure({"limits": {"objectsPerApplicationMax": 2, "batchMax": 5}, "logLevel": "error"})
+    again()
+    assert "batchMax" not in service.log_text(), "it is not an error"
+    assert "result" in register()
+    limits = service.call(client, "limits")
+    assert limits["objectsPerApplicationMax"] == 2 and limits["batchMax"] == 256, limits
+    service.configure({"limits": {"objectsPerApplicationMax": 3, "batchMax": 5}})
+    again()
+    service.call(client, "ping")
+    assert "batchMax" in service.log_text(), service.log_text()
+    service.stop()
+    service.end()
+
+
+def watchdog(program, name):
+    """Pings stop when one thread hangs although all others run, and come again when it goes on."""
+    variables = {"WATCHDOG_USEC": "600000"}
+    service = Service(program, variables=variables).start()
+    client = service.connect()
+    service.call(client, "initialize", application="org.example.Service")
+    service.call(client, "registerObjectForStateRestoration", restorationIdentifier="Main")
+    for _ in range(5):
+        assert service.says_within("WATCHDOG=1", 0.6), "the broker is well"
+    with Frozen(service.thread(name)):
+        service.drain()
+        # One may have been on its way.
+        service.says_within("WATCHDOG=1", 0.4)
+        assert not service.says_within("WATCHDOG=1", 2), f"{name} hangs"
+        if name == "archive-writer":
+            assert service.call(client, "ping") == {}, "all others run"
+    assert service.says_within("WATCHDOG=1", DEADLINE), f"{name} goes on"
+    service.call(client, "encodeRestorableState", object=["Main"], state={"a": 1})
+    service.stop()
+    service.end()
+
+
+def watchdog_is_for_this_process(program):
+    service = Service(program, variables={"WATCHDOG_USEC": "300000", "WATCHDOG_PID": "1"}).start()
+    assert not service.says_within("WATCHDOG=1", 1)
+    service.stop()
+    service.end()
+
+
+def long_work_is_no_hang(program):
+    """A long queue in front of the archives' thread is no fault as long as it gets shorter."""
+    service = Service(program, variables={"WATCHDOG_USEC": "500000"}).start()
+    clients = [service.connect() for _ in range(8)]
+    for number, client in enumerate(clients):
+        service.call(client, "initialize", application=f"org.example.Service{number}")
+        service.call(client, "registerObjectForStateRestoration", restorationIdentifier="Main")
+    state = {"text": "x" * 100_000}
+    end = time.monotonic() + 3
+    last = time.monotonic()
+    while time.monotonic() < end:
+        for client in clients:
+            client.write(
+                json.dumps(
+                    {"jsonrpc": "2.0", "id": 5, "method": "encodeRestorableState",
+                     "params": {"object": ["Main"], "state": state}}
+                ).encode() + b"\n"
+            )
+        for client in clients:
+            client.readline()
+        service.notify.setblocking(False)
+        try:
+            while True:
+                if "WATCHDOG=1" in service.take():
+                    last = time.monotonic()
+        except BlockingIOError:
+            pass
+        service.notify.settimeout(DEADLINE)
+        assert time.monotonic() - last < 0.5, "the broker works"
+    service.stop()
+    service.end()
+
+
+def idle_exit(program):
+    """An idle broker ends, and nobody who connects meanwhile is refused."""
+    service = Service(program, {"idleExitSeconds": 1})
+    for _ in range(3):
+        service.start()
+        client = service.connect()
+        service.call(client, "ping")
+        client.close()
+        # Again and again until one waits in the queue, because the broker has gone.
+        while service.process.poll() is None:
+            late = service.connect()
+            late.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            ready = wait_for_answer(service, late)
+            if not ready:
+                break
+            late.close()
+            # Just about as long as the broker waits.
+            service.says_within("STOPPING=1", 1 + (time.time_ns() % 7 - 3) / 1000)
+        assert service.process.wait(DEADLINE) == 0
+        service.drain()
+        if late.closed:
+            continue
+        service.start()
+        assert json.loads(late.readline())["id"] == 1
+        late.close()
+        assert service.process.wait(DEADLINE) == 0
+        service.drain()
+    service.end()
+
+
+def wait_for_answer(service, client):
+    """Whether an answer comes; False when the broker ends without having taken the connection."""
+    import select
+
+    end = os.pidfd_open(service.process.pid)
+    try:
+        ready, _, _ = select.select([client, end], [], [], DEADLINE)
+        if client in ready:
+            line = client.readline()
+            assert line and json.loads(line)["id"] == 1, "a connection was refused"
+            return True
+        assert ready, "neither an answer nor an end"
+        return False
+    finally:
+        os.close(end)
+
+
+def idle_exit_waits(program):
+    """Neither a connection nor a session without one is left alone."""
+    service = Service(program, {"idleExitSeconds": 1}).start()
+    client = service.connect()
+    service.call(client, "ping")
+    assert not service.says_within("STOPPING=1", 2.5), "somebody is connected"
+    token = service.call(client, "registerObjectForStateRestoration", application="org.example.Service",
+                         restorationIdentifier="Main")["session"]
+    other = service.connect()
+    service.call(other, "ping", application="org.example.Service", session=token)
+    other.close()
+    client.close()
+    assert not service.says_within("STOPPING=1", 2.5), "a session is there"
+    client = service.connect()
+    service.call(client, "goodbye", application="org.example.Service", session=token, reason="closed")
+    client.close()
+    assert service.says_within("STOPPING=1", DEADLINE)
+    assert service.process.wait(DEADLINE) == 0
+    service.end()
+
+
+def idle_exit_can_be_changed(program):
+    service = Service(program).start()
+    assert not service.says_within("STOPPING=1", 1.5)
+    service.configure({"idleExitSeconds": 1})
+    service.process.send_signal(signal.SIGHUP)
+    service.lines_until("READY=1")
+    service.configure({"idleExitSeconds": 0})
+    service.process.send_signal(signal.SIGHUP)
+    service.lines_until("READY=1")
+    assert not service.says_within("STOPPING=1", 1.5)
+    service.configure({"idleExitSeconds": 1})
+    service.process.send_signal(signal.SIGHUP)
+    assert service.says_within("STOPPING=1", DEADLINE)
+    assert service.process.wait(DEADLINE) == 0
+    service.end()
+
+
+def failure_is_told(program):
+    """A broker that cannot start says why, where its manager shows it."""
+    service = Service(program)
+    with open(os.path.join(service.directory, "archives"), "w", encoding="utf-8"):
+        pass
+    service.wait_for = lambda _: None
+    service.start()
+    lines = service.lines_until("STATUS=")
+    assert any("archives" in line for line in lines), lines
+    service.lines_until("BARRIER=1")
+    assert service.process.wait(DEADLINE) == 1
+    service.end()
+
+
+def slow_manager(program):
+    """A manager that does not read holds up nobody."""
+    service = Service(program, variables={"WATCHDOG_USEC": "3000"}).start()
+    client = service.connect()
+    end = time.monotonic() + 3
+    slowest = 0
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        service.call(client, "ping")
+        slowest = max(slowest, time.monotonic() - begin)
+    assert slowest < 1, slowest
+    queued = open("/proc/sys/net/unix/max_dgram_qlen", encoding="utf-8").read()
+    assert int(queued) < 1000, "the queue was never full"
+    service.stop()
+    service.end()
+
+
+def journal(program):
+    """Log entries arrive in the journal with their fields. In a mount namespace of its own."""
+    os.makedirs("/run/systemd/journal", exist_ok=True)
+    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    receiver.bind("/run/systemd/journal/socket")
+    receiver.settimeout(DEADLINE)
+    service = Service(program)
+    status = os.fstat(service.log.fileno())
+    service.variables = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+    service.start()
+
+    def entry(wanted):
+        while True:
+            fields = parse(receiver.recv(1 << 16))
+            if wanted in fields["MESSAGE"]:
+                return fields
+
+    begin = entry("serving")
+    assert begin["PRIORITY"] == "6" and begin["SYSLOG_IDENTIFIER"] == "restorationd", begin
+    assert "archives=" in begin["MESSAGE"], begin
+    client = service.connect()
+    service.call(client, "initialize", application="org.example.Service")
+    note = {"jsonrpc": "2.0", "method": "encodeRestorableState", "params": {"object": ["None"], "state": 5}}
+    client.write(json.dumps(note).encode() + b"\n")
+    warning = entry("a notification failed")
+    assert warning["PRIORITY"] == "4", warning
+    assert warning["RESTORATION_METHOD"] == "encodeRestorableState", warning
+    assert warning["RESTORATION_APPLICATION"] == "org.example.Service", warning
+    assert warning["RESTORATION_SESSION"], warning
+    service.stop()
+    entry("ending")
+    assert service.log_text() == "", service.log_text()
+    service.start()
+    receiver.close()
+    os.unlink("/run/systemd/journal/socket")
+    service.stop()
+    assert "<6>ending" in service.log_text(), "without a journal it is standard error"
+    service.end()
+
+
+def parse(data):
+    fields = {}
+    while data:
+        line, _, data = data.partition(b"\n")
+        name, is_text, value = line.partition(b"=")
+        if not is_text:
+            (length,) = struct.unpack("<Q", data[:8])
+            value, data = data[8:8 + length], data[9 + length:]
+        fields[name.decode()] = value.decode()
+    return fields
+
+
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in [
+        activation, changes_are_told_once_a_second, reload, watchdog_is_for_this_process, long_work_is_no_hang,
+        idle_exit, idle_exit_waits, idle_exit_can_be_changed, failure_is_told, slow_manager, journal,
+    ]
+}
+
+if __name__ == "__main__":
+    if sys.argv[2].startswith("watchdog:"):
+        watchdog(sys.argv[1], sys.argv[2].partition(":")[2])
+    else:
+        SCENARIOS[sys.argv[2]](sys.argv[1])
