@@ -109,6 +109,9 @@ let package = Package(
         "RestorationBroker",
         "RestorationWire",
         "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings
     ),

@@ -25,7 +25,7 @@ step() { printf '\n== %s\n' "$*"; }
 # What is built needs the first line, tests in general the second, clients and examples in other languages the rest.
 packages=(
   libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
-  perl python3 python3-venv socat sqlite3 strace
+  binutils dbus-user-session dpkg-dev perl python3 python3-venv socat sqlite3 strace systemd
   curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless neovim netcat-openbsd nodejs rustc vim-nox
 )

@@ -10,6 +10,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <errno.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 
@@ -24,6 +27,27 @@ static inline int clinux_pidfd_open(pid_t pid) {
 static inline int clinux_memfd_create(const char *name) {
   const unsigned int close_on_exec = 1;
   return (int)syscall(SYS_memfd_create, name, close_on_exec);
+}
+
+// Linux 6.15; the headers of older kernels lack it, and ioctl(2), variadic, is not importable.
+struct clinux_pidfd_info {
+  uint64_t mask;
+  uint64_t cgroup;
+  uint32_t ids[11];
+  int32_t exit_code;
+};
+
+// The wait status of a process that has ended and been waited for; ENODATA where the kernel does not tell it (yet).
+static inline int clinux_pidfd_exit_status(int pidfd, int32_t *status) {
+  const uint64_t exit_mask = 1 << 3;
+  struct clinux_pidfd_info info = {.mask = exit_mask};
+  if (ioctl(pidfd, _IOWR(0xFF, 11, struct clinux_pidfd_info), &info) != 0) return -1;
+  if (!(info.mask & exit_mask)) {
+    errno = ENODATA;
+    return -1;
+  }
+  *status = info.exit_code;
+  return 0;
 }
 
 // glibc's struct ucred is hidden behind _GNU_SOURCE; this is the kernel's layout of it.

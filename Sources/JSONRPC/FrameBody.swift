@@ -29,11 +29,12 @@ package struct FrameBody: Sendable {
     if case .failed(let error) = mode { error } else { nil }
   }
 
-  /// What another body would have to be given to be where this one is; nil where the text is whole or none.
+  /// What another body would have to be given to be where this one is; nil where what comes is passed over.
   var unfinishedInput: [UInt8]? {
     switch mode {
     case .before, .inside: input.bytes
-    case .after, .failed: nil
+    case .after(let frame): frame.text
+    case .failed: nil
     }
   }
 

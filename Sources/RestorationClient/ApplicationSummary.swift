@@ -16,6 +16,20 @@ public struct ApplicationSummary: Hashable, Sendable {
   public let bytes: Int
   /// Whether there is saved state.
   public let state: StateAvailability
+  /// What becomes of it when its user logs in.
+  public let restoreAtLogin: LoginPolicy
+  /// Units that start its processes again, the delegate's first.
+  public let units: [String]
+
+  /// What becomes of an application when its user logs in.
+  public enum LoginPolicy: String, Hashable, Sendable {
+    /// Nothing.
+    case never
+    /// Its user is asked whether to restore it.
+    case ask
+    /// It is restored.
+    case always
+  }
 
   init(_ wire: ApplicationOverview) {
     application = wire.application.description
@@ -24,6 +38,18 @@ public struct ApplicationSummary: Hashable, Sendable {
     generation = wire.generation
     bytes = wire.bytes
     state = StateAvailability(wire.state)
+    restoreAtLogin = LoginPolicy(wire.restoreAtLogin)
+    units = wire.units
+  }
+}
+
+extension ApplicationSummary.LoginPolicy {
+  fileprivate init(_ wire: RestorationWire.LoginPolicy) {
+    switch wire {
+    case .never: self = .never
+    case .ask: self = .ask
+    case .always: self = .always
+    }
   }
 }
 

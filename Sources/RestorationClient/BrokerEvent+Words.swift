@@ -88,6 +88,8 @@ extension BrokerEvent {
     public static let restart = Ending(.restart)
     /// By goodbye: the user's session ends.
     public static let logout = Ending(.logout)
+    /// The service manager stopped the process's unit.
+    public static let stopped = Ending(.stopped)
     /// The process ended without a goodbye.
     public static let crashed = Ending(.crashed)
     /// It was not used any more, or its process began another one.

@@ -44,6 +44,15 @@ public struct BrokerEvent: Hashable, Sendable {
   public let restoration: Restoration?
   /// Of `sessionEnded`: how.
   public let ending: Ending?
+  /// Of `sessionEnded`: how the process ended, where it ended without a goodbye; later brokers know more words than
+  /// `exited`, `signalled`, `outOfMemory`, `stopped` and `unknown`.
+  public let processEnding: String?
+  /// Of `sessionEnded`: the process's exit code, where it exited.
+  public let exitCode: Int64?
+  /// Of `sessionEnded`: name of the signal that ended the process, such as `SIGSEGV`.
+  public let signal: String?
+  /// Of `sessionEnded`: the unit that the process belonged to.
+  public let unit: String?
 
   // Archives
 
@@ -126,6 +135,10 @@ extension BrokerEvent {
     isDetached = parameters["detached"]?.bool()
     restoration = parameters["restoration"].flatMap(Restoration.init)
     ending = parameters["ending"]?.string().map { Ending(rawValue: $0) }
+    processEnding = parameters["how"]?.string()
+    exitCode = parameters["code"]?.integer()
+    signal = parameters["signal"]?.string()
+    unit = parameters["unit"]?.string()
     archive = parameters["archive"]?.string()
     generation = parameters["generation"]?.integer()
     objects = parameters["objects"]?.integer().flatMap { Int(exactly: $0) }

@@ -51,6 +51,7 @@ extension SavingStep {
       "its last good state is kept: \(owner.map { "\($0.sentence) " } ?? "its owner ")\(Self.reason(why))"
     case .pushed(let bytes): "its owner pushed a state of \(bytes) bytes"
     case .early: "that push is early: its owner had not decoded the older state, which is kept until it has"
+    case .ownerEnded(let owner, let ending, let outcome): outcome.sentence(of: owner, ending)
     case .saved(let generation): "it is in generation \(generation)"
     }
   }
@@ -77,6 +78,8 @@ extension RestoringStep {
     case .located(let owner): "found in \(owner.sentence)"
     case .refused(let lookup): "the \(lookup.sentence) said that it is not to be restored"
     case .unitFailed(let unit, let message): "the unit \(unit) could not be started: \(message)"
+    case .unitStarted(let unit): "its unit \(unit) was asked to start"
+    case .ownerEnded(let owner, let ending, let outcome): outcome.sentence(of: owner, ending)
     case .awaited: "not there yet: waited for until the deadline"
     case .classMismatch(let saved, let declared):
       "its state is of class \(saved), its owner of \(declared.isEmpty ? "none" : declared.joined(separator: " < "))"
@@ -120,6 +123,21 @@ extension RestoringStep.Lookup {
     case .existing: "path"
     case .storyboard: "storyboard"
     }
+  }
+}
+
+extension ProcessOutcome {
+  fileprivate func sentence(of owner: RestorationWire.ObjectOwner, _ ending: SessionEnded.Ending) -> String {
+    let unit = unit.map { ", of unit \($0)," } ?? ""
+    let what: String =
+      switch how {
+      case .exited: code.map { "exited with code \($0)" } ?? "exited"
+      case .signalled: "was ended by \(signal ?? "a signal")"
+      case .outOfMemory: "was killed because memory ran out"
+      case .stopped: "was stopped by the service manager"
+      case .unknown, nil: "ended"
+      }
+    return "\(owner.sentence)\(unit) \(what)" + (ending == .logout ? " when the user logged out" : "")
   }
 }
 

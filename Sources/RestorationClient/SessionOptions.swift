@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import RestorationTransport
 internal import RestorationWire
 
 /// What `RestorationSession.start` and `BrokerConnection.initialize` tell the broker about this process.
@@ -22,7 +23,8 @@ public struct SessionOptions: Hashable, Sendable {
   public var bundleVersion: String?
   /// By UIKit's numbers: −1 unspecified, 0 phone, 1 pad, 2 TV, 3 car, 5 Mac, 6 vision; recorded with every state (R26).
   public var userInterfaceIdiom: Int64
-  /// The systemd user unit that starts this process again.
+  /// The systemd user unit that starts this process again; the environment variable `RESTORATION_UNIT` where that is
+  /// set and nothing else was said.
   public var storyboardUnit: String?
   /// Whether this session is the application's delegate (R9).
   public var isDelegate: Bool
@@ -56,7 +58,7 @@ public struct SessionOptions: Hashable, Sendable {
     self.process = process
     self.bundleVersion = bundleVersion
     self.userInterfaceIdiom = userInterfaceIdiom
-    self.storyboardUnit = storyboardUnit
+    self.storyboardUnit = storyboardUnit ?? Host.environment("RESTORATION_UNIT").flatMap { $0.isEmpty ? nil : $0 }
     self.isDelegate = isDelegate
     self.answersCalls = answersCalls
     self.notifications = notifications

@@ -141,6 +141,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       goOn(with: restored)
       delegate?.connectionRestored(connection, context: restored.context)
       pull()
+      watchFrame(context)
     } else {
       keeper?.opened(self)
       delegate?.connectionOpened(connection)

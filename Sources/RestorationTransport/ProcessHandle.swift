@@ -19,6 +19,31 @@ package final class ProcessHandle: Sendable {
     SystemCalls.isReadable(descriptor.number)
   }
 
+  /// How the process ended; nil while it lives, and where the host does not tell.
+  ///
+  /// The kernel tells of one that was waited for (6.15), `/proc` of one that was not yet.
+  package var ending: Ending? {
+    guard hasExited else { return nil }
+    if let status = try? SystemCalls.exitStatus(number) { return Ending(status: status) }
+    // As long as nobody has waited for it, its number is its own: what was read before the check was about it.
+    if let status = ProcessIdentity.readExitStatus(ofZombie: pid), !SystemCalls.isHungUp(number) {
+      return Ending(status: status)
+    }
+    return (try? SystemCalls.exitStatus(number)).map { Ending(status: $0) }
+  }
+
+  /// How a process ended.
+  package enum Ending: Hashable, Sendable {
+    case exited(code: Int32)
+    case signalled(signal: Int32)
+
+    /// - Parameter status: as `wait` gives it.
+    init(status: Int32) {
+      let signal = status & 0x7F
+      self = signal == 0 ? .exited(code: (status >> 8) & 0xFF) : .signalled(signal: signal)
+    }
+  }
+
   /// What to store to find this process again; nil once it has ended.
   package var identity: ProcessIdentity? {
     // As long as the process lives, its number is its own: what was read before the check was about it.

@@ -42,6 +42,21 @@ package struct ProcessIdentity: Hashable, Sendable {
     return UInt64(String(decoding: fields[19], as: UTF8.self))
   }
 
+  /// The wait status in the text of `/proc/PID/stat`; nil while the process runs, and if the text is not of that form.
+  package static func exitStatus(
+    inStatus text: some Collection<UInt8> & BidirectionalCollection<UInt8>
+  ) -> Int32? {
+    guard let end = text.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+    // Field 3 is the state, field 52 the status.
+    let fields = text[text.index(after: end)...].split(whereSeparator: { $0 == UInt8(ascii: " ") || $0 == 10 })
+    guard fields.count > 49, fields[0].elementsEqual("Z".utf8) else { return nil }
+    return Int32(String(decoding: fields[49], as: UTF8.self))
+  }
+
+  static func readExitStatus(ofZombie pid: Int32) -> Int32? {
+    contents(of: "/proc/\(pid)/stat").flatMap { exitStatus(inStatus: $0) }
+  }
+
   static func readStartTicks(of pid: Int32) -> UInt64? {
     contents(of: "/proc/\(pid)/stat").flatMap { startTicks(inStatus: $0) }
   }

@@ -274,6 +274,13 @@ enum SystemCalls {
     Descriptor(try checked("pidfd_open") { clinux_pidfd_open(pid) })
   }
 
+  /// The wait status of a process that has ended and been waited for; throws where the kernel does not tell.
+  static func exitStatus(_ process: Int32) throws(SystemCallError) -> Int32 {
+    var status: Int32 = 0
+    _ = try checked("ioctl") { clinux_pidfd_exit_status(process, &status) }
+    return status
+  }
+
   /// Whether a descriptor can be read right now.
   static func isReadable(_ descriptor: Int32) -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -17,6 +17,8 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
         "Of the states at the head while sessions are live; of the archive at rest otherwise."
       ),
       .required("state", RestorationState.schema, "`none`, `available`, `unreadable` or `quarantined`."),
+      .required("restoreAtLogin", .words(LoginPolicy.self), "What becomes of it when its user logs in."),
+      .required("units", .list(.string), "Units that start its processes again, the delegate's first."),
     ])
   )
 
@@ -30,6 +32,10 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
   /// Bytes the archive holds.
   package var bytes: Int
   package var state: RestorationState
+  /// What becomes of it when its user logs in.
+  package var restoreAtLogin: LoginPolicy
+  /// Units that start its processes again, the delegate's first.
+  package var units: [String]
 
   package init(
     application: ApplicationName,
@@ -37,7 +43,9 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
     objects: Int,
     generation: Int64?,
     bytes: Int,
-    state: RestorationState
+    state: RestorationState,
+    restoreAtLogin: LoginPolicy = .ask,
+    units: [String] = []
   ) {
     self.application = application
     self.sessions = sessions
@@ -45,6 +53,8 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
     self.generation = generation
     self.bytes = bytes
     self.state = state
+    self.restoreAtLogin = restoreAtLogin
+    self.units = units
   }
 
   /// Reads an item of a result; nil where it has another form.
@@ -57,6 +67,9 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
       self.generation = try reader.optionalInteger("generation")
       self.bytes = try reader.count("bytes")
       self.state = try reader.word("state", as: RestorationState.self)
+      // Brokers of before had neither.
+      self.restoreAtLogin = try reader.optional("restoreAtLogin") { LoginPolicy(rawValue: $0.string() ?? "") } ?? .ask
+      self.units = try reader.optional("units") { $0.elements?.compactMap { $0.string() } } ?? []
     } catch {
       return nil
     }
@@ -70,6 +83,8 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
       writer.member("generation", generation)
       writer.member("bytes", bytes)
       writer.member("state", state)
+      writer.member("restoreAtLogin", restoreAtLogin)
+      writer.member("units", units)
     }
   }
 }

@@ -17,6 +17,10 @@ package enum RestoringStep: Sendable, Hashable {
   case refused(Lookup)
   /// The storyboard's unit could not be started; why, for people.
   case unitFailed(unit: String, message: String)
+  /// Its unit was asked to start (R22).
+  case unitStarted(unit: String)
+  /// Its owner ended without a goodbye (R30).
+  case ownerEnded(ObjectOwner, SessionEnded.Ending, ProcessOutcome)
   /// Nobody has registered it yet, or its class: awaited until the deadline.
   case awaited
   /// The class that was saved is none of those its owner declared (R25).
@@ -52,8 +56,15 @@ extension RestoringStep: JSONWritable {
         ("lookedUp", [.required("by", .words(Lookup.self)), .required("owner", .nullable(ObjectOwner.schema))]),
         ("located", [.required("owner", ObjectOwner.schema)]),
         ("refused", [.required("by", .words(Lookup.self))]),
+        ("unitStarted", [.required("unit", .string)]),
         ("unitFailed", [.required("unit", .string), .required("message", .string)]),
         ("awaited", []),
+        (
+          "ownerEnded",
+          [
+            .required("owner", ObjectOwner.schema), .required("ending", .openWords(SessionEnded.Ending.self)),
+          ] + ProcessOutcome.members
+        ),
         ("classMismatch", [.required("saved", .string), .required("declared", .list(.string))]),
         ("quarantined", [.required("since", .timestamp)]),
         ("unreadable", []),
@@ -79,6 +90,11 @@ extension RestoringStep: JSONWritable {
         writer.member("owner", owner)
       case .located(let owner), .decoded(let owner): writer.member("owner", owner)
       case .refused(let lookup): writer.member("by", lookup)
+      case .unitStarted(let unit): writer.member("unit", unit)
+      case .ownerEnded(let owner, let ending, let outcome):
+        writer.member("owner", owner)
+        writer.member("ending", ending)
+        outcome.writeMembers(to: &writer)
       case .unitFailed(let unit, let message):
         writer.member("unit", unit)
         writer.member("message", message)
@@ -103,7 +119,9 @@ extension RestoringStep: JSONWritable {
     case .lookedUp: "lookedUp"
     case .located: "located"
     case .refused: "refused"
+    case .unitStarted: "unitStarted"
     case .unitFailed: "unitFailed"
+    case .ownerEnded: "ownerEnded"
     case .awaited: "awaited"
     case .classMismatch: "classMismatch"
     case .quarantined: "quarantined"
@@ -132,6 +150,13 @@ extension RestoringStep: JSONWritable {
     case "located": .located(try reader.value("owner") { ObjectOwner($0) })
     case "refused": .refused(try reader.word("by", as: Lookup.self))
     case "unitFailed": .unitFailed(unit: try reader.string("unit"), message: try reader.string("message"))
+    case "ownerEnded":
+      .ownerEnded(
+        try reader.value("owner") { ObjectOwner($0) },
+        try reader.word("ending", as: SessionEnded.Ending.self),
+        try ProcessOutcome(reader)
+      )
+    case "unitStarted": .unitStarted(unit: try reader.string("unit"))
     case "awaited": .awaited
     case "classMismatch":
       .classMismatch(saved: try reader.string("saved"), declared: try reader.list("declared") { $0.string() })

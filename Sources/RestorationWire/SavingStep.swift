@@ -29,6 +29,8 @@ package enum SavingStep: Sendable, Hashable {
   case pushed(bytes: Int)
   /// That push is early: it hides nothing until it is settled (R19).
   case early
+  /// Its owner ended without a goodbye (R30).
+  case ownerEnded(ObjectOwner, SessionEnded.Ending, ProcessOutcome)
   /// It is in this generation.
   case saved(generation: Int64)
 }
@@ -54,6 +56,12 @@ extension SavingStep: JSONWritable {
         ),
         ("pushed", [.required("bytes", .count)]),
         ("early", []),
+        (
+          "ownerEnded",
+          [
+            .required("owner", ObjectOwner.schema), .required("ending", .openWords(SessionEnded.Ending.self)),
+          ] + ProcessOutcome.members
+        ),
         ("saved", [.required("generation", .generation)]),
       ]
     )
@@ -73,6 +81,10 @@ extension SavingStep: JSONWritable {
       case .stale(let owner, let why):
         writer.member("owner", owner)
         writer.member("why", why)
+      case .ownerEnded(let owner, let ending, let outcome):
+        writer.member("owner", owner)
+        writer.member("ending", ending)
+        outcome.writeMembers(to: &writer)
       case .saved(let generation): writer.member("generation", generation)
       }
     }
@@ -93,6 +105,7 @@ extension SavingStep: JSONWritable {
     case .stale: "stale"
     case .pushed: "pushed"
     case .early: "early"
+    case .ownerEnded: "ownerEnded"
     case .saved: "saved"
     }
   }
@@ -117,6 +130,12 @@ extension SavingStep: JSONWritable {
     case "stale": .stale(try reader.optional("owner") { ObjectOwner($0) }, why: try reader.string("why"))
     case "pushed": .pushed(bytes: try reader.count("bytes"))
     case "early": .early
+    case "ownerEnded":
+      .ownerEnded(
+        try reader.value("owner") { ObjectOwner($0) },
+        try reader.word("ending", as: SessionEnded.Ending.self),
+        try ProcessOutcome(reader)
+      )
     case "saved": .saved(generation: try reader.integer("generation"))
     default: nil
     }

@@ -32,6 +32,11 @@ struct BusMessage: ~Copyable {
     return sd_bus_message_read_basic(message, Self.character("u"), &value) > 0 ? value : nil
   }
 
+  private func readLong() -> UInt64? {
+    var value: UInt64 = 0
+    return sd_bus_message_read_basic(message, Self.character("t"), &value) > 0 ? value : nil
+  }
+
   private func readSigned() -> Int32? {
     var value: Int32 = 0
     return sd_bus_message_read_basic(message, Self.character("i"), &value) > 0 ? value : nil
@@ -60,6 +65,7 @@ struct BusMessage: ~Copyable {
   enum Value: Hashable {
     case string(String)
     case integer(Int32)
+    case microseconds(UInt64)
     case strings([String])
   }
 
@@ -89,6 +95,7 @@ struct BusMessage: ~Copyable {
     case "s": return readString().map { .string($0) }
     case "u": return readUnsigned().map { .integer(Int32(truncatingIfNeeded: $0)) }
     case "i": return readSigned().map { .integer($0) }
+    case "t": return readLong().map { .microseconds($0) }
     case "as": return readStrings().map { .strings($0) }
     case let other:
       sd_bus_message_skip(message, other)

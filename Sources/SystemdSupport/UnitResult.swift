@@ -15,6 +15,8 @@ package struct UnitResult: Hashable, Sendable {
   package var lastCode: Int32
   /// Its exit status, or the number of the signal.
   package var lastStatus: Int32
+  /// The manager had begun to stop the unit before that process ended.
+  package var wasStopped: Bool
 
   package init(
     activeState: String,
@@ -23,7 +25,8 @@ package struct UnitResult: Hashable, Sendable {
     mainProcess: Int32? = nil,
     lastProcess: Int32? = nil,
     lastCode: Int32 = 0,
-    lastStatus: Int32 = 0
+    lastStatus: Int32 = 0,
+    wasStopped: Bool = false
   ) {
     self.activeState = activeState
     self.subState = subState
@@ -32,5 +35,6 @@ package struct UnitResult: Hashable, Sendable {
     self.lastProcess = lastProcess
     self.lastCode = lastCode
     self.lastStatus = lastStatus
+    self.wasStopped = wasStopped
   }
 }

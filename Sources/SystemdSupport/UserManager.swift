@@ -35,7 +35,12 @@ package final class UserManager: Sendable {
       var paths: [String] = []
       if case .string(let path) = properties["FragmentPath"], !path.isEmpty { paths.append(path) }
       if case .strings(let more) = properties["DropInPaths"] { paths += more }
-      return paths.compactMap(Self.text)
+      let texts = paths.compactMap(Self.text)
+      // The rest of it could say something else.
+      guard texts.allSatisfy({ $0.utf8.count < Self.fileBytesMax }) else {
+        throw UserManagerError(.refused, "a file of the unit \(unit) has \(Self.fileBytesMax) bytes or more")
+      }
+      return texts
     }
   }
 
@@ -64,8 +69,9 @@ package final class UserManager: Sendable {
         throw UserManagerError(.refused, "the user manager knows no unit \(unit)")
       }
       let kind = unit.split(separator: ".").last.map { $0.prefix(1).uppercased() + $0.dropFirst() } ?? "Service"
-      let own: Set<String> = ["Result", "MainPID", "ExecMainPID", "ExecMainCode", "ExecMainStatus"]
-      let state = try Self.properties(["ActiveState", "SubState"], of: path, "Unit", connection, deadline)
+      let own: Set<String> = ["Result", "MainPID", "ExecMainPID", "ExecMainCode", "ExecMainStatus", Self.exitTime]
+      let states: Set<String> = ["ActiveState", "SubState", Self.leaveTime]
+      let state = try Self.properties(states, of: path, "Unit", connection, deadline)
       let properties = try Self.properties(own, of: path, kind, connection, deadline)
       func text(_ value: BusMessage.Value?) -> String {
         if case .string(let text) = value { text } else { "" }
@@ -81,9 +87,19 @@ package final class UserManager: Sendable {
         mainProcess: process("MainPID"),
         lastProcess: process("ExecMainPID"),
         lastCode: number("ExecMainCode"),
-        lastStatus: number("ExecMainStatus")
+        lastStatus: number("ExecMainStatus"),
+        wasStopped: Self.isEarlier(state[Self.leaveTime], than: properties[Self.exitTime])
       )
     }
+  }
+
+  /// When the unit was active no more, and when its main process ended: that comes first where nobody stops the unit.
+  private static let leaveTime = "ActiveExitTimestampMonotonic"
+  private static let exitTime = "ExecMainExitTimestampMonotonic"
+
+  private static func isEarlier(_ first: BusMessage.Value?, than second: BusMessage.Value?) -> Bool {
+    guard case .microseconds(let first) = first, case .microseconds(let second) = second else { return false }
+    return first > 0 && first < second
   }
 
   /// Whether the user's session ends; no where there is no manager.
@@ -158,14 +174,17 @@ package final class UserManager: Sendable {
     return reply.readProperties(names)
   }
 
-  /// A unit's file; nil where it has gone since. No unit's file is longer than this.
+  /// No unit's file is longer than this.
+  private static let fileBytesMax = 1 << 18
+
+  /// The beginning of a unit's file; nil where it has gone since.
   private static func text(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var text: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 1 << 14)
-    while text.count < 1 << 18 {
+    while text.count < fileBytesMax {
       let count = read(descriptor, &buffer, buffer.count)
       guard count > 0 else { break }
       text += buffer[..<count]

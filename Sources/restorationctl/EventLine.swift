@@ -70,7 +70,7 @@ struct EventLine {
         event.isDetached == true ? "detached" : "",
       ]
     case .sessionEnded:
-      parts = [session, event.ending?.rawValue ?? "", objects(event.objects)]
+      parts = [session, ending(of: event), objects(event.objects)]
     case .objectRegistered:
       parts = [path, event.objectKind == .object ? "" : event.objectKind?.rawValue ?? "", writer]
     case .objectUnregistered:
@@ -114,6 +114,12 @@ struct EventLine {
     }
     let cause = event.guilty.map { $0.joined(separator: "/") } ?? event.suspects.map { Quantity.count($0, "suspect") }
     return [session, cause ?? "", event.strikes.map { Quantity.count($0, "strike") } ?? ""]
+  }
+
+  private static func ending(of event: BrokerEvent) -> String {
+    let word = event.ending?.rawValue ?? ""
+    let how = event.signal ?? event.exitCode.map { "code \($0)" } ?? event.processEnding ?? ""
+    return how.isEmpty || how == word || how == "unknown" ? word : "\(word) (\(how))"
   }
 
   private static func session(of event: BrokerEvent) -> String {

@@ -86,11 +86,14 @@ struct Failure: Error {
     if let hint { Output.write("  \(hint.printable)\n", to: .messages) }
     // An object in the middle of a document that was cut off would help nobody.
     if let layout = Output.settings.layout, Output.isAtLineBegin {
-      Output.write(layout.lay(out: json) + "\n", to: .data)
+      var document = JSONMembers()
+      document.add("error", text: json)
+      Output.write(layout.lay(out: document.text) + "\n", to: .data)
     }
   }
 
-  private var json: String {
+  /// Of the error alone.
+  var json: String {
     var error = JSONMembers()
     error.add("code", code.map { Int64($0) })
     error.add("message", message)
@@ -98,8 +101,6 @@ struct Failure: Error {
     error.add("hint", hint)
     error.add("path", path)
     error.add("pointer", pointer)
-    var document = JSONMembers()
-    document.add("error", text: error.text)
-    return document.text
+    return error.text
   }
 }

@@ -58,12 +58,16 @@ struct Service {
   }
 
   private func start(_ configuration: BrokerConfiguration, on eventLoop: any EventLoop) throws -> Broker {
+    // Where neither is set there is no way to a manager.
+    let variables: [String] = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
+    let hasUser = variables.contains { getenv($0) != nil }
     do {
       return try Broker.startAndWait(
         configuration,
         keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
         restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
         on: eventLoop,
+        manager: hasUser ? UserServiceManager() : nil,
         logger: logger
       ) { reason in
         fail("ending, because \(reason)")

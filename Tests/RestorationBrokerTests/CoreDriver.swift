@@ -29,6 +29,9 @@ final class CoreDriver {
   private(set) var backups = 0
   private(set) var openCount = 0
   private(set) var startedUnits: [String] = []
+  /// Texts of units' files by name, and units that do not start.
+  var unitFiles: [String: [String]] = [:]
+  var brokenUnits: Set<String> = []
   /// Pieces of work done so far, and what a test does before each of them.
   private(set) var jobCount = 0
   var betweenPieces: (() -> Void)?
@@ -47,6 +50,7 @@ final class CoreDriver {
   private var timers: [TimerName: Int64] = [:]
   private var watched: [Watch: ClientProcess] = [:]
   private var dead: Set<ClientProcess> = []
+  private var ends: [ClientProcess: ProcessEnd] = [:]
   private var heldOpenings: [(id: ApplicationID, name: ApplicationName, creating: Bool)] = []
   private var heldListings: [ListingPurpose] = []
   private var clientCounter: ClientID = 0
@@ -99,12 +103,12 @@ final class CoreDriver {
   /// A new connection of the process with this number; the same number is the same process.
   ///
   /// - Parameter canBeCalled: false for one that can be sent nothing but answers, as over HTTP.
-  func connect(pid: Int64 = 100, uid: Int64 = 1_000, canBeCalled: Bool = true) -> Peer {
+  func connect(pid: Int64 = 100, uid: Int64 = 1_000, canBeCalled: Bool = true, unit: String? = nil) -> Peer {
     clientCounter += 1
     let process = ClientProcess(pid: pid, uid: uid, startTicks: pid * 10, bootID: "boot")
     let peer = Peer(id: clientCounter, process: process, canBeCalled: canBeCalled, driver: self)
     peers[peer.id] = peer
-    core.connected(peer.id, process: process, at: now)
+    core.connected(peer.id, process: process, unit: unit, at: now)
     settle()
     return peer
   }
@@ -118,24 +122,26 @@ final class CoreDriver {
   }
 
   /// The process ends; its connections stay open until `disconnect`.
-  func kill(_ peer: Peer) {
+  func kill(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
     dead.insert(peer.process)
+    ends[peer.process] = end
     for (watch, process) in watched where process == peer.process {
       watched[watch] = nil
-      core.processExited(watch.application, watch.session, at: now)
+      core.processExited(watch.application, watch.session, end, at: now)
     }
     settle()
   }
 
   /// The process ends and nobody has told the core yet.
-  func killUnnoticed(_ peer: Peer) {
+  func killUnnoticed(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
     dead.insert(peer.process)
+    ends[peer.process] = end
   }
 
   /// The process ends and its connection with it.
-  func crash(_ peer: Peer) {
+  func crash(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
     disconnect(peer)
-    kill(peer)
+    kill(peer, end)
   }
 
   func deliver(_ message: IncomingMessage) {
@@ -145,6 +151,12 @@ final class CoreDriver {
 
   func cancel(_ caller: Caller) {
     core.cancelled(caller, at: now)
+    settle()
+  }
+
+  /// The broker ends because the session of its user does.
+  func sessionOfUserEnds() {
+    core.sessionOfUserEnds(at: now)
     settle()
   }
 
@@ -225,6 +237,11 @@ final class CoreDriver {
     }
     core.commitFailed(id, at: now)
     settle()
+  }
+
+  /// The configuration was read anew.
+  func configure(_ policies: LoginPolicies) {
+    core.configure(policies)
   }
 
   func openHeld() {
@@ -412,10 +429,12 @@ final class CoreDriver {
       }
     case .unwatch(let application, let session): watched[Watch(application: application, session: session)] = nil
     case .probe(let application, let sessions, let call):
-      let ended = sessions.filter { session in
-        watched[Watch(application: application, session: session)].map { dead.contains($0) } ?? false
+      var ended: [SessionID: ProcessEnd] = [:]
+      for session in sessions {
+        let process = watched[Watch(application: application, session: session)]
+        if let process, dead.contains(process) { ended[session] = ends[process] ?? ProcessEnd() }
       }
-      core.probed(application, sessions, ended: Set(ended), call, at: now)
+      core.probed(application, sessions, ended: ended, call, at: now)
     case .setTimer(let name, let milliseconds): timers[name] = now.monotonic + max(1, milliseconds)
     case .cancelTimer(let name): timers[name] = nil
     case .disconnect(let client):
@@ -434,8 +453,14 @@ final class CoreDriver {
         peers[client]?.forget(callID)
       }
     case .startUnit(let id, let unit):
-      startedUnits.append(unit)
-      core.unitFailed(id, unit, "no such unit", at: now)
+      startedUnits.append(unit.description)
+      if let refusal = core.refusal(to: unit, for: id, unitFiles[unit.description]) {
+        core.unitFailed(id, unit, refusal, at: now)
+      } else if brokenUnits.contains(unit.description) {
+        core.unitFailed(id, unit, "its start job failed", at: now)
+      }
+    case .checkUnit(let id, let session, let unit):
+      core.unitChecked(id, session, unit, unitFiles[unit.description], at: now)
     default: break
     }
   }

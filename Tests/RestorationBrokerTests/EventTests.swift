@@ -53,7 +53,10 @@ internal import Testing
           "object": .integer(main), "path": ["Window"], "process": "main", "pid": 1, "cause": "unregistered",
           "stateKept": true,
         ],
-        ["process": "main", "pid": 1, "ending": "restart", "objects": 0],
+        [
+          "process": "main", "pid": 1, "ending": "restart", "objects": 0, "how": .null, "code": .null,
+          "signal": .null, "unit": .null,
+        ],
       ]
     )
     let archive: JSONValue = ["archive": "archive-1", "generation": nil, "objects": 0, "bytes": 0]

@@ -12,6 +12,7 @@ internal import Testing
     var owners: [NodeID: SessionID] = [:]
     var makers: [NodeID: SessionID] = [:]
     var delegate: SessionID?
+    var isDelegateMissing = false
     var handing: [NodeID: Restoration.Handing] = [:]
     var extended: Set<SessionID> = []
 
@@ -34,7 +35,7 @@ internal import Testing
     var restoration = Restoration(begun: 0, deadline: 1_000)
     var actions = restoration.handle(.started, facts)
     if facts.delegate != nil { actions += restoration.handle(.decided(true), facts) }
-    actions += restoration.handle(.planned(plan), facts)
+    actions += restoration.handle(.planned(plan, at: 0), facts)
     return (restoration, deeds(actions))
   }
 

@@ -35,16 +35,19 @@ final class RestoringFixture {
     delegate: Bool = false,
     serves: [String] = served,
     messageBytesMax: Int = 65_536,
-    session: String? = nil
+    session: String? = nil,
+    unit: String? = nil
   ) throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = driver.connect(pid: pid, unit: unit)
+    // It may be called as soon as it is there.
+    answer(peer, role)
     let names = serves.map { "\"\($0)\"" }.joined(separator: ",")
     let token = session.map { #""session":"\#($0)","# } ?? ""
     try peer.initialize(
       "App",
-      token + #""process":"\#(role)","delegate":\#(delegate),"messageBytesMax":\#(messageBytesMax),"serves":[\#(names)]"#
+      token + #""process":"\#(role)","delegate":\#(delegate),"messageBytesMax":\#(messageBytesMax),"#
+        + #""serves":[\#(names)]"#
     )
-    answer(peer, role)
     return peer
   }
 

@@ -124,7 +124,7 @@ internal import Testing
     let results = [
       "listApplications":
         #"{"applications":[{"application":"a","sessions":1,"objects":2,"generation":null,"bytes":3,"#
-        + #""state":"available"}]}"#,
+        + #""state":"available","restoreAtLogin":"never","units":["a.service"]}]}"#,
       "listGenerations":
         #"{"generations":[{"generation":1,"kind":"startup","committed":"2026-02-28T09:05:00.042Z","objects":2,"#
         + #""bytes":3,"pinned":true}]}"#,
@@ -143,6 +143,7 @@ internal import Testing
       let application = try #require(try await broker.listApplications().first)
       #expect(application.application == "a" && application.sessions == 1 && application.objects == 2)
       #expect(application.generation == nil && application.bytes == 3 && application.state == .available)
+      #expect(application.restoreAtLogin == .never && application.units == ["a.service"])
       let generation = try #require(try await broker.listGenerations(of: "a").first)
       #expect(generation.generation == 1 && generation.kind == "startup" && generation.pinned)
       let statistics = try await broker.statistics()

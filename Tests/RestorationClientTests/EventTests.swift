@@ -50,7 +50,8 @@ internal import Testing
     let texts = [
       #"{"subscription":1,"name":"sessionBegan","application":"a","process":"p","pid":7,"delegate":true,"#
         + #""detached":false,"restoration":{"state":"available","reason":"recover"}}"#,
-      #"{"subscription":1,"name":"sessionEnded","application":"a","process":"p","pid":7,"ending":"crashed","objects":3}"#,
+      #"{"subscription":1,"name":"sessionEnded","application":"a","process":"p","pid":7,"ending":"crashed","objects":3,"#
+        + #""how":"signalled","code":null,"signal":"SIGSEGV","unit":"a.service"}"#,
       #"{"subscription":1,"name":"objectRegistered","application":"a","object":9,"path":["A"],"kind":"view"}"#,
       #"{"subscription":1,"name":"objectUnregistered","application":"a","object":9,"path":null,"cause":"replaced","#
         + #""stateKept":true}"#,
@@ -67,6 +68,8 @@ internal import Testing
     let events = try await received(texts)
     #expect(events.map(\.jsonText) == texts)
     #expect(events[0].process == "p" && events[0].pid == 7)
+    #expect(events[1].processEnding == "signalled" && events[1].exitCode == nil)
+    #expect(events[1].signal == "SIGSEGV" && events[1].unit == "a.service")
     #expect(events[0].isDelegate == true && events[0].isDetached == false)
     #expect(events[0].restoration?.state == .available && events[0].restoration?.reason == .recover)
     #expect(events[1].ending == .crashed && events[1].objects == 3)

@@ -42,6 +42,39 @@ internal import Testing
     #expect(ProcessHandle.open(identity) == nil)
   }
 
+  @Test func howAProcessEndedIsKnownBeforeAndAfterItWasWaitedFor() throws {
+    let child = try WaitingChild()
+    let handle = try #require(ProcessHandle.open(pid: child.pid))
+    #expect(handle.ending == nil)
+    child.end()
+    // It is a zombie as soon as the pidfd can be read.
+    while !handle.hasExited { sched_yield() }
+    #expect(handle.ending == .signalled(signal: SIGKILL))
+    child.reap()
+    #expect(handle.ending == .signalled(signal: SIGKILL))
+  }
+
+  @Test func theCodeOfAProcessThatExitsIsKnown() throws {
+    let child = try WaitingChild("/bin/sh", ["sh", "-c", "read x; exit 7"])
+    let handle = try #require(ProcessHandle.open(pid: child.pid))
+    child.closeInput()
+    while !handle.hasExited { sched_yield() }
+    #expect(handle.ending == .exited(code: 7))
+    child.reap()
+    #expect(handle.ending == .exited(code: 7))
+  }
+
+  @Test(
+    arguments: [
+      ("1 (cat) Z" + String(repeating: " 0", count: 48) + " 256\n", 256),
+      ("1 (a) Z (b) S" + String(repeating: " 0", count: 48) + " 256\n", nil),
+      ("1 (cat) Z" + String(repeating: " 0", count: 47), nil), ("", nil),
+    ] as [(String, Int32?)]
+  )
+  func theStatusIsReadOfAProcessThatHasEnded(_ text: String, _ status: Int32?) {
+    #expect(ProcessIdentity.exitStatus(inStatus: Array(text.utf8)) == status)
+  }
+
   @Test(
     arguments: [
       ("1 (cat) S" + String(repeating: " 0", count: 18) + " 77 1 2", 77),

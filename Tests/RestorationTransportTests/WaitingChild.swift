@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import Synchronization
 
 /// A child process that lives until it is killed, or its pipe closes with this process.
 final class WaitingChild: Sendable {
   let pid: Int32
-  private let input: Int32
+  private let input: Mutex<Int32>
 
-  init() throws {
+  init(_ program: String = "/bin/cat", _ words: [String] = ["cat"]) throws {
     var pipeEnds: [Int32] = [-1, -1]
     guard pipe(&pipeEnds) == 0 else { throw RawPeer.Failure(call: "pipe", number: errno) }
     for end in pipeEnds { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    input = pipeEnds[1]
+    input = Mutex(pipeEnds[1])
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, pipeEnds[0], 0)
     // A name with the characters that make reading /proc/PID/stat hard is left to the parser's own test.
-    var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("cat"), nil]
-    defer { free(arguments[0]) }
+    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
     var pid: Int32 = 0
-    let result = posix_spawn(&pid, "/bin/cat", &actions, nil, &arguments, nil)
+    let result = posix_spawn(&pid, program, &actions, nil, &arguments, nil)
     close(pipeEnds[0])
     guard result == 0 else { throw RawPeer.Failure(call: "posix_spawn", number: result) }
     self.pid = pid
@@ -29,7 +30,15 @@ final class WaitingChild: Sendable {
   deinit {
     end()
     reap()
-    close(input)
+    closeInput()
+  }
+
+  /// Ends its standard input, which has it end.
+  func closeInput() {
+    input.withLock { input in
+      if input >= 0 { close(input) }
+      input = -1
+    }
   }
 
   /// Kills it; it stays a zombie until `reap`.

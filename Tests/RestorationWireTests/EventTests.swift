@@ -22,7 +22,17 @@ internal import Testing
     ),
     (
       SessionEnded(session: SessionIdentity(), ending: .crashed, objects: 3),
-      #""process":null,"pid":null,"ending":"crashed","objects":3"#
+      #""process":null,"pid":null,"ending":"crashed","objects":3,"how":null,"code":null,"signal":null,"unit":null"#
+    ),
+    (
+      SessionEnded(
+        session: session,
+        ending: .stopped,
+        objects: 0,
+        outcome: ProcessOutcome(.exited, code: 7, signal: "SIGTERM", unit: "a.service")
+      ),
+      #""process":"main","pid":7,"ending":"stopped","objects":0,"how":"exited","code":7,"signal":"SIGTERM","#
+        + #""unit":"a.service""#
     ),
     (
       ObjectRegistered(object: 9, path: ["Main", "é"], kind: .view, session: session),

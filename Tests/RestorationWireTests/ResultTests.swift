@@ -160,8 +160,12 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(
       ListApplications.Reply.self,
       #"{"applications":[{"application":"a@b","sessions":1,"objects":2,"generation":null,"bytes":3,"#
-        + #""state":"available"}]}"#,
-      wrong: ["{}", #"{"applications":[{"application":"a"}]}"#]
+        + #""state":"available","restoreAtLogin":"always","units":["a.service"]}]}"#,
+      wrong: [
+        "{}", #"{"applications":[{"application":"a"}]}"#,
+        #"{"applications":[{"application":"a","sessions":1,"objects":2,"generation":null,"bytes":3,"#
+          + #""state":"available","restoreAtLogin":"seldom"}]}"#,
+      ]
     ),
     ResultText(
       DescribeApplication.Reply.self,

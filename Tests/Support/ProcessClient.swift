@@ -16,13 +16,19 @@ package final class ProcessClient {
   package let kind: Kind
   private let process: ChildProcess
 
-  init(_ kind: Kind, socket: String, errors: String) throws {
-    self.kind = kind
+  /// - Parameter errors: the file that gets what the program complains about.
+  package convenience init(_ kind: Kind, socket: String, errors: String) throws {
     let command =
       switch kind {
       case .python: ["python3", "-u", Products.pythonClient, socket]
       case .swift: [Products.swiftClient, socket]
       }
+    try self.init(kind, command: command, errors: errors)
+  }
+
+  /// - Parameter command: starts the program of that kind.
+  init(_ kind: Kind, command: [String], errors: String) throws {
+    self.kind = kind
     process = try ChildProcess(command, errors: errors)
   }
 

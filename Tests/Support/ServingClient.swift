@@ -18,9 +18,14 @@ package final class ServingClient {
   package let language: Language
   private let process: ChildProcess
 
-  package init(_ language: Language, socket: String, errors: String) throws {
+  package convenience init(_ language: Language, socket: String, errors: String) throws {
+    try self.init(language, command: Self.command(language, socket: socket), errors: errors)
+  }
+
+  /// - Parameter command: starts the program in that language.
+  init(_ language: Language, command: [String], errors: String) throws {
     self.language = language
-    process = try ChildProcess(Self.command(language, socket: socket), errors: errors)
+    process = try ChildProcess(command, errors: errors)
   }
 
   /// The program and its arguments.

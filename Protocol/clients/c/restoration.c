@@ -887,6 +887,10 @@ int restoration_begin(
   handle->serves_states = session->serves_states;
   int faults = !params || json_object_set_new(params, "application", json_string(session->application));
   if (session->process) faults |= json_object_set_new(params, "process", json_string(session->process));
+  const char *unit = getenv("RESTORATION_UNIT");
+  if (unit && *unit && params && !json_object_get(params, "storyboard")) {
+    faults |= json_object_set_new(params, "storyboard", json_pack("{ss}", "unit", unit));
+  }
   faults |= json_object_set_new(params, "serves", serves(handle));
   if (faults) {
     json_decref(params);

@@ -102,7 +102,8 @@ typedef struct restoration_session {
   const char *process;  /* role of this process, or NULL */
   const char *token;    /* of a session to go on with, or NULL */
   bool serves_states;   /* the broker may ask for states and hand them out, by the callbacks of the objects */
-  json_t *more;         /* further members of `initialize`, borrowed, or NULL */
+  json_t *more;         /* further members of `initialize`, borrowed, or NULL. `storyboard` is {"unit": ...} with the
+                           environment variable RESTORATION_UNIT, where that is set and nothing else is said. */
 } restoration_session;
 
 /* Opens a session. 0, or -1 with `failure`. */

@@ -522,7 +522,8 @@ class _Session:
         - on_notification: gets the name and parameters of each notification.
         - on_reconnected: gets whether the session went on (or was forgotten, and everything registered anew). The
           descriptor has changed.
-        - more: other members of `initialize`, as they are called there: bundleVersion, aliases, storyboard, …
+        - more: other members of `initialize`, as they are called there: bundleVersion, aliases, … `storyboard` is
+          `{"unit": $RESTORATION_UNIT}` where that is set and nothing else is said.
         """
         self.application = application
         self.socket = socket or default_socket()
@@ -539,6 +540,9 @@ class _Session:
         self.limits: Dict[str, int] = {}
         self.broker: Dict[str, Any] = {}
         self._options = {key: value for key, value in more.items() if value is not None}
+        unit = os.environ.get("RESTORATION_UNIT")
+        if unit and "storyboard" not in more:
+            self._options["storyboard"] = {"unit": unit}
         if process is not None:
             self._options["process"] = process
         if delegate is not None:

@@ -148,11 +148,15 @@ func main() {
 	}
 	go receive()
 
-	call("initialize", object{
+	session := object{
 		"application": environment("RESTORATION_APPLICATION", "org.example.notes"),
 		"process":     language,
 		"serves":      []string{"encodeRestorableStateWithCoder"},
-	}, nil)
+	}
+	if unit := os.Getenv("RESTORATION_UNIT"); unit != "" {
+		session["storyboard"] = object{"unit": unit}
+	}
+	call("initialize", session, nil)
 	registration := object{"restorationIdentifier": os.Args[1], "awaitParentMilliseconds": 10000}
 	if parent := os.Args[2:]; len(parent) > 0 {
 		registration["restorationParent"] = parent

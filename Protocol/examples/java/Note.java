@@ -62,10 +62,13 @@ public final class Note {
   }
 
   private void run(String identifier, List<String> parent) throws Exception {
-    call("initialize", Map.of(
-        "application", variable("RESTORATION_APPLICATION", "org.example.notes"),
-        "process", LANGUAGE,
-        "serves", List.of("encodeRestorableStateWithCoder")));
+    var session = new LinkedHashMap<String, Object>();
+    session.put("application", variable("RESTORATION_APPLICATION", "org.example.notes"));
+    session.put("process", LANGUAGE);
+    session.put("serves", List.of("encodeRestorableStateWithCoder"));
+    var unit = variable("RESTORATION_UNIT", "");
+    session.put("storyboard", unit.isEmpty() ? null : Map.of("unit", unit));
+    call("initialize", session);
     var registration = new LinkedHashMap<String, Object>();
     registration.put("restorationIdentifier", identifier);
     registration.put("restorationParent", parent.isEmpty() ? null : parent);

@@ -94,11 +94,12 @@ function serve(method, { objects }) {
 }
 
 async function run(identifier, parent) {
-  const { RESTORATIOND_SOCKET, XDG_RUNTIME_DIR, RESTORATION_APPLICATION } = process.env;
+  const { RESTORATIOND_SOCKET, XDG_RUNTIME_DIR, RESTORATION_APPLICATION, RESTORATION_UNIT } = process.env;
   const broker = new Broker(RESTORATIOND_SOCKET || `${XDG_RUNTIME_DIR}/restorationd/broker.sock`, serve);
   await broker.call("initialize", {
     application: RESTORATION_APPLICATION || "org.example.notes",
     process: language,
+    storyboard: RESTORATION_UNIT ? { unit: RESTORATION_UNIT } : null,
     serves: ["encodeRestorableStateWithCoder"],
   });
   const { object } = await broker.call("registerObjectForStateRestoration", {

@@ -97,6 +97,7 @@ $broker = reader($socket);
 call('initialize',
     application => $ENV{RESTORATION_APPLICATION} || 'org.example.notes',
     process     => $language,
+    storyboard  => $ENV{RESTORATION_UNIT} ? { unit => $ENV{RESTORATION_UNIT} } : undef,
     serves      => ['encodeRestorableStateWithCoder'],
 );
 my $object = call('registerObjectForStateRestoration',

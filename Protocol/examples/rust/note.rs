@@ -129,10 +129,12 @@ fn main() -> io::Result<()> {
 
     let application = variable("RESTORATION_APPLICATION").unwrap_or_else(|| "org.example.notes".into());
     let served = Value::Array(vec!["encodeRestorableStateWithCoder".into()]);
-    calls.call(
-        "initialize",
-        vec![("application", application.as_str().into()), ("process", LANGUAGE.into()), ("serves", served)],
-    );
+    let mut session =
+        vec![("application", application.as_str().into()), ("process", LANGUAGE.into()), ("serves", served)];
+    if let Some(unit) = variable("RESTORATION_UNIT") {
+        session.push(("storyboard", object(vec![("unit", unit.as_str().into())])));
+    }
+    calls.call("initialize", session);
     let mut registration = vec![
         ("restorationIdentifier", identifier.as_str().into()),
         ("awaitParentMilliseconds", 10_000.into()),

@@ -11,6 +11,7 @@ extension Application {
     abandonDecodes { $0.session == session.id }
     abandonPoll(of: session)
     forgetUnfetchedStates(of: session)
+    noteEnd(of: session, ending)
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys {
@@ -27,7 +28,15 @@ extension Application {
     if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
     // First: a run that ends with the last goodbye has still been restored.
     checkCompletion()
-    if !session.isDiscarded { noteOutcome(of: session, ending) }
+    if !session.isDiscarded {
+      forgetUnit(of: session, ending)
+      noteOutcome(of: session, ending)
+    }
+  }
+
+  /// Ends a session whose process has ended without a goodbye (R30).
+  func died(_ session: Session) {
+    end(session, SessionEnding(session.exit ?? ProcessEnd()))
   }
 
   private func leaveObjects(of session: Session, _ ending: SessionEnding) {
@@ -48,6 +57,9 @@ extension Application {
       for node in objects where tree.nodes[node.id] === node {
         drop(node)
       }
+    case .logout where session.hasExited, .stopped:
+      // It has not said that what it pushed blank is to hide anything (R19).
+      vacate(session)
     case .restart, .logout, .expired:
       settle(session.objects.values.filter { $0.state?.isEarly == true })
       vacate(session)
@@ -125,6 +137,7 @@ extension Application {
       write(.session(record(of: session)))
     }
     runFacts.outcomeByRole = [:]
+    runFacts.units = []
     brokenWindows = []
     updatePulling()
     drive(.discarded)

@@ -37,7 +37,8 @@ extension Application {
       SessionEnded(
         session: Application.identity(of: session),
         ending: ending.wire,
-        objects: session.isDiscarded ? 0 : session.objects.count
+        objects: session.isDiscarded ? 0 : session.objects.count,
+        outcome: Application.outcome(of: session, ending)
       )
     }
   }
@@ -130,6 +131,7 @@ extension SessionEnding {
     case .userQuit: .userQuit
     case .restart: .restart
     case .logout: .logout
+    case .stopped: .stopped
     case .crashed: .crashed
     case .expired: .expired
     }

@@ -75,9 +75,11 @@ extension Application {
         continue
       }
       let session = Session(id: record.session, token: record.token, facts: SessionFacts(text: record.facts))
+      session.unitName = session.facts.storyboard ?? session.facts.unit
       if let before = connected[record.session] {
         session.client = before.client
-        session.hasExited = before.hasExited
+        session.exit = before.exit
+        session.unitName = before.unitName
         session.replaced = before.replaced
         session.replacedNodes = before.replacedNodes
         session.usedElsewhere = before.usedElsewhere

@@ -6,13 +6,16 @@ internal import RestorationWire
 
 extension Application {
   /// A new session; begins a run if none is under way.
-  func beginSession(_ facts: SessionFacts, client: ClientID?) -> Session {
+  ///
+  /// - Parameter unit: the one its process is in.
+  func beginSession(_ facts: SessionFacts, client: ClientID?, unit: String? = nil) -> Session {
     endAbandonedSessions(of: facts.process)
     if sessions.values.allSatisfy(\.isDiscarded) { beginRun() }
     lastSession += 1
     let (high, low) = context.settings.random()
     let session = Session(id: lastSession, token: Application.hex(high) + Application.hex(low), facts: facts)
     session.client = client
+    session.unitName = facts.storyboard ?? unit
     session.lastUsed = context.now.monotonic
     sessions[session.id] = session
     updatePulling()
@@ -64,7 +67,7 @@ extension Application {
     }
     return RestorationSituation(
       state: availability,
-      reason: reason(for: session.facts.role, hasState: newest != nil),
+      reason: reason(for: session.facts.role, session.unitName, hasState: newest != nil),
       generation: lastGeneration == 0 ? nil : generations.last?.record.generation,
       archive: archive,
       coder: coder,
@@ -72,9 +75,10 @@ extension Application {
     )
   }
 
-  private func reason(for role: String?, hasState: Bool) -> RestorationReason {
+  private func reason(for role: String?, _ unitName: String?, hasState: Bool) -> RestorationReason {
     guard hasState else { return damage == nil ? .pristine : .recover }
     if damage != nil { return .recover }
+    if restoring?.startedUnits.contains(unitName ?? "") == true { return .restore }
     if let role, let outcome = runFacts.outcomeByRole[role] {
       return outcome == .crashed ? .recover : .launch
     }
@@ -202,7 +206,7 @@ extension Application {
     session.client = nil
     // A process that was gone before it could be told apart ends with its connection.
     if session.hasExited || session.facts.process == nil {
-      end(session, .crashed)
+      died(session)
     } else {
       context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
     }
@@ -231,7 +235,8 @@ extension Application {
   func reviveSessions(ended: Set<SessionID>) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       if ended.contains(session.id) {
-        end(session, .crashed)
+        if runFacts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }
+        died(session)
       } else if session.facts.isDetached {
         if session.client == nil { session.usedElsewhere = true }
         context.emit(.setTimer(.detached(id, session.id), milliseconds: Application.detachedMilliseconds))
@@ -240,6 +245,11 @@ extension Application {
       } else if session.client == nil, let process = session.facts.process {
         context.emit(.watchProcess(process, id, session.id))
       }
+    }
+    // Whoever lives on has not been logged out.
+    if runFacts.isLogout {
+      runFacts.isLogout = false
+      writeRun()
     }
   }
 

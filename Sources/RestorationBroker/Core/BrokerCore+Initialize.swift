@@ -47,6 +47,7 @@ extension BrokerCore {
       context.emit(.unwatch(application.id, session.id))
       remember(session, of: application, client)
     }
+    application.noteUnit(of: session, seen: client.unit)
     let reply = Initialize.Reply(
       protocolVersion: ProtocolVersion.current,
       broker: BrokerVersion(name: "restorationd", version: context.settings.version),
@@ -56,6 +57,7 @@ extension BrokerCore {
       limits: context.limits
     )
     application.respond(message.caller, reply)
+    if session.facts.isDelegate { application.drive(.joined(at: context.now.monotonic)) }
   }
 
   /// The application with its instance; nil where the store must first tell which instances there are.
@@ -114,7 +116,7 @@ extension BrokerCore {
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
       try application.requireRoomForSession()
-      return application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
+      return application.beginSession(facts, client: client.canBeCalled ? client.id : nil, unit: client.unit)
     }
     if let before = resumed.client, before != client.id {
       clients[before]?.bound = nil
@@ -130,8 +132,9 @@ extension BrokerCore {
     facts.isDiscarded = resumed.isDiscarded
     facts.restorationClasses = resumed.facts.restorationClasses
     facts.dataSources = resumed.facts.dataSources
+    facts.unit = resumed.facts.unit
     resumed.client = client.canBeCalled ? client.id : nil
-    resumed.hasExited = false
+    resumed.exit = nil
     if resumed.facts != facts {
       resumed.facts = facts
       application.write(.session(application.record(of: resumed)))
@@ -176,7 +179,9 @@ extension BrokerCore {
         objects: summary.objects,
         generation: summary.generation == 0 ? nil : summary.generation,
         bytes: summary.bytes,
-        state: Self.availability(of: summary)
+        state: Self.availability(of: summary),
+        restoreAtLogin: context.settings.loginPolicies.policy(for: name),
+        units: (summary.run.map { RunFacts(text: $0.facts).units } ?? []).map(\.name)
       )
     }
     for application in applications.values {

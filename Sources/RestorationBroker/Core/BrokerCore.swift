@@ -30,9 +30,9 @@ package struct BrokerCore {
 
   // MARK: Clients
 
-  package mutating func connected(_ id: ClientID, process: ClientProcess?, at now: Moment) {
+  package mutating func connected(_ id: ClientID, process: ClientProcess?, unit: String? = nil, at now: Moment) {
     context.now = now
-    clients[id] = Client(id: id, process: process, context: context)
+    clients[id] = Client(id: id, process: process, unit: unit, context: context)
     counters.connections += 1
   }
 
@@ -277,12 +277,17 @@ package struct BrokerCore {
 
   // MARK: Processes and time
 
-  package mutating func processExited(_ id: ApplicationID, _ session: SessionID, at now: Moment) {
+  package mutating func processExited(
+    _ id: ApplicationID,
+    _ session: SessionID,
+    _ end: ProcessEnd = ProcessEnd(),
+    at now: Moment
+  ) {
     context.now = now
     guard let application = applications[id], let session = application.sessions[session] else { return }
-    session.hasExited = true
+    session.exit = end
     if session.client == nil {
-      application.end(session, .crashed)
+      application.died(session)
       closeIfUseless(application)
     } else {
       // What it sent before it died is read first; a descriptor that outlives it must not hold this up.
@@ -290,25 +295,21 @@ package struct BrokerCore {
     }
   }
 
-  /// A unit that `startUnit` named was not started.
-  package mutating func unitFailed(_ id: ApplicationID, _ unit: String, _ message: String, at now: Moment) {
-    context.now = now
-    applications[id]?.unitFailed(unit, message)
-  }
-
   /// Answers a `probe`: these sessions' processes are gone, those of the others are alive.
   package mutating func probed(
     _ id: ApplicationID,
     _ sessions: [SessionID],
-    ended: Set<SessionID>,
+    ended: [SessionID: ProcessEnd],
     _ call: ProbedCall,
     at now: Moment
   ) {
     context.now = now
     if case .message(let message) = call { clients[message.caller.client]?.isProbing = false }
     guard let application = applications[id] else { return }
-    for session in sessions.compactMap({ application.sessions[$0] }) where ended.contains(session.id) {
-      application.end(session, .crashed)
+    for session in sessions.compactMap({ application.sessions[$0] }) {
+      guard let end = ended[session.id] else { continue }
+      session.exit = end
+      application.died(session)
     }
     application.verified = Set(sessions)
     switch call {
@@ -340,7 +341,7 @@ package struct BrokerCore {
     case .lost(let id, let session):
       guard let application = applications[id], let session = application.sessions[session] else { return }
       guard session.hasExited else { return }
-      application.end(session, .crashed)
+      application.died(session)
       closeIfUseless(application)
     case .detached(let id, let session):
       applications[id]?.detachedTimerFired(session)

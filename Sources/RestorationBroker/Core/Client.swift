@@ -9,6 +9,8 @@ final class Client {
   let id: ClientID
   let process: ClientProcess?
   private unowned let context: CoreContext
+  /// The unit its process was seen in.
+  let unit: String?
   /// The session it initialized or resumed.
   var bound: (application: ApplicationID, session: SessionID)? {
     didSet { context.emit(.clientChanged(id)) }
@@ -52,9 +54,10 @@ final class Client {
   /// Its messages wait, because one that came before them does.
   var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || comingBack != nil }
 
-  init(id: ClientID, process: ClientProcess?, context: CoreContext) {
+  init(id: ClientID, process: ClientProcess?, unit: String?, context: CoreContext) {
     self.id = id
     self.process = process
+    self.unit = unit
     self.context = context
   }
 }

@@ -73,8 +73,10 @@ package enum Effect: Sendable {
   /// Tell `timerFired` after so many milliseconds; replaces a timer of the same name.
   case setTimer(TimerName, milliseconds: Int64)
   case cancelTimer(TimerName)
-  /// Start a unit of the service manager for the application, and tell `unitFailed` if it cannot be (R22).
-  case startUnit(ApplicationID, unit: String)
+  /// Bring the files of a session's unit to `unitChecked`.
+  case checkUnit(ApplicationID, SessionID, unit: UnitName)
+  /// Start a unit for the application if its file permits that, and tell `unitFailed` if it was not started (R22).
+  case startUnit(ApplicationID, unit: UnitName)
   /// Keep a copy of the archive as the last good one (R32).
   case backUp(ApplicationID)
   /// Do not read the client while much of what it sent waits, or read it again.
@@ -243,7 +245,7 @@ package enum ListingPurpose: Sendable {
 /// Limits, clock, numbers and outgoing effects that all parts of the core share.
 package final class CoreContext {
   package internal(set) var limits: Limits
-  package let settings: CoreSettings
+  package internal(set) var settings: CoreSettings
   /// Times of the event being handled.
   package internal(set) var now = Moment()
   package internal(set) var effects: [Effect] = []
@@ -298,6 +300,7 @@ package struct CoreSettings: Sendable {
   package var systemVersion: String?
   /// Nothing is quarantined, and no user's quitting empties anything.
   package var isDeveloperMode: Bool
+  package var loginPolicies = LoginPolicies()
   /// 128 fresh random bits for session tokens and change ids.
   package var random: @Sendable () -> (UInt64, UInt64)
 
@@ -306,12 +309,14 @@ package struct CoreSettings: Sendable {
     version: String,
     systemVersion: String?,
     isDeveloperMode: Bool = false,
+    loginPolicies: LoginPolicies = LoginPolicies(),
     random: @escaping @Sendable () -> (UInt64, UInt64)
   ) {
     self.epoch = epoch
     self.version = version
     self.systemVersion = systemVersion
     self.isDeveloperMode = isDeveloperMode
+    self.loginPolicies = loginPolicies
     self.random = random
   }
 }

@@ -30,6 +30,20 @@ package struct RunFacts: Sendable, Hashable {
   /// All that there is to restore is withheld.
   package var withholdsAll = false
 
+  /// Units that start the application's processes again, the delegate's first (R22).
+  package var units: [Unit] = []
+  /// The broker ended because the user's session did; processes that are gone afterwards have not crashed (R30).
+  package var isLogout = false
+
+  /// A unit, and in which run a session was of it last.
+  package struct Unit: Sendable, Hashable {
+    package var name: String
+    package var isDelegate: Bool
+    package var run: Int64
+  }
+
+  static let unitsMax = 64
+
   package init() {}
 
   package init(text: String) {
@@ -47,6 +61,12 @@ package struct RunFacts: Sendable, Hashable {
     blame = value["blame"].map { Blame($0) } ?? Blame()
     quarantined = value["quarantined"]?.integer ?? 0
     withholdsAll = value["withholdsAll"]?.bool ?? false
+    isLogout = value["logout"]?.bool ?? false
+    units = (value["units"]?.array ?? []).compactMap { unit in
+      unit["unit"]?.string.map {
+        Unit(name: $0, isDelegate: unit["delegate"]?.bool ?? false, run: unit["run"]?.integer ?? 0)
+      }
+    }
   }
 
   package var text: String {
@@ -67,6 +87,12 @@ package struct RunFacts: Sendable, Hashable {
     if !blame.isEmpty { object["blame"] = blame.json }
     if quarantined != 0 { object["quarantined"] = .integer(quarantined) }
     if withholdsAll { object["withholdsAll"] = true }
+    if isLogout { object["logout"] = true }
+    if !units.isEmpty {
+      object["units"] = .array(
+        units.map { ["unit": .string($0.name), "delegate": .bool($0.isDelegate), "run": .integer($0.run)] }
+      )
+    }
     return JSONText(.object(object)).string
   }
 }

@@ -49,7 +49,11 @@ package final class Session {
     set { facts.isDiscarded = newValue }
   }
   /// Its process has ended; what it sent before is still read.
-  package var hasExited = false
+  package var hasExited: Bool { exit != nil }
+  /// How its process ended, once it has.
+  package var exit: ProcessEnd?
+  /// The unit its process says it is of, or was seen in.
+  var unitName: String?
   /// Nodes whose state it was handed lately and has not encoded since (R31).
   package var windows: [NodeID: DecodeWindow] = [:]
   /// How many states it was handed, how many of them when it was last heard of, and when that was.
@@ -113,6 +117,8 @@ package struct SessionFacts: Sendable, Hashable {
   package var bundleVersion: String?
   package var userInterfaceIdiom: Int64 = -1
   package var storyboard: String?
+  /// The unit that starts its process again; only one whose file says so.
+  package var unit: String?
   package var isDelegate = false
   package var isDetached = false
   package var isDiscarded = false
@@ -144,6 +150,7 @@ package struct SessionFacts: Sendable, Hashable {
     object["role"] = role.map { .string($0) }
     object["bundleVersion"] = bundleVersion.map { .string($0) }
     object["storyboard"] = storyboard.map { .string($0) }
+    object["unit"] = unit.map { .string($0) }
     object["messageBytesMax"] = messageBytesMax.map { .integer($0) }
     if !restorationClasses.isEmpty { object["classes"] = .array(restorationClasses.sorted().map { .string($0) }) }
     if !dataSources.isEmpty { object["dataSources"] = .array(dataSources.sorted().map { .integer($0) }) }
@@ -168,6 +175,7 @@ package struct SessionFacts: Sendable, Hashable {
     bundleVersion = value["bundleVersion"]?.string
     userInterfaceIdiom = value["idiom"]?.integer ?? -1
     storyboard = value["storyboard"]?.string
+    unit = value["unit"]?.string
     isDelegate = value["delegate"]?.bool ?? false
     isDetached = value["detached"]?.bool ?? false
     isDiscarded = value["discarded"]?.bool ?? false
@@ -189,6 +197,8 @@ package struct SessionFacts: Sendable, Hashable {
 /// How a session ended, as far as the next one must know (R20, R30).
 package enum SessionEnding: String, Sendable {
   case closed, userQuit, restart, logout
+  /// The service manager stopped its unit; nothing is held against it.
+  case stopped
   /// The process died without a goodbye.
   case crashed
   /// Detached sessions end by themselves; that is never a crash.

@@ -10,6 +10,7 @@ extension BrokerConfiguration {
     var result = self
     result.logLevel = configuration.logLevel
     result.idleExitSeconds = configuration.idleExitSeconds
+    result.restoreAtLogin = configuration.restoreAtLogin
     for limit in Limit.all where BrokerCore.changeableLimits.contains(limit.name) {
       result.limits[keyPath: limit.keyPath] = configuration.limits[keyPath: limit.keyPath]
     }
@@ -30,11 +31,16 @@ extension Broker {
     }
     if configuration.archives != former.archives { rest.append("archives") }
     if configuration.developerMode != former.developerMode { rest.append("developerMode") }
-    let limits = configuration.limits
+    let (limits, policies) = (configuration.limits, configuration.restoreAtLogin)
     for limit in Limit.all where limits[keyPath: limit.keyPath] != former.limits[keyPath: limit.keyPath] {
       if !BrokerCore.changeableLimits.contains(limit.name) { rest.append(limit.name) }
     }
-    try service.eventLoop.submit { service.assumeIsolated { $0.core.change(to: limits) } }.wait()
+    try service.eventLoop.submit {
+      service.assumeIsolated { service in
+        service.core.change(to: limits)
+        service.core.configure(policies)
+      }
+    }.wait()
     return rest
   }
 }

@@ -21,6 +21,7 @@ package final class Broker: Sendable {
     keepingIn descriptors: (any DescriptorStore)? = nil,
     restoring inherited: InheritedConnections = InheritedConnections(),
     on eventLoop: any EventLoop,
+    manager: (any ServiceManager)? = nil,
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) throws -> Broker {
@@ -30,6 +31,7 @@ package final class Broker: Sendable {
         keepingIn: descriptors,
         restoring: inherited,
         on: eventLoop,
+        manager: manager,
         logger: logger,
         whenFatal: whenFatal
       )
@@ -52,6 +54,7 @@ package final class Broker: Sendable {
   /// - Parameters:
   ///   - descriptors: keeps connections when this process ends; nil where nobody does.
   ///   - inherited: the connections that it has kept of the process before.
+  ///   - manager: the user's service manager; nil where there is none.
   ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
   package static func start(
     _ configuration: BrokerConfiguration,
@@ -61,6 +64,7 @@ package final class Broker: Sendable {
       try SQLiteArchiveStore(directory: $0, quota: $1)
     },
     on eventLoop: any EventLoop,
+    manager: (any ServiceManager)? = nil,
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) async throws -> Broker {
@@ -85,24 +89,15 @@ package final class Broker: Sendable {
     let store = try makeStore(archives.path, quota)
     let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
     let watcher = try ProcessWatcher()
-    let settings = CoreSettings(
-      epoch: epoch,
-      version: version,
-      systemVersion: Host.systemVersion,
-      isDeveloperMode: configuration.developerMode,
-      random: {
-        var generator = SystemRandomNumberGenerator()
-        return (generator.next(), generator.next())
-      }
-    )
     let service = BrokerService(
       eventLoop: eventLoop,
       store: store,
       archivesLock: lock,
       watcher: watcher,
       keepsConnections: descriptors != nil,
+      manager: manager,
       limits: limits,
-      settings: settings,
+      settings: settings(configuration, epoch: epoch),
       logger: logger,
       whenFatal: whenFatal
     )
@@ -126,6 +121,20 @@ package final class Broker: Sendable {
 
   /// How long connections have to come to the end of what their peers have begun to send.
   private static let restMilliseconds: Int64 = 3_000
+
+  private static func settings(_ configuration: BrokerConfiguration, epoch: Int64) -> CoreSettings {
+    CoreSettings(
+      epoch: epoch,
+      version: version,
+      systemVersion: Host.systemVersion,
+      isDeveloperMode: configuration.developerMode,
+      loginPolicies: configuration.restoreAtLogin,
+      random: {
+        var generator = SystemRandomNumberGenerator()
+        return (generator.next(), generator.next())
+      }
+    )
+  }
 
   /// Stops accepting, makes durable and answers what was asked, closes all archives.
   package func stop() async {

@@ -11,6 +11,8 @@ package struct BrokerConfiguration: Sendable {
   package var socket: Endpoint
   package var archives: String
   package var limits = Limits()
+  /// Whom to bring back when the user logs in.
+  package var restoreAtLogin = LoginPolicies()
   /// A level of swift-log, by name.
   package var logLevel = "info"
   /// Nothing is ever quarantined or discarded by the broker itself.
@@ -96,6 +98,7 @@ package struct BrokerConfiguration: Sendable {
       throw Fault(description: "the seconds of idle exit are \(seconds); choose from 1 to \(most), or 0 for never")
     }
     idleExitSeconds = seconds
+    if let policies = settings["restoreAtLogin"]?.object { self.restoreAtLogin = try LoginPolicies(policies) }
     if let limits = settings["limits"]?.object { self.limits = try Limits(overriding: limits) }
   }
 
@@ -131,6 +134,7 @@ package struct BrokerConfiguration: Sendable {
     ("developerMode", "true or false", { $0.bool != nil }),
     ("idleExitSeconds", "a whole number", { $0.integer != nil }),
     ("limits", "an object", { $0.object != nil }),
+    ("restoreAtLogin", "an object", { $0.object != nil }),
   ]
 
   private static func merge(_ text: String, of path: String, into settings: inout JSONObject) throws {
@@ -147,9 +151,9 @@ package struct BrokerConfiguration: Sendable {
         throw Fault(description: "\(path): there is no setting \(name); the settings are \(known)")
       }
       guard type.isRight(value) else { throw Fault(description: "\(path): \(name) is not \(type.kind)") }
-      if name == "limits", var limits = settings["limits"]?.object {
-        for (limit, value) in value.object?.members ?? [] { limits[limit] = value }
-        settings["limits"] = .object(limits)
+      if var members = settings[name]?.object {
+        for (member, value) in value.object?.members ?? [] { members[member] = value }
+        settings[name] = .object(members)
       } else {
         settings[name] = value
       }
@@ -171,5 +175,23 @@ extension BrokerConfiguration.Endpoint: CustomStringConvertible {
     case .path(let path): try ListeningSocket(binding: path, backlog: backlog)
     case .inherited(let descriptor): try ListeningSocket(inheriting: descriptor)
     }
+  }
+}
+
+extension LoginPolicies {
+  /// Reads the setting: words by application, by application without instance, or `*` for all others.
+  fileprivate init(_ settings: JSONObject) throws {
+    var policies: [String: LoginPolicy] = [:]
+    for (name, value) in settings.members {
+      guard name == "*" || ApplicationName(name) != nil else {
+        throw BrokerConfiguration.Fault(description: "restoreAtLogin: \(name) is no application's name, and not *")
+      }
+      guard let policy = value.string.flatMap({ LoginPolicy(rawValue: $0) }) else {
+        let words = LoginPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+        throw BrokerConfiguration.Fault(description: "restoreAtLogin: \(name) is not one of \(words)")
+      }
+      policies[name] = policy
+    }
+    self.init(policies)
   }
 }

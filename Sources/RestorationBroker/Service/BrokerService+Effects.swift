@@ -69,15 +69,14 @@ extension BrokerService {
       watch(connections[client]?.peer.process, SessionKey(application: application, session: session))
     case .watchProcess(let process, let application, let session):
       watch(ProcessHandle.open(process.identity), SessionKey(application: application, session: session))
+    case .checkUnit(let application, let session, let unit):
+      checkUnit(unit, SessionKey(application: application, session: session))
     case .startUnit(let application, let unit):
-      core.unitFailed(application, unit, "this version starts no units", at: clock.now)
+      startUnit(unit, for: application)
     case .unwatch(let application, let session):
       processes.removeValue(forKey: SessionKey(application: application, session: session))?.token.cancel()
     case .probe(let application, let sessions, let call):
-      let ended = sessions.filter { session in
-        processes[SessionKey(application: application, session: session)]?.handle.hasExited ?? false
-      }
-      core.probed(application, sessions, ended: Set(ended), call, at: clock.now)
+      probe(sessions, of: application, call)
     case .setTimer(let name, let milliseconds):
       setTimer(name, milliseconds)
     case .cancelTimer(let name):
@@ -146,24 +145,6 @@ extension BrokerService {
   }
 
   // MARK: Processes and time
-
-  private func watch(_ handle: ProcessHandle?, _ key: SessionKey) {
-    processes.removeValue(forKey: key)?.token.cancel()
-    guard let handle else {
-      core.processExited(key.application, key.session, at: clock.now)
-      return
-    }
-    do throws(TransportError) {
-      let token = try watcher.watch(handle, on: eventLoop) { [weak self] in
-        self?.assumeIsolated { service in
-          service.handle { $0.processExited(key.application, key.session, at: $1) }
-        }
-      }
-      processes[key] = WatchedProcess(handle: handle, token: token)
-    } catch {
-      logger.error("a client's end will go unnoticed: \(error)", metadata: ["pid": "\(handle.pid)"])
-    }
-  }
 
   private func setTimer(_ name: TimerName, _ milliseconds: Int64) {
     timers.removeValue(forKey: name)?.cancel()

@@ -19,6 +19,8 @@ package actor BrokerService {
   /// Held for as long as the archives are used.
   private let archivesLock: LockFile?
   let watcher: ProcessWatcher
+  /// Nil where the broker runs without one.
+  let manager: (any ServiceManager)?
   let logger: Logger
   var clock: BrokerClock
   let settings: CoreSettings
@@ -71,6 +73,8 @@ package actor BrokerService {
   struct WatchedProcess {
     let handle: ProcessHandle
     let token: ProcessWatcher.Token
+    /// The unit it belongs to.
+    let unit: String?
   }
 
   /// - Parameter whenFatal: called when going on would break a promise; the process is to end with an error.
@@ -80,6 +84,7 @@ package actor BrokerService {
     archivesLock: LockFile?,
     watcher: ProcessWatcher,
     keepsConnections: Bool = false,
+    manager: (any ServiceManager)? = nil,
     limits: Limits,
     settings: CoreSettings,
     logger: Logger,
@@ -91,6 +96,7 @@ package actor BrokerService {
     self.archivesLock = archivesLock
     self.watcher = watcher
     self.keepsConnections = keepsConnections
+    self.manager = manager
     self.logger = logger
     self.settings = settings
     self.clock = BrokerClock()
@@ -204,6 +210,7 @@ package actor BrokerService {
       whenSaved = waiting
       handle { $0.saveBeforeEnd(at: $1) }
     }
+    if await manager?.isStopping() ?? false { handle { $0.sessionOfUserEnds(at: $1) } }
     handle { $0.endWaiting(at: $1) }
   }
 
@@ -295,7 +302,8 @@ extension BrokerService: ConnectionDelegate {
       let id = connection.id.value
       service.connections[id] = connection
       let process = ClientProcess(connection.peer)
-      service.handle { $0.connected(id, process: process, at: $1) }
+      let unit = service.unit(of: connection.peer.process)
+      service.handle { $0.connected(id, process: process, unit: unit, at: $1) }
     }
   }
 

@@ -18,7 +18,7 @@ internal import Synchronization
 ///    answered, nothing that is still to be sent. It says `busy` before a byte is read or sent.
 /// 2. The rest of a page is written only while it says `busy`.
 /// 3. A key is never given twice, by none of the processes that have the file one after the other.
-final class ConnectionLedger {
+package final class ConnectionLedger {
   static let pageBytes = 4_096
   private static let magic: UInt64 = 0x5253_544E_4C44_4752
   private static let version: UInt64 = 1
@@ -30,12 +30,14 @@ final class ConnectionLedger {
   /// Where what does not fit into the pages goes next.
   private var end: Int
 
-  var descriptor: Int32 { file.number }
+  /// Of the file; whoever stores it stores a duplicate.
+  package var descriptor: Int32 { file.number }
 
   /// A new one with room for so many connections.
-  convenience init(connectionsMax: Int) throws(SystemCallError) {
-    let file = try SystemCalls.memoryFile("connections")
-    try self.init(file, pageCount: connectionsMax + 1, lastKey: 0)
+  package static func make(connectionsMax: Int) throws(TransportError) -> ConnectionLedger {
+    try TransportError.reporting("cannot keep connections") { () throws(SystemCallError) in
+      try ConnectionLedger(SystemCalls.memoryFile("connections"), pageCount: connectionsMax + 1, lastKey: 0)
+    }
   }
 
   /// All pages are free; what is behind them goes.
@@ -57,10 +59,20 @@ final class ConnectionLedger {
     SystemCalls.unmap(base, bytes: pageCount * Self.pageBytes)
   }
 
-  /// Takes over the one of the process before, with what it says of its connections by their keys.
+  /// Takes over the one of the process before, with what it says of its connections by their keys; those that cannot
+  /// be gone on with are missing. The descriptor is the ledger's from now on.
   ///
   /// Throws where the file is none, or one of a version we do not know.
-  static func inherit(
+  package static func inherit(
+    _ descriptor: Int32,
+    connectionsMax: Int
+  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
+    try TransportError.reporting("cannot go on with connections") { () throws(SystemCallError) in
+      try inherit(Descriptor(descriptor), connectionsMax: connectionsMax)
+    }
+  }
+
+  private static func inherit(
     _ file: consuming Descriptor,
     connectionsMax: Int
   ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
@@ -82,13 +94,13 @@ final class ConnectionLedger {
   // MARK: Pages
 
   /// A key never given before.
-  func nextKey() -> UInt64 {
+  package func nextKey() -> UInt64 {
     self[0, .lastKey] += 1
     return self[0, .lastKey]
   }
 
   /// A page that says `busy`; nil where all are taken.
-  func claim(_ key: UInt64) -> ConnectionPage? {
+  package func claim(_ key: UInt64) -> ConnectionPage? {
     guard let number = freePages.popLast() else { return nil }
     self[number, .state] = State.busy.rawValue
     self[number, .place] = 0
@@ -134,7 +146,7 @@ final class ConnectionLedger {
   }
 
   private static let contextStart = 128
-  static let contextBytesMax = pageBytes - contextStart
+  package static let contextBytesMax = pageBytes - contextStart
 
   subscript(page: Int, word: Word) -> UInt64 {
     get { base.load(fromByteOffset: page * Self.pageBytes + 8 * word.rawValue, as: UInt64.self) }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 
 /// One connection's page of a `ConnectionLedger`. Used on the connection's event loop only.
-final class ConnectionPage {
-  let key: UInt64
+package final class ConnectionPage {
+  package let key: UInt64
   private let number: Int
   private let ledger: ConnectionLedger
   private var isBusy = true
@@ -29,14 +29,14 @@ final class ConnectionPage {
 
   /// To be called before a byte is read or sent.
   @inline(__always)
-  func markBusy() {
+  package func markBusy() {
     guard !isBusy else { return }
     isBusy = true
     ledger.setState(.busy, page: number)
   }
 
   /// Nothing of the connection is in this process.
-  func markIdle(framing: Framing?, callsMade: CallsMade) {
+  package func markIdle(framing: Framing?, callsMade: CallsMade) {
     guard isBusy, contextFits else { return }
     ledger[number, .framing] = ConnectionRecord(framing: framing).framingNumber
     ledger[number, .lastCall] = UInt64(callsMade.lastID)
@@ -46,18 +46,20 @@ final class ConnectionPage {
   }
 
   /// The page says `busy` afterwards.
-  func setContext(_ context: [UInt8]) {
+  package func setContext(_ context: [UInt8]) {
     markBusy()
     contextFits = context.count <= ConnectionLedger.contextBytesMax
     if contextFits { ledger.setContext(context, page: number) }
   }
 
-  func handOver(_ record: ConnectionRecord) throws(SystemCallError) {
-    try ledger.handOver(record, page: number)
+  package func handOver(_ record: ConnectionRecord) throws(TransportError) {
+    try TransportError.reporting("cannot hand over a connection") { () throws(SystemCallError) in
+      try ledger.handOver(record, page: number)
+    }
   }
 
   /// The connection has ended.
-  func release() {
+  package func release() {
     ledger.release(number)
   }
 }

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 
 /// What another process has to know to go on with a connection, beside its socket.
-struct ConnectionRecord: Equatable {
+package struct ConnectionRecord: Hashable, Sendable {
   /// Nil where the peer has not sent enough to tell.
-  var framing: Framing?
+  package var framing: Framing?
   /// Our calls to the peer so far.
-  var callsMade = CallsMade()
+  package var callsMade = CallsMade()
   /// What the connection's delegate wants to know again.
-  var context: [UInt8] = []
+  package var context: [UInt8] = []
   /// What was read and not taken in.
-  var input: [UInt8] = []
+  package var input: [UInt8] = []
   /// What the peer is still to be sent.
-  var output: [UInt8] = []
+  package var output: [UInt8] = []
+
+  package init(framing: Framing? = nil, callsMade: CallsMade = CallsMade()) {
+    self.framing = framing
+    self.callsMade = callsMade
+  }
 }
 
 extension ConnectionRecord {

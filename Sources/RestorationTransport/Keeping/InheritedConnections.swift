@@ -37,9 +37,7 @@ package struct InheritedConnections: Sendable {
       store.remove(other.name)
       SystemCalls.close(other.descriptor)
     }
-    let (ledger, records) = try TransportError.reporting("cannot keep connections") { () throws(SystemCallError) in
-      try openLedger(store, limits)
-    }
+    let (ledger, records) = try openLedger(store, limits)
     let acceptor = makeAcceptor(ConnectionKeeper(store: store, ledger: ledger, eventLoop: eventLoop))
     let bound = NIOLoopBound(acceptor, eventLoop: eventLoop)
     var restored: [EventLoopFuture<Bool>] = []
@@ -73,13 +71,13 @@ package struct InheritedConnections: Sendable {
   private func openLedger(
     _ store: any DescriptorStore,
     _ limits: TransportLimits
-  ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
+  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
     if let ledger {
-      let inherited = try? ConnectionLedger.inherit(Descriptor(ledger), connectionsMax: limits.connectionsMax)
+      let inherited = try? ConnectionLedger.inherit(ledger, connectionsMax: limits.connectionsMax)
       if let inherited { return inherited }
       store.remove(ConnectionKeeper.ledgerName)
     }
-    return (try ConnectionLedger(connectionsMax: limits.connectionsMax), [:])
+    return (try ConnectionLedger.make(connectionsMax: limits.connectionsMax), [:])
   }
 
   /// The peer sees the connection end.

@@ -111,12 +111,14 @@ package struct SessionEnded: RestorationEvent {
   package static let members: [Schema.Member] = [
     .required("ending", .openWords(Ending.self), "How it ended."),
     .required("objects", .count, "Objects that it had registered."),
-  ] + SessionIdentity.members
+  ] + ProcessOutcome.members + SessionIdentity.members
 
   /// How a session ends.
   package enum Ending: String, CaseIterable, Sendable, JSONWritable {
     // By goodbye
     case closed, userQuit, restart, logout
+    /// The service manager stopped its unit.
+    case stopped
     /// The process ended without one.
     case crashed
     /// A detached session that was not used any more, or one that its process left behind.
@@ -127,15 +129,19 @@ package struct SessionEnded: RestorationEvent {
   package var ending: Ending
   /// Objects that were registered by it until now.
   package var objects: Int
+  /// How its process ended, where that is why.
+  package var outcome: ProcessOutcome
 
-  package init(session: SessionIdentity, ending: Ending, objects: Int) {
+  package init(session: SessionIdentity, ending: Ending, objects: Int, outcome: ProcessOutcome = ProcessOutcome()) {
     self.session = session
     self.ending = ending
     self.objects = objects
+    self.outcome = outcome
   }
 
   package init(_ reader: ResultReader) throws(WrongShape) {
     self.session = try SessionIdentity(reader)
+    self.outcome = try ProcessOutcome(reader)
     self.ending = try reader.word("ending", as: Ending.self)
     self.objects = try reader.count("objects")
   }
@@ -144,5 +150,6 @@ package struct SessionEnded: RestorationEvent {
     session.writeMembers(to: &writer)
     writer.member("ending", ending)
     writer.member("objects", objects)
+    outcome.writeMembers(to: &writer)
   }
 }

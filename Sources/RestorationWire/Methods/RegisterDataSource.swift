@@ -9,7 +9,9 @@ package struct RegisterDataSource: RestorationMethod {
   package static let parameters: [Schema.Member] = [
     .required("view", .reference, "The view; live, vacant, or known from the archive."),
   ]
-  package static let errors: [ErrorDescription] = [.unknownObject, .alreadyServed, .invalidRequest, .archiveUnreadable]
+  package static let errors: [ErrorDescription] = [
+    .unknownObject, .alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable,
+  ]
   package static let mayBeDiscarded = true
 
   package typealias Reply = EmptyResult

@@ -48,11 +48,17 @@ struct RestoreCommand: AsyncParsableCommand {
     if isDeclined { throw ExitStatus.refused }
   }
 
-  private func text(of result: RestoreResult) -> String {
+  /// What came of it in one line.
+  static func summary(of result: RestoreResult, _ application: String) -> String {
     if result.declined { return "\(application) did not want to be restored.\n" }
     let counts = "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
       + "\(result.absent.count) absent"
-    var text = "\(application): \(counts), in \(Int64(result.duration / .milliseconds(1))) ms.\n"
+    return "\(application): \(counts), in \(Int64(result.duration / .milliseconds(1))) ms.\n"
+  }
+
+  private func text(of result: RestoreResult) -> String {
+    var text = Self.summary(of: result, application)
+    if result.declined { return text }
     if let omitted = result.omitted { text += "\(omitted) more are not listed.\n" }
     guard !result.skipped.isEmpty || !result.absent.isEmpty else { return text }
     var table = TextTable([TextTable.Column("NOT RESTORED"), TextTable.Column("WHY", minimum: nil)])
@@ -63,7 +69,7 @@ struct RestoreCommand: AsyncParsableCommand {
     return text
   }
 
-  private static func json(of result: RestoreResult) -> String {
+  static func json(of result: RestoreResult) -> String {
     var members = JSONMembers()
     members.add("restored", text: JSONMembers.array(result.restored.map(JSONMembers.path)))
     members.add("skipped", text: JSONMembers.array(result.skipped.map(json)))

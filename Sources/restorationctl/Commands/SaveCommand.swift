@@ -8,17 +8,19 @@ struct SaveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "save",
     abstract: "Have an application saved now, over all its processes.",
-    usage: "restorationctl save [<option> ...] <application>",
+    usage: "restorationctl save [<option> ...] (<application> | --all)",
     discussion: """
       Examples:
         restorationctl save org.example.Notes
         restorationctl save org.example.Notes --deadline 2 --reason "before the upgrade"
         restorationctl save org.example.Notes -j | jq '.stale[].path'
+        restorationctl save --all --reason logout
 
       All processes are asked for the states of their objects, and what they answer
       becomes one generation. Who does not answer in time keeps what was saved last,
       and is listed. Exit status 1 says that no generation was made although
-      something has changed. In JSON it is the result of saveApplicationState.
+      something has changed. In JSON it is the result of saveApplicationState; with
+      --all {"applications":[{"application":...,"result":...}]}, or "error" instead.
       """
   )
 
@@ -32,10 +34,20 @@ struct SaveCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Why, for logs.", valueName: "text"))
   var reason: String?
 
+  @Flag(help: "Every application that has live sessions, all at once.")
+  var all = false
+
   @Argument(help: "The application, with its instance where it has one.")
-  var application: String
+  var application: String?
+
+  func validate() throws {
+    guard all == (application == nil) else {
+      throw ValidationError(all ? "Give an application or --all, not both." : "Give an application, or --all.")
+    }
+  }
 
   func run() async throws {
+    guard let application else { return try await saveAll() }
     var isSaved = true
     try await connection.run { broker in
       let result = try await ProgressLine.during("saving") { progress in
@@ -51,16 +63,83 @@ struct SaveCommand: AsyncParsableCommand {
       if let layout = output.layout {
         try layout.print(Self.json(of: result))
       } else {
-        try Output.show(text(of: result))
+        try Output.show(text(of: result, application))
       }
     }
     if !isSaved { throw ExitStatus.refused }
   }
 
+  // MARK: All
+
+  /// One application's failure does not keep the others from being saved.
+  private func saveAll() async throws {
+    var isSaved = true
+    try await connection.run { broker in
+      let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application)
+      let results = try await save(applications, broker)
+      isSaved = results.allSatisfy { $0.isSaved }
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("applications", text: JSONMembers.array(results.map(Self.json)))
+        try layout.print(members.text)
+      } else {
+        try Output.show(results.map { text(of: $0) }.joined())
+      }
+    }
+    if !isSaved { throw ExitStatus.refused }
+  }
+
+  private struct Outcome: Sendable {
+    let application: String
+    let result: Result<SaveResult, Failure>
+
+    /// What has not changed since it was saved is saved.
+    var isSaved: Bool {
+      switch result {
+      case .success(let result): result.saved || result.reason == "unchanged"
+      case .failure: false
+      }
+    }
+  }
+
+  private func save(_ applications: [String], _ broker: BrokerConnection) async throws -> [Outcome] {
+    let (reason, deadline) = (reason, deadline?.duration)
+    return try await withThrowingTaskGroup(of: Outcome.self) { group in
+      for application in applications {
+        group.addTask {
+          do {
+            let result = try await broker.saveApplicationState(of: application, reason: reason, deadline: deadline)
+            return Outcome(application: application, result: .success(result))
+          } catch let error as RestorationError {
+            return Outcome(application: application, result: .failure(Failure(error)))
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }.sorted { $0.application < $1.application }
+    }
+  }
+
+  private func text(of outcome: Outcome) -> String {
+    switch outcome.result {
+    case .success(let result): text(of: result, outcome.application)
+    case .failure(let error): "\(outcome.application) was not saved: \(error.message)\n"
+    }
+  }
+
+  private static func json(of outcome: Outcome) -> String {
+    var members = JSONMembers()
+    members.add("application", outcome.application)
+    switch outcome.result {
+    case .success(let result): members.add("result", text: json(of: result))
+    case .failure(let error): members.add("error", text: error.json)
+    }
+    return members.text
+  }
+
   // MARK: For people
 
-  private func text(of result: SaveResult) -> String {
-    var text = summary(of: result) + "\n"
+  private func text(of result: SaveResult, _ application: String) -> String {
+    var text = summary(of: result, application) + "\n"
     if !result.stale.isEmpty {
       var table = TextTable([
         TextTable.Column("NOT SAVED ANEW"), TextTable.Column("PROCESS"), TextTable.Column("PID", .right),
@@ -87,7 +166,7 @@ struct SaveCommand: AsyncParsableCommand {
     return text
   }
 
-  private func summary(of result: SaveResult) -> String {
+  private func summary(of result: SaveResult, _ application: String) -> String {
     let generation = result.generation.map { "generation \($0)" }
     guard result.saved else {
       let newest = generation.map { "; the newest is \($0)" } ?? ""

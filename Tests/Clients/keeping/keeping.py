@@ -58,6 +58,12 @@ class Client:
         text = {"jsonrpc": "2.0", "id": message["id"], "result": result}
         self.socket.sendall(json.dumps(text).encode() + b"\n")
 
+    def goes_on(self):
+        try:
+            return self.answer(self.send("ping"))["result"] == {}
+        except (AssertionError, OSError):
+            return False
+
     def has_ended(self):
         try:
             return self.receive() is None
@@ -294,6 +300,42 @@ def http_connections_survive(manager):
     assert len(description["sessions"]) == 1, description
 
 
+def detached_sessions_stay_with_their_connection(manager):
+    own = Client(manager)
+    name = {"application": "org.example.kept"}
+    registered = own.call("registerObjectForStateRestoration", restorationIdentifier="Own", **name)
+    manager.take_stored(1)
+    for end in (manager.kill, manager.stop):
+        settle(manager)
+        end()
+        manager.start()
+        own.call("encodeRestorableState", object=registered["object"], state={"a": 1}, **name)
+    # It was never used elsewhere, so it ends with the connection.
+    own.socket.close()
+    observer = Client(manager)
+    while observer.call("describeApplication", **name)["sessions"]:
+        pass
+
+
+def notifications_are_on_disk_before_a_connection_is_idle(manager):
+    client = owner(manager)
+    manager.take_stored(1)
+    for round in range(20):
+        message = {"jsonrpc": "2.0", "method": "encodeRestorableState",
+                   "params": {"object": client.object, "state": {"round": round}}}
+        client.socket.sendall(json.dumps(message).encode())
+        Client(manager).call("ping")
+        manager.kill()
+        manager.start()
+        if client.goes_on():
+            state = client.call("decodeRestorableState", object=client.object)["state"]
+            assert state == {"round": round}, state
+        else:
+            # It was busy, and its peer has been told so.
+            client = owner_again(manager, client)
+            manager.take_stored(1)
+
+
 def a_connection_that_closes_is_let_go(manager):
     client = owner(manager)
     manager.take_stored(1)
@@ -330,6 +372,7 @@ def owner_again(manager, former):
                           session=former.session["session"])
     assert session["session"] == former.session["session"]
     client.object = former.object
+    client.session = session
     return client
 
 
@@ -342,6 +385,8 @@ SCENARIOS = [
     parked_calls_end_early,
     subscriptions_survive,
     http_connections_survive,
+    detached_sessions_stay_with_their_connection,
+    notifications_are_on_disk_before_a_connection_is_idle,
     a_connection_that_closes_is_let_go,
     a_ledger_that_makes_no_sense_ends_connections,
 ]

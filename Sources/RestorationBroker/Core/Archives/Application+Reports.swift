@@ -22,7 +22,9 @@ extension Application {
       objects: tree.count,
       generation: generations.last?.record.generation,
       bytes: headBytes,
-      state: availability
+      state: availability,
+      restoreAtLogin: context.settings.loginPolicies.policy(for: name),
+      units: runFacts.units.map(\.name)
     )
   }
 

@@ -125,14 +125,17 @@ extension Application {
   private func perform(_ action: Restoration.Action, _ restoring: OpenRestoration) {
     switch action {
     case .ask(let session): callDelegate(session, isAsking: true, restoring)
+    case .summon: summonDelegate(restoring)
     case .plan:
-      let plan = restorationPlan()
+      restoring.units = objectUnits()
+      let plan = restorationPlan(restoring.units)
       for planned in plan {
         guard let node = tree.node(planned.node) else { continue }
         restoring.paths[planned.node] = tree.path(of: node)
         node.forgetRestoringSteps()
       }
-      drive(.planned(plan))
+      startMissingUnits(restoring)
+      drive(.planned(plan, at: context.now.monotonic))
     case .make(let node, let lookup, let session): make(node, lookup, by: session, restoring)
     case .startUnit(let node): startUnit(of: node, restoring)
     case .handOut(let session, let handouts): handOut(handouts, to: session, restoring)
@@ -147,7 +150,7 @@ extension Application {
   // MARK: Planning
 
   /// What is to be restored, parents first, siblings by age (R34).
-  func restorationPlan() -> [Restoration.Planned] {
+  func restorationPlan(_ units: [NodeID: UnitName]) -> [Restoration.Planned] {
     var plan: [Restoration.Planned] = []
     let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
     var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
@@ -158,7 +161,7 @@ extension Application {
           Restoration.Planned(
             node: node.id,
             parent: above,
-            lookups: lookups(for: node),
+            lookups: lookups(for: node, units[node.id]),
             isExpected: isExpected(node)
           )
         )
@@ -187,33 +190,10 @@ extension Application {
   }
 
   /// In which ways an object is looked for (R22, R23).
-  private func lookups(for node: Node) -> [RestoringStep.Lookup] {
-    switch node.record.kind {
-    case .viewController where node.record.restorationClass == nil:
-      [.delegate, .existing] + (storyboardUnit(of: node) == nil ? [] : [.storyboard])
-    case .viewController, .object: node.record.restorationClass == nil ? [.existing] : [.restorationClass]
-    default: [.existing]
-    }
-  }
-
-  private func storyboardUnit(of node: Node) -> String? {
-    node.record.storyboard ?? node.stateBeforeClaim.flatMap { contexts[$0.context]?.storyboard }
-  }
-
-  private func startUnit(of number: NodeID, _ restoring: OpenRestoration) {
-    guard let unit = tree.node(number).flatMap({ storyboardUnit(of: $0) }),
-      restoring.startedUnits.insert(unit).inserted
-    else { return }
-    context.emit(.startUnit(id, unit: unit))
-  }
-
-  /// A unit did not start; the objects it was to bring are awaited all the same (R22).
-  func unitFailed(_ unit: String, _ message: String) {
-    context.emit(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
-    for item in restoring?.decisions.items ?? [] {
-      guard let node = tree.node(item.node), storyboardUnit(of: node) == unit, !item.place.isSettled else { continue }
-      node.note(.unitFailed(unit: unit, message: message))
-    }
+  private func lookups(for node: Node, _ unit: UnitName?) -> [RestoringStep.Lookup] {
+    guard node.record.kind == .view || node.record.restorationClass == nil else { return [.restorationClass] }
+    let ways: [RestoringStep.Lookup] = node.record.kind == .viewController ? [.delegate, .existing] : [.existing]
+    return unit == nil ? ways : ways + [.storyboard]
   }
 
   // MARK: Ending
@@ -306,11 +286,11 @@ extension Application {
   // MARK: The delegate
 
   private func callDelegate(_ session: SessionID, isAsking: Bool, _ restoring: OpenRestoration) {
-    if restoring.application != nil { return sendToDelegate(session, isAsking: isAsking, restoring) }
+    // One that has just come gets the answer to its `initialize` first.
+    if restoring.application != nil, !isAsking { return sendToDelegate(session, isAsking: isAsking, restoring) }
     let coder = sessions[session].flatMap { situation(for: $0).coder }
     restoring.application = ApplicationState(state: nil, coder: coder)
-    guard let row = ownState else { return sendToDelegate(session, isAsking: isAsking, restoring) }
-    read([row], for: .application(session, isAsking: isAsking), restoring)
+    read(ownState.map { [$0] } ?? [], for: .application(session, isAsking: isAsking), restoring)
   }
 
   private func sendToDelegate(_ session: SessionID, isAsking: Bool, _ restoring: OpenRestoration) {

@@ -175,6 +175,7 @@ extension Application {
     runFacts.hasCompletedRestoration = true
     run.restorations += 1
     retireOrphans()
+    forgetOldUnits()
     let day: Int64 = 24 * 3_600 * 1_000
     if context.now.wall - runFacts.backedUp >= day {
       runFacts.backedUp = context.now.wall

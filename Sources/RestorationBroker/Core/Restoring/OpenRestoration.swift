@@ -21,7 +21,11 @@ final class OpenRestoration {
   var calls: Set<CallNumber> = []
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   var heldMakes: [(node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)] = []
+  /// Units that were to start, and those of them that did not.
   var startedUnits: Set<String> = []
+  var failedUnits: Set<String> = []
+  /// The unit that brings each object that has one.
+  var units: [NodeID: UnitName] = [:]
   /// Actions that are still to be carried out; one that leads to others does not begin them by itself.
   var actions: [Restoration.Action] = []
   var isPerforming = false

@@ -10,7 +10,19 @@ extension Restoration {
     switch event {
     case .started: start(facts)
     case .decided(let isYes): decide(isYes)
-    case .planned(let plan): begin(plan, facts)
+    case .joined(let now), .notSummoned(let now):
+      guard phase == .summoning else { break }
+      enter(.asking)
+      noteAsked(at: now)
+      ask(facts)
+    case .unitFailed(let nodes):
+      for number in nodes.compactMap({ index[$0] }) where items[number].place == .awaited {
+        items[number].hasUnit = false
+        if !items[number].isExpected { settle(number, .absent) }
+      }
+    case .planned(let plan, let now):
+      notePlanned(at: now)
+      begin(plan, facts)
     case .made(let node, let made): take(made, of: node, facts)
     case .classesChanged: askMakers(facts)
     case .claimed(let node): claim(node, facts)
@@ -38,6 +50,12 @@ extension Restoration {
   }
 
   private mutating func start(_ facts: some RestorationFacts) {
+    guard facts.isDelegateMissing else { return ask(facts) }
+    enter(.summoning)
+    actions.append(.summon)
+  }
+
+  private mutating func ask(_ facts: some RestorationFacts) {
     if let delegate = facts.delegate(serving: .shouldRestoreApplicationState) {
       participants.insert(delegate)
       actions.append(.ask(delegate))
@@ -112,7 +130,11 @@ extension Restoration {
   // MARK: Time
 
   private mutating func pass(_ now: Int64, _ facts: some RestorationFacts) {
-    if phase == .asking {
+    if phase == .summoning {
+      enter(.asking)
+      noteAsked(at: now)
+      ask(facts)
+    } else if phase == .asking {
       actions.append(.plan)
     } else if now >= deadline {
       let isDecoding = phase == .locating || phase == .decoding
@@ -207,6 +229,7 @@ extension Restoration {
         if let owner { return place(number, with: owner) }
       case .storyboard:
         note(number, .lookedUp(lookup, nil))
+        items[number].hasUnit = true
         actions.append(.startUnit(node))
       }
       items[number].lookups.removeFirst()
@@ -215,7 +238,7 @@ extension Restoration {
   }
 
   private mutating func wait(for number: Int) {
-    guard items[number].isExpected else { return settle(number, .absent) }
+    guard items[number].isExpected || items[number].hasUnit else { return settle(number, .absent) }
     put(number, .awaited)
     note(number, .awaited)
   }

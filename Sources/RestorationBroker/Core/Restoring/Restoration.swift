@@ -9,7 +9,7 @@ package import RestorationWire
 /// It knows objects and sessions by number only; what is true of them now it asks its `RestorationFacts`. It takes in
 /// events and leaves actions; see `Restoration+StateMachine.swift`.
 ///
-///     asking ─▶ locating ─▶ decoding ─▶ telling ─▶ waiting ─▶ over
+///     summoning ─▶ asking ─▶ locating ─▶ decoding ─▶ telling ─▶ waiting ─▶ over
 ///
 /// Invariants:
 /// 1. Nothing is handed out before everything is located, refused, or was awaited for half of the time.
@@ -26,6 +26,8 @@ package struct Restoration {
   package typealias Reason = RestoreApplicationState.Reason
 
   package enum Phase {
+    /// The delegate's unit was started, and it has not come.
+    case summoning
     /// The delegate is asked whether there shall be a restoration at all.
     case asking
     case locating
@@ -82,6 +84,8 @@ package struct Restoration {
     let isExpected: Bool
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
+    /// Its unit was asked to start, so that it may come although nobody expects it.
+    var hasUnit = false
     package internal(set) var place = Place.waiting
     /// The object that gets the state: another one where a factory says so (R24).
     var object: NodeID
@@ -154,6 +158,8 @@ package struct Restoration {
   }
 
   package enum Action: Equatable {
+    /// Start the delegate's unit, and answer with `joined` or `notSummoned`.
+    case summon
     /// Ask the delegate whether to restore.
     case ask(SessionID)
     /// Answer with the event `planned`.
@@ -173,7 +179,12 @@ package struct Restoration {
     case started
     /// The delegate's answer to `ask`; yes where there is none.
     case decided(Bool)
-    case planned([Planned])
+    case planned([Planned], at: Int64)
+    /// The delegate has come, or nothing can bring it.
+    case joined(at: Int64)
+    case notSummoned(at: Int64)
+    /// The unit of these objects was not started.
+    case unitFailed([NodeID])
     case made(NodeID, Made)
     /// Restoration classes have been registered.
     case classesChanged
@@ -213,6 +224,9 @@ package struct Restoration {
   package let deadline: Int64
   package private(set) var phase = Phase.asking
   package private(set) var isDeclined = false
+  /// When the delegate was asked, and when objects began to be located.
+  private var asked: Int64
+  private var planned: Int64
   /// Nobody waits any longer for what nobody has registered.
   private(set) var isHoldOver = false
   package internal(set) var items: [Item] = []
@@ -231,23 +245,28 @@ package struct Restoration {
   package init(begun: Int64, deadline: Int64) {
     self.begun = begun
     self.deadline = deadline
+    self.asked = begun
+    self.planned = begun
   }
 
   mutating func enter(_ phase: Phase) { self.phase = phase }
   mutating func decline() { isDeclined = true }
+  mutating func noteAsked(at now: Int64) { asked = max(begun, now) }
+  mutating func notePlanned(at now: Int64) { planned = max(begun, now) }
   mutating func endHold() { isHoldOver = true }
 
   /// When it wants to be told the time next.
   package var due: Int64? {
     switch phase {
-    case .asking: begun + (deadline - begun) / 4
+    case .summoning: begun + (deadline - begun) / 2
+    case .asking: asked + (deadline - asked) / 4
     case .locating where !isHoldOver, .decoding where !isHoldOver: holdEnd
     case .over: nil
     default: deadline
     }
   }
 
-  var holdEnd: Int64 { begun + (deadline - begun) / 2 }
+  var holdEnd: Int64 { planned + (deadline - planned) / 2 }
 
   /// What the session has been handed and has not answered.
   func batch(of session: SessionID) -> [NodeID] { (lines[session]?.batch ?? []).map { items[$0].node } }
@@ -299,6 +318,8 @@ package protocol RestorationFacts {
   func registrant(of node: NodeID) -> SessionID?
   /// The session to be asked to make the object; nil where there is none, or it cannot be reached.
   func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID?
+  /// There is no delegate, and a unit that would bring it.
+  var isDelegateMissing: Bool { get }
   /// The delegate, where it can be called by this method.
   func delegate(serving method: ServedMethod) -> SessionID?
   /// How the state of `node` is to be handed to `object`.

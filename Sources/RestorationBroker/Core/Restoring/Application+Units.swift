@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// Units that start the application's processes (R22).
+extension Application {
+  // MARK: Knowing
+
+  /// Has it found out whether the unit of a session's process may be started for the application.
+  ///
+  /// - Parameter seen: the unit its process is in; what the session says goes over it.
+  func noteUnit(of session: Session, seen: String?) {
+    session.unitName = session.facts.storyboard ?? seen
+    guard !session.facts.isDetached, session.facts.process != nil,
+      let unit = session.unitName.flatMap({ UnitName($0) })
+    else { return }
+    context.emit(.checkUnit(id, session.id, unit: unit))
+  }
+
+  /// - Parameter files: texts of the unit's file and drop-ins; nil where there is none, or it cannot be known.
+  func unitChecked(_ unit: UnitName, of session: Session, _ files: [String]?) {
+    let isPermitted = files.map { UnitFile.permits($0, of: unit, for: name.description) } ?? false
+    if !isPermitted, files != nil, session.facts.storyboard == unit.description {
+      context.emit(.log(.info, "\(unit) is not started: \(Application.remedy(unit, for: name))", application: name))
+    }
+    let known = isPermitted ? unit.description : nil
+    if session.facts.unit != known {
+      session.facts.unit = known
+      write(.session(record(of: session)))
+    }
+    guard isPermitted, !session.isDiscarded else { return }
+    var units = runFacts.units.filter { $0.name != unit.description }
+    let isDelegate = sessions.values.contains { $0.facts.isDelegate && $0.facts.unit == known }
+    units.append(RunFacts.Unit(name: unit.description, isDelegate: isDelegate, run: run.run))
+    // The delegate's stands first and is the last one to be forgotten.
+    units = units.filter(\.isDelegate) + units.filter { !$0.isDelegate }.suffix(RunFacts.unitsMax)
+    guard units != runFacts.units else { return }
+    runFacts.units = Array(units.prefix(RunFacts.unitsMax))
+    writeRun()
+  }
+
+  static func remedy(_ unit: UnitName, for name: ApplicationName) -> String {
+    "its file does not say Application=\(name) in a section [X-Restoration]"
+  }
+
+  /// A process that was closed is not started again, unless another one of its unit lives.
+  func forgetUnit(of session: Session, _ ending: SessionEnding) {
+    guard ending == .closed || ending == .userQuit, let unit = session.facts.unit,
+      !sessions.values.contains(where: { $0.facts.unit == unit && !$0.isDiscarded })
+    else { return }
+    runFacts.units.removeAll { $0.name == unit }
+  }
+
+  /// What was missing when a restoration completed is not started any more (R13, R23).
+  func forgetOldUnits() {
+    runFacts.units.removeAll { $0.run < run.run }
+  }
+
+  // MARK: Starting
+
+  /// The unit of each object that nobody has: as it was registered, else that of the process that had it last.
+  func objectUnits() -> [NodeID: UnitName] {
+    var ofSessions: [SessionID: UnitName?] = [:]
+    var units: [NodeID: UnitName] = [:]
+    for node in tree.nodes.values where node.isVacant {
+      // Imported objects start nothing before a process has registered them.
+      guard let session = node.claimRecord?.session, session != 0 else { continue }
+      if let own = storyboard(of: node) {
+        units[node.id] = UnitName(own)
+      } else {
+        let known = ofSessions[session] ?? unit(ofEnded: session)
+        ofSessions[session] = known
+        units[node.id] = known
+      }
+    }
+    return units
+  }
+
+  private func storyboard(of node: Node) -> String? {
+    node.record.storyboard ?? node.stateBeforeClaim.flatMap { contexts[$0.context]?.storyboard }
+  }
+
+  private func unit(ofEnded session: SessionID) -> UnitName? {
+    let facts = endedSessions[session].map { SessionFacts(text: $0.facts) }
+    return (facts?.unit ?? facts?.storyboard).flatMap { UnitName($0) }
+  }
+
+  /// Units of this run and the last one of which no session is there.
+  private var missingUnits: [RunFacts.Unit] {
+    let present = Set(sessions.values.filter { !$0.isDiscarded && !$0.hasExited }.compactMap(\.unitName))
+    return runFacts.units.filter { !present.contains($0.name) }
+  }
+
+  package var isDelegateMissing: Bool {
+    missingUnits.contains(where: \.isDelegate) && !sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded }
+  }
+
+  func summonDelegate(_ restoring: OpenRestoration) {
+    for unit in missingUnits where unit.isDelegate { start(UnitName(unit.name), restoring) }
+    if restoring.startedUnits.isSubset(of: restoring.failedUnits) { drive(.notSummoned(at: context.now.monotonic)) }
+  }
+
+  func startMissingUnits(_ restoring: OpenRestoration) {
+    for unit in missingUnits { start(UnitName(unit.name), restoring) }
+  }
+
+  func startUnit(of node: NodeID, _ restoring: OpenRestoration) {
+    let unit = restoring.units[node]
+    start(unit, restoring)
+    if let unit { tree.node(node)?.note(.unitStarted(unit: unit.description)) }
+    if let unit, restoring.failedUnits.contains(unit.description) { drive(.unitFailed([node])) }
+  }
+
+  private func start(_ unit: UnitName?, _ restoring: OpenRestoration) {
+    guard let unit, restoring.startedUnits.insert(unit.description).inserted else { return }
+    context.emit(.startUnit(id, unit: unit))
+  }
+
+  /// A unit did not start. What it was to bring is awaited all the same, where somebody else may be about to (R22).
+  func unitFailed(_ unit: String, _ message: String) {
+    context.emit(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
+    guard let restoring, restoring.startedUnits.contains(unit) else { return }
+    restoring.failedUnits.insert(unit)
+    var nodes: [NodeID] = []
+    for item in restoring.decisions.items where restoring.units[item.node]?.description == unit {
+      guard !item.place.isSettled else { continue }
+      tree.node(item.node)?.note(.unitFailed(unit: unit, message: message))
+      nodes.append(item.node)
+    }
+    drive(.unitFailed(nodes))
+    if restoring.startedUnits.isSubset(of: restoring.failedUnits) { drive(.notSummoned(at: context.now.monotonic)) }
+  }
+
+  // MARK: Ends
+
+  /// Keeps with its objects how a session ended that said no goodbye (R30).
+  func noteEnd(of session: Session, _ ending: SessionEnding) {
+    guard ending.isWithoutGoodbye(session) else { return }
+    let outcome = Application.outcome(of: session, ending)
+    for node in session.objects.values {
+      node.note(SavingStep.ownerEnded(session.owner, ending.wire, outcome))
+      // Where it was taking in its state, that is how its restoration ended.
+      guard session.windows[node.id] != nil || restoring?.isHanding(node.id, to: session.id) == true else { continue }
+      node.note(RestoringStep.ownerEnded(session.owner, ending.wire, outcome))
+    }
+  }
+
+  static func outcome(of session: Session, _ ending: SessionEnding) -> ProcessOutcome {
+    let unit = session.exit?.unit ?? session.facts.unit
+    guard ending.isWithoutGoodbye(session) else { return ProcessOutcome(unit: unit) }
+    guard let exit = session.exit else { return ProcessOutcome(.unknown, unit: unit) }
+    switch exit.ending {
+    case .exited(let code): return ProcessOutcome(.exited, code: Int64(code), unit: unit)
+    case .signalled(let signal): return ProcessOutcome(.signalled, signal: signalName(signal), unit: unit)
+    case .outOfMemory: return ProcessOutcome(.outOfMemory, unit: unit)
+    case .stopped: return ProcessOutcome(.stopped, unit: unit)
+    case .unknown: return ProcessOutcome(.unknown, unit: unit)
+    }
+  }
+
+  private static func signalName(_ number: Int32) -> String {
+    let names = [
+      "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+      "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+      "WINCH", "IO", "PWR", "SYS",
+    ]
+    if number >= 1, number <= names.count { return "SIG\(names[Int(number) - 1])" }
+    return number >= 34 && number <= 64 ? "SIGRTMIN+\(number - 34)" : "signal \(number)"
+  }
+}
+
+extension SessionEnding {
+  fileprivate func isWithoutGoodbye(_ session: Session) -> Bool {
+    switch self {
+    case .crashed, .stopped: true
+    case .logout: session.exit?.isLogout == true
+    case .closed, .userQuit, .restart, .expired: false
+    }
+  }
+}
+
+extension BrokerCore {
+  /// Texts of the file and drop-ins of a session's unit have come; nil where there is no such unit.
+  package mutating func unitChecked(
+    _ id: ApplicationID,
+    _ session: SessionID,
+    _ unit: UnitName,
+    _ files: [String]?,
+    at now: Moment
+  ) {
+    context.now = now
+    guard let application = applications[id], let session = application.sessions[session],
+      session.unitName == unit.description
+    else { return }
+    application.unitChecked(unit, of: session, files)
+  }
+
+  /// A unit that `startUnit` named was not started.
+  package mutating func unitFailed(_ id: ApplicationID, _ unit: UnitName, _ message: String, at now: Moment) {
+    context.now = now
+    applications[id]?.unitFailed(unit.description, message)
+  }
+
+  /// Why a unit with these files is not to be started for the application; nil where it may be.
+  package func refusal(to start: UnitName, for id: ApplicationID, _ files: [String]?) -> String? {
+    guard let application = applications[id] else { return "the application is closed" }
+    guard let files else { return "there is no such unit; install its file, then: systemctl --user daemon-reload" }
+    guard UnitFile.permits(files, of: start, for: application.name.description) else {
+      return Application.remedy(start, for: application.name)
+    }
+    return nil
+  }
+
+  /// The broker ends with the user's session: processes that are gone when it is back were logged out (R30).
+  package mutating func sessionOfUserEnds(at now: Moment) {
+    context.now = now
+    for application in applications.values.sorted(by: { $0.id < $1.id }) {
+      guard case .open = application.phase, application.sessions.values.contains(where: { !$0.facts.isDetached }) else {
+        continue
+      }
+      application.runFacts.isLogout = true
+      application.writeRun()
+    }
+  }
+
+  /// Whom to bring back at login is another thing from now on.
+  package mutating func configure(_ policies: LoginPolicies) {
+    context.settings.loginPolicies = policies
+  }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a process ended, as far as the host knows.
+package enum ProcessEnding: Hashable, Sendable {
+  case exited(code: Int32)
+  case signalled(signal: Int32)
+  /// The kernel, or a daemon for it, killed it because memory ran out.
+  case outOfMemory
+  /// The service manager stopped its unit.
+  case stopped
+  case unknown
+}
+
+/// The end of a session's process.
+package struct ProcessEnd: Hashable, Sendable {
+  package var ending: ProcessEnding
+  /// The service manager itself was ending: the user's session was over.
+  package var isLogout: Bool
+  /// The unit the process belonged to.
+  package var unit: String?
+
+  package init(_ ending: ProcessEnding = .unknown, isLogout: Bool = false, unit: String? = nil) {
+    self.ending = ending
+    self.isLogout = isLogout
+    self.unit = unit
+  }
+}
+
+extension SessionEnding {
+  /// How a session ended whose process ended without a goodbye (R30).
+  init(_ end: ProcessEnd) {
+    self = end.isLogout ? .logout : end.ending == .stopped ? .stopped : .crashed
+  }
+}

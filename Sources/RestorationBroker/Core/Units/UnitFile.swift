@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a unit's file says to the broker: which applications it may be started for.
+///
+///     [X-Restoration]
+///     Application=org.example.Notes
+///
+/// It is read as systemd reads such files: comments, continued lines, sections that come again, drop-ins behind the
+/// file, an empty value that takes back those before it. Whatever cannot be read names no application.
+package enum UnitFile {
+  static let section = "[X-Restoration]"
+  static let key = "Application"
+  static let textBytesMax = 1 << 20
+  static let applicationsMax = 256
+
+  /// Whether the unit may be started for the application with this full name.
+  ///
+  /// - Parameter texts: of the file and its drop-ins, in the order in which they apply.
+  package static func permits(_ texts: [String], of unit: UnitName, for application: String) -> Bool {
+    applications(texts, of: unit).contains(application)
+  }
+
+  /// The applications that the texts name.
+  package static func applications(_ texts: [String], of unit: UnitName) -> [String] {
+    var names: [String] = []
+    for text in texts {
+      // What is no text names nobody, and neither does what applies to it.
+      guard text.utf8.count <= textBytesMax, !text.utf8.contains(0) else { return [] }
+      for value in values(in: text) {
+        if value.isEmpty {
+          names = []
+        } else if let name = expanded(value, unit) {
+          names.append(name)
+        }
+      }
+      guard names.count <= applicationsMax else { return [] }
+    }
+    return names
+  }
+
+  /// Values of our key in our section, in their order.
+  private static func values(in text: String) -> [String] {
+    var values: [String] = []
+    var isOurs = false
+    for line in lines(in: text) {
+      if line.first == UInt8(ascii: "[") {
+        isOurs = line.elementsEqual(section.utf8)
+      } else if isOurs, let equals = line.firstIndex(of: UInt8(ascii: "=")),
+        trimmed(line[..<equals]).elementsEqual(key.utf8)
+      {
+        values.append(String(decoding: trimmed(line[line.index(after: equals)...]), as: UTF8.self))
+      }
+    }
+    return values
+  }
+
+  /// Lines as they count: trimmed, continued ones put together, without comments and empty ones.
+  private static func lines(in text: String) -> [ArraySlice<UInt8>] {
+    var lines: [ArraySlice<UInt8>] = []
+    var continued: [UInt8]?
+    var bytes = Array(text.utf8)[...]
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
+    for raw in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      let line = raw.drop(while: isSpace)
+      // Also between the parts of a continued line.
+      if line.first == UInt8(ascii: "#") || line.first == UInt8(ascii: ";") { continue }
+      var whole = continued ?? []
+      whole += line
+      if endsInBackslash(line) {
+        whole[whole.count - 1] = UInt8(ascii: " ")
+        continued = whole
+      } else {
+        lines.append(trimmed(whole[...]))
+        continued = nil
+      }
+    }
+    if let continued { lines.append(trimmed(continued[...])) }
+    return lines.filter { !$0.isEmpty }
+  }
+
+  /// Whether the last backslash is not itself escaped.
+  private static func endsInBackslash(_ line: ArraySlice<UInt8>) -> Bool {
+    line.reversed().prefix { $0 == UInt8(ascii: "\\") }.count % 2 == 1
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
+  }
+
+  private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var line = line.drop(while: isSpace)
+    while let last = line.last, isSpace(last) { line.removeLast() }
+    return line
+  }
+
+  /// The value with its specifiers followed; nil where one of them is not known here.
+  private static func expanded(_ value: String, _ unit: UnitName) -> String? {
+    var result = ""
+    var rest = value.utf8[...]
+    while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
+      result += String(decoding: rest[..<percent], as: UTF8.self)
+      let next = rest.index(after: percent)
+      guard next < rest.endIndex, let expansion = unit.expansion(of: rest[next]) else { return nil }
+      result += expansion
+      rest = rest[rest.index(after: next)...]
+    }
+    return result + String(decoding: rest, as: UTF8.self)
+  }
+}

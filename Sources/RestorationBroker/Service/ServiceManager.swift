@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The user's service manager, as far as the broker needs it.
+package protocol ServiceManager: Sendable {
+  /// Texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no such unit.
+  func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]?
+  /// Starts the unit; returns when its start job is done.
+  func startUnit(_ unit: String) async throws(ServiceManagerError)
+  /// The unit the process belongs to, from its cgroup; nil where it belongs to none. Does not block.
+  func unit(ofProcess pid: Int32) -> String?
+  /// What the manager knows of the unit and its main process.
+  func result(ofUnit unit: String) async throws(ServiceManagerError) -> UnitResult
+  /// The user's session ends.
+  func isStopping() async -> Bool
+}
+
+/// The service manager did not do it, or did not answer; why, for people.
+package struct ServiceManagerError: Error, Hashable, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) {
+    self.description = description
+  }
+}
+
+/// Properties of a unit, in the words of systemd.
+package struct UnitResult: Hashable, Sendable {
+  /// `success`, `exit-code`, `signal`, `core-dump`, `watchdog`, `timeout`, `oom-kill` or another word.
+  package var result: String
+  /// `active`, `deactivating`, `inactive`, `failed` or another word.
+  package var activeState: String
+  /// The main process that ended last, or runs.
+  package var mainProcess: Int32
+  /// How that ended: 1 exited, 2 killed, 3 killed and dumped, 0 not yet; and the code or signal.
+  package var mainCode: Int32
+  package var mainStatus: Int32
+  /// The unit was being stopped before that process ended.
+  package var wasStopped: Bool
+
+  package init(
+    result: String = "success",
+    activeState: String = "active",
+    mainProcess: Int32 = 0,
+    mainCode: Int32 = 0,
+    mainStatus: Int32 = 0,
+    wasStopped: Bool = false
+  ) {
+    self.result = result
+    self.activeState = activeState
+    self.mainProcess = mainProcess
+    self.mainCode = mainCode
+    self.mainStatus = mainStatus
+    self.wasStopped = wasStopped
+  }
+}
+
+extension ProcessEnding {
+  private static let (sigkill, sigterm): (Int32, Int32) = (9, 15)
+
+  /// What is known of the process when the manager has told of its unit.
+  ///
+  /// Being ended by SIGTERM is being stopped: that is how the manager ends a unit, and when it is asked the unit may be
+  /// gone already, or run again.
+  package func refined(by unit: UnitResult, process: Int32) -> ProcessEnding {
+    let isMain = unit.mainProcess == process
+    var ending = self
+    if ending == .unknown, isMain {
+      switch unit.mainCode {
+      case 1: ending = .exited(code: unit.mainStatus)
+      case 2, 3: ending = .signalled(signal: unit.mainStatus)
+      default: break
+      }
+    }
+    switch ending {
+    case .signalled(Self.sigkill) where unit.result == "oom-kill": return .outOfMemory
+    case .signalled(Self.sigkill) where isMain && unit.result == "timeout": return .stopped
+    case .signalled(Self.sigterm): return .stopped
+    case _ where isMain && unit.wasStopped: return .stopped
+    case _ where unit.activeState == "deactivating" && unit.result == "success": return .stopped
+    default: return ending
+    }
+  }
+}

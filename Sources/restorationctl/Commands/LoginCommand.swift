@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import RestorationClient
+
+/// `restorationctl login`
+struct LoginCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "login",
+    abstract: "Bring back the applications that were there when the user left.",
+    usage: "restorationctl login [<option> ...]",
+    discussion: """
+      Examples:
+        restorationctl login
+        restorationctl login --deadline 120
+        restorationctl login -j | jq '.applications[] | select(.error)'
+
+      It is about applications that have saved state, no live session and units that
+      start their processes. The setting restoreAtLogin of the broker says what
+      becomes of each: always restores it, ask asks by a notification of the desktop
+      whether to, never does nothing. Where no desktop can ask, it is said on standard
+      error how to restore it by hand. Exit status 1 says that one could not be
+      restored; the others are restored all the same.
+      """
+  )
+
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Option(help: ArgumentHelp("How long each may take; else 60 seconds.", valueName: "seconds"))
+  var deadline: Seconds?
+
+  func run() async throws {
+    var hasFailed = false
+    try await connection.run { broker in
+      let outcomes = try await bringBack(broker)
+      hasFailed = outcomes.contains { $0.hasFailed }
+      if let layout = output.layout {
+        var members = JSONMembers()
+        members.add("applications", text: JSONMembers.array(outcomes.map(\.json)))
+        try layout.print(members.text)
+      } else {
+        try Output.print(outcomes.map(\.text).joined())
+      }
+    }
+    if hasFailed { throw ExitStatus.refused }
+  }
+
+  private func bringBack(_ broker: BrokerConnection) async throws -> [Outcome] {
+    let applications = try await broker.listApplications().filter { application in
+      application.state == .available && application.sessions == 0 && !application.units.isEmpty
+        && application.restoreAtLogin != .never
+    }
+    let deadline = deadline?.duration ?? .seconds(60)
+    return try await withThrowingTaskGroup(of: Outcome.self) { group in
+      for application in applications {
+        group.addTask { try await Self.bringBack(application, within: deadline, broker) }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }.sorted { $0.application < $1.application }
+    }
+  }
+
+  private static func bringBack(
+    _ summary: ApplicationSummary,
+    within deadline: Duration,
+    _ broker: BrokerConnection
+  ) async throws -> Outcome {
+    let application = summary.application
+    if summary.restoreAtLogin != .always {
+      switch await DesktopQuestion.restore(application).answer() {
+      case .yes: break
+      case .no: return Outcome(application: application, what: .left)
+      case .impossible:
+        Output.complain("\(application) can be restored: restorationctl restore \(application)")
+        return Outcome(application: application, what: .left)
+      }
+    }
+    do {
+      return Outcome(
+        application: application,
+        what: .restored(try await broker.restoreApplicationState(of: application, deadline: deadline))
+      )
+    } catch let error as RestorationError {
+      return Outcome(application: application, what: .failed(Failure(error)))
+    }
+  }
+
+  /// What became of one application.
+  private struct Outcome: Sendable {
+    enum What: Sendable {
+      case restored(RestoreResult)
+      case left
+      case failed(Failure)
+    }
+
+    let application: String
+    let what: What
+
+    var hasFailed: Bool {
+      if case .failed = what { true } else { false }
+    }
+
+    var text: String {
+      switch what {
+      case .restored(let result): RestoreCommand.summary(of: result, application)
+      case .left: ""
+      case .failed(let failure): "\(application) was not restored: \(failure.message)\n"
+      }
+    }
+
+    var json: String {
+      var members = JSONMembers()
+      members.add("application", application)
+      switch what {
+      case .restored(let result): members.add("result", text: RestoreCommand.json(of: result))
+      case .left: break
+      case .failed(let failure): members.add("error", text: failure.json)
+      }
+      return members.text
+    }
+  }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationBroker
+internal import SystemdSupport
+
+/// The systemd manager of the user as the broker needs it.
+struct UserServiceManager: ServiceManager {
+  private let manager = UserManager()
+
+  func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]? {
+    do throws(UserManagerError) {
+      return try await manager.unitFiles(of: unit)
+    } catch {
+      throw ServiceManagerError(error)
+    }
+  }
+
+  func startUnit(_ unit: String) async throws(ServiceManagerError) {
+    do throws(UserManagerError) {
+      try await manager.startUnit(unit)
+    } catch {
+      throw ServiceManagerError(error)
+    }
+  }
+
+  func unit(ofProcess pid: Int32) -> String? {
+    manager.unit(ofProcess: pid)
+  }
+
+  func result(ofUnit unit: String) async throws(ServiceManagerError) -> RestorationBroker.UnitResult {
+    do throws(UserManagerError) {
+      return RestorationBroker.UnitResult(try await manager.result(ofUnit: unit))
+    } catch {
+      throw ServiceManagerError(error)
+    }
+  }
+
+  func isStopping() async -> Bool {
+    await manager.isStopping()
+  }
+}
+
+extension ServiceManagerError {
+  fileprivate init(_ error: UserManagerError) {
+    self.init(error.message)
+  }
+}
+
+extension RestorationBroker.UnitResult {
+  fileprivate init(_ unit: SystemdSupport.UnitResult) {
+    self.init(
+      result: unit.result,
+      activeState: unit.activeState,
+      mainProcess: unit.lastProcess ?? unit.mainProcess ?? 0,
+      mainCode: unit.lastCode,
+      mainStatus: unit.lastStatus,
+      wasStopped: unit.wasStopped
+    )
+  }
+}

@@ -1,0 +1,700 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of many kinds that work while the broker is restarted, and notice whatever goes wrong: load.py SOCKET
+
+Each kind is a thread with a connection of its own, which it keeps for ever: that it ends is a fault, unless the broker is
+killed and the connection was at work. Lines on standard input say what to do, one JSON object each, answered by one:
+
+  start {application, kinds: {KIND: how many}}          -> {} when all are at work
+  before    the kinds that are to be caught in the middle of something get there (see `Client.before`)   -> {}
+  killed    the broker was killed: connections that were at work then may end, and are opened anew       -> {}
+  after     they go on; each must do something that shows that all is well                               -> {}
+  progress  everybody who works all the time has gone on since                                           -> {}
+  stop      all end -> {faults: [text], answers, connects, refused, reconnected, objects: {NAME: {sent, acknowledged}}}
+
+A state is {"n": N, "pad", "sum"}; each object's states are numbered from 1, and the number is the revision.
+"""
+
+import json
+import os
+import random
+import sys
+import threading
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from connection import PATIENCE, Connection, Fault  # noqa: E402
+
+
+class Thing:
+    """An object, and what is known of its states."""
+
+    def __init__(self, name):
+        self.name = name
+        self.reference = None
+        self.sent = 0
+        self.acknowledged = 0
+        self.sequence = 0
+
+    @staticmethod
+    def state(number):
+        size = [1, 300, 6_000][number % 3]
+        return {"n": number, "pad": "x" * size, "sum": number * 31 + size}
+
+    def next(self):
+        self.sent += 1
+        return {"object": self.reference, "state": self.state(self.sent), "revision": self.sent}
+
+    def stored(self, number, result):
+        if "sequence" in result:
+            if result["sequence"] <= self.sequence:
+                raise Fault(f"{self.name} {number}: sequence {result['sequence']} after {self.sequence}")
+            self.sequence = result["sequence"]
+        elif result != {"superseded": True}:
+            raise Fault(f"{self.name} {number}: {result}")
+        if number <= self.acknowledged:
+            raise Fault(f"{self.name} {number}: acknowledged again, after {self.acknowledged}")
+        self.acknowledged = number
+
+
+class Client:
+    """One kind of client. `work` is called again and again; it waits only in ways that `stop` ends."""
+
+    framing = "stream"
+    #: It is always waiting for an answer, so that its connection may end when the broker is killed.
+    is_busy = False
+    #: It does nothing by itself between `after` and `before`.
+    rests = False
+    #: It does something all the time.
+    is_at_work = False
+
+    def __init__(self, load, name):
+        self.load = load
+        self.name = name
+        self.faults = []
+        self.answers = 0
+        self.things = []
+        self.token = None
+        self.reconnected = 0
+        self.has_begun = threading.Event()
+        self.thread = threading.Thread(target=self.run, name=name, daemon=True)
+
+    # What kinds differ in
+
+    def begin(self):
+        """Opens the connection and makes what is needed."""
+        self.connection = Connection(self.load.path, self.framing)
+
+    def work(self):
+        """Does one thing."""
+
+    def before(self):
+        """Gets where it is to be when the broker ends; in the thread of its own."""
+
+    def after(self):
+        """Goes on after the broker has come back, and shows that all is well."""
+
+    def end(self):
+        """Finishes what it has begun."""
+
+    def again(self):
+        """Opens a connection anew, after the broker was killed while it was busy."""
+        self.connection.close()
+        self.begin()
+
+    # What they have in common
+
+    def session(self, things=1, **more):
+        """Begins a session, or goes on with the one there was before the connection was lost."""
+        token = {"session": self.token} if self.token else {}
+        reply = self.connection.call(
+            "initialize", {"application": self.load.application, "process": self.name, **token, **more})
+        self.token = reply["session"]
+        if not self.things:
+            self.things = [Thing(f"{self.name}-{number}") for number in range(things)]
+        for thing in self.things:
+            self.register(thing)
+
+    def register(self, thing):
+        reply = self.connection.call("registerObjectForStateRestoration", {"restorationIdentifier": thing.name})
+        if reply["path"] != [thing.name]:
+            raise Fault(f"{thing.name} is at {reply['path']}")
+        thing.reference = reply["object"]
+
+    def encode(self, thing):
+        state = thing.next()
+        thing.stored(state["revision"], self.connection.call("encodeRestorableState", state))
+        self.answered()
+
+    def answered(self):
+        self.answers += 1
+        if self.load.wanting:
+            self.load.wake()
+
+    def run(self):
+        try:
+            self.begin()
+            self.has_begun.set()
+            while not self.load.is_over:
+                try:
+                    self.turn()
+                except (EOFError, ConnectionError) as error:
+                    if not self.load.take_kill(self):
+                        raise Fault(f"{type(error).__name__} {error}") from error
+                    self.reconnected += 1
+                    self.again()
+            self.end()
+        except Exception as error:  # pylint: disable=broad-except
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.faults.append(f"{self.name}: {error or type(error).__name__} ({where.name}:{where.lineno})")
+            self.load.has_failed = True
+        finally:
+            self.has_begun.set()
+            self.load.wake()
+
+    def turn(self):
+        """One thing of its own, or what `before` and `after` ask for."""
+        phase = self.load.phase_for(self)
+        if phase == "before":
+            self.before()
+        elif phase == "after":
+            self.after()
+        elif phase == "work":
+            self.work()
+            return
+        self.load.has_done(self, phase)
+
+
+class Pipelined(Client):
+    """Many requests at once, in one piece."""
+
+    is_busy = is_at_work = True
+    depth = 32
+
+    def begin(self):
+        super().begin()
+        self.session(4)
+        self.pending = {}
+        self.turns = 0
+
+    def send(self):
+        frames = b""
+        while len(self.pending) < self.depth:
+            thing = self.things[self.turns % len(self.things)]
+            self.turns += 1
+            state = thing.next()
+            message = self.connection.message("encodeRestorableState", state)
+            self.pending[message["id"]] = (thing, state["revision"])
+            frames += self.connection.frame(message)
+        self.connection.write(frames)
+
+    def receive(self):
+        message = self.connection.receive()
+        thing, number = self.pending.pop(message.get("id"), (None, None))
+        if thing is None:
+            raise Fault(f"an answer to nothing: {message}")
+        if "error" in message:
+            raise Fault(f"refused: {message['error']}")
+        thing.stored(number, message["result"])
+        self.answered()
+
+    def work(self):
+        if len(self.pending) <= self.depth // 2:
+            self.send()
+        self.receive()
+
+    def after(self):
+        self.work()
+
+    def again(self):
+        super().again()
+        # Nobody knows what became of those that were not answered; they are not sent again.
+
+    def end(self):
+        while self.pending:
+            self.receive()
+
+
+class ContentLength(Pipelined):
+    """The framing of language servers."""
+
+    framing = "length"
+    depth = 4
+
+
+class KeepAlive(Client):
+    """HTTP, one request after the other on one connection, without a session."""
+
+    framing = "http"
+    is_busy = is_at_work = True
+
+    def begin(self):
+        super().begin()
+        if not self.things:
+            self.things = [Thing(f"{self.name}-0")]
+        self.things[0].reference = [self.things[0].name]
+
+    def work(self):
+        thing = self.things[0]
+        params = {"application": self.load.application, **thing.next()}
+        del params["revision"]
+        thing.stored(thing.sent, self.connection.call("encodeRestorableState", params))
+        self.answered()
+
+    def after(self):
+        self.work()
+
+
+class Halves(Client):
+    """Sends a frame in two halves, between which the broker is restarted."""
+
+    rests = True
+
+    def begin(self):
+        super().begin()
+        self.rest = None
+        if self.framing == "http":
+            self.things = self.things or [Thing(f"{self.name}-0")]
+            self.things[0].reference = [self.things[0].name]
+        else:
+            self.session()
+
+    def before(self):
+        params = self.things[0].next()
+        if self.framing == "http":
+            params["application"] = self.load.application
+            del params["revision"]
+        frame = self.connection.frame(self.connection.message("encodeRestorableState", params))
+        cut = random.randrange(1, len(frame))
+        self.connection.write(frame[:cut])
+        self.rest = frame[cut:]
+
+    def after(self):
+        rest, self.rest = self.rest, None
+        if rest is None:
+            return
+        self.connection.write(rest)
+        thing = self.things[0]
+        thing.stored(thing.sent, self.connection.answer(self.connection.last_id))
+        self.answered()
+
+    end = after
+
+    # Half a frame is work.
+    is_busy = True
+
+
+class HalvesOfLength(Halves):
+    framing = "length"
+
+
+class HalvesOfHTTP(Halves):
+    """A broker that ends waits for the rest of a request that has begun to come, which another one could not read."""
+
+    framing = "http"
+    rests = False
+
+    def work(self):
+        if not self.connection.has_input(0.05):
+            self.after()
+
+
+class Slow(Client):
+    """Asks for much more than fits between the two, and reads it only after the restart."""
+
+    rests = True
+    is_busy = True
+    count = 64
+    big = {"pad": "y" * 100_000}
+
+    def begin(self):
+        super().begin()
+        self.session()
+        self.pending = []
+        self.connection.call("encodeRestorableState", {"object": self.things[0].reference, "state": self.big})
+
+    def before(self):
+        messages = [
+            self.connection.message("decodeRestorableState", {"object": [self.things[0].name]}) for _ in range(self.count)
+        ]
+        self.pending = [message["id"] for message in messages]
+        self.connection.write(b"".join(self.connection.frame(message) for message in messages))
+        self.connection.has_input(PATIENCE)
+
+    def after(self):
+        while self.pending:
+            message = self.connection.receive()
+            if message.get("id") != self.pending[0]:
+                raise Fault(f"not an answer to {self.pending[0]}: {str(message)[:200]}")
+            if message.get("result", {}).get("state") != self.big:
+                raise Fault(f"not the state: {str(message)[:200]}")
+            self.pending.pop(0)
+            self.answered()
+
+    end = after
+
+
+class Idle(Client):
+    """Never says anything until the very end."""
+
+    rests = True
+
+    def end(self):
+        if self.connection.has_input():
+            raise Fault(f"something came: {self.connection.receive()}")
+        self.connection.call("ping")
+
+
+class IdleSession(Client):
+    """Has a session with objects, and does something only after the broker has come back."""
+
+    rests = True
+
+    def begin(self):
+        super().begin()
+        self.session(2)
+
+    def after(self):
+        if self.connection.has_input():
+            raise Fault(f"something came: {self.connection.receive()}")
+        for thing in self.things:
+            handle = thing.reference
+            if thing.sent:
+                found = self.connection.call("decodeRestorableState", {"object": handle})
+                if (found["state"] or {}).get("n") != thing.acknowledged:
+                    raise Fault(f"{thing.name}: not {thing.acknowledged}: {found}")
+            self.register(thing)
+            if thing.reference != handle:
+                raise Fault(f"{thing.name} was {handle} and is {thing.reference}")
+            self.encode(thing)
+
+
+class IdleSubscriber(Client):
+    """Has a session of an application of its own, and hears of what it does there itself."""
+
+    rests = True
+
+    def begin(self):
+        super().begin()
+        self.connection.call("initialize", {"application": f"{self.load.application}.{self.name}"})
+        self.subscription = self.connection.call("subscribe", {"events": ["stateEncoded"]})["subscription"]
+        self.things = [Thing(self.name)]
+        self.register(self.things[0])
+
+    def after(self):
+        thing = self.things[0]
+        if self.connection.has_input():
+            raise Fault(f"something came: {self.connection.receive()}")
+        number = self.connection.request("encodeRestorableState", thing.next())
+        messages = [self.connection.receive(), self.connection.receive()]
+        messages.sort(key=lambda message: "method" in message)
+        event = messages[1].get("params", {})
+        if messages[0].get("id") != number or (event.get("name"), event.get("path")) != ("stateEncoded", [thing.name]):
+            raise Fault(f"not an answer and an event: {messages}")
+        if event["subscription"] != self.subscription or event["sequence"] != messages[0]["result"]["sequence"]:
+            raise Fault(f"not its event: {messages}")
+        thing.stored(thing.sent, messages[0]["result"])
+        self.answered()
+
+
+class Serving(Client):
+    """Is asked for its states by the rounds of the broker's end, and by those of `Saver`."""
+
+    def begin(self):
+        super().begin()
+        self.session(3, serves=["encodeRestorableStateWithCoder"])
+        self.calls = 0
+
+    def work(self):
+        if self.connection.has_input(0.05):
+            self.serve()
+
+    def serve(self):
+        message = self.connection.receive()
+        if message.get("method") != "encodeRestorableStateWithCoder":
+            raise Fault(f"not a call: {message}")
+        self.calls += 1
+        named = {thing.reference: thing for thing in self.things}
+        states = []
+        for asked in message["params"]["objects"]:
+            thing = named[asked["object"]]
+            thing.sent += 1
+            states.append({"object": thing.reference, "state": thing.state(thing.sent), "revision": thing.sent})
+        self.connection.write(self.connection.frame({"id": message["id"], "result": {"states": states}}))
+        self.answered()
+
+    def end(self):
+        if not self.calls:
+            raise Fault("it was never asked")
+
+
+class Saver(Client):
+    """Has the application saved after each restart."""
+
+    rests = True
+
+    def begin(self):
+        super().begin()
+        self.connection.call("initialize", {"application": self.load.application, "process": self.name})
+        self.generation = 0
+
+    def after(self):
+        result = self.connection.call("saveApplicationState")
+        # The round at the broker's end may have been the last change.
+        if result["saved"] and not result["generation"] > self.generation:
+            raise Fault(f"after generation {self.generation}: {result}")
+        self.generation = result["generation"] or self.generation
+        self.answered()
+
+
+class Poller(Client):
+    """Waits for calls all the time, and must be told nothing rather than be forgotten."""
+
+    def begin(self):
+        super().begin()
+        self.session(1)
+        self.connection.call("nextRequest", {"serves": ["encodeRestorableStateWithCoder"]})
+        self.number = None
+
+    def work(self):
+        if self.number is None:
+            self.number = self.connection.request("nextRequest", {"waitMilliseconds": 30_000})
+        if not self.connection.has_input(0.05):
+            return
+        number, self.number = self.number, None
+        found = self.connection.answer(number)
+        self.answered()
+        if found is None:
+            return
+        if found["method"] != "encodeRestorableStateWithCoder":
+            raise Fault(f"not a call: {found}")
+        thing = self.things[0]
+        thing.sent += 1
+        states = [{"object": thing.reference, "state": thing.state(thing.sent), "revision": thing.sent}]
+        # The round may be over: then the answer is refused, and only then.
+        number = self.connection.request("answerRequest", {"id": found["id"], "result": {"states": states}})
+        message = self.connection.receive()
+        if message.get("id") != number or message.get("error", {}).get("code", -32602) != -32602:
+            raise Fault(f"not an answer to {number}: {message}")
+        self.answered()
+
+
+class Connector(Client):
+    """Connects, begins a session, ends it: again and again. `Subscriber` hears of each."""
+
+    is_busy = is_at_work = True
+
+    def __init__(self, load, name):
+        super().__init__(load, name)
+        self.connects = 0
+        self.refused = 0
+        self.confirmed = []
+
+    def begin(self):
+        pass
+
+    def work(self):
+        number = self.connects + 1
+        try:
+            self.connection = Connection(self.load.path)
+        except OSError as error:
+            self.refused += 1
+            raise Fault(f"connect {number}: {error}") from error
+        self.connects = number
+        application = f"{self.load.application}.Guests"
+        self.connection.call("initialize", {"application": application, "process": f"{self.name}-{number}"})
+        self.connection.call("goodbye", {"reason": "restart"})
+        self.connection.close()
+        self.confirmed.append(f"{self.name}-{number}")
+        self.answered()
+
+    def after(self):
+        self.work()
+
+    def again(self):
+        pass
+
+
+class Subscriber(Client):
+    """Hears of each session of the connectors once, across all restarts."""
+
+    def begin(self):
+        super().begin()
+        self.seen = {}
+        self.connection.call(
+            "subscribe", {"application": f"{self.load.application}.Guests", "events": ["sessionBegan", "sessionEnded"]})
+
+    def work(self):
+        if self.connection.has_input(0.05):
+            self.hear()
+
+    def hear(self):
+        message = self.connection.receive()
+        event = message.get("params", {})
+        key = (event.get("process"), event.get("name"))
+        if message.get("method") != "event" or key in self.seen:
+            raise Fault(f"not a new event: {message}")
+        self.seen[key] = event
+        self.answered()
+
+    def end(self):
+        missing = [
+            (process, name) for client in self.load.clients if isinstance(client, Connector)
+            for process in client.finished() for name in ("sessionBegan", "sessionEnded")
+        ]
+        while not all(key in self.seen for key in missing):
+            if not self.connection.has_input(5):
+                left = [key for key in missing if key not in self.seen]
+                raise Fault(f"{len(left)} events of {len(missing)} did not come: {left[:4]}")
+            self.hear()
+
+
+def finished(client):
+    """The sessions of a connector, once it has ended."""
+    client.thread.join(PATIENCE)
+    return client.confirmed
+
+
+Connector.finished = finished
+
+KINDS = {
+    "pipelined": Pipelined, "contentLength": ContentLength, "keepAlive": KeepAlive, "halves": Halves,
+    "halvesOfLength": HalvesOfLength, "halvesOfHTTP": HalvesOfHTTP, "slow": Slow, "idle": Idle,
+    "idleSession": IdleSession, "idleSubscriber": IdleSubscriber, "serving": Serving, "saver": Saver, "poller": Poller,
+    "connector": Connector, "subscriber": Subscriber,
+}
+
+
+class Load:
+    def __init__(self, path):
+        self.path = path
+        self.clients = []
+        self.phase = "work"
+        self.done = set()
+        self.changed = threading.Condition()
+        self.wanting = False
+        self.is_over = False
+        self.has_failed = False
+        self.killed = set()
+
+    # Asked by the clients
+
+    def phase_for(self, client):
+        """What it has to do now; who rests waits until there is something."""
+        with self.changed:
+            while True:
+                if self.is_over:
+                    return "work"
+                if self.phase != "work" and client not in self.done:
+                    return self.phase
+                if not client.rests:
+                    return "work"
+                self.changed.wait()
+
+    def has_done(self, client, _):
+        with self.changed:
+            self.done.add(client)
+            self.changed.notify_all()
+
+    def take_kill(self, client):
+        """Whether the end of its connection is forgiven: once for each kill, to those at work."""
+        with self.changed:
+            if client not in self.killed:
+                return False
+            self.killed.discard(client)
+            return True
+
+    def wake(self):
+        with self.changed:
+            self.changed.notify_all()
+
+    # Asked for by the test
+
+    def wait(self, is_true, what):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.has_failed or is_true(), PATIENCE):
+                self.has_failed = True
+                waiting = [client.name for client in self.clients if client not in self.done]
+                return {"failure": f"{what}: {waiting}", **self.report()}
+        return {"failure": "faults", **self.report()} if self.has_failed else {}
+
+    def start(self, command):
+        self.application = command["application"]
+        for kind, count in command["kinds"].items():
+            self.clients += [KINDS[kind](self, f"{kind}{number}") for number in range(count)]
+        for client in self.clients:
+            client.thread.start()
+        for client in self.clients:
+            client.has_begun.wait(PATIENCE)
+        return self.progress({})
+
+    def pass_phase(self, name):
+        with self.changed:
+            self.done = set()
+            self.phase = name
+            self.changed.notify_all()
+        answer = self.wait(lambda: len(self.done) == len(self.clients), name)
+        with self.changed:
+            self.phase = "work"
+        return answer
+
+    def before(self, _):
+        return self.pass_phase("before")
+
+    def after(self, _):
+        answer = self.pass_phase("after")
+        with self.changed:
+            self.killed = set()
+        return answer
+
+    def kill(self, _):
+        """The broker will be killed."""
+        with self.changed:
+            self.killed = {client for client in self.clients if client.is_busy}
+        return {}
+
+    def progress(self, _):
+        workers = [client for client in self.clients if client.is_at_work]
+        start = {client: client.answers for client in workers}
+        self.wanting = True
+        answer = self.wait(lambda: all(client.answers > start[client] for client in workers), "progress")
+        self.wanting = False
+        return answer
+
+    def stop(self, _):
+        with self.changed:
+            self.is_over = True
+            self.changed.notify_all()
+        for client in self.clients:
+            client.thread.join(PATIENCE)
+            if client.thread.is_alive():
+                client.faults.append(f"{client.name} does not end")
+        return self.report()
+
+    def report(self):
+        return {
+            "faults": [fault for client in self.clients for fault in client.faults],
+            "answers": sum(client.answers for client in self.clients),
+            "connects": sum(getattr(client, "connects", 0) for client in self.clients),
+            "refused": sum(getattr(client, "refused", 0) for client in self.clients),
+            "reconnected": sum(client.reconnected for client in self.clients),
+            "objects": {
+                thing.name: {"sent": thing.sent, "acknowledged": thing.acknowledged}
+                for client in self.clients for thing in client.things
+            },
+        }
+
+
+def main():
+    load = Load(sys.argv[1])
+    verbs = {
+        "start": load.start, "before": load.before, "kill": load.kill, "after": load.after, "progress": load.progress,
+        "stop": load.stop,
+    }
+    for line in sys.stdin:
+        command = json.loads(line)
+        print(json.dumps(verbs[command["do"]](command)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

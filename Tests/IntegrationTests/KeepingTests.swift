@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TestSupport
+internal import Testing
+
+/// Connections outlive their broker, as a service manager sees it that keeps its descriptors.
+///
+/// The scenarios are in `Tests/Clients/keeping`, which plays the manager; a real one is asked in other suites.
+@Suite struct KeepingTests {
+  private static let scenarios = [
+    "idle_connections_survive_a_kill",
+    "busy_connections_end_with_a_kill",
+    "all_connections_survive_an_orderly_end",
+    "a_reader_that_does_not_read_gets_all_its_answers",
+    "requests_in_flight_are_answered_exactly_once",
+    "parked_calls_end_early",
+    "subscriptions_survive",
+    "http_connections_survive",
+    "detached_sessions_stay_with_their_connection",
+    "notifications_are_on_disk_before_a_connection_is_idle",
+    "a_connection_that_closes_is_let_go",
+    "a_ledger_that_makes_no_sense_ends_connections",
+  ]
+
+  private static func run(_ scenario: String...) async throws -> (end: ChildProcess.End, output: String, errors: String) {
+    try await withScratch { scratch in
+      try ChildProcess.run(
+        ["python3", "-B", "\(Products.repository)/Tests/Clients/keeping/keeping.py"] + scenario,
+        environment: ["TMPDIR": scratch.path],
+        Deadline(.seconds(60))
+      )
+    }
+  }
+
+  @Test(arguments: scenarios)
+  func itHoldsThat(scenario: String) async throws {
+    let result = try await Self.run(Products.broker, scenario)
+    #expect(result.end == .exit(0), "\(result.errors)")
+  }
+
+  @Test func everyScenarioIsPlayed() async throws {
+    let names = try await Self.run().output.split(separator: "\n").map(String.init)
+    #expect(names == Self.scenarios)
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The manual pages in `systemd/man` and the programs' own help say the same.
+@Suite struct ManualPageTests {
+  /// A command's options and arguments, written as the page writes them.
+  private struct Command: Equatable {
+    let name: String
+    var options: Set<String> = []
+    var arguments: [String] = []
+
+    init(_ name: String) { self.name = name }
+
+    init(_ value: JSONValue, _ name: String) {
+      self.name = name
+      for argument in value["arguments"]?.array ?? [] where argument["shouldDisplay"] != false {
+        let value = argument["valueName"]?.string ?? ""
+        if argument["kind"] == "positional" {
+          arguments.append(argument["isOptional"] == true ? "Oo Ar \(value) Oc" : "Ar \(value)")
+        } else {
+          let names = (argument["names"]?.array ?? []).map { name in
+            "Fl " + (name["kind"] == "short" ? "" : "-") + (name["name"]?.string ?? "")
+          }
+          options.insert(names.joined(separator: " , ") + (argument["kind"] == "option" ? " Ar \(value)" : ""))
+        }
+      }
+    }
+
+    /// The command, or where it only groups others, those.
+    static func all(_ value: JSONValue, below parent: String) -> [Command] {
+      let name = parent + (value["commandName"]?.string ?? "")
+      guard let subcommands = value["subcommands"]?.array, !subcommands.isEmpty else { return [Command(value, name)] }
+      return subcommands.flatMap { all($0, below: "\(name) ") }
+    }
+  }
+
+  private static func tool(_ program: String) throws -> JSONValue {
+    let dump = try ChildProcess.run([program, "--experimental-dump-help"]).output
+    return try JSONCodec.parse(Array(dump.utf8))["command"] ?? .null
+  }
+
+  private static func lines(of page: String) throws -> [String] {
+    try Files.text("\(Products.repository)/systemd/man/\(page)").split(separator: "\n").map(String.init)
+  }
+
+  /// What the page says of each command; the first has no name and is the program itself.
+  private static func commands(on page: String) throws -> [Command] {
+    var commands = [Command("")]
+    for line in try lines(of: page) where line.hasPrefix(".It ") {
+      let item = line.dropFirst(4)
+      if item.hasPrefix("Fl ") {
+        commands[commands.count - 1].options.insert(String(item))
+      } else if item.hasPrefix("Cm "), page.hasPrefix("restorationctl") {
+        let words = item.dropFirst(3).split(separator: " ")
+        let name = words.prefix { $0 != "Ar" && $0 != "Oo" }
+        commands.append(Command(name.joined(separator: " ")))
+        let rest = words.dropFirst(name.count).joined(separator: " ")
+        commands[commands.count - 1].arguments = rest.isEmpty ? [] : [rest]
+      }
+    }
+    return commands
+  }
+
+  @Test func theBrokersPageHasAllItsOptions() throws {
+    let options = Command(try Self.tool(Products.broker), "").options
+    #expect(options.count >= 7)
+    #expect(try Self.commands(on: "restorationd.1").map(\.options) == [options])
+    let synopsis = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".Op Fl ") }.map { $0.dropFirst(4) }
+    #expect(Set(synopsis.map(String.init)) == options.subtracting(["Fl -version", "Fl h , Fl -help"]))
+  }
+
+  @Test func theToolsPageHasAllCommandsAndTheirOptions() throws {
+    let tool = try Self.tool(Products.control)
+    let common = Command(tool, "").options
+    let page = try Self.commands(on: "restorationctl.1")
+    #expect(page.first?.options == common)
+    var expected = (tool["subcommands"]?.array ?? []).flatMap { Command.all($0, below: "") }
+    expected.removeAll { $0.name == "help" }
+    #expect(expected.count >= 19)
+    let described = page.dropFirst().filter { $0.name != "help" }
+    #expect(described.map(\.name) == expected.map(\.name))
+    for (described, command) in zip(described, expected) {
+      #expect(described.options == command.options.subtracting(common), "\(command.name)")
+      #expect(described.arguments.joined() == command.arguments.joined(separator: " "), "\(command.name)")
+    }
+  }
+
+  @Test func theToolsPageHasItsExitStatuses() throws {
+    let help = try ChildProcess.run([Products.control, "--help"]).output.split(separator: "\n")
+    let statuses = help.drop { $0 != "Exit status:" }.dropFirst().prefix { $0.hasPrefix(" ") }
+    let numbers = statuses.compactMap { $0.split(separator: " ").first.flatMap { Int($0) } }
+    #expect(numbers.count >= 8)
+    let lines = try Self.lines(of: "restorationctl.1").drop { $0 != ".Sh EXIT STATUS" }.prefix { $0 != ".Sh EXAMPLES" }
+    #expect(lines.compactMap { $0.hasPrefix(".It ") ? Int($0.dropFirst(4)) : nil } == numbers)
+  }
+
+  /// What the broker says of a setting that it does not know names those that it knows.
+  @Test func theBrokersPageHasAllSettingsOfTheConfigurationFile() async throws {
+    try await withScratch { directory in
+      let file = try directory.write(#"{"unknown": 1}"#, to: "config.json")
+      let message = try ChildProcess.run([Products.broker, "--config", file]).errors
+      let list = message.split(separator: "\n").first?.split(separator: " are ").last ?? ""
+      let settings = list.split(separator: ",").map { $0.filter { $0.isLetter } }
+      #expect(settings.contains("limits"), "\(message)")
+      let page = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".It Cm ") }.map { $0.dropFirst(7) }
+      #expect(Set(page.map(String.init)) == Set(settings))
+    }
+  }
+}

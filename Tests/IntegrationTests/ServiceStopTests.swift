@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The save round at the end of the service (R33), and a broker that hangs.
+@Suite(.enabled(if: UserManager.isUsable, UserManager.condition))
+struct ServiceStopTests {
+  private static let application = "org.example.Notes"
+
+  private static func begin(_ manager: UserManager) throws -> ServingClient {
+    let client = try manager.serving()
+    try client.tell("open", ["application": .string(application), "process": "editor"])
+    try client.tell("register", ["objects": [["identifier": "A", "state": ["n": 1]]]])
+    return client
+  }
+
+  private static func generations(_ manager: UserManager) throws -> [JSONValue] {
+    let reader = try manager.client(.python)
+    let parameters: JSONValue = ["application": .string(application)]
+    return try reader.call("listGenerations", parameters)["generations"]?.array ?? []
+  }
+
+  private static func state(_ manager: UserManager) throws -> JSONValue? {
+    let reader = try manager.client(.python)
+    let parameters: JSONValue = ["application": .string(application), "object": ["A"]]
+    return try reader.call("decodeRestorableState", parameters)["state"]?["n"]
+  }
+
+  @Test func aStopSavesTheStatesOfWhoeverServesThem() async throws {
+    try await withUserManager { manager in
+      let client = try Self.begin(manager)
+      try client.tell("push")
+      try client.tell("set", ["name": "A", "state": ["n": 2]])
+      try manager.systemctl("stop", UserManager.service)
+      #expect(try manager.property("Result") == "success")
+      #expect(try client.log().contains("encode A"))
+      #expect(try manager.property("ActiveState") == "inactive")
+      #expect(try Self.generations(manager).contains { $0["kind"] == "round" })
+      #expect(try Self.state(manager) == 2)
+    }
+  }
+
+  /// The broker asks the manager for more time while a client takes longer than the unit allows by itself.
+  @Test func aStopWaitsForASlowClientBeyondTheUnitsTime() async throws {
+    try await withUserManager { manager in
+      try manager.dropIn("short", service: "TimeoutStopSec=2")
+      try manager.write(#"{"limits": {"stopRoundMilliseconds": 20000}}"#,
+        to: "\(manager.home)/.config/restorationd/config.json")
+      let client = try Self.begin(manager)
+      try client.tell("push")
+      try client.tell("set", ["name": "A", "state": ["n": 3]])
+      try client.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "hold"])
+      let pid = try manager.mainPID
+      try manager.systemctl("stop", "--no-block", UserManager.service)
+      try client.awaits("encode A")
+      Wait.moment(.milliseconds(3_500))
+      #expect(try manager.mainPID == pid)
+      #expect(try manager.property("ActiveState") == "deactivating")
+      #expect(try client.tell("release")["released"] == 1)
+      try manager.waitUntil("inactive")
+      #expect(try manager.property("Result") == "success")
+      #expect(try Self.state(manager) == 3)
+    }
+  }
+
+  /// One thread stands still and all others run: the watchdog hears of it.
+  @Test(arguments: ["NIO-ELT", "archive-writer"])
+  func aBrokerWhoseThreadHangsIsKilledAndStartedAgain(_ thread: String) async throws {
+    try await withUserManager { manager in
+      try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
+      let client = try manager.client(.python)
+      try client.initialize(Self.application)
+      try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
+      let pid = try manager.mainPID
+      // Alive for longer than the watchdog's time.
+      Wait.moment(.milliseconds(2_500))
+      #expect(try manager.mainPID == pid)
+      let freezer = try manager.freeze(pid, thread)
+      try manager.waitForSuccessor(of: pid)
+      try freezer.waitForEnd()
+      #expect(try manager.property("NRestarts") == "1")
+      #expect(try Self.state(manager) == 1)
+    }
+  }
+}
+
+extension UserManager {
+  /// Stops one thread of a process for good.
+  func freeze(_ pid: Int32, _ thread: String) throws -> ChildProcess {
+    let program = "\(try added("Tests/Clients"))/manager/freeze.py"
+    let freezer = try startAsRoot(["python3", "-u", program, "\(pid)", thread])
+    guard try freezer.output?.next() == "frozen" else { throw TestFailure("\(thread) is not frozen") }
+    return freezer
+  }
+}

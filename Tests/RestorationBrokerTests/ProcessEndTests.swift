@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// How a process ended that said no goodbye, and what that does to its session (R19, R30, R31).
+@Suite struct ProcessEndTests {
+  let driver = CoreDriver()
+
+  private func start(_ pid: Int64, _ name: String = "Main") throws -> Peer {
+    let peer = driver.connect(pid: pid, unit: "editor.service")
+    try peer.initialize("App", #""process":"editor""#)
+    try peer.encode("\(try peer.register(name))", #"{"by":\#(pid)}"#)
+    return peer
+  }
+
+  private func reason(_ pid: Int64 = 50) throws -> JSONValue? {
+    let peer = driver.connect(pid: pid)
+    defer { driver.inspect() }
+    return try peer.initialize("App", #""process":"editor""#)["restoration"]?["reason"]
+  }
+
+  private static let ends: [(end: ProcessEnd, ending: String, outcome: JSONValue, reason: String)] = [
+    (ProcessEnd(.exited(code: 3)), "crashed", ["how": "exited", "code": 3], "recover"),
+    (ProcessEnd(.exited(code: 0)), "crashed", ["how": "exited", "code": 0], "recover"),
+    (
+      ProcessEnd(.signalled(signal: 11), unit: "editor.service"), "crashed",
+      ["how": "signalled", "signal": "SIGSEGV", "unit": "editor.service"], "recover"
+    ),
+    (ProcessEnd(.signalled(signal: 35)), "crashed", ["how": "signalled", "signal": "SIGRTMIN+1"], "recover"),
+    (ProcessEnd(.outOfMemory), "crashed", ["how": "outOfMemory"], "recover"),
+    (ProcessEnd(), "crashed", ["how": "unknown"], "recover"),
+    (ProcessEnd(.stopped, unit: "x.service"), "stopped", ["how": "stopped", "unit": "x.service"], "launch"),
+    (
+      ProcessEnd(.signalled(signal: 9), isLogout: true), "logout", ["how": "signalled", "signal": "SIGKILL"], "launch"
+    ),
+  ]
+
+  @Test(arguments: ends.indices)
+  func r30TheEndOfAProcessIsToldAndDecidesWhatTheNextOneIsTold(index: Int) throws {
+    let (end, ending, outcome, reason) = Self.ends[index]
+    let monitor = driver.connect(pid: 90)
+    try monitor.call("subscribe", #"{"events":["sessionEnded"]}"#)
+    driver.crash(try start(1), end)
+    let event = try #require(monitor.takeNotifications("event").first)
+    #expect(event["ending"] == .string(ending))
+    for name in ["how", "code", "signal", "unit"] { #expect(event[name] == outcome[name] ?? .null) }
+    #expect(try self.reason() == .string(reason))
+    let steps = try monitor.call("explainRestoration", #"{"application":"App","object":["Main"]}"#)["saved"]?.array
+    let step = try #require(steps?.last)
+    #expect(step["step"] == "ownerEnded" && step["ending"] == .string(ending) && step["how"] == outcome["how"])
+    #expect(step["owner"] == ["process": "editor", "pid": 1])
+  }
+
+  @Test func r30AGoodbyeTellsOfNoEnd() throws {
+    let monitor = driver.connect(pid: 90)
+    try monitor.call("subscribe", #"{"events":["sessionEnded"]}"#)
+    let peer = try start(1)
+    driver.kill(peer, ProcessEnd(.exited(code: 0)))
+    try peer.goodbye("restart")
+    let event = try #require(monitor.takeNotifications("event").first)
+    #expect(event["ending"] == "restart" && event["how"] == .null && event["code"] == .null)
+  }
+
+  @Test func r30AProcessThatIsStillReadWhenItHasEndedEndsAsItDid() throws {
+    let peer = try start(1)
+    driver.kill(peer, ProcessEnd(.stopped))
+    driver.advance(milliseconds: 1_000)
+    #expect(try reason() == "launch")
+  }
+
+  @Test func r16AnEndThatIsFoundOutByLookingIsTheSame() throws {
+    let peer = try start(1)
+    driver.disconnect(peer)
+    driver.killUnnoticed(peer, ProcessEnd(.stopped))
+    #expect(try reason() == "launch")
+  }
+
+  @Test func r31NothingIsHeldAgainstWhatAStoppedProcessWasHanded() throws {
+    for end in [ProcessEnd(.stopped), ProcessEnd(.unknown, isLogout: true)] {
+      for pid in 1...4 as ClosedRange<Int64> {
+        let peer = driver.connect(pid: pid)
+        try peer.initialize("App")
+        _ = try peer.state("\(try peer.register("Main"))")
+        if pid == 1 { try peer.encode(#"["Main"]"#, "{}") }
+        _ = try peer.state(#"["Main"]"#)
+        driver.crash(peer, end)
+      }
+    }
+    let peer = driver.connect(pid: 9)
+    try peer.initialize("App")
+    #expect(try peer.decode("\(try peer.register("Main"))")["status"] == "available")
+  }
+
+  @Test func r19AStoppedProcessHasNotSaidThatItsBlankPushHidesAnything() throws {
+    try start(1).goodbye("restart")
+    for (pid, end) in [(2, ProcessEnd(.stopped)), (3, ProcessEnd(.unknown, isLogout: true))] as [(Int64, ProcessEnd)] {
+      let blank = driver.connect(pid: pid)
+      try blank.initialize("App")
+      try blank.encode("\(try blank.register("Main"))", "{}")
+      driver.crash(blank, end)
+    }
+    let peer = driver.connect(pid: 4)
+    try peer.initialize("App")
+    #expect(try peer.state("\(try peer.register("Main"))") == ["by": 1])
+  }
+
+  @Test func r30ProcessesThatAreGoneAfterTheBrokerEndedWithTheUsersSessionWereLoggedOut() throws {
+    let (first, second) = (try start(1), try start(2, "Other"))
+    driver.sessionOfUserEnds()
+    driver.restart()
+    driver.killUnnoticed(first)
+    driver.killUnnoticed(second)
+    #expect(try reason() == "launch")
+    // Only for as long as nobody has come back.
+    driver.crash(try start(3, "Third"))
+    driver.restart()
+    #expect(try reason(60) == "recover")
+  }
+
+  @Test func r30WhoEndsAfterTheNextLoginHasCrashed() throws {
+    let peer = try start(1)
+    driver.sessionOfUserEnds()
+    driver.restart()
+    #expect(try driver.connect(pid: 70).paths(#""application":"App""#) == ["Main"])
+    driver.kill(peer, ProcessEnd(.signalled(signal: 9)))
+    #expect(try reason() == "recover")
+  }
+
+  // MARK: What the manager says
+
+  typealias Refinement = (
+    kernel: ProcessEnding, result: String, active: String, main: Bool, code: Int32, status: Int32, stopped: Bool,
+    ending: ProcessEnding
+  )
+
+  private static let refinements: [Refinement] = [
+    (.signalled(signal: 9), "oom-kill", "failed", true, 2, 9, false, .outOfMemory),
+    (.signalled(signal: 9), "oom-kill", "failed", false, 2, 9, false, .outOfMemory),
+    (.signalled(signal: 11), "oom-kill", "failed", false, 2, 9, false, .signalled(signal: 11)),
+    (.signalled(signal: 9), "signal", "failed", true, 2, 9, false, .signalled(signal: 9)),
+    (.signalled(signal: 9), "timeout", "failed", true, 2, 9, false, .stopped),
+    (.signalled(signal: 9), "timeout", "failed", false, 2, 9, false, .signalled(signal: 9)),
+    (.signalled(signal: 15), "success", "inactive", true, 2, 15, false, .stopped),
+    (.signalled(signal: 15), "success", "active", false, 0, 0, false, .stopped),
+    (.exited(code: 0), "success", "inactive", true, 1, 0, false, .exited(code: 0)),
+    (.exited(code: 0), "success", "inactive", true, 1, 0, true, .stopped),
+    (.exited(code: 0), "success", "inactive", false, 1, 0, true, .exited(code: 0)),
+    (.exited(code: 1), "success", "deactivating", false, 0, 0, false, .stopped),
+    (.exited(code: 1), "exit-code", "failed", true, 1, 1, false, .exited(code: 1)),
+    (.unknown, "signal", "failed", true, 3, 6, false, .signalled(signal: 6)),
+    (.unknown, "exit-code", "failed", true, 1, 4, false, .exited(code: 4)),
+    (.unknown, "exit-code", "failed", false, 1, 4, false, .unknown),
+    (.unknown, "success", "active", true, 0, 0, false, .unknown),
+  ]
+
+  @Test(arguments: refinements.indices)
+  func theUnitsResultTellsWhatTheKernelDoesNot(index: Int) {
+    let given = Self.refinements[index]
+    let unit = UnitResult(
+      result: given.result,
+      activeState: given.active,
+      mainProcess: given.main ? 7 : 8,
+      mainCode: given.code,
+      mainStatus: given.status,
+      wasStopped: given.stopped
+    )
+    #expect(given.kernel.refined(by: unit, process: 7) == given.ending)
+  }
+}

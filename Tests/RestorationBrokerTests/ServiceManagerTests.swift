@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationBroker
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+
+/// A broker beside a service manager: what it starts there, and what it asks when processes end (R22, R30).
+@Suite struct ServiceManagerTests {
+  /// A service manager that says what a test tells it, and starts nothing.
+  final class FakeManager: ServiceManager {
+    struct State {
+      var files: [String: [String]] = [:]
+      var started: [String] = []
+      var unit: String?
+      var result = UnitResult()
+      var isStopping = false
+      var failure: ServiceManagerError?
+      /// It does not answer questions about units any more.
+      var isStuck = false
+      var stuck: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let state = Mutex(State())
+
+    func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]? {
+      if let failure = state.withLock({ $0.failure }) { throw failure }
+      return state.withLock { $0.files[unit] }
+    }
+
+    func startUnit(_ unit: String) async throws(ServiceManagerError) {
+      state.withLock { $0.started.append(unit) }
+      if unit.hasPrefix("broken") { throw ServiceManagerError("its start job failed") }
+    }
+
+    func unit(ofProcess pid: Int32) -> String? { state.withLock { $0.unit } }
+
+    func result(ofUnit unit: String) async throws(ServiceManagerError) -> UnitResult {
+      if state.withLock({ $0.isStuck }) {
+        await withCheckedContinuation { waiting in state.withLock { $0.stuck.append(waiting) } }
+      }
+      return state.withLock { $0.result }
+    }
+
+    func isStopping() async -> Bool { state.withLock { $0.isStopping } }
+
+    func letGo() {
+      let stuck = state.withLock { state in
+        state.isStuck = false
+        defer { state.stuck = [] }
+        return state.stuck
+      }
+      for waiting in stuck { waiting.resume() }
+    }
+  }
+
+  /// A broker in this process.
+  final class Service {
+    let directory: ScratchDirectory
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    var broker: Broker?
+    let manager: FakeManager?
+
+    init(_ manager: FakeManager?) throws {
+      self.directory = try ScratchDirectory()
+      self.manager = manager
+      try start()
+    }
+
+    var socket: String { directory.file("run/broker.sock") }
+
+    func start() throws {
+      if !Files.exists(directory.file("run")) { _ = try directory.makeDirectory("run") }
+      let flags = BrokerConfiguration.Flags(socket: socket, archives: directory.file("archives"))
+      let configuration = try BrokerConfiguration(flags, environment: { _ in nil }, readFile: { _ in nil })
+      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      broker = try Broker.startAndWait(configuration, on: group.next(), manager: manager, logger: logger) { reason in
+        Issue.record("\(reason)")
+      }
+    }
+
+    func stop() throws {
+      try broker?.stopAndWait()
+      broker = nil
+    }
+
+    deinit {
+      try? stop()
+      try? group.syncShutdownGracefully()
+      directory.remove()
+    }
+  }
+
+  private let files = ["a.service": ["[X-Restoration]\nApplication=App\n"]]
+
+  /// Waits for the next event of a name.
+  private func event(_ name: String, _ monitor: WireClient) throws -> JSONValue {
+    while true {
+      let message = try monitor.receiveMessage()
+      if let event = message["params"], event["name"] == .string(name) { return event }
+    }
+  }
+
+  private func save(_ service: Service, unit: String) throws {
+    let client = try WireClient(service.socket)
+    try client.call("initialize", ["application": "App"])
+    let registered = try client.call(
+      "registerObjectForStateRestoration",
+      ["restorationIdentifier": "Main", "kind": "viewController", "storyboard": ["unit": .string(unit)]]
+    )
+    try client.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
+    try client.call("goodbye", ["reason": "restart"])
+  }
+
+  /// The steps of a restoration that waits until nobody has come.
+  private func restore(_ service: Service) throws -> [JSONValue] {
+    let client = try WireClient(service.socket)
+    try client.call("restoreApplicationState", ["application": "App", "deadlineMilliseconds": 200])
+    let explained = try client.call("explainRestoration", ["application": "App", "object": ["Main"]])
+    return try #require(explained["restored"]?.array)
+  }
+
+  @Test func r22AUnitIsStartedOnlyForTheApplicationThatItsFileNames() throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.files = files }
+    let service = try Service(manager)
+    try save(service, unit: "a.service")
+    #expect(try restore(service).contains { $0["step"] == "unitStarted" })
+    #expect(manager.state.withLock { $0.started } == ["a.service"])
+    manager.state.withLock { $0.files = ["a.service": ["[X-Restoration]\nApplication=Another\n"]] }
+    let refused = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    #expect(refused["message"]?.string?.contains("does not say Application=App") == true)
+    #expect(manager.state.withLock { $0.started } == ["a.service"])
+  }
+
+  @Test(arguments: ["/bin/sh -c true", "../a.service", "a.service; true", "a@.service", "a.socket"])
+  func whatIsNoNameOfAUnitNeverReachesTheManager(unit: String) throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.files = [unit: ["[X-Restoration]\nApplication=App\n"]] }
+    let service = try Service(manager)
+    try save(service, unit: unit)
+    #expect(try restore(service).contains { $0["step"] == "absent" })
+    #expect(manager.state.withLock { $0.started }.isEmpty)
+  }
+
+  @Test func r22AUnitThatDoesNotStartIsExplainedInTheWordsOfTheManager() throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.files = ["broken.service": ["[X-Restoration]\nApplication=%p\nApplication=App"]] }
+    let service = try Service(manager)
+    try save(service, unit: "broken.service")
+    let failed = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    #expect(failed["message"]?.string?.contains("its start job failed") == true)
+    manager.state.withLock { $0.failure = ServiceManagerError("the user manager does not answer") }
+    let unanswered = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    #expect(unanswered["message"]?.string == "the user manager does not answer")
+  }
+
+  @Test func r22WithoutAManagerItIsSaidHowToStartTheUnit() throws {
+    let service = try Service(nil)
+    try save(service, unit: "a.service")
+    let failed = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    #expect(failed["message"]?.string?.contains("systemctl --user start a.service") == true)
+  }
+
+  // MARK: Ends
+
+  /// Has a process open a session and be killed; the event that tells of it.
+  private func kill(_ service: Service) throws -> JSONValue {
+    let monitor = try WireClient(service.socket)
+    try monitor.call("subscribe", ["application": "App", "events": ["sessionEnded"]])
+    let child = try ProcessClient(.python, socket: service.socket, errors: service.directory.file("errors"))
+    try child.initialize("App")
+    try child.kill()
+    return try event("sessionEnded", monitor)
+  }
+
+  @Test func r30TheEndOfAProcessIsKnownExactly() throws {
+    let manager = FakeManager()
+    let service = try Service(manager)
+    manager.state.withLock { $0.unit = "a.service" }
+    let killed = try kill(service)
+    #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["unit"] == "a.service")
+    manager.state.withLock { $0.result = UnitResult(result: "oom-kill", activeState: "failed") }
+    #expect(try kill(service)["how"] == "outOfMemory")
+    manager.state.withLock { $0.result = UnitResult(activeState: "deactivating") }
+    #expect(try kill(service)["ending"] == "stopped")
+    manager.state.withLock { $0.isStopping = true }
+    #expect(try kill(service)["ending"] == "logout")
+  }
+
+  @Test func r30AManagerThatDoesNotAnswerHoldsNobodyUp() throws {
+    let manager = FakeManager()
+    manager.state.withLock {
+      $0.unit = "a.service"
+      $0.isStuck = true
+    }
+    let service = try Service(manager)
+    let killed = try kill(service)
+    #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL")
+    manager.letGo()
+  }
+
+  @Test func r30WithoutAManagerTheKernelTells() throws {
+    let service = try Service(nil)
+    let killed = try kill(service)
+    #expect(killed["how"] == "signalled" && killed["signal"] == "SIGKILL" && killed["unit"] == .null)
+  }
+
+  @Test func r30ABrokerThatEndsWithTheUsersSessionRemembersIt() throws {
+    let manager = FakeManager()
+    let service = try Service(manager)
+    let child = try ProcessClient(.python, socket: service.socket, errors: service.directory.file("errors"))
+    try child.initialize("App")
+    let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
+    manager.state.withLock { $0.isStopping = true }
+    try service.stop()
+    try child.kill()
+    manager.state.withLock { $0.isStopping = false }
+    try service.start()
+    let client = try WireClient(service.socket)
+    #expect(try client.call("initialize", ["application": "App"])["restoration"]?["reason"] == "launch")
+  }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// Units that start an application's processes again: which are known, which are started, in which order (R20 – R23).
+@Suite struct UnitTests {
+  let fixture = RestoringFixture()
+  var driver: CoreDriver { fixture.driver }
+
+  init() {
+    for unit in ["main.service", "left.service", "right.service"] {
+      driver.unitFiles[unit] = ["[X-Restoration]\nApplication=App\n"]
+    }
+  }
+
+  /// A delegate and two workers, each with an object, that have been killed.
+  private func loseApplication() throws {
+    let main = try join("main", 11, delegate: true)
+    try main.encode("\(try main.register("Main"))", #"{"n":1}"#)
+    let left = try join("left", 12)
+    try left.encode("\(try left.register("Left"))", #"{"n":2}"#)
+    let right = try join("right", 13)
+    try right.encode("\(try right.register("Right"))", #"{"n":3}"#)
+    for peer in [left, right, main] { driver.crash(peer) }
+  }
+
+  private func join(_ role: String, _ pid: Int64, delegate: Bool = false, serves: [String] = RestoringFixture.served)
+    throws -> Peer
+  {
+    try fixture.join(role, pid: pid, delegate: delegate, serves: serves, unit: "\(role).service")
+  }
+
+  private func units() throws -> [JSONValue] {
+    let peer = driver.connect(pid: 99)
+    defer { driver.disconnect(peer) }
+    let overview = try peer.call("listApplications")["applications"]?.array?.first
+    return try #require(overview?["units"]?.array)
+  }
+
+  private func restore() throws -> (caller: Peer, id: Int) {
+    let caller = driver.connect(pid: 98)
+    return (caller, caller.start("restoreApplicationState", #"{"application":"App","deadlineMilliseconds":1000}"#))
+  }
+
+  // MARK: The whole application
+
+  @Test func r21R22TheDelegateComesFirstAndIsAskedAndThenAllTheOthersAreStarted() throws {
+    try loseApplication()
+    let (caller, id) = try restore()
+    #expect(driver.startedUnits == ["main.service"])
+    let main = try join("main", 21, delegate: true)
+    #expect(driver.startedUnits == ["main.service", "left.service", "right.service"])
+    #expect(fixture.log == ["main shouldRestoreApplicationState"])
+    try main.register("Main")
+    let left = try join("left", 22)
+    try left.register("Left")
+    #expect(!caller.hasAnswer(id))
+    let right = try join("right", 23)
+    try right.register("Right")
+    #expect(outcome(try caller.result(of: id)) == ["+Main", "+Left", "+Right"])
+    #expect(fixture.log.last == "main didDecodeRestorableState")
+    driver.inspect()
+  }
+
+  @Test func r21ADelegateThatSaysNoIsTheOnlyOneStarted() throws {
+    try loseApplication()
+    let (caller, id) = try restore()
+    let main = driver.connect(pid: 21, unit: "main.service")
+    main.serves["shouldRestoreApplicationState"] = { _ in "false" }
+    try main.initialize("App", #""process":"main","delegate":true,"serves":["shouldRestoreApplicationState"]"#)
+    #expect(try caller.result(of: id)["declined"] == true)
+    #expect(driver.startedUnits == ["main.service"])
+  }
+
+  @Test func r21ADelegateThatDoesNotComeIsAwaitedForHalfOfTheTime() throws {
+    try loseApplication()
+    let (caller, id) = try restore()
+    driver.advance(milliseconds: 499)
+    #expect(driver.startedUnits == ["main.service"])
+    driver.advance(milliseconds: 1)
+    #expect(driver.startedUnits == ["main.service", "left.service", "right.service"])
+    let left = try join("left", 22)
+    try left.register("Left")
+    driver.advance(milliseconds: 500)
+    #expect(outcome(try caller.result(of: id)) == ["+Left", "?Main", "?Right"])
+  }
+
+  @Test func r22WhereTheDelegatesUnitFailsTheOthersAreStartedAtOnce() throws {
+    try loseApplication()
+    driver.brokenUnits = ["main.service"]
+    _ = try restore()
+    #expect(driver.startedUnits == ["main.service", "left.service", "right.service"])
+    #expect(driver.logged.contains { $0.contains("main.service was not started: its start job failed") })
+  }
+
+  @Test func r22WhatIsThereIsNotStartedAgain() throws {
+    try loseApplication()
+    let main = try join("main", 21, delegate: true)
+    try main.register("Main")
+    let left = try join("left", 22)
+    try left.register("Left")
+    let id = main.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
+    #expect(driver.startedUnits == ["right.service"])
+    let right = try join("right", 23)
+    try right.register("Right")
+    #expect(outcome(try main.result(of: id)) == ["+Main", "+Left", "+Right"])
+  }
+
+  @Test func r20AProcessThatTheBrokerStartsIsToldSo() throws {
+    try loseApplication()
+    let (caller, id) = try restore()
+    let main = driver.connect(pid: 21, unit: "main.service")
+    let reply = try main.initialize("App", #""process":"main","delegate":true"#)
+    #expect(reply["restoration"]?["reason"] == "restore")
+    driver.advance(milliseconds: 1_000)
+    #expect(caller.hasAnswer(id))
+    let late = driver.connect(pid: 22, unit: "left.service")
+    #expect(try late.initialize("App", #""process":"left""#)["restoration"]?["reason"] == "recover")
+  }
+
+  @Test func r22UnitsAreKnownAfterTheBrokerDied() throws {
+    try loseApplication()
+    driver.restart()
+    #expect(try units() == ["main.service", "left.service", "right.service"])
+    _ = try restore()
+    #expect(driver.startedUnits == ["main.service"])
+  }
+
+  // MARK: What is known
+
+  @Test func r22OnlyAUnitWhoseFileNamesTheApplicationIsRemembered() throws {
+    driver.unitFiles["main.service"] = ["[X-Restoration]\nApplication=Other\n"]
+    try loseApplication()
+    #expect(try units() == ["left.service", "right.service"])
+    driver.unitFiles = [:]
+    _ = try restore()
+    #expect(driver.startedUnits == ["left.service", "right.service"])
+    let message = driver.logged.last { $0.contains("right.service was not started") } ?? ""
+    #expect(message.contains("there is no such unit"))
+  }
+
+  @Test func whatTheProcessSaysOfItsUnitGoesOverWhereItIsSeen() throws {
+    let peer = driver.connect(pid: 11, unit: "left.service")
+    try peer.initialize("App", #""storyboard":{"unit":"right.service"}"#)
+    #expect(try units() == ["right.service"])
+    let other = driver.connect(pid: 12, unit: "left.service")
+    try other.initialize("App", #""storyboard":{"unit":"../../bin/sh -c x"}"#)
+    #expect(try units() == ["right.service"])
+  }
+
+  @Test func r30AProcessThatWasClosedIsNotStartedAgain() throws {
+    let main = try join("main", 11, delegate: true)
+    try main.register("Main")
+    let (left, right) = (try join("left", 12), try join("right", 13))
+    try left.goodbye("closed")
+    try right.goodbye("restart")
+    #expect(try units() == ["main.service", "right.service"])
+    try main.goodbye("userQuit")
+    #expect(try units() == [])
+  }
+
+  @Test func r13AUnitThatWasMissingWhenARestorationCompletedIsForgotten() throws {
+    try loseApplication()
+    let main = try join("main", 21, delegate: true)
+    let left = try join("left", 22)
+    _ = try left.state("\(try left.register("Left"))")
+    #expect(try units() == ["main.service", "right.service", "left.service"])
+    try left.call("completeStateRestoration")
+    #expect(try units() == ["main.service", "left.service"])
+    try main.goodbye("restart")
+  }
+
+  // MARK: Single objects
+
+  @Test func r22TheUnitOfAnObjectsLastOwnerIsStartedAndThePathAwaited() throws {
+    for kind in ["object", "view", "viewController"] {
+      let name = "O-\(kind)"
+      let left = try join("left", 12)
+      try left.encode("\(try left.register(name, below: nil, #""kind":"\#(kind)""#))", "{}")
+      driver.crash(left)
+    }
+    let main = try join("main", 11)
+    let id = main.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
+    #expect(driver.startedUnits == ["left.service"])
+    let steps = try main.call("explainRestoration", #"{"object":["O-view"]}"#)["restored"]?.array ?? []
+    #expect(steps.compactMap { $0["step"]?.string } == ["lookedUp", "lookedUp", "unitStarted", "awaited"])
+    let left = try join("left", 22)
+    for kind in ["object", "view", "viewController"] {
+      try left.register("O-\(kind)", below: nil, #""kind":"\#(kind)""#)
+    }
+    #expect(outcome(try main.result(of: id)) == ["+O-object", "+O-view", "+O-viewController"])
+  }
+
+  @Test func r22ImportedObjectsStartNothing() throws {
+    let tool = driver.connect(pid: 5)
+    let object = Document.object(#"["Main"]"#, "{}", #""storyboard":{"unit":"main.service"}"#)
+    let controller = object.replacing(#""kind":"object""#, with: #""kind":"viewController""#)
+    try tool.importDocument(Document.of(controller), into: "App")
+    _ = try restore()
+    #expect(driver.startedUnits.isEmpty)
+  }
+
+  @Test func r23WhatNobodyExpectsIsAbsentAtOnceWhereItsUnitFails() throws {
+    let left = try join("left", 12)
+    try left.encode("\(try left.register("Old"))", "{}")
+    driver.crash(left)
+    let main = try join("main", 11)
+    try main.encode("\(try main.register("Main"))", "{}")
+    _ = try main.state(#"["Main"]"#)
+    try main.call("completeStateRestoration")
+    driver.brokenUnits = ["left.service"]
+    #expect(outcome(try main.call("restoreApplicationState")) == ["?Old"])
+  }
+
+  // MARK: Policies
+
+  @Test func listApplicationsTellsWhatBecomesOfEachAtLogin() throws {
+    let peer = driver.connect(pid: 5)
+    for name in ["a", "a@2", "b", "c"] {
+      try peer.encode(#"["A"]"#, "{}", #""application":"\#(name)""#)
+    }
+    func policies() throws -> [JSONValue?] {
+      (try peer.call("listApplications")["applications"]?.array ?? []).map { $0["restoreAtLogin"] }
+    }
+    #expect(try policies() == ["ask", "ask", "ask", "ask"])
+    driver.configure(LoginPolicies(["a": .always, "a@2": .never, "*": .never, "c": .ask]))
+    #expect(try policies() == ["always", "never", "never", "ask"])
+    driver.restart()
+    driver.configure(LoginPolicies(["a": .always]))
+    let again = driver.connect(pid: 6)
+    #expect(try again.call("listApplications")["applications"]?.array?.first?["restoreAtLogin"] == "always")
+  }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import RestorationTransport
+internal import Testing
+
+/// What a process is told of the connections of the one before.
+@Suite struct ConnectionLedgerTests {
+  private let framings: [Framing?] = [nil, .jsonStream, .contentLength, .http(keepsAlive: true)]
+
+  /// What another process makes of the ledger when this one is gone.
+  private func inherit(
+    _ ledger: ConnectionLedger,
+    connectionsMax: Int = 4
+  ) throws -> (ledger: ConnectionLedger, records: [UInt64: ConnectionRecord]) {
+    let (ledger, records) = try ConnectionLedger.inherit(dup(ledger.descriptor), connectionsMax: connectionsMax)
+    return (ledger, records)
+  }
+
+  private func claim(_ ledger: ConnectionLedger) throws -> ConnectionPage {
+    try #require(ledger.claim(ledger.nextKey()))
+  }
+
+  @Test func idleConnectionsAreGoneOnWithAndBusyOnesAreNot() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 4)
+    var expected: [UInt64: ConnectionRecord] = [:]
+    for framing in framings {
+      let page = try claim(ledger)
+      var record = ConnectionRecord(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
+      record.context = Array("context of \(page.key)".utf8)
+      page.setContext(record.context)
+      page.markIdle(framing: record.framing, callsMade: record.callsMade)
+      expected[page.key] = record
+    }
+    #expect(try inherit(ledger).records == expected)
+  }
+
+  @Test func aPageSaysBusyFromTheFirstByteOnUntilItIsIdleAgain() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 1)
+    let page = try claim(ledger)
+    #expect(try inherit(ledger).records.isEmpty)
+    page.markIdle(framing: .jsonStream, callsMade: CallsMade())
+    page.markBusy()
+    #expect(try inherit(ledger).records.isEmpty)
+  }
+
+  @Test func whatIsLeftOfAConnectionIsHandedOverWhole() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 4)
+    var expected: [UInt64: ConnectionRecord] = [:]
+    for (index, framing) in framings.enumerated() {
+      let page = try claim(ledger)
+      var record = ConnectionRecord(framing: framing)
+      record.context = [UInt8](repeating: UInt8(index), count: index * 5_000)
+      record.input = [UInt8](repeating: 10 + UInt8(index), count: index * 70_000)
+      record.output = [UInt8](repeating: 20 + UInt8(index), count: (3 - index) * 300_000)
+      try page.handOver(record)
+      expected[page.key] = record
+    }
+    let (next, records) = try inherit(ledger)
+    #expect(records == expected)
+    // What has been read is not kept for the process after that.
+    #expect(try inherit(next).records.isEmpty)
+  }
+
+  @Test func contextThatDoesNotFitIntoAPageOnlySurvivesAnOrderlyEnd() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 1)
+    let page = try claim(ledger)
+    for (count, isKept) in [(ConnectionLedger.contextBytesMax, true), (ConnectionLedger.contextBytesMax + 1, false)] {
+      let context = [UInt8](repeating: 1, count: count)
+      page.setContext(context)
+      page.markIdle(framing: .jsonStream, callsMade: CallsMade())
+      let (_, records) = try inherit(ledger)
+      #expect(records[page.key]?.context == (isKept ? context : nil))
+    }
+  }
+
+  @Test func keysAreNeverGivenTwiceAndPagesAre() throws {
+    let first = try ConnectionLedger.make(connectionsMax: 2)
+    let pages = [try claim(first), try claim(first)]
+    #expect(first.claim(first.nextKey()) == nil)
+    pages[0].release()
+    let third = try claim(first)
+    let second = try inherit(first).ledger
+    let keys = pages.map(\.key) + [third.key, second.nextKey(), second.nextKey()]
+    #expect(Set(keys).count == keys.count)
+  }
+
+  @Test func alsoAfterMoreConnectionsAreAllowedEachHasAPage() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 1)
+    let page = try claim(ledger)
+    page.markIdle(framing: nil, callsMade: CallsMade())
+    let (larger, records) = try inherit(ledger, connectionsMax: 3)
+    #expect(Array(records.keys) == [page.key])
+    let others = try (0..<3).map { _ in try claim(larger) }
+    for page in others { page.markIdle(framing: nil, callsMade: CallsMade()) }
+    #expect(try inherit(larger, connectionsMax: 3).records.count == 3)
+  }
+
+  @Test func aFileThatIsNoLedgerOrOfALaterVersionIsRefused() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 1)
+    var version: UInt64 = 2
+    #expect(pwrite(ledger.descriptor, &version, 8, 8) == 8)
+    #expect(throws: TransportError.self) { try inherit(ledger) }
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    close(ends[1])
+    #expect(throws: TransportError.self) { try ConnectionLedger.inherit(ends[0], connectionsMax: 1) }
+  }
+
+  @Test func numbersThatMakeNoSenseAreNotFollowed() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 1)
+    let page = try claim(ledger)
+    var record = ConnectionRecord(framing: .jsonStream)
+    record.input = [1, 2, 3]
+    // State, framing, the three lengths and the place.
+    for word in [1, 2, 5, 6, 7, 8] {
+      try page.handOver(record)
+      var value = UInt64.max - 1
+      #expect(pwrite(ledger.descriptor, &value, 8, off_t(4_096 + 8 * word)) == 8)
+      #expect(try inherit(ledger).records.isEmpty)
+    }
+  }
+}
