@@ -312,7 +312,8 @@ def idle_exit_waits(program):
     token = service.call(client, "registerObjectForStateRestoration", application="org.example.Service",
                          restorationIdentifier="Main")["session"]
     other = service.connect()
-    service.call(other, "ping", application="org.example.Service", session=token)
+    service.call(other, "encodeRestorableState", application="org.example.Service", session=token,
+                 object=["Main"], state={})
     other.close()
     client.close()
     assert not service.says_within("STOPPING=1", 2.5), "a session is there"
