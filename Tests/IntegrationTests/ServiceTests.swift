@@ -15,7 +15,7 @@ internal import Testing
         "JOURNAL_STREAM": nil, "RESTORATIOND_ARCHIVES": nil, "RESTORATIOND_LOG_LEVEL": nil,
       ]
       let command = wrapper + ["python3", "-B", script, Products.broker, scenario]
-      let result = try ChildProcess.run(command, environment: variables)
+      let result = try ChildProcess.run(command, environment: variables, Deadline(.seconds(120)))
       #expect(result.end == .exit(0), "\(scenario): \(result.errors.suffix(2_000))")
     }
   }
