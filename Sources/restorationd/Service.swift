@@ -59,7 +59,8 @@ struct Service {
 
   private func start(_ configuration: BrokerConfiguration, on eventLoop: any EventLoop) throws -> Broker {
     // Where neither is set there is no way to a manager.
-    let hasUser = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].contains { (name: String) in getenv(name) != nil }
+    let variables: [String] = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
+    let hasUser = variables.contains { getenv($0) != nil }
     do {
       return try Broker.startAndWait(
         configuration,

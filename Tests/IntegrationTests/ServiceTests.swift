@@ -146,23 +146,24 @@ struct ServiceTests {
 
   @Test func archivesAndTheBrokerOutliveALogout() async throws {
     try await withUserManager { manager in
-      let client = try manager.client(.python)
+      var client = try manager.client(.python)
       try client.initialize("org.example.Notes")
       try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
       try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 17]])
       for number: Int64 in 18...20 {
         #expect(try manager.logout() < 10_000)
+        client.end()
         #expect(Files.exists(manager.archive("org.example.Notes")))
         #expect(Files.mode(manager.archive("org.example.Notes")) == 0o600)
         try manager.login()
         #expect(try manager.property("ActiveState") == "inactive")
-        let again = try manager.client(.python)
-        let restoration = try again.initialize("org.example.Notes")["restoration"]
+        client = try manager.client(.python)
+        let restoration = try client.initialize("org.example.Notes")["restoration"]
         #expect(restoration?["state"] == "available")
-        try again.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
-        let decoded = try again.call("decodeRestorableState", ["object": ["A"]])
+        try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
+        let decoded = try client.call("decodeRestorableState", ["object": ["A"]])
         #expect(decoded["state"]?["n"] == .integer(number - 1))
-        try again.call("encodeRestorableState", ["object": ["A"], "state": ["n": .integer(number)]])
+        try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": .integer(number)]])
         try manager.waitUntil("active")
       }
     }

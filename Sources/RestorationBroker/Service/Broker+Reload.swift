@@ -31,11 +31,10 @@ extension Broker {
     }
     if configuration.archives != former.archives { rest.append("archives") }
     if configuration.developerMode != former.developerMode { rest.append("developerMode") }
-    let limits = configuration.limits
+    let (limits, policies) = (configuration.limits, configuration.restoreAtLogin)
     for limit in Limit.all where limits[keyPath: limit.keyPath] != former.limits[keyPath: limit.keyPath] {
       if !BrokerCore.changeableLimits.contains(limit.name) { rest.append(limit.name) }
     }
-    let policies = configuration.restoreAtLogin
     try service.eventLoop.submit {
       service.assumeIsolated { service in
         service.core.change(to: limits)

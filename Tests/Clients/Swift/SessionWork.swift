@@ -32,6 +32,8 @@ actor SessionWork {
   private var faults: [String] = []
   private var recoveries: [Recovery] = []
   private var total: Int64 = 0
+  /// When encodes were acknowledged since that was last asked for.
+  private var acknowledgements: [Int64] = []
   private var waiters: [(isMet: @Sendable (isolated SessionWork) -> Bool, CheckedContinuation<Void, Never>)] = []
   private var tasks: [Task<Void, Never>] = []
 
@@ -143,6 +145,7 @@ actor SessionWork {
   private func acknowledged(_ number: Int64, _ name: String) {
     records[name]?.acknowledged = number
     total += 1
+    acknowledgements.append(Clock.now)
     if let last = recoveries.indices.last, recoveries[last].connected != nil, recoveries[last].acknowledged == nil {
       recoveries[last].acknowledged = Clock.now
     }
@@ -180,6 +183,14 @@ actor SessionWork {
       "lost": .integer(recovery.lost), "connected": .integer(recovery.connected ?? 0),
       "acknowledged": .integer(recovery.acknowledged ?? 0), "recoveries": .integer(Int64(recoveries.count)),
     ]
+  }
+
+  /// When an encode was first acknowledged after that time, whether the connection was lost or not.
+  func continued(after time: Int64) async -> JSONValue {
+    await wait { ($0.acknowledgements.last ?? 0) >= time }
+    guard faults.isEmpty, let first = acknowledgements.first(where: { $0 >= time }) else { return report() }
+    acknowledgements = []
+    return ["acknowledged": .integer(first), "recoveries": .integer(Int64(recoveries.count))]
   }
 
   func report() -> JSONValue {

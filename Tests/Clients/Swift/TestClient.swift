@@ -107,6 +107,8 @@ struct Commands {
       return await work.report()
     case "recovered":
       return await work.recovered(after: command["after"]?.integer ?? 0)
+    case "continued":
+      return await work.continued(after: command["after"]?.integer ?? 0)
     case "report":
       return await work.report()
     case "stop":
