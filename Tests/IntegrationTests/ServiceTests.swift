@@ -198,7 +198,7 @@ struct ServiceUnitTests {
       let result = try manager.run(security + ["--threshold=63", "security", unit])
       #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
       #expect(try manager.run(security + ["--threshold=10", "security", unit]).end != .exit(0))
-      print(result.output.split(separator: "\n").last ?? "no figure")
+      print(result.output.split(separator: "\n").last.map(String.init) ?? "no figure")
     }
   }
 }
