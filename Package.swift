@@ -110,6 +110,7 @@ let package = Package(
         "RestorationWire",
         "TestSupport",
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings

@@ -43,9 +43,8 @@ struct Control: AsyncParsableCommand {
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, ExplainCommand.self,
       HistoryCommand.self, DiffCommand.self, MonitorCommand.self, SaveCommand.self, RestoreCommand.self,
-      RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self, ImportCommand.self,
-      DiscardCommand.self, QuarantineCommand.self, LoginCommand.self,
-      CallCommand.self,
+      LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
+      ImportCommand.self, DiscardCommand.self, QuarantineCommand.self, CallCommand.self,
     ]
   )
 

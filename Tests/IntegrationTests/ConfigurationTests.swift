@@ -83,6 +83,10 @@ internal import Testing
     (#"{"limits":{"stateDepthMax":56,"depthMax":60}}"#, ["stateDepthMax", "depthMax"]),
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
     (#"{"logLevel":"loud"}"#, ["loud"]),
+    (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
+    (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),
+    (#"{"restoreAtLogin":{"a/b":"always"}}"#, ["restoreAtLogin", "a/b"]),
+    (#"{"restoreAtLogin":{"a":true}}"#, ["restoreAtLogin"]),
   ]
 
   @Test(arguments: files)

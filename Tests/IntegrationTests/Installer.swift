@@ -28,6 +28,8 @@ struct Installer {
       ["\(Products.repository)/systemd/\(script).sh"] + arguments,
       environment: [
         "HOME": directory.file("home"), "XDG_RUNTIME_DIR": nil, "XDG_STATE_HOME": nil, "DBUS_SESSION_BUS_ADDRESS": nil,
+        // A package need not be small here.
+        "DPKG_DEB_COMPRESSOR_LEVEL": "1",
       ],
       directory: directory.path,
       Deadline(.seconds(120))

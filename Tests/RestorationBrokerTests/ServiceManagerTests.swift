@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 internal import Logging
+internal import NIOCore
 internal import NIOPosix
 internal import RestorationBroker
 internal import Synchronization

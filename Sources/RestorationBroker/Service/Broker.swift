@@ -89,17 +89,6 @@ package final class Broker: Sendable {
     let store = try makeStore(archives.path, quota)
     let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
     let watcher = try ProcessWatcher()
-    let settings = CoreSettings(
-      epoch: epoch,
-      version: version,
-      systemVersion: Host.systemVersion,
-      isDeveloperMode: configuration.developerMode,
-      loginPolicies: configuration.restoreAtLogin,
-      random: {
-        var generator = SystemRandomNumberGenerator()
-        return (generator.next(), generator.next())
-      }
-    )
     let service = BrokerService(
       eventLoop: eventLoop,
       store: store,
@@ -108,7 +97,7 @@ package final class Broker: Sendable {
       keepsConnections: descriptors != nil,
       manager: manager,
       limits: limits,
-      settings: settings,
+      settings: settings(configuration, epoch: epoch),
       logger: logger,
       whenFatal: whenFatal
     )
@@ -132,6 +121,20 @@ package final class Broker: Sendable {
 
   /// How long connections have to come to the end of what their peers have begun to send.
   private static let restMilliseconds: Int64 = 3_000
+
+  private static func settings(_ configuration: BrokerConfiguration, epoch: Int64) -> CoreSettings {
+    CoreSettings(
+      epoch: epoch,
+      version: version,
+      systemVersion: Host.systemVersion,
+      isDeveloperMode: configuration.developerMode,
+      loginPolicies: configuration.restoreAtLogin,
+      random: {
+        var generator = SystemRandomNumberGenerator()
+        return (generator.next(), generator.next())
+      }
+    )
+  }
 
   /// Stops accepting, makes durable and answers what was asked, closes all archives.
   package func stop() async {

@@ -123,11 +123,6 @@ extension BrokerService {
       }
     }
   }
-
-  /// What the configuration says now of bringing applications back at login.
-  package func configure(_ policies: LoginPolicies) {
-    core.configure(policies)
-  }
 }
 
 extension BrokerService.WatchedProcess {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// An application of three units in three languages under a real user manager (R22, R30).
+@Suite(.enabled(if: UserManager.isUsable, Comment(rawValue: UserManager.requirement)))
+struct ApplicationUnitTests {
+  private static let units = ["main", "left", "right"]
+  private static let programs = ["python3": "main.py", "perl": "worker.pl", "node": "worker.mjs"]
+
+  private func install(_ manager: UserManager) throws {
+    for (unit, language) in zip(Self.units, ["python3", "perl", "node"]) {
+      let program = try manager.added("Tests/Clients/units/\(Self.programs[language] ?? "")")
+      // One of them does not know its own unit.
+      let variable = unit == "left" ? "" : "Environment=RESTORATION_UNIT=%n"
+      try manager.write(
+        """
+        [Service]
+        ExecStart=/usr/bin/env \(language) \(program)
+        \(variable)
+        [X-Restoration]
+        Application=org.example.Three
+        """,
+        to: "\(manager.units)/\(unit).service"
+      )
+    }
+    try manager.systemctl("daemon-reload")
+  }
+
+  /// Starts all three and waits until each has pushed its state; what each pushed.
+  private func begin(_ manager: UserManager) throws -> [String: String] {
+    try manager.systemctl("start", "main.service", "left.service", "right.service")
+    return try facts("pushed", manager)
+  }
+
+  /// What the processes wrote down last under a word, once all three have.
+  private func facts(_ word: String, _ manager: UserManager) throws -> [String: String] {
+    var facts: [String: String] = [:]
+    try Wait.until("all have \(word)") {
+      facts = [:]
+      for line in ((try? Files.text(manager.outside("\(manager.home)/journal"))) ?? "").split(separator: "\n") {
+        let words = line.split(separator: " ").map(String.init)
+        if words.count > 1, words[1] == word { facts[words[0]] = words.count > 2 ? words[2] : "" }
+      }
+      return facts.count == Self.units.count
+    }
+    return facts
+  }
+
+  private func killAll(_ manager: UserManager) throws {
+    try manager.systemctl("kill", "--signal=KILL", "main.service", "left.service", "right.service")
+    try Wait.until("no session is left") {
+      try overview(manager)?["sessions"] == 0
+    }
+  }
+
+  private func overview(_ manager: UserManager) throws -> JSONValue? {
+    let text = try manager.output("restorationctl", "list", "-j")
+    return try JSONCodec.parse(Array(text.utf8))["applications"]?.array?.first
+  }
+
+  private func clear(_ manager: UserManager) throws {
+    try manager.write("", to: "\(manager.home)/journal")
+  }
+
+  private func restored(_ text: String) throws -> [String] {
+    let result = try JSONCodec.parse(Array(text.utf8))
+    return (result["restored"]?.array ?? []).map { ($0.array ?? []).compactMap(\.string).joined(separator: "/") }
+  }
+
+  private let restore = ["restorationctl", "restore", "org.example.Three", "--deadline", "30", "-j"]
+
+  @Test func r22AllOfThemAreKilledAndOneCallBringsEverythingBack() async throws {
+    try await withUserManager { manager in
+      try install(manager)
+      let pushed = try begin(manager)
+      try killAll(manager)
+      try clear(manager)
+      let result = try manager.run(restore)
+      #expect(result.end == .exit(0), "\(result.errors)")
+      #expect(Set(try restored(result.output)) == ["Main", "Main/Left", "Main/Right"])
+      #expect(try facts("back", manager) == pushed)
+      #expect(try facts("finished", manager).count == 3)
+      let journal = try Files.text(manager.outside("\(manager.home)/journal"))
+      #expect(journal.hasPrefix("main began restore\nmain asked\n"))
+      #expect(journal.contains("main told\n"))
+    }
+  }
+
+  @Test func r22TheSameAfterTheUserLoggedOutAndIn() async throws {
+    try await withUserManager { manager in
+      try install(manager)
+      let pushed = try begin(manager)
+      try manager.logout()
+      try clear(manager)
+      try manager.login()
+      let application = try #require(try overview(manager))
+      #expect(Set((application["units"]?.array ?? []).compactMap(\.string)) == Set(Self.units.map { "\($0).service" }))
+      #expect(application["units"]?.array?.first == "main.service")
+      let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
+      try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
+      try manager.systemctl("reload", UserManager.service)
+      try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
+      let result = try manager.run(["restorationctl", "login", "-j"])
+      #expect(result.end == .exit(0), "\(result.errors)")
+      #expect(result.output.contains(#""application":"org.example.Three","result":{"restored":"#), "\(result.output)")
+      #expect(try facts("back", manager) == pushed)
+      #expect(try facts("finished", manager).count == 3)
+    }
+  }
+
+  @Test func r30TheManagerTellsHowEachOfThemEnded() async throws {
+    try await withUserManager { manager in
+      try install(manager)
+      _ = try begin(manager)
+      let monitor = try manager.client(.python)
+      try monitor.call("subscribe", ["events": ["sessionEnded"]])
+      try manager.systemctl("stop", "left.service")
+      let stopped = try monitor.notification("event")
+      #expect(stopped["process"] == "left" && stopped["ending"] == "stopped" && stopped["unit"] == "left.service")
+      try manager.systemctl("kill", "--signal=SEGV", "right.service")
+      let crashed = try monitor.notification("event")
+      #expect(crashed["ending"] == "crashed" && crashed["signal"] == "SIGSEGV" && crashed["unit"] == "right.service")
+      try manager.systemctl("kill", "--signal=KILL", "main.service")
+      let killed = try monitor.notification("event")
+      #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["how"] == "signalled")
+    }
+  }
+}
