@@ -72,8 +72,9 @@ package protocol ArchiveStore: Sendable {
   /// Gives the lease back and closes the archive.
   func close(_ lease: ArchiveLease) async
 
-  /// Returns when everything that was asked for before has had its turn.
-  func comeRound() async
+  /// Returns when everything that was asked for before has had its turn; how often it has been called.
+  @discardableResult
+  func comeRound() async -> UInt64
 
   /// A count of pieces of work that were done: a store that has much to do gets on as long as it grows.
   nonisolated var progress: UInt64 { get }

@@ -7,6 +7,7 @@ package actor MemoryArchiveStore: ArchiveStore {
   /// Every archive there is, open or closed.
   private var archives: [String: OpenArchive<MemoryArchive>] = [:]
   private var lastEpoch: Int64 = 0
+  private var rounds: UInt64 = 0
 
   package init(quota: ArchiveQuota = ArchiveQuota(), upkeep: ArchiveUpkeep = ArchiveUpkeep()) {
     self.quota = quota
@@ -30,7 +31,10 @@ package actor MemoryArchiveStore: ArchiveStore {
     return try archive.opening(damage: nil)
   }
 
-  package func comeRound() async {}
+  package func comeRound() async -> UInt64 {
+    rounds += 1
+    return rounds
+  }
 
   package nonisolated var progress: UInt64 { 0 }
 

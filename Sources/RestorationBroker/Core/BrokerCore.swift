@@ -96,6 +96,11 @@ package struct BrokerCore {
     return (application, session)
   }
 
+  /// Whom a connection belongs to, for the log; never the session's token, which is a secret.
+  package func session(of client: ClientID) -> (application: ApplicationName, session: SessionID)? {
+    clients[client].flatMap(boundSession).map { ($0.name, $1.id) }
+  }
+
   // MARK: Archives
 
   /// The archive has been opened, or not; `ended` are its sessions whose processes are gone.

@@ -115,7 +115,7 @@ extension BrokerService {
   func send(_ answer: Answer, to caller: Caller) {
     guard let call = caller.call else {
       if case .error(let error) = answer {
-        logger.warning("a notification failed: \(error.data?["kind"]?.string ?? "error \(error.code)")")
+        logFailure(of: caller.client, error, method: notificationMethod)
       }
       return
     }
@@ -124,6 +124,18 @@ extension BrokerService {
     case .result(let result): connection.respond(to: call) { result.write(to: &$0) }
     case .error(let error): connection.respond(to: call, with: .error(error))
     }
+  }
+
+  /// Nobody is told but the log: a notification has no answer.
+  func logFailure(of client: ClientID, _ error: ErrorObject, method: String?) {
+    var metadata: Logger.Metadata = [:]
+    if let method { metadata["method"] = "\(method)" }
+    if let (application, session) = core.session(of: client) {
+      metadata["application"] = "\(application)"
+      metadata["session"] = "\(session)"
+    }
+    let kind = error.data?["kind"]?.string ?? "error \(error.code)"
+    logger.warning("a notification failed: \(kind)", metadata: metadata)
   }
 
   private func respond(_ answer: Answer, to caller: Caller, after sequence: SequenceNumber, in id: ApplicationID) {

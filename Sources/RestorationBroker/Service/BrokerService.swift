@@ -55,6 +55,8 @@ package actor BrokerService {
   private var whenSaved: CheckedContinuation<Void, Never>?
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
+  /// The notification that is being handled, for the log.
+  var notificationMethod: String?
   /// Told after each event; nil where nobody wants to know.
   var activity: ActivityMonitor?
 
@@ -338,7 +340,7 @@ extension BrokerService: ConnectionDelegate {
       message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
       if notification.method == CancelRequest.method { return cancel(notification.parameters, of: client) }
       if let fault = notification.fault {
-        logger.warning("a notification failed: \(fault.data?["kind"]?.string ?? "error \(fault.code)")")
+        logFailure(of: message.caller.client, fault, method: notification.method)
         handle { $0.refused(message, fault, at: $1) }
         return
       }
@@ -348,8 +350,10 @@ extension BrokerService: ConnectionDelegate {
       return
     }
     message.canBeCalled = connection.canBeCalled
+    if message.caller.call == nil { notificationMethod = message.method }
     core.received(message, at: clock.now)
     carryOut()
+    notificationMethod = nil
     if keepsConnections, message.caller.call == nil { awaitSettling(connection) }
   }
 

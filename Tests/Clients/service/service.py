@@ -85,9 +85,6 @@ class Service(Manager):
         assert len(found) == 1, names
         return found[0]
 
-    def watched(self):
-        """Ends with an assertion unless no variable and no descriptor of the manager is left for a child."""
-
 
 class Frozen:
     """One thread that does not run, while all others of its process do."""
@@ -315,7 +312,8 @@ def idle_exit_waits(program):
     token = service.call(client, "registerObjectForStateRestoration", application="org.example.Service",
                          restorationIdentifier="Main")["session"]
     other = service.connect()
-    service.call(other, "ping", application="org.example.Service", session=token)
+    service.call(other, "encodeRestorableState", application="org.example.Service", session=token,
+                 object=["Main"], state={})
     other.close()
     client.close()
     assert not service.says_within("STOPPING=1", 2.5), "a session is there"
