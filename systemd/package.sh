@@ -37,11 +37,11 @@ umask 022
 "$top/systemd/install.sh" --prefix /usr --destdir "$root" "${from[@]}" >"$work/log" || die "nothing was installed"
 version="$("$root/usr/bin/restorationd" --version)"
 architecture="$(dpkg --print-architecture)"
-maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name || echo restorationd)}"
-maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email || echo "restorationd@$(hostname -f)")}>"
+maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name 2>/dev/null || echo restorationd)}"
+maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo "restorationd@$(hostname -f)")}>"
 
 for program in restorationd restorationctl; do
-  if ldd "$root/usr/bin/$program" | grep -q libswift; then
+  if [[ $(ldd "$root/usr/bin/$program") == *libswift* ]]; then
     die "$program needs Swift's libraries, which Debian does not have; build it with --static-swift-stdlib"
   fi
 done

@@ -7,7 +7,7 @@ internal import SystemdSupport
 struct UserServiceManager: ServiceManager {
   private let manager = UserManager()
 
-  func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]? {
+  nonisolated(nonsending) func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]? {
     do throws(UserManagerError) {
       return try await manager.unitFiles(of: unit)
     } catch {
@@ -15,7 +15,7 @@ struct UserServiceManager: ServiceManager {
     }
   }
 
-  func startUnit(_ unit: String) async throws(ServiceManagerError) {
+  nonisolated(nonsending) func startUnit(_ unit: String) async throws(ServiceManagerError) {
     do throws(UserManagerError) {
       try await manager.startUnit(unit)
     } catch {
@@ -27,7 +27,9 @@ struct UserServiceManager: ServiceManager {
     manager.unit(ofProcess: pid)
   }
 
-  func result(ofUnit unit: String) async throws(ServiceManagerError) -> RestorationBroker.UnitResult {
+  nonisolated(nonsending) func result(
+    ofUnit unit: String
+  ) async throws(ServiceManagerError) -> RestorationBroker.UnitResult {
     do throws(UserManagerError) {
       return RestorationBroker.UnitResult(try await manager.result(ofUnit: unit))
     } catch {
@@ -35,7 +37,7 @@ struct UserServiceManager: ServiceManager {
     }
   }
 
-  func isStopping() async -> Bool {
+  nonisolated(nonsending) func isStopping() async -> Bool {
     await manager.isStopping()
   }
 }

@@ -11,8 +11,9 @@ struct ApplicationUnitTests {
   private static let programs = ["python3": "main.py", "perl": "worker.pl", "node": "worker.mjs"]
 
   private func install(_ manager: UserManager) throws {
+    let clients = try manager.added("Tests/Clients")
     for (unit, language) in zip(Self.units, ["python3", "perl", "node"]) {
-      let program = try manager.added("Tests/Clients/units/\(Self.programs[language] ?? "")")
+      let program = "\(clients)/units/\(Self.programs[language] ?? "")"
       // One of them does not know its own unit.
       let variable = unit == "left" ? "" : "Environment=RESTORATION_UNIT=%n"
       try manager.write(

@@ -31,7 +31,7 @@ internal import Testing
         objects: 0,
         outcome: ProcessOutcome(.exited, code: 7, signal: "SIGTERM", unit: "a.service")
       ),
-      #""process":"main","pid":7,"ending":"stopped","objects":0,"how":"exited","code":7,"signal":"SIGTERM","#
+      #""process":"editor","pid":7,"ending":"stopped","objects":0,"how":"exited","code":7,"signal":"SIGTERM","#
         + #""unit":"a.service""#
     ),
     (

@@ -239,10 +239,23 @@ package final class UserManager {
     return client
   }
 
+  /// The program that is told what to do by `serving.py`'s lines, in there; needs `addSwift` where it is in Swift.
+  package func servingCommand(_ language: ServingClient.Language) throws -> [String] {
+    let clients = try added("Tests/Clients")
+    switch language {
+    case .python: return ["/usr/bin/python3", "-u", "\(clients)/serving.py", socket]
+    case .perl: return ["/usr/bin/perl", "\(clients)/serving.pl", socket]
+    case .swift:
+      let program = "\(Self.files)/restoration-test-client"
+      if !Files.exists(outside(program)) { try add(Products.swiftClient, as: program) }
+      return [program, socket, "serving"]
+    }
+  }
+
   /// A process that the broker calls.
   package func serving() throws -> ServingClient {
-    let program = ["python3", "-u", "\(try added("Tests/Clients"))/serving.py", socket]
-    let client = try ServingClient(.python, command: command(program), errors: directory.file("client.log"))
+    let command = command(try servingCommand(.python))
+    let client = try ServingClient(.python, command: command, errors: directory.file("client.log"))
     servingClients.append(client)
     return client
   }

@@ -75,12 +75,16 @@ class Group:
     def __init__(self):
         mount("cgroup2", GROUPS, "cgroup2")
         self.sweep()
-        self.path = f"{GROUPS}/restorationdtest{os.urandom(6).hex()}.slice"
-        # As logind names them: that is how libsystemd tells the units of a user manager.
+        while True:
+            self.path = f"{GROUPS}/restorationdtest{os.urandom(6).hex()}.slice"
+            os.makedirs(f"{self.path}/init.scope")
+            try:
+                self.join(f"{self.path}/init.scope")
+                break
+            except FileNotFoundError:
+                pass  # another one has just swept it; from now on none does
+        # As logind names it: that is how libsystemd tells the units of a user manager.
         self.user = f"{self.path}/user@{UID}.service"
-        os.makedirs(f"{self.path}/init.scope")
-        # From now on no other sweep takes it for a left one.
-        self.join(f"{self.path}/init.scope")
 
     @staticmethod
     def join(path):

@@ -73,14 +73,23 @@ extension BrokerService {
       promise.succeed(ProcessEnd(ending, unit: unit))
     }
     Task {
-      var end = ProcessEnd(ending, isLogout: await manager.isStopping(), unit: unit)
-      if !end.isLogout, let unit, let result = try? await manager.result(ofUnit: unit) {
-        end.ending = ending.refined(by: result, process: pid)
-      }
+      promise.succeed(await self.end(ending, of: pid, unit, manager))
       limit.cancel()
-      promise.succeed(end)
     }
     return (try? await promise.futureResult.get()) ?? ProcessEnd(ending, unit: unit)
+  }
+
+  private func end(
+    _ ending: ProcessEnding,
+    of pid: Int32,
+    _ unit: String?,
+    _ manager: any ServiceManager
+  ) async -> ProcessEnd {
+    var end = ProcessEnd(ending, isLogout: await manager.isStopping(), unit: unit)
+    if !end.isLogout, let unit, let result = try? await manager.result(ofUnit: unit) {
+      end.ending = ending.refined(by: result, process: pid)
+    }
+    return end
   }
 
   // MARK: Units

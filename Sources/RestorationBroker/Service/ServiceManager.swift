@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The user's service manager, as far as the broker needs it.
+/// The user's service manager, as far as the broker needs it. Asynchronous functions run where they are called from, up
+/// to where they wait for something else: the broker needs no other threads for them.
 package protocol ServiceManager: Sendable {
   /// Texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no such unit.
-  func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]?
+  nonisolated(nonsending) func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]?
   /// Starts the unit; returns when its start job is done.
-  func startUnit(_ unit: String) async throws(ServiceManagerError)
+  nonisolated(nonsending) func startUnit(_ unit: String) async throws(ServiceManagerError)
   /// The unit the process belongs to, from its cgroup; nil where it belongs to none. Does not block.
   func unit(ofProcess pid: Int32) -> String?
   /// What the manager knows of the unit and its main process.
-  func result(ofUnit unit: String) async throws(ServiceManagerError) -> UnitResult
+  nonisolated(nonsending) func result(ofUnit unit: String) async throws(ServiceManagerError) -> UnitResult
   /// The user's session ends.
-  func isStopping() async -> Bool
+  nonisolated(nonsending) func isStopping() async -> Bool
 }
 
 /// The service manager did not do it, or did not answer; why, for people.
