@@ -197,7 +197,7 @@ extension BrokerService {
   }
 
   private func log(_ level: LogLevel, _ text: String, _ application: ApplicationName?) {
-    var metadata = notification.map { metadata(of: $0.sender, method: $0.method) } ?? [:]
+    var metadata = notification.map { self.metadata(of: $0.sender, method: $0.method) } ?? [:]
     if let application { metadata["application"] = "\(application)" }
     switch level {
     case .info: logger.info("\(text)", metadata: metadata)
