@@ -32,7 +32,11 @@ extension ConnectionHandler {
 
   func receiveHTTP(_ bytes: NIOAny, _ context: ChannelHandlerContext) {
     // The decoder would keep what comes after the last request.
-    guard exchanges?.takesInput == true else { return }
+    guard let exchanges, exchanges.takesInput else { return }
+    if isBroughtToRest, !headIsPartial, exchanges.isBetweenRequests {
+      nextRequests += unwrapInboundIn(bytes).readableBytesView
+      return
+    }
     // Line ends between requests mean nothing.
     if !headIsPartial { headIsPartial = !unwrapInboundIn(bytes).readableBytesView.allSatisfy { $0 == 13 || $0 == 10 } }
     context.fireChannelRead(bytes)

@@ -76,6 +76,8 @@ extension ConnectionHandler {
     if exchanges == nil {
       guard let unfinished = decoder.unfinishedInput else { return nil }
       record.input = conversation.heldBackInput + unfinished
+    } else {
+      record.input = nextRequests
     }
     let waiting = channelBytes(context)
     record.output = channelWrites.flatMap { $0.readableBytesView }.suffix(waiting) + out
@@ -92,14 +94,15 @@ extension ConnectionHandler {
 
   /// Goes on where the process before has left off.
   func goOn(with record: ConnectionRecord) {
-    if case .http = record.framing { beginHTTP([]) }
     out = record.output
     recordContext = record.context
     page?.setContext(record.context)
-    if !record.input.isEmpty {
+    if case .http = record.framing {
+      beginHTTP(record.input)
+    } else {
       record.input.withUnsafeBytes { decoder.append($0) }
-      hasInput = true
     }
+    hasInput = !record.input.isEmpty
     queueForEndOfTick()
   }
 }

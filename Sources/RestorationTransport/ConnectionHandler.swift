@@ -79,6 +79,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var isQueued = false
   /// Over HTTP: the response of the request under way is in the output.
   var responseIsWritten = false
+  /// Over HTTP: requests that are for the process after this one.
+  var nextRequests: [UInt8] = []
   /// Over HTTP: what came last is the beginning of a request's head.
   var headIsPartial = false
 

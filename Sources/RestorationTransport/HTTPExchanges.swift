@@ -58,6 +58,9 @@ struct HTTPExchanges {
     if case .body = mode { true } else { false }
   }
 
+  /// Whether whatever comes now belongs to another request than what came before.
+  var isBetweenRequests: Bool { !isInsideRequest && !hasInput }
+
   var hasInput: Bool { !parts.isEmpty || fault != nil }
 
   mutating func append(_ part: HTTPServerRequestPart) {

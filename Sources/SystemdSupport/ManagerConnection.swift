@@ -197,7 +197,7 @@ final class ManagerConnection {
       starts[job] = nil
       start.completion(
         .failure(
-          UserManagerError(.timedOut, "\(start.unit) takes too long to start; see systemctl --user status \(start.unit)")
+          UserManagerError(.timedOut, "\(start.unit) starts for too long; see systemctl --user status \(start.unit)")
         )
       )
     }

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// What the manager is to be asked, in order, and the thread that asks.
 ///
-/// While there is nothing to ask it sleeps, without a connection: signals of the manager's other business never wake it.
+/// While there is nothing to ask it sleeps, without a connection: signals of its other business never wake it.
 final class ManagerQueue: Sendable {
   struct Request: Sendable {
     /// Whoever asked has given up by then.

@@ -118,7 +118,7 @@ struct ServiceRestartTests {
       }
       #expect(try manager.property("NRestarts") == "\(kills)")
       try Self.checkArchive(manager)
-      #expect(try WorkArchive.check(manager.archive("org.example.Work")) > 0)
+      #expect(try WorkArchive.check(manager.archive("org.example.Work"), repeats: true) > 0)
       print(
         "\(kills) kills under load of 16 clients: \(report["answers"]?.text ?? "?") answers, "
           + "\(report["reconnected"]?.text ?? "?") connections lost that were at work; library clients acknowledged "

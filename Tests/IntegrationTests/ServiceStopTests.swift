@@ -54,7 +54,7 @@ struct ServiceStopTests {
       try client.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "hold"])
       let pid = try manager.mainPID
       try manager.systemctl("stop", "--no-block", UserManager.service)
-      try client.awaits("encode A")
+      try client.awaits("encode")
       Wait.moment(.milliseconds(3_500))
       #expect(try manager.mainPID == pid)
       #expect(try manager.property("ActiveState") == "deactivating")

@@ -101,18 +101,19 @@ struct ServiceTests {
       try client.initialize("org.example.Notes")
       let pid = try manager.mainPID
       let file = "\(manager.home)/.config/restorationd/config.json"
-      try manager.write(#"{"limits": {"stateBytesMax": 2048}}"#, to: file)
+      try manager.write(#"{"limits": {"objectsPerApplicationMax": 2}}"#, to: file)
       try manager.systemctl("reload", UserManager.service)
-      try Wait.until("the new limit holds") { try client.call("limits")["stateBytesMax"] == 2_048 }
-      let state: JSONValue = ["text": .string(String(repeating: "x", count: 4_000))]
-      #expect(try client.failure("encodeRestorableState", ["object": ["A"], "state": state]).kind == "limitExceeded")
+      try Wait.until("the new limit holds") { try client.call("limits")["objectsPerApplicationMax"] == 2 }
+      let register = "registerObjectForStateRestoration"
+      for name in ["A", "B"] { try client.call(register, ["restorationIdentifier": .string(name)]) }
+      #expect(try client.failure(register, ["restorationIdentifier": "C"]).kind == "limitExceeded")
       _ = try manager.takeJournal()
-      try manager.write(#"{"limits": {"stateBytesMax": "many"}}"#, to: file)
+      try manager.write(#"{"limits": {"objectsPerApplicationMax": "many"}}"#, to: file)
       try manager.systemctl("reload", UserManager.service)
       try Wait.until("it is said that the file is wrong") {
         try manager.takeJournal().contains { ($0["PRIORITY"]?.string).map { $0 <= "4" } ?? false }
       }
-      #expect(try client.call("limits")["stateBytesMax"] == 2_048)
+      #expect(try client.call("limits")["objectsPerApplicationMax"] == 2)
       try manager.waitUntil("active")
       #expect(try manager.mainPID == pid)
     }

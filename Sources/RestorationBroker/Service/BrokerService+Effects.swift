@@ -115,7 +115,7 @@ extension BrokerService {
   func send(_ answer: Answer, to caller: Caller) {
     guard let call = caller.call else {
       if case .error(let error) = answer {
-        logFailure(of: caller.client, error, method: notificationMethod)
+        logFailure(of: caller.client, error, method: notification?.method)
       }
       return
     }
@@ -128,18 +128,24 @@ extension BrokerService {
 
   /// Nobody is told but the log: a notification has no answer.
   func logFailure(of client: ClientID, _ error: ErrorObject, method: String?) {
+    let kind = error.data?["kind"]?.string ?? "error \(error.code)"
+    logger.warning("a notification failed: \(kind)", metadata: metadata(of: client, method: method))
+  }
+
+  private func metadata(of client: ClientID, method: String?) -> Logger.Metadata {
     var metadata: Logger.Metadata = [:]
-    if let method { metadata["method"] = "\(method)" }
+    // Anything else is a client's text and does not get into the log.
+    if let method, RestorationMethods.names.contains(method) { metadata["method"] = "\(method)" }
     if let (application, session) = core.session(of: client) {
       metadata["application"] = "\(application)"
       metadata["session"] = "\(session)"
     }
-    let kind = error.data?["kind"]?.string ?? "error \(error.code)"
-    logger.warning("a notification failed: \(kind)", metadata: metadata)
+    return metadata
   }
 
   private func respond(_ answer: Answer, to caller: Caller, after sequence: SequenceNumber, in id: ApplicationID) {
-    guard let archive = archives[id], archive.queue.durable < sequence else {
+    // Nobody waits for what becomes of a notification.
+    guard caller.call != nil, let archive = archives[id], archive.queue.durable < sequence else {
       send(answer, to: caller)
       return
     }
@@ -191,7 +197,8 @@ extension BrokerService {
   }
 
   private func log(_ level: LogLevel, _ text: String, _ application: ApplicationName?) {
-    let metadata: Logger.Metadata = application.map { ["application": "\($0)"] } ?? [:]
+    var metadata = notification.map { self.metadata(of: $0.sender, method: $0.method) } ?? [:]
+    if let application { metadata["application"] = "\(application)" }
     switch level {
     case .info: logger.info("\(text)", metadata: metadata)
     case .warning: logger.warning("\(text)", metadata: metadata)

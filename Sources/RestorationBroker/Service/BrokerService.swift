@@ -59,7 +59,7 @@ package actor BrokerService {
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
   /// The notification that is being handled, for the log.
-  var notificationMethod: String?
+  var notification: (sender: ClientID, method: String)?
   /// Told after each event; nil where nobody wants to know.
   var activity: ActivityMonitor?
 
@@ -344,7 +344,7 @@ extension BrokerService: ConnectionDelegate {
       message = IncomingMessage(caller: caller, method: notification.method, parameters: notification.parameters)
       if notification.method == CancelRequest.method { return cancel(notification.parameters, of: client) }
       if let fault = notification.fault {
-        logFailure(of: message.caller.client, fault, method: notification.method)
+        logFailure(of: client, fault, method: notification.method)
         handle { $0.refused(message, fault, at: $1) }
         return
       }
@@ -354,10 +354,10 @@ extension BrokerService: ConnectionDelegate {
       return
     }
     message.canBeCalled = connection.canBeCalled
-    if message.caller.call == nil { notificationMethod = message.method }
+    if message.caller.call == nil { notification = (client, message.method) }
     core.received(message, at: clock.now)
     carryOut()
-    notificationMethod = nil
+    notification = nil
     if keepsConnections, message.caller.call == nil { awaitSettling(connection) }
   }
 
