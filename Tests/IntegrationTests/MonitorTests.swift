@@ -115,7 +115,7 @@ internal import Testing
       var text = try Self.line(monitor)
       while !text.hasSuffix("\n}") { text += "\n" + (try Self.line(monitor)) }
       #expect(try JSONCodec.parse(Array(text.utf8))["ending"] == "closed")
-      #expect(text.split(separator: "\n").count == 9)
+      #expect(text.split(separator: "\n").count == 13)
     }
   }
 

@@ -68,15 +68,26 @@ extension BrokerService {
   /// How a process ended: what the kernel says, and within its time what the manager knows of its unit.
   private func end(of process: WatchedProcess, _ manager: any ServiceManager) async -> ProcessEnd {
     let (ending, unit, pid) = (process.ending, process.unit, process.handle.pid)
-    let promise = eventLoop.makePromise(of: ProcessEnd.self)
+    endCounter += 1
+    let number = endCounter
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.endingMilliseconds)) {
-      promise.succeed(ProcessEnd(ending, unit: unit))
+      self.assumeIsolated { $0.tell(ProcessEnd(ending, unit: unit), to: number) }
     }
     Task {
-      promise.succeed(await self.end(ending, of: pid, unit, manager))
+      self.tell(await self.end(ending, of: pid, unit, manager), to: number)
       limit.cancel()
     }
-    return (try? await promise.futureResult.get()) ?? ProcessEnd(ending, unit: unit)
+    return await withCheckedContinuation { whenEndKnown[number] = $0 }
+  }
+
+  /// The first who says how a process ended is believed.
+  private func tell(_ end: ProcessEnd, to number: Int) {
+    whenEndKnown.removeValue(forKey: number)?.resume(returning: end)
+  }
+
+  /// Nobody waits any longer to hear how processes ended.
+  func forgetEnds() {
+    for number in whenEndKnown.keys { tell(ProcessEnd(), to: number) }
   }
 
   private func end(

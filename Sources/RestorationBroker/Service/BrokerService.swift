@@ -28,6 +28,9 @@ package actor BrokerService {
   var connections: [ClientID: Connection] = [:]
   var archives: [ApplicationID: OpenArchive] = [:]
   var processes: [SessionKey: WatchedProcess] = [:]
+  /// Who waits to hear how a process ended, by number.
+  var whenEndKnown: [Int: CheckedContinuation<ProcessEnd, Never>] = [:]
+  var endCounter = 0
   var timers: [TimerName: Scheduled<Void>] = [:]
   /// Calls to clients that have not ended, by the connection's id of the call.
   var calls: [ClientID: [Int: PendingCall]] = [:]
@@ -243,6 +246,7 @@ package actor BrokerService {
     }
     timers = [:]
     processes = [:]
+    forgetEnds()
   }
 }
 
