@@ -622,9 +622,9 @@ class Load:
         self.application = command["application"]
         for kind, count in command["kinds"].items():
             self.clients += [KINDS[kind](self, f"{kind}{number}") for number in range(count)]
-        for client in self.clients:
+        # What connectors do is heard of by subscribers, which have to be there first.
+        for client in sorted(self.clients, key=lambda client: isinstance(client, Connector)):
             client.thread.start()
-        for client in self.clients:
             client.has_begun.wait(PATIENCE)
         return self.progress({})
 
