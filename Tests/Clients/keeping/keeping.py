@@ -179,29 +179,29 @@ def requests_in_flight_are_answered_exactly_once(manager):
                 return
             received.append(message["id"])
 
-    reader = threading.Thread(target=read)
+    def write():
+        while not over.is_set():
+            sent.append(client.send("encodeRestorableState", object=client.object, state={"n": len(sent) + 1},
+                                    revision=len(sent) + 1))
+            while len(sent) - len(received) > 300 and not errors:
+                pass
+
+    over = threading.Event()
+    reader, writer = threading.Thread(target=read), threading.Thread(target=write)
     reader.start()
-    window = threading.Thread(target=lambda: [restart(manager) for _ in range(5)])
-    window.start()
-    revision = 0
-    while window.is_alive():
-        revision += 1
-        sent.append(client.send("encodeRestorableState", object=client.object, state={"n": revision},
-                                revision=revision))
-        while len(sent) - len(received) > 300 and not errors:
-            pass
-    window.join()
+    writer.start()
+    for _ in range(5):
+        manager.stop()
+        manager.start()
+    over.set()
+    writer.join()
     stop.set()
+    last = len(sent)
     sent.append(client.send("ping"))
     reader.join()
     assert not errors, errors
     assert sorted(received) == sent, (len(received), len(sent))
-    assert client.call("decodeRestorableState", object=client.object)["state"] == {"n": revision}
-
-
-def restart(manager):
-    manager.stop()
-    manager.start()
+    assert client.call("decodeRestorableState", object=client.object)["state"] == {"n": last}
 
 
 def parked_calls_end_early(manager):

@@ -47,7 +47,9 @@ class Manager:
         moves = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(self.shifted(numbers)))
         command = f'exec env LISTEN_PID=$$ "$@" {moves}'
         self.process = subprocess.Popen(
-            ["bash", "-c", command, "bash", self.program, "--archives", os.path.join(self.directory, "archives")]
+            # The broker ends with the thread that has started it, which is to be the main one.
+            ["bash", "-c", command, "bash", "setpriv", "--pdeathsig", "KILL", self.program, "--archives",
+             os.path.join(self.directory, "archives")]
             + self.arguments,
             env=environment,
             pass_fds=self.high,
