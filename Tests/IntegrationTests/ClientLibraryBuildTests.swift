@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Installing the libraries, what is built on them, and what they bear.
-@Suite(.timeLimit(.minutes(5))) struct ClientLibraryBuildTests {
+@Suite(.timeLimit(.minutes(10))) struct ClientLibraryBuildTests {
   @Test("pip installs the Python library without a network, with its types")
   func pipInstalls() async throws {
     try await withScratch { directory in

@@ -6,7 +6,7 @@ internal import TestSupport
 internal import Testing
 
 /// What only the library in Python has.
-@Suite(.timeLimit(.minutes(5))) struct ClientLibraryPythonTests {
+@Suite(.timeLimit(.minutes(10))) struct ClientLibraryPythonTests {
   private static let application = "org.example.Notes"
   private static let kinds: [LibraryClient.Library] = [.python, .asyncio]
 

@@ -6,7 +6,7 @@ internal import TestSupport
 internal import Testing
 
 /// The libraries of `Protocol/clients`, each in a process of its own, against the real broker.
-@Suite(.timeLimit(.minutes(5))) struct ClientLibraryTests {
+@Suite(.timeLimit(.minutes(10))) struct ClientLibraryTests {
   private static let application = "org.example.Notes"
 
   @Test("What a library saved comes back when its process was killed", arguments: LibraryClient.Library.allCases)

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// What a user has who ran `systemd/install.sh`.
-@Suite(.enabled(if: UserManager.isUsable, Comment(rawValue: UserManager.requirement)), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: UserManager.isUsable, Comment(rawValue: UserManager.requirement)), .timeLimit(.minutes(10)))
 struct InstalledServiceTests {
   /// A user, logged in, with the programs and scripts but nothing installed.
   private struct Machine {

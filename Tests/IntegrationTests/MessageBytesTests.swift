@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Nothing longer than a client reads comes unasked, in any framing.
-@Suite(.timeLimit(.minutes(5))) struct MessageBytesTests {
+@Suite(.timeLimit(.minutes(10))) struct MessageBytesTests {
   /// A name that takes twice its bytes as JSON.
   private static func name(_ number: Int) -> JSONValue {
     .string(String(repeating: "\"", count: 250) + String(number))

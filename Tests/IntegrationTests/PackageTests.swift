@@ -6,7 +6,7 @@ internal import Testing
 
 /// `systemd/package.sh` makes a Debian package. Only programs that need no Swift can be in one, so most of this is
 /// about the release programs.
-@Suite(.timeLimit(.minutes(5))) struct PackageTests {
+@Suite(.timeLimit(.minutes(10))) struct PackageTests {
   private static let release = "is about the release programs of Tests/run.sh"
 
   /// Makes the package; its path.

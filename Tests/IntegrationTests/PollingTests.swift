@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Clients that fetch the broker's calls, in every framing; over HTTP there is no other way.
-@Suite(.timeLimit(.minutes(5))) struct PollingTests {
+@Suite(.timeLimit(.minutes(10))) struct PollingTests {
   private static let application: JSONValue = "org.example.Poll"
   private static let encode = "encodeRestorableStateWithCoder"
 

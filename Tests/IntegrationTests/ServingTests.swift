@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Clients in every language that the broker calls, in one application.
-@Suite(.timeLimit(.minutes(5))) struct ServingTests {
+@Suite(.timeLimit(.minutes(10))) struct ServingTests {
   private static let application = "org.example.Editor"
 
   private static func open(

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Clients that others wrote, unmodified: each takes the steps of a session, in its own framing.
-@Suite(.timeLimit(.minutes(5))) struct ThirdPartyClientTests {
+@Suite(.timeLimit(.minutes(10))) struct ThirdPartyClientTests {
   private static let application = "org.example.Others"
   private static let scope: JSONObject = ["application": .string(application)]
 
