@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of many kinds that work while the broker is restarted, and notice whatever goes wrong: load.py SOCKET
 
-Each kind is a thread with a connection of its own, which it keeps for ever: that it ends is a fault, unless the broker is
-killed and the connection was at work. Lines on standard input say what to do, one JSON object each, answered by one:
+Each kind is a thread with a connection of its own, which it keeps for ever: that it ends is a fault, unless the broker
+is killed and the connection was at work. Lines on standard input say what to do, one JSON object each, answered by one:
 
   start {application, kinds: {KIND: how many}}          -> {} when all are at work
   before    the kinds that are to be caught in the middle of something get there (see `Client.before`)   -> {}
@@ -314,9 +314,8 @@ class Slow(Client):
         self.connection.call("encodeRestorableState", {"object": self.things[0].reference, "state": self.big})
 
     def before(self):
-        messages = [
-            self.connection.message("decodeRestorableState", {"object": [self.things[0].name]}) for _ in range(self.count)
-        ]
+        params = {"object": [self.things[0].name]}
+        messages = [self.connection.message("decodeRestorableState", params) for _ in range(self.count)]
         self.pending = [message["id"] for message in messages]
         self.connection.write(b"".join(self.connection.frame(message) for message in messages))
         self.connection.has_input(PATIENCE)
