@@ -57,7 +57,8 @@ struct ContentLengthStream {
       return Array(header.utf8) + input.bytes
     case .body(let left):
       guard let begun = body.unfinishedInput else { return nil }
-      return Array("Content-Length: \(begun.count + left)\r\n\r\n".utf8) + begun
+      // What came after the last look at it belongs to the body too, or to what is behind it.
+      return Array("Content-Length: \(begun.count + left)\r\n\r\n".utf8) + begun + input.bytes
     case .skipping, .ended:
       return nil
     }

@@ -33,13 +33,20 @@ extension ConnectionHandler {
   func receiveHTTP(_ bytes: NIOAny, _ context: ChannelHandlerContext) {
     // The decoder would keep what comes after the last request.
     guard let exchanges, exchanges.takesInput else { return }
+    var bytes = unwrapInboundIn(bytes)
     if isBroughtToRest, !headIsPartial, exchanges.isBetweenRequests {
-      nextRequests += unwrapInboundIn(bytes).readableBytesView
+      nextRequests += bytes.readableBytesView
       return
     }
     // Line ends between requests mean nothing.
-    if !headIsPartial { headIsPartial = !unwrapInboundIn(bytes).readableBytesView.allSatisfy { $0 == 13 || $0 == 10 } }
-    context.fireChannelRead(bytes)
+    if !headIsPartial, !isInsideRequestBody, bytes.readableBytesView.allSatisfy({ $0 == 13 || $0 == 10 }) { return }
+    // The decoder does not say what it keeps, but whether the last byte ends a request is seen by itself.
+    if bytes.readableBytes > 1, let most = bytes.readSlice(length: bytes.readableBytes - 1) {
+      context.fireChannelRead(wrapInboundOut(most))
+    }
+    let parts = httpParts
+    context.fireChannelRead(wrapInboundOut(bytes))
+    headIsPartial = httpParts == parts && !isInsideRequestBody
   }
 
   /// The next frame; what HTTP asks for besides is done at once.

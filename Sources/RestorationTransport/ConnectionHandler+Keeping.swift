@@ -49,7 +49,9 @@ extension ConnectionHandler {
   }
 
   private var owesAnswers: Bool {
-    !isOpen || conversation.awaitsAnswers || mustFinishInput || exchanges != nil && (exchangeIsOpen || hasInput)
+    guard isOpen else { return false }
+    if conversation.awaitsAnswers || exchanges != nil && (exchangeIsOpen || hasInput) { return true }
+    return mustFinishInput && !inputHasEnded
   }
 
   /// Puts down what is left of the connection and closes it here, so that the peer does not notice.
@@ -70,14 +72,19 @@ extension ConnectionHandler {
   }
 
   private func record(_ context: ChannelHandlerContext) -> ConnectionRecord? {
-    guard isOpen, !inputHasEnded, !owesAnswers else { return nil }
+    guard !owesAnswers else { return nil }
     var record = ConnectionRecord(framing: knownFraming, callsMade: conversation.callsMade)
     record.context = recordContext
-    if exchanges == nil {
+    switch phase {
+    case .open where exchanges != nil:
+      record.input = nextRequests
+    case .open:
       guard let unfinished = decoder.unfinishedInput else { return nil }
       record.input = conversation.heldBackInput + unfinished
-    } else {
-      record.input = nextRequests
+    case .closing(_, afterOutput: true):
+      record.isClosing = true
+    case .opening, .closing, .lingering, .closed:
+      return nil
     }
     let waiting = channelBytes(context)
     record.output = channelWrites.flatMap { $0.readableBytesView }.suffix(waiting) + out
@@ -103,6 +110,7 @@ extension ConnectionHandler {
       record.input.withUnsafeBytes { decoder.append($0) }
     }
     hasInput = !record.input.isEmpty
+    if record.isClosing { beginClosing(.closed, afterOutput: true) }
     queueForEndOfTick()
   }
 }

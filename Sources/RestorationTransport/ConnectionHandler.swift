@@ -14,6 +14,7 @@ internal import NIOCore
 /// 4. Everything a `Connection` method changes takes effect in `endTick`.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
   enum Phase: Equatable {
@@ -83,6 +84,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   var nextRequests: [UInt8] = []
   /// Over HTTP: what came last is the beginning of a request's head.
   var headIsPartial = false
+  /// Over HTTP: parts of requests that the decoder has found, and whether the last one was not an end.
+  var httpParts = 0
+  var isInsideRequestBody = false
 
   /// The channel's socket, as long as it is open.
   var socket: Int32?
@@ -141,7 +145,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let restored {
       self.restored = nil
       goOn(with: restored)
-      delegate?.connectionRestored(connection, context: restored.context)
+      delegate?.connectionRestored(connection, context: restored.context, afterKill: restored.wasKilled)
       pull()
       watchFrame(context)
     } else {

@@ -178,8 +178,10 @@ final class HTTPRequestHandler: ChannelInboundHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    handler.headIsPartial = false
-    handler.exchanges?.append(unwrapInboundIn(data))
+    let part = unwrapInboundIn(data)
+    handler.httpParts += 1
+    if case .end = part { handler.isInsideRequestBody = false } else { handler.isInsideRequestBody = true }
+    handler.exchanges?.append(part)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

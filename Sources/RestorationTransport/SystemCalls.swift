@@ -223,6 +223,15 @@ enum SystemCalls {
     return domain == AF_UNIX && type == streamType && isListening != 0
   }
 
+  /// Whether a descriptor is one end of a Unix stream connection.
+  static func isConnectedUnixSocket(_ descriptor: Int32) -> Bool {
+    guard let domain = try? intOption(SO_DOMAIN, of: descriptor), domain == AF_UNIX,
+      let type = try? intOption(SO_TYPE, of: descriptor), type == streamType,
+      let isListening = try? intOption(SO_ACCEPTCONN, of: descriptor), isListening == 0
+    else { return false }
+    return (try? peer(of: descriptor)) != nil
+  }
+
   /// Refuses descriptors sent along with data, where the kernel can (6.16); elsewhere plain reads drop them.
   static func refuseDescriptors(_ descriptor: Int32) {
     var value: Int32 = 0
@@ -370,6 +379,12 @@ enum SystemCalls {
   /// Memory that has a descriptor, by which others can have it too; `name` is for people only.
   static func memoryFile(_ name: String) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("memfd_create") { clinux_memfd_create(name) })
+  }
+
+  static func size(of file: Int32) throws(SystemCallError) -> Int {
+    var status = stat()
+    _ = try checked("fstat") { fstat(file, &status) }
+    return Int(status.st_size)
   }
 
   static func resize(_ file: Int32, to bytes: Int) throws(SystemCallError) {

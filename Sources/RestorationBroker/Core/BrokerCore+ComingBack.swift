@@ -26,15 +26,24 @@ extension BrokerCore {
   }
 
   /// A client of the broker before is still connected. What it sends waits until its sessions are there.
-  package mutating func restored(_ id: ClientID, process: ClientProcess?, record text: [UInt8], at now: Moment) {
+  package mutating func restored(
+    _ id: ClientID,
+    process: ClientProcess?,
+    record text: [UInt8],
+    afterKill: Bool,
+    at now: Moment
+  ) {
     connected(id, process: process, at: now)
     guard let client = clients[id] else { return }
-    let record = ClientRecord(text: text)
+    var record = ClientRecord(text: text)
+    record.isAfterKill = afterKill
     client.canBeCalled = record.canBeCalled
     client.lastSubscription = record.lastSubscription
     for entry in record.subscriptions {
       let subscriber = Subscriber(client: id, number: entry.number)
       context.subscriptions.add(subscriber, to: entry.names, of: entry.application)
+      // What was durable may not have been told any more.
+      if afterKill { context.emit(.tellLoss(subscriber)) }
     }
     context.emit(.clientChanged(id))
     guard record.session != nil || !record.detached.isEmpty else { return }
@@ -55,7 +64,7 @@ extension BrokerCore {
     client.comingBack = nil
     for name in record.detached { comeBack(client, toDetached: name) }
     if let name = record.session {
-      guard comeBack(client, to: name, polls: record.polls) else { return giveUp(client) }
+      guard comeBack(client, to: name, record) else { return giveUp(client) }
     }
     context.emit(.clientChanged(client.id))
     drain(client)
@@ -67,18 +76,23 @@ extension BrokerCore {
     return try? open(name, creating: false)
   }
 
-  private mutating func comeBack(_ client: Client, to name: ClientRecord.SessionName, polls: Bool) -> Bool {
+  private mutating func comeBack(
+    _ client: Client,
+    to name: ClientRecord.SessionName,
+    _ record: ClientRecord
+  ) -> Bool {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
       let session = application.session(token: name.token), session.client == nil,
       session.facts.process?.uid == client.process?.uid, (try? count(client, application)) != nil
     else { return false }
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     session.client = client.id
-    session.isPolling = polls
+    session.isPolling = record.polls
     client.bound = (application.id, session.id)
     if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
     application.sessionResumed(session)
     application.returned(session)
+    if record.isAfterKill { application.invalidateAll(of: session) }
     return true
   }
 
@@ -98,5 +112,6 @@ extension BrokerCore {
     client.comingBack = nil
     client.queue = []
     context.emit(.disconnect(client.id))
+    if client.hasLeft { leave(client) }
   }
 }

@@ -60,7 +60,7 @@ package struct BrokerCore {
   }
 
   /// Everything the client sent has been done.
-  private mutating func leave(_ client: Client) {
+  mutating func leave(_ client: Client) {
     let id = client.id
     clients[id] = nil
     context.subscriptions.removeAll(of: id)

@@ -20,16 +20,16 @@ final class Client {
     didSet { if detached != oldValue { context.emit(.clientChanged(id)) } }
   }
   /// A broker before this one had its connection, and archives have to be opened before it goes on.
-  var comingBack: ClientRecord?
+  var comingBack: ClientRecord? { didSet { tellWaiting() } }
   /// Applications it has named; counted against their connection limit.
   var applications: Set<ApplicationID> = []
   /// The archive it waits for, and since which wait.
-  var waitsFor: ApplicationID?
+  var waitsFor: ApplicationID? { didSet { tellWaiting() } }
   var waitsSince: Int64 = 0
   /// Its `initialize` waits for the list of instances.
-  var choosesInstance = false
+  var choosesInstance = false { didSet { tellWaiting() } }
   /// One of its messages waits until it is known whether processes have ended.
-  var isProbing = false
+  var isProbing = false { didSet { tellWaiting() } }
   /// A document that it imports, as far as it has come.
   var upload: ArchiveUpload?
   /// Its connection has ended; it goes when its queue is done.
@@ -53,6 +53,15 @@ final class Client {
 
   /// Its messages wait, because one that came before them does.
   var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || comingBack != nil }
+
+  /// What the client has been told to wait for holds its connection: nothing of it may be lost unnoticed.
+  private var isHolding = false
+
+  private func tellWaiting() {
+    guard isWaiting != isHolding else { return }
+    isHolding = isWaiting
+    context.emit(isHolding ? .hold(id) : .release(id))
+  }
 
   init(id: ClientID, process: ClientProcess?, unit: String?, context: CoreContext) {
     self.id = id

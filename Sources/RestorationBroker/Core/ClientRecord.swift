@@ -21,6 +21,8 @@ struct ClientRecord: Equatable {
   var subscriptions: [Subscriptions.Entry] = []
   var lastSubscription: Int64 = 0
   var canBeCalled = true
+  /// The broker before was killed. Not part of the text.
+  var isAfterKill = false
 
   init() {}
 

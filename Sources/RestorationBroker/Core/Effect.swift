@@ -54,6 +54,11 @@ package enum Effect: Sendable {
   case notify(ApplicationID, Recipient, method: String, parameters: JSONText)
   /// Send a notification at once, if the client still is there: it is about no change.
   case tell(ClientID, method: String, parameters: JSONText)
+  /// Tell a subscription that it has missed events, nobody knows how many.
+  case tellLoss(Subscriber)
+  /// Something the client has sent waits in the core, or does no more; each is told as often as the other.
+  case hold(ClientID)
+  case release(ClientID)
   /// What the next broker has to know of the client has changed.
   case clientChanged(ClientID)
   /// Tell subscribers of an event when its condition is met.

@@ -24,6 +24,12 @@ extension BrokerService {
       scan(id, request)
     case .carryOut(let id, let job, let after):
       carryOut(id, job, after: after)
+    case .tellLoss(let subscriber):
+      tellLoss(subscriber)
+    case .hold(let client):
+      if keepsConnections { connections[client]?.countUnsettled(1) }
+    case .release(let client):
+      release(client)
     case .clientChanged(let client):
       if keepsConnections { connections[client]?.setContext(core.record(of: client)) }
     case .tell(let client, let method, let parameters):
@@ -64,7 +70,7 @@ extension BrokerService {
     case .park(let caller):
       park(caller)
     case .unpark(let caller):
-      if let call = caller.call { connections[caller.client]?.unpark(call) }
+      if let call = caller.call { connections[caller.client]?.unpark(call) } else { release(caller.client) }
     case .watch(let client, let application, let session):
       watch(connections[client]?.peer.process, SessionKey(application: application, session: session))
     case .watchProcess(let process, let application, let session):
@@ -153,7 +159,11 @@ extension BrokerService {
   }
 
   private func park(_ caller: Caller) {
-    guard let call = caller.call, let connection = connections[caller.client] else { return }
+    guard let connection = connections[caller.client] else { return }
+    guard let call = caller.call else {
+      if keepsConnections { connection.countUnsettled(1) }
+      return
+    }
     do throws(ErrorObject) {
       try connection.park(call)
     } catch {

@@ -43,6 +43,24 @@ extension BrokerService {
     )
   }
 
+  /// After the broker was killed; 0 because nobody knows how many there were.
+  func tellLoss(_ subscriber: Subscriber) {
+    connections[subscriber.client]?.notify(
+      method: EventNotification.method,
+      parameters: Self.loss(of: 0, to: subscriber.number).parameters
+    )
+  }
+
+  /// Nothing is known of losses in the next process, so all of them are told now, whatever else waits.
+  func tellAllLosses() {
+    for (client, connection) in connections {
+      outlet.tellLosses(to: client) { number, lost in
+        connection.notify(method: EventNotification.method, parameters: Self.loss(of: lost, to: number).parameters)
+        return true
+      }
+    }
+  }
+
   private static func loss(of lost: Int64, to number: Int64) -> EventNotification {
     EventNotification(subscription: number, application: nil, event: EventsLost(lost: lost))
   }

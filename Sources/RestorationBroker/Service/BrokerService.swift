@@ -52,6 +52,8 @@ package actor BrokerService {
   /// The message at hand has added to an archive for which too much waits already.
   private var hasWrittenTooFast = false
   var isStopping = false
+  /// Connections of clients with something that waits no more, until the effects of that are carried out.
+  private var released: [Connection] = []
   /// Connections go on in another process when this one ends.
   let keepsConnections: Bool
   /// Waits until the last save rounds are over (R33).
@@ -132,6 +134,7 @@ package actor BrokerService {
       }
       effects.removeAll(keepingCapacity: true)
     }
+    if !released.isEmpty { settleReleased() }
     if let waiting = whenSaved, !core.isSaving {
       whenSaved = nil
       waiting.resume()
@@ -234,6 +237,7 @@ package actor BrokerService {
     for closing in closings.values {
       await closing.value
     }
+    tellAllLosses()
     for archive in archives.values {
       if let lease = archive.lease { await store.close(lease) }
     }
@@ -313,12 +317,12 @@ extension BrokerService: ConnectionDelegate {
     }
   }
 
-  nonisolated package func connectionRestored(_ connection: Connection, context: [UInt8]) {
+  nonisolated package func connectionRestored(_ connection: Connection, context: [UInt8], afterKill: Bool) {
     assumeIsolated { service in
       let id = connection.id.value
       service.connections[id] = connection
       let process = ClientProcess(connection.peer)
-      service.handle { $0.restored(id, process: process, record: context, at: $1) }
+      service.handle { $0.restored(id, process: process, record: context, afterKill: afterKill, at: $1) }
     }
   }
 
@@ -359,6 +363,21 @@ extension BrokerService: ConnectionDelegate {
     carryOut()
     notification = nil
     if keepsConnections, message.caller.call == nil { awaitSettling(connection) }
+  }
+
+  /// What the client has sent and waited for is done, and holds its connection only until it is durable.
+  func release(_ client: ClientID) {
+    guard keepsConnections, let connection = connections[client] else { return }
+    released.append(connection)
+  }
+
+  /// Called when all effects are carried out: what those brought about that were released is known now.
+  private func settleReleased() {
+    for connection in released {
+      awaitSettling(connection)
+      connection.countUnsettled(-1)
+    }
+    released.removeAll(keepingCapacity: true)
   }
 
   /// Nothing tells the sender of a notification when its effects are durable, so its connection is not idle before.

@@ -77,15 +77,17 @@ package final class ConnectionLedger {
     connectionsMax: Int
   ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
     let head = try words(of: file.number, page: 0)
+    let size = UInt64(clamping: try SystemCalls.size(of: file.number))
     guard head.count > Word.lastKey.rawValue, head[.magic] == magic, head[.version] == version,
-      (1..<1 << 24).contains(head[.pageCount])
+      (1...size / UInt64(pageBytes)).contains(head[.pageCount]), head[.lastKey] < numberMax
     else { throw SystemCallError(call: "ledger", number: SystemCallError.invalid) }
     let before = Int(head[.pageCount])
     var records: [UInt64: ConnectionRecord] = [:]
     for page in 1..<max(before, 1) {
       let words = try words(of: file.number, page: page)
       guard words.count > Word.outputBytes.rawValue, words[.key] != 0 else { continue }
-      records[words[.key]] = try record(words, of: file.number, page: page)
+      // One that cannot be read ends its own connection only.
+      records[words[.key]] = try? record(words, of: file.number, page: page, size: size)
     }
     let pageCount = max(before, connectionsMax + 1)
     return (try ConnectionLedger(file, pageCount: pageCount, lastKey: head[.lastKey]), records)
@@ -117,7 +119,7 @@ package final class ConnectionLedger {
   func handOver(_ record: ConnectionRecord, page: Int) throws(SystemCallError) {
     let bytes = record.context + record.input + record.output
     try SystemCalls.write(descriptor, bytes, at: end)
-    self[page, .framing] = record.framingNumber
+    self[page, .framing] = record.framingNumber | (record.isClosing ? Self.closingMark : 0)
     self[page, .lastCall] = UInt64(record.callsMade.lastID)
     self[page, .unanswered] = UInt64(record.callsMade.unanswered)
     self[page, .contextBytes] = UInt64(record.context.count)
@@ -146,6 +148,10 @@ package final class ConnectionLedger {
   }
 
   private static let contextStart = 128
+  /// Beside the framing.
+  private static let closingMark: UInt64 = 1 << 8
+  /// Beyond every number that counts something real.
+  private static let numberMax: UInt64 = 1 << 53
   package static let contextBytesMax = pageBytes - contextStart
 
   subscript(page: Int, word: Word) -> UInt64 {
@@ -186,12 +192,16 @@ package final class ConnectionLedger {
   private static func record(
     _ words: Words,
     of file: Int32,
-    page: Int
+    page: Int,
+    size: UInt64
   ) throws(SystemCallError) -> ConnectionRecord? {
     guard let state = State(rawValue: words[.state]), state != .busy,
-      let framing = ConnectionRecord.framing(words[.framing])
+      let framing = ConnectionRecord.framing(words[.framing] & ~closingMark),
+      words[.lastCall] < numberMax, words[.unanswered] < numberMax
     else { return nil }
     var record = ConnectionRecord(framing: framing)
+    record.isClosing = words[.framing] & closingMark != 0
+    record.wasKilled = state == .idle
     record.callsMade.lastID = Int(clamping: words[.lastCall])
     record.callsMade.unanswered = Int(clamping: words[.unanswered])
     let counts = [words[.contextBytes], words[.inputBytes], words[.outputBytes]].map { Int(clamping: $0) }
@@ -200,8 +210,7 @@ package final class ConnectionLedger {
       record.context = try SystemCalls.read(file, count: counts[0], at: page * pageBytes + contextStart)
       return record.context.count == counts[0] ? record : nil
     }
-    let bytesMax = 1 << 30
-    guard counts.allSatisfy({ $0 <= bytesMax }) else { return nil }
+    guard counts.allSatisfy({ UInt64($0) <= size }) else { return nil }
     let total = counts.reduce(0, +)
     let bytes = try SystemCalls.read(file, count: total, at: Int(clamping: words[.place]))
     guard bytes.count == total else { return nil }

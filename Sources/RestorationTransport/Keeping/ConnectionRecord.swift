@@ -14,6 +14,10 @@ package struct ConnectionRecord: Hashable, Sendable {
   package var input: [UInt8] = []
   /// What the peer is still to be sent.
   package var output: [UInt8] = []
+  /// The connection ends when the peer has taken that.
+  package var isClosing = false
+  /// The process before was killed: what was not durable is gone, and nobody knows what peers have not been told.
+  package var wasKilled = false
 
   package init(framing: Framing? = nil, callsMade: CallsMade = CallsMade()) {
     self.framing = framing

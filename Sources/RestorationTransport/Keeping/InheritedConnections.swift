@@ -41,8 +41,12 @@ package struct InheritedConnections: Sendable {
     let acceptor = makeAcceptor(ConnectionKeeper(store: store, ledger: ledger, eventLoop: eventLoop))
     let bound = NIOLoopBound(acceptor, eventLoop: eventLoop)
     var restored: [EventLoopFuture<Bool>] = []
+    var names: Set<String> = []
     for (key, name, socket) in sockets {
-      guard let record = records[key], limits.connectionsMax > restored.count else {
+      // Two descriptors under one name would be two readers of one connection.
+      guard let record = records[key], limits.connectionsMax > restored.count, names.insert(name).inserted,
+        SystemCalls.isConnectedUnixSocket(socket)
+      else {
         Self.end(socket, name, store)
         continue
       }

@@ -36,6 +36,15 @@ extension Application {
     context.emit(.respond(caller, .result(EmptyResult())))
   }
 
+  /// What the session has said of its objects is not known any more: it is asked for all of them once.
+  func invalidateAll(of session: Session) {
+    guard session.serves(.encodeRestorableStateWithCoder), !session.objects.isEmpty else { return }
+    if invalidated.isEmpty {
+      context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
+    }
+    invalidated.formUnion(session.objects.values.map(\.id))
+  }
+
   func invalidationTimerFired() {
     var asked: Set<SessionID> = []
     for id in invalidated.sorted() {
