@@ -18,6 +18,11 @@ internal import Testing
     "http_connections_survive",
     "detached_sessions_stay_with_their_connection",
     "notifications_are_on_disk_before_a_connection_is_idle",
+    "requests_may_be_cut_anywhere_by_an_orderly_end",
+    "a_body_that_comes_while_others_are_waited_for_is_whole",
+    "a_peer_that_has_ended_its_input_gets_all_its_answers",
+    "a_notification_that_waits_holds_its_connection",
+    "what_events_were_lost_is_told_before_the_end",
     "a_connection_that_closes_is_let_go",
     "a_ledger_that_makes_no_sense_ends_connections",
   ]

@@ -31,6 +31,7 @@ internal import Testing
       record.context = Array("context of \(page.key)".utf8)
       page.setContext(record.context)
       page.markIdle(framing: record.framing, callsMade: record.callsMade)
+      record.wasKilled = true
       expected[page.key] = record
     }
     #expect(try inherit(ledger).records == expected)
@@ -54,6 +55,7 @@ internal import Testing
       record.context = [UInt8](repeating: UInt8(index), count: index * 5_000)
       record.input = [UInt8](repeating: 10 + UInt8(index), count: index * 70_000)
       record.output = [UInt8](repeating: 20 + UInt8(index), count: (3 - index) * 300_000)
+      record.isClosing = index == 1
       try page.handOver(record)
       expected[page.key] = record
     }
@@ -113,12 +115,23 @@ internal import Testing
     let page = try claim(ledger)
     var record = ConnectionRecord(framing: .jsonStream)
     record.input = [1, 2, 3]
-    // State, framing, the three lengths and the place.
-    for word in [1, 2, 5, 6, 7, 8] {
+    // State, framing, numbers of calls, the three lengths and the place.
+    for word in 1...8 {
       try page.handOver(record)
       var value = UInt64.max - 1
       #expect(pwrite(ledger.descriptor, &value, 8, off_t(4_096 + 8 * word)) == 8)
       #expect(try inherit(ledger).records.isEmpty)
+    }
+  }
+
+  @Test func aKeyOrNumberOfPagesThatMakesNoSenseIsNoLedger() throws {
+    for word in [2, 3] {
+      let ledger = try ConnectionLedger.make(connectionsMax: 1)
+      for value in [UInt64.max, 1 << 53, 1 << 24] where word == 2 || value > 1 << 24 {
+        var value = value
+        #expect(pwrite(ledger.descriptor, &value, 8, off_t(8 * word)) == 8)
+        #expect(throws: TransportError.self) { try inherit(ledger) }
+      }
     }
   }
 }

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import threading
+from random import Random
 
 from manager import DEADLINE, Manager
 
@@ -340,6 +341,150 @@ def notifications_are_on_disk_before_a_connection_is_idle(manager):
             manager.take_stored(1)
 
 
+class Framed(Client):
+    """The same over Content-Length or HTTP, whose frames may be cut anywhere."""
+
+    def __init__(self, manager, kind):
+        super().__init__(manager)
+        self.kind = kind
+
+    def frame(self, number):
+        body = self.text(number, "ping", {})
+        if self.kind == "json":
+            return body
+        line = b"POST / HTTP/1.1\r\nHost: broker\r\n" if self.kind == "http" else b""
+        return line + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    def receive(self):
+        if self.kind == "json":
+            return super().receive()
+        while b"\r\n\r\n" not in self.buffer:
+            self.more()
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        while len(self.buffer) < length:
+            self.more()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return json.loads(body)
+
+    def more(self):
+        part = self.socket.recv(1 << 16)
+        assert part, "the connection has ended"
+        self.buffer += part
+
+
+def requests_may_be_cut_anywhere_by_an_orderly_end(manager):
+    over = threading.Event()
+    faults = []
+    peers = [Framed(manager, kind) for kind in ("json", "length", "http") for _ in range(4)]
+
+    def run(peer, random):
+        number = 0
+        try:
+            while not over.is_set():
+                count = random.choice([1, 2, 3])
+                data = b"".join(peer.frame(number + i + 1) for i in range(count))
+                while data:
+                    cut = random.randrange(1, 60)
+                    peer.socket.sendall(data[:cut])
+                    data = data[cut:]
+                for _ in range(count):
+                    number += 1
+                    assert peer.answer(number)["result"] == {}
+        except Exception as error:
+            faults.append(f"{peer.kind} {number}: {error!r}")
+
+    threads = [threading.Thread(target=run, args=(peer, Random(i))) for i, peer in enumerate(peers)]
+    for thread in threads:
+        thread.start()
+    for _ in range(8):
+        manager.stop()
+        manager.start()
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert not faults, faults
+
+
+def a_body_that_comes_while_others_are_waited_for_is_whole(manager):
+    slow = Framed(manager, "http")
+    peer = Framed(manager, "length")
+    first, second = slow.frame(1), peer.frame(2)
+    slow.socket.sendall(first[:-5])
+    peer.socket.sendall(second[:-30])
+    settle(manager)
+    # The broker reads once more than it needs to, and waits for the slow one.
+    timers = [threading.Timer(0.2, peer.socket.sendall, [second[-30:-10]]),
+              threading.Timer(0.4, slow.socket.sendall, [first[-5:]])]
+    for timer in timers:
+        timer.start()
+    manager.stop()
+    assert slow.answer(1)["result"] == {}
+    manager.start()
+    peer.socket.sendall(second[-10:] + peer.frame(3))
+    assert peer.answer(2)["result"] == {}
+    assert peer.answer(3)["result"] == {}
+
+
+def a_peer_that_has_ended_its_input_gets_all_its_answers(manager):
+    client = owner(manager)
+    client.call("encodeRestorableState", object=client.object, state={"text": "x" * 200_000})
+    numbers = [client.send("decodeRestorableState", object=client.object) for _ in range(40)]
+    client.socket.shutdown(socket.SHUT_WR)
+    settle(manager)
+    manager.stop()
+    manager.start()
+    seen = []
+    while (message := client.receive()) is not None:
+        seen.append(message["id"])
+    assert sorted(seen) == numbers, (len(seen), client.buffer[-100:])
+
+
+def a_notification_that_waits_holds_its_connection(manager):
+    for round in range(5):
+        name = f"org.example.new{round}"
+        client = Client(manager)
+        manager.take_stored(1)
+        params = {"application": name, "restorationIdentifier": "X"}
+        message = {"jsonrpc": "2.0", "method": "registerObjectForStateRestoration", "params": params}
+        # Its archive has to be made first.
+        client.socket.sendall(json.dumps(message).encode())
+        settle(manager)
+        manager.kill()
+        manager.start()
+        if client.goes_on():
+            objects = client.call("describeApplication", application=name)["objects"]
+            assert [entry["path"] for entry in objects] == [["X"]], objects
+        client.socket.close()
+        while manager.stored():
+            manager.take()
+
+
+def what_events_were_lost_is_told_before_the_end(manager):
+    client = owner(manager)
+    observer = Client(manager)
+    observer.call("subscribe", application="org.example.kept", events=["objectRegistered"])
+    manager.take_stored(2)
+    count = 9000
+
+    def read():
+        for _ in range(count):
+            client.receive()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(count):
+        client.send("registerObjectForStateRestoration", restorationIdentifier=f"object-{number}-" + "y" * 80)
+    reader.join()
+    manager.stop()
+    manager.start()
+    told = 0
+    while told < count:
+        event = observer.receive()["params"]
+        told += event["lost"] if event["name"] == "eventsLost" else 1
+    assert told == count, told
+
+
 def a_connection_that_closes_is_let_go(manager):
     client = owner(manager)
     manager.take_stored(1)
@@ -391,6 +536,11 @@ SCENARIOS = [
     http_connections_survive,
     detached_sessions_stay_with_their_connection,
     notifications_are_on_disk_before_a_connection_is_idle,
+    requests_may_be_cut_anywhere_by_an_orderly_end,
+    a_body_that_comes_while_others_are_waited_for_is_whole,
+    a_peer_that_has_ended_its_input_gets_all_its_answers,
+    a_notification_that_waits_holds_its_connection,
+    what_events_were_lost_is_told_before_the_end,
     a_connection_that_closes_is_let_go,
     a_ledger_that_makes_no_sense_ends_connections,
 ]
