@@ -57,18 +57,28 @@ package struct PrivateDirectory: Hashable, Sendable {
   /// Creates what is missing of a path; false when the directory itself is there already.
   private static func createIfMissing(_ path: String) throws(SystemCallError) -> Bool {
     do throws(SystemCallError) {
-      try SystemCalls.createDirectory(path)
+      return try create(path)
     } catch {
-      if error.number == SystemCallError.exists { return false }
       guard error.number == SystemCallError.notFound, let parent = parent(of: path) else { throw error }
       if try createIfMissing(parent) {
         // The umask may have taken the owner's own bits.
         let directory = try SystemCalls.openName(parent)
         try makePrivate(directory.number, SystemCalls.status(of: directory.number))
       }
-      return try createIfMissing(path)
+      // Once more only: nothing can be made below a link to nowhere, or in /proc, however often it is tried.
+      return try create(path)
     }
-    return true
+  }
+
+  /// Creates the last part of a path; false when it is there already.
+  private static func create(_ path: String) throws(SystemCallError) -> Bool {
+    do throws(SystemCallError) {
+      try SystemCalls.createDirectory(path)
+      return true
+    } catch {
+      guard error.number == SystemCallError.exists else { throw error }
+      return false
+    }
   }
 
   /// Gives the directory mode 0700. By descriptor, so that the name cannot be exchanged in between.

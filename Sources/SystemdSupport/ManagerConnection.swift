@@ -229,7 +229,7 @@ final class ManagerConnection {
       .failure(
         UserManagerError(
           .failed,
-          "\(start.unit) was not started: its job ended with \(result); see systemctl --user status \(start.unit)"
+          "its start job ended with \(result); see systemctl --user status \(start.unit)"
         )
       )
     )

@@ -59,7 +59,7 @@ struct Daemon: ParsableCommand {
       configuration = try BrokerConfiguration(flags)
       level = try Self.level(of: configuration)
     } catch {
-      throw ValidationError("\(error)")
+      throw Self.refusal("\(error)", environment)
     }
     let output = LogOutput(level: level, toJournal: environment.logsToJournal)
     output.bootstrap()
@@ -77,10 +77,27 @@ struct Daemon: ParsableCommand {
     }
   }
 
+  /// Says why it does not start where people look for that; what is left to be said is thrown.
+  private static func refusal(_ reason: String, _ environment: ServiceEnvironment) -> any Error {
+    let output = LogOutput(level: .info, toJournal: environment.logsToJournal)
+    output.bootstrap()
+    let logger = Logger(label: "restorationd")
+    let notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
+    notifier.send(.status(reason))
+    notifier.barrier(milliseconds: 1_000)
+    guard environment.logsToJournal else { return ValidationError(reason) }
+    // Standard error ends in the same journal: once is enough.
+    logger.critical("\(reason)")
+    output.flush()
+    return ExitCode.validationFailure
+  }
+
   static func level(of configuration: BrokerConfiguration) throws -> Logger.Level {
     guard let level = Logger.Level(rawValue: configuration.logLevel) else {
       let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-      throw ValidationError("there is no log level \(configuration.logLevel); use one of \(levels)")
+      throw ValidationError(
+        "\(configuration.logLevelOrigin): there is no log level \(configuration.logLevel); use one of \(levels)"
+      )
     }
     return level
   }

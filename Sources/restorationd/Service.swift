@@ -15,6 +15,7 @@ struct Service {
   let output: LogOutput
   let logger: Logger
   let notifier: Notifier
+  private let status: StatusLine
 
   init(
     flags: BrokerConfiguration.Flags,
@@ -27,6 +28,7 @@ struct Service {
     self.output = output
     self.logger = logger
     notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
+    status = StatusLine(notifier)
   }
 
   /// Without a manager the signal of a terminal that is closed ends the process, as it ends others.
@@ -45,7 +47,7 @@ struct Service {
     }
     notifier.send(.ready)
     if notifier.isActive {
-      broker.reportActivity { [notifier] in notifier.send(.status("\($0)")) }
+      broker.reportActivity { [status] in status.report("\($0)") }
     }
     setIdleExit(configuration, broker)
     while signals.wait() == SIGHUP {
@@ -109,12 +111,14 @@ struct Service {
       let rest = try broker.reload(configuration, from: former)
       setIdleExit(configuration, broker)
       logger.info("the configuration was read again")
+      status.complain(nil)
       if !rest.isEmpty {
         logger.notice("these settings change when the broker is started again: \(rest.joined(separator: ", "))")
       }
       return former.reloaded(configuration)
     } catch {
       logger.error("the configuration stays as it was: \(error)")
+      status.complain("the configuration stays as it was: \(error)")
       return former
     }
   }

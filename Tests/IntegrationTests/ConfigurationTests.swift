@@ -82,7 +82,9 @@ internal import Testing
     (#"{"limits":{"batchMax":1.5}}"#, ["batchMax"]),
     (#"{"limits":{"stateDepthMax":56,"depthMax":60}}"#, ["stateDepthMax", "depthMax"]),
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
-    (#"{"logLevel":"loud"}"#, ["loud"]),
+    (#"{"logLevel":"loud"}"#, ["logLevel", "loud"]),
+    (#"{"idleExitSeconds":-1}"#, ["idleExitSeconds", "-1", "86400"]),
+    (#"{"limits":{"x":1}}"#, ["limits", "x is no limit"]),
     (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
     (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),
     (#"{"restoreAtLogin":{"a/b":"always"}}"#, ["restoreAtLogin", "a/b"]),
@@ -94,7 +96,26 @@ internal import Testing
     try await withScratch { directory in
       let path = try directory.write(file.text, to: "config.json")
       let message = try Self.failing(["--config", path], in: directory)
-      for word in file.words { #expect(message.contains(word), "\(message)") }
+      for word in file.words + ["config.json"] { #expect(message.contains(word), "\(message)") }
+    }
+  }
+
+  @Test func aFlagThatCannotBeUsedIsNamedAndNoFile() async throws {
+    try await withScratch { directory in
+      for (flag, value) in [("--idle-exit", "86401"), ("--log-level", "loud")] {
+        let message = try Self.failing([flag, value], in: directory)
+        #expect(message.contains("\(flag): ") && message.contains(value), "\(message)")
+      }
+    }
+  }
+
+  @Test func aDirectoryThatCannotBeMadeIsSaid() async throws {
+    try await withScratch { directory in
+      _ = try ChildProcess.run(["ln", "-s", "/nowhere", directory.file("link")])
+      for path in [directory.file("link/x"), "/proc/x"] {
+        let message = try Self.failing(["--socket", directory.file("b.sock"), "--archives", path], in: directory)
+        #expect(message.contains("cannot use directory \(path)"), "\(message)")
+      }
     }
   }
 

@@ -21,8 +21,8 @@ internal import Testing
   }
 
   @Test(arguments: [
-    "activation", "changes_are_told_once_a_second", "reload", "failure_is_told", "slow_manager",
-    "watchdog_is_for_this_process", "long_work_is_no_hang",
+    "activation", "changes_are_told_once_a_second", "reload", "failure_is_told",
+    "wrong_configuration_is_told", "slow_manager", "watchdog_is_for_this_process", "long_work_is_no_hang",
   ])
   func theManagerIsTold(_ scenario: String) async throws {
     try await Self.play(scenario)

@@ -68,6 +68,16 @@ internal import Testing
     #expect(status(of: scratch.file("nowhere")) == nil)
   }
 
+  @Test func whereNothingCanBeMadeIsSaid() throws {
+    symlink(scratch.file("nowhere"), scratch.file("dangling"))
+    for path in [scratch.file("dangling/x"), scratch.file("dangling/x/y"), "/proc/nothing/x"] {
+      let error = #expect(throws: TransportError.self) { try PrivateDirectory(preparing: path, use: .named) }
+      #expect(error?.code == .systemCall(number: ENOENT))
+      #expect(error?.message.contains(path) == true)
+    }
+    #expect(status(of: scratch.file("nowhere")) == nil)
+  }
+
   @Test func aFileIsRefused() throws {
     close(creat(scratch.file("f"), 0o600))
     #expect(failure(scratch.file("f")) == .notADirectory)

@@ -13,8 +13,9 @@ package struct BrokerConfiguration: Sendable {
   package var limits = Limits()
   /// Whom to bring back when the user logs in.
   package var restoreAtLogin = LoginPolicies()
-  /// A level of swift-log, by name.
+  /// A level of swift-log, by name, and where it was said.
   package var logLevel = "info"
+  package private(set) var logLevelOrigin = "the default"
   /// Nothing is ever quarantined or discarded by the broker itself.
   package var developerMode = false
   /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
@@ -70,7 +71,7 @@ package struct BrokerConfiguration: Sendable {
     func variable(_ name: String) -> String? {
       environment(name).flatMap { $0.isEmpty ? nil : $0 }
     }
-    var settings = JSONObject()
+    var settings = Settings()
     for path in Self.files(flags, variable) {
       guard let text = try readFile(path) else {
         if path == flags.file {
@@ -78,28 +79,58 @@ package struct BrokerConfiguration: Sendable {
         }
         continue
       }
-      try Self.merge(text, of: path, into: &settings)
-    }
-    func text(_ flag: String?, _ name: String?, _ member: String) -> String? {
-      flag ?? name.flatMap(variable) ?? settings[member]?.string
+      try settings.merge(text, of: path)
     }
     if let descriptor = flags.inheritedSocket {
       self.socket = .inherited(descriptor)
     } else {
-      let socket = flags.socket ?? variable("RESTORATIOND_SOCKET") ?? settings["socket"]?.string
-      self.socket = .path(try SocketPath.resolve(flag: socket, environment: environment))
+      let said = flags.socket ?? variable("RESTORATIOND_SOCKET")
+      self.socket = .path(try Self.socketPath(said, settings, environment))
     }
-    self.archives = try text(flags.archives, "RESTORATIOND_ARCHIVES", "archives") ?? Self.defaultArchives(variable)
-    self.logLevel = text(flags.logLevel, "RESTORATIOND_LOG_LEVEL", "logLevel") ?? "info"
-    self.developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
+    archives =
+      try flags.archives ?? variable("RESTORATIOND_ARCHIVES") ?? settings["archives"]?.string
+      ?? Self.defaultArchives(variable)
+    developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
+    takeLogLevel(flags, variable("RESTORATIOND_LOG_LEVEL"), settings)
+    try takeIdleExit(flags, settings)
+    restoreAtLogin = try settings.policies()
+    limits = try settings.limits()
+  }
+
+  /// - Parameter said: what goes over the files.
+  private static func socketPath(
+    _ said: String?,
+    _ settings: Settings,
+    _ environment: (String) -> String?
+  ) throws -> SocketPath {
+    guard said == nil, let socket = settings["socket"]?.string else {
+      return try SocketPath.resolve(flag: said, environment: environment)
+    }
+    do {
+      return try SocketPath.resolve(flag: socket, environment: environment)
+    } catch {
+      throw Fault(description: "\(settings.place(of: "socket")): \(error)")
+    }
+  }
+
+  private mutating func takeLogLevel(_ flags: Flags, _ variable: String?, _ settings: Settings) {
+    if let level = flags.logLevel {
+      (logLevel, logLevelOrigin) = (level, "--log-level")
+    } else if let variable {
+      (logLevel, logLevelOrigin) = (variable, "RESTORATIOND_LOG_LEVEL")
+    } else if let level = settings["logLevel"]?.string {
+      (logLevel, logLevelOrigin) = (level, settings.place(of: "logLevel"))
+    }
+  }
+
+  private mutating func takeIdleExit(_ flags: Flags, _ settings: Settings) throws {
+    let place = flags.idleExitSeconds == nil ? settings.place(of: "idleExitSeconds") : "--idle-exit"
     let seconds = flags.idleExitSeconds ?? settings["idleExitSeconds"]?.integer.flatMap { Int(exactly: $0) } ?? 0
     guard Self.idleExitRange.contains(seconds) else {
       let most = Self.idleExitRange.upperBound
-      throw Fault(description: "the seconds of idle exit are \(seconds); choose from 1 to \(most), or 0 for never")
+      throw Fault(description: "\(place): \(seconds) is out of range; choose from 1 to \(most) seconds, or 0 for never")
     }
     idleExitSeconds = seconds
-    if let policies = settings["restoreAtLogin"]?.object { self.restoreAtLogin = try LoginPolicies(policies) }
-    if let limits = settings["limits"]?.object { self.limits = try Limits(overriding: limits) }
   }
 
   private static let idleExitRange = 0...86_400
@@ -126,39 +157,6 @@ package struct BrokerConfiguration: Sendable {
     }
     return "\(home)/.local/state/restorationd"
   }
-
-  private static let types: [(name: String, kind: String, isRight: @Sendable (JSONValue) -> Bool)] = [
-    ("socket", "a string", { $0.string != nil }),
-    ("archives", "a string", { $0.string != nil }),
-    ("logLevel", "a string", { $0.string != nil }),
-    ("developerMode", "true or false", { $0.bool != nil }),
-    ("idleExitSeconds", "a whole number", { $0.integer != nil }),
-    ("limits", "an object", { $0.object != nil }),
-    ("restoreAtLogin", "an object", { $0.object != nil }),
-  ]
-
-  private static func merge(_ text: String, of path: String, into settings: inout JSONObject) throws {
-    let value: JSONValue
-    do {
-      value = try JSONCodec.parse(Array(text.utf8))
-    } catch {
-      throw Fault(description: "\(path) is not JSON: \(error.message) at byte \(error.position); mend or remove it")
-    }
-    guard let object = value.object else { throw Fault(description: "\(path) is not a JSON object; mend or remove it") }
-    for (name, value) in object.members {
-      guard let type = types.first(where: { $0.name == name }) else {
-        let known = types.map(\.name).joined(separator: ", ")
-        throw Fault(description: "\(path): there is no setting \(name); the settings are \(known)")
-      }
-      guard type.isRight(value) else { throw Fault(description: "\(path): \(name) is not \(type.kind)") }
-      if var members = settings[name]?.object {
-        for (member, value) in value.object?.members ?? [] { members[member] = value }
-        settings[name] = .object(members)
-      } else {
-        settings[name] = value
-      }
-    }
-  }
 }
 
 extension BrokerConfiguration.Endpoint: CustomStringConvertible {
@@ -175,23 +173,5 @@ extension BrokerConfiguration.Endpoint: CustomStringConvertible {
     case .path(let path): try ListeningSocket(binding: path, backlog: backlog)
     case .inherited(let descriptor): try ListeningSocket(inheriting: descriptor)
     }
-  }
-}
-
-extension LoginPolicies {
-  /// Reads the setting: words by application, by application without instance, or `*` for all others.
-  fileprivate init(_ settings: JSONObject) throws {
-    var policies: [String: LoginPolicy] = [:]
-    for (name, value) in settings.members {
-      guard name == "*" || ApplicationName(name) != nil else {
-        throw BrokerConfiguration.Fault(description: "restoreAtLogin: \(name) is no application's name, and not *")
-      }
-      guard let policy = value.string.flatMap({ LoginPolicy(rawValue: $0) }) else {
-        let words = LoginPolicy.allCases.map(\.rawValue).joined(separator: ", ")
-        throw BrokerConfiguration.Fault(description: "restoreAtLogin: \(name) is not one of \(words)")
-      }
-      policies[name] = policy
-    }
-    self.init(policies)
   }
 }

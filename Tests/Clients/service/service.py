@@ -173,18 +173,20 @@ def reload(program):
         service.process.send_signal(signal.SIGHUP)
         lines = service.lines_until("RELOADING=1")
         assert any(line.startswith("MONOTONIC_USEC=") for line in lines), lines
-        service.lines_until("READY=1")
+        return [line for line in service.lines_until("READY=1") if line.startswith("STATUS=")]
 
     assert register()["error"]["code"] == -32008
+    service.lines_until("STATUS=1 application, 1 session, 1 object, 1 connection")
     service.configure('{"limits":')
-    again()
+    [status] = again()
     assert "stays as it was" in service.log_text() and "config.json" in service.log_text()
+    assert "1 object" in status and "stays as it was" in status and "config.json" in status, status
     assert register()["error"]["code"] == -32008
     service.configure({"limits": {"objectsPerApplicationMax": 0}})
     again()
     assert register()["error"]["code"] == -32008
     service.configure({"limits": {"objectsPerApplicationMax": 2, "batchMax": 5}, "logLevel": "error"})
-    again()
+    assert again() == ["STATUS=1 application, 1 session, 1 object, 1 connection"], "it is mended"
     assert "batchMax" not in service.log_text(), "it is not an error"
     assert "result" in register()
     limits = service.call(client, "limits")
@@ -361,6 +363,18 @@ def failure_is_told(program):
     service.end()
 
 
+def wrong_configuration_is_told(program):
+    """A broker whose configuration is of no use ends with 64 and says why, where its manager shows it."""
+    service = Service(program, {"idleExitSeconds": -1})
+    service.wait_for = lambda _: None
+    service.start()
+    status = service.lines_until("STATUS=")[-1]
+    assert "config.json: idleExitSeconds" in status and "-1" in status, status
+    service.lines_until("BARRIER=1")
+    assert service.process.wait(DEADLINE) == 64
+    service.end()
+
+
 def slow_manager(program):
     """A manager that does not read holds up nobody."""
     service = Service(program, variables={"WATCHDOG_USEC": "3000"}).start()
@@ -409,6 +423,12 @@ def journal(program):
     assert warning["RESTORATION_SESSION"], warning
     service.stop()
     entry("ending")
+    # One that cannot start says so once, where it stands out.
+    service.configure({"idleExitSeconds": -1})
+    service.wait_for = lambda _: None
+    service.start()
+    assert entry("idleExitSeconds")["PRIORITY"] == "2"
+    assert service.process.wait(DEADLINE) == 64
     assert service.log_text() == "", service.log_text()
     service.end()
 
@@ -429,7 +449,8 @@ SCENARIOS = {
     scenario.__name__: scenario
     for scenario in [
         activation, changes_are_told_once_a_second, reload, watchdog_is_for_this_process, long_work_is_no_hang,
-        idle_exit, idle_exit_waits, idle_exit_can_be_changed, failure_is_told, slow_manager, journal,
+        idle_exit, idle_exit_waits, idle_exit_can_be_changed, failure_is_told, wrong_configuration_is_told,
+        slow_manager, journal,
     ]
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+extension BrokerConfiguration {
+  /// What the files say, the stronger ones over the weaker ones, and which of them said it.
+  struct Settings {
+    private var values = JSONObject()
+    /// Files by `member`, and by `member/member of it`.
+    private var origins: [String: String] = [:]
+
+    subscript(_ member: String) -> JSONValue? { values[member] }
+
+    /// The file that has the last word about a member, or about one inside it, and the member.
+    func place(of member: String, _ inner: String? = nil) -> String {
+      let origin = inner.flatMap { origins["\(member)/\($0)"] } ?? origins[member]
+      return origin.map { "\($0): \(member)" } ?? member
+    }
+
+    private static let types: [(name: String, kind: String, isRight: @Sendable (JSONValue) -> Bool)] = [
+      ("socket", "a string", { $0.string != nil }),
+      ("archives", "a string", { $0.string != nil }),
+      ("logLevel", "a string", { $0.string != nil }),
+      ("developerMode", "true or false", { $0.bool != nil }),
+      ("idleExitSeconds", "a whole number", { $0.integer != nil }),
+      ("limits", "an object", { $0.object != nil }),
+      ("restoreAtLogin", "an object", { $0.object != nil }),
+    ]
+
+    mutating func merge(_ text: String, of path: String) throws {
+      let value: JSONValue
+      do {
+        value = try JSONCodec.parse(Array(text.utf8))
+      } catch {
+        throw Fault(description: "\(path) is not JSON: \(error.message) at byte \(error.position); mend or remove it")
+      }
+      guard let object = value.object else {
+        throw Fault(description: "\(path) is not a JSON object; mend or remove it")
+      }
+      for (name, value) in object.members {
+        guard let type = Self.types.first(where: { $0.name == name }) else {
+          let known = Self.types.map(\.name).joined(separator: ", ")
+          throw Fault(description: "\(path): there is no setting \(name); the settings are \(known)")
+        }
+        guard type.isRight(value) else { throw Fault(description: "\(path): \(name) is not \(type.kind)") }
+        origins[name] = path
+        for (inner, _) in value.object?.members ?? [] { origins["\(name)/\(inner)"] = path }
+        if var members = values[name]?.object {
+          for (member, value) in value.object?.members ?? [] { members[member] = value }
+          values[name] = .object(members)
+        } else {
+          values[name] = value
+        }
+      }
+    }
+
+    func limits() throws -> Limits {
+      guard let object = values["limits"]?.object else { return Limits() }
+      do throws(Limits.Fault) {
+        return try Limits(overriding: object)
+      } catch {
+        throw Fault(description: "\(place(of: "limits", error.limit)): \(error)")
+      }
+    }
+
+    /// Words by application, by application without instance, or `*` for all others.
+    func policies() throws -> LoginPolicies {
+      var policies: [String: LoginPolicy] = [:]
+      for (name, value) in values["restoreAtLogin"]?.object?.members ?? [] {
+        let place = place(of: "restoreAtLogin", name)
+        guard name == "*" || ApplicationName(name) != nil else {
+          throw Fault(description: "\(place): \(name) is no application's name, and not *")
+        }
+        guard let policy = value.string.flatMap({ LoginPolicy(rawValue: $0) }) else {
+          let words = LoginPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+          throw Fault(description: "\(place): what is said of \(name) is not one of \(words)")
+        }
+        policies[name] = policy
+      }
+      return LoginPolicies(policies)
+    }
+  }
+}
