@@ -29,7 +29,7 @@ packages=(
   curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless neovim netcat-openbsd nodejs rustc vim-nox
 )
-Tests/packages.sh "${packages[@]}"
+Tests/packages.sh swift "${packages[@]}"
 Tests/venv.sh
 
 step "Building the programs (release)"

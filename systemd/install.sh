@@ -9,8 +9,9 @@
 #   --destdir DIR   put DIR in front of every path, as for a package; enables nothing
 #   --no-enable     only copy the files
 #
-# Needs no privileges. Run it again to upgrade: what is the same stays, a broker that runs is restarted, and its
-# clients' connections survive that. systemd/uninstall.sh removes what was installed.
+# Needs no privileges, but for building the Debian packages that are missing are installed, as root. Run it again to
+# upgrade: what is the same stays, a broker that runs is restarted, and its clients' connections survive that.
+# systemd/uninstall.sh removes what was installed.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -77,6 +78,9 @@ manager_is_there() { # root enables for all users, whose managers run or not
   $enables && ((EUID != 0)) && command -v systemctl >/dev/null && systemctl --user show-environment >/dev/null 2>&1
 }
 property() { systemctl --user show --property="$1" --value -- "$2"; }
+is_ours() { # PATH of a unit or of a link to one: it is, or leads to, what is installed here
+  [[ -n $1 && $(readlink -m -- "$1") == "$(readlink -m -- "$units/${1##*/}")" ]]
+}
 
 # ---- Uninstalling
 
@@ -88,13 +92,25 @@ if [[ $action == uninstall ]]; then
     [[ $path != /* && /$path/ != */../* ]] || die "$destdir$list names $path, which install.sh has not written"
   done
   [[ -w $destdir$list ]] || die "$destdir$prefix is not writable for $(id -un)" "Run this as who installed it."
+  # Units of the same name may be another installation's, which goes on.
+  ours=()
   if manager_is_there; then
+    for unit in "${unit_names[@]}"; do
+      loaded="$(property FragmentPath "${unit/@./@x.}")"
+      if is_ours "$loaded"; then ours+=("$unit"); fi
+    done
     # Applications are saved first.
-    systemctl --user stop restoration-login.service 2>/dev/null || true
-    systemctl --user stop restorationd.socket restorationd.service 2>/dev/null || true
-    systemctl --user --quiet disable "${unit_names[@]}" 2>/dev/null || true
+    for unit in restoration-login.service restorationd.socket restorationd.service; do
+      if [[ " ${ours[*]} " == *" $unit "* ]]; then systemctl --user stop "$unit" 2>/dev/null || true; fi
+    done
+    ((${#ours[@]} == 0)) || systemctl --user --quiet disable "${ours[@]}" 2>/dev/null || true
   elif $enables && ((EUID == 0)) && command -v systemctl >/dev/null; then
-    systemctl --global --quiet disable "${unit_names[@]}" 2>/dev/null || true
+    for unit in "${unit_names[@]}"; do
+      for link in "/etc/systemd/user/$unit" /etc/systemd/user/*/"$unit"; do
+        if [[ -L $link ]] && is_ours "$link"; then ours+=("$unit"); break; fi
+      done
+    done
+    ((${#ours[@]} == 0)) || systemctl --global --quiet disable "${ours[@]}" 2>/dev/null || true
   fi
   # Directories come last in the list; only those that were made and are empty now go.
   for path in "${installed[@]}"; do
@@ -109,7 +125,7 @@ if [[ $action == uninstall ]]; then
   done
   if manager_is_there; then
     systemctl --user daemon-reload
-    systemctl --user reset-failed restorationd.socket restorationd.service restoration-login.service 2>/dev/null || true
+    for unit in "${ours[@]}"; do systemctl --user reset-failed "$unit" 2>/dev/null || true; done
   fi
   say "Removed restorationd from $destdir$prefix."
   if ((EUID == 0)); then
@@ -120,16 +136,47 @@ if [[ $action == uninstall ]]; then
   exit 0
 fi
 
-# ---- The programs
+# ---- What is in the way, before anything is made
 
-top="$destdir$prefix"
-while [[ ! -e $top ]]; do top="$(dirname -- "$top")"; done
-[[ -d $top ]] || die "$top is not a directory"
-[[ -w $top ]] || die "$top is not writable for $(id -un)" "Choose another --prefix; ~/.local needs no privileges."
+directories=("$destdir$prefix")
+for directory in bin "${units#"$prefix/"}" share/man/man1 share/bash-completion/completions share/zsh/site-functions \
+  share/fish/vendor_completions.d share/restorationd; do
+  directories+=("$destdir$prefix/$directory")
+done
+for top in "${directories[@]}"; do
+  while [[ ! -e $top && ! -L $top ]]; do top="$(dirname -- "$top")"; done
+  [[ -d $top ]] || die "$top is not a directory"
+  [[ -w $top && -x $top ]] ||
+    die "$top is not writable for $(id -un)" "Choose another --prefix; ~/.local needs no privileges."
+done
+
+check_unit() { # UNIT: no other unit may go before the one to be installed
+  local directory found
+  for directory in "${unit_path[@]}"; do
+    found="$directory/$1"
+    if [[ $directory -ef $units || $directory == "$units" ]]; then return; fi
+    [[ -e $found || -L $found ]] || continue
+    if is_ours "$found"; then return; fi
+    if [[ $(readlink -m -- "$found") == /dev/null || ! -s $found ]]; then
+      case "$found" in
+        "$XDG_RUNTIME_DIR"/*) die "$1 is masked" "systemctl --user unmask --runtime $1, and run this again." ;;
+        "$HOME"/*) die "$1 is masked" "systemctl --user unmask $1, and run this again." ;;
+        *) die "$1 is masked for all users by $found" "As root: systemctl --global unmask $1, and run this again." ;;
+      esac
+    fi
+    die "$found goes before $units/$1" "Remove it, and run this again."
+  done
+}
+if manager_is_there; then
+  read -ra unit_path < <(systemctl --user show --property=UnitPath --value)
+  for unit in "${unit_names[@]}"; do check_unit "$unit"; done
+fi
+
+# ---- The programs
 
 if [[ -z $from ]]; then
   cd "$here/.."
-  Tests/packages.sh libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
+  Tests/packages.sh swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
   say "Building the programs (release), which takes minutes the first time"
   for product in restorationd restorationctl; do
     swift build -c release --static-swift-stdlib --product "$product"
@@ -149,7 +196,16 @@ version="$("$from/restorationd" --version)"
 
 umask 022
 stage="$(mktemp -d)"
-trap 'rm -rf -- "$stage"' EXIT
+copying=false
+finish() {
+  # What was copied before something failed can be uninstalled.
+  if $copying; then
+    write_list || true
+    printf '%s: not all was installed; uninstall.sh removes what was\n' "$script" >&2
+  fi
+  rm -rf -- "$stage"
+}
+trap finish EXIT
 mkdir -p "$stage/bin" "$stage/${units#"$prefix/"}" "$stage/share/man/man1" "$stage/share/bash-completion/completions" \
   "$stage/share/zsh/site-functions" "$stage/share/fish/vendor_completions.d"
 for program in restorationd restorationctl; do
@@ -192,25 +248,36 @@ put() { # SOURCE PATH: in one step, so that a program that runs stays whole
   local to="$destdir$prefix/$2"
   if cmp -s -- "$1" "$to" && [[ $(stat -c %a -- "$1") == $(stat -c %a -- "$to") ]]; then return; fi
   make_directory "$(dirname -- "$to")"
-  cp -p -- "$1" "$to.new" && mv -f -- "$to.new" "$to"
+  cp -pT -- "$1" "$to.new" || { rm -f -- "$to.new" 2>/dev/null; exit 1; }
+  mv -fT -- "$to.new" "$to"
   changes+=("$2")
 }
+write_list() {
+  {
+    printf '%s\n' "${files[@]}"
+    ((${#made[@]} == 0)) || printf '%s\n' "${made[@]}" | LC_ALL=C sort -ru # what is inside comes first
+  } >"$stage/installed"
+  if cmp -s -- "$stage/installed" "$destdir$list"; then return; fi
+  cp -- "$stage/installed" "$destdir$list.new"
+  mv -f -- "$destdir$list.new" "$destdir$list"
+}
+for path in "${files[@]}"; do
+  [[ ! -d $destdir$prefix/$path ]] || die "$destdir$prefix/$path is a directory"
+done
+for path in "${earlier[@]}"; do
+  [[ $path != */ ]] || made+=("$path")
+done
+copying=true
+make_directory "$(dirname -- "$destdir$list")"
 for path in "${files[@]}"; do put "$stage/$path" "$path"; done
 removed=()
 for path in "${earlier[@]}"; do
-  if [[ $path == */ ]]; then made+=("$path"); continue; fi
-  [[ ! -e $stage/$path && -e $destdir$prefix/$path ]] || continue
+  [[ $path != */ && ! -e $stage/$path && -e $destdir$prefix/$path ]] || continue
   rm -f -- "$destdir$prefix/$path"
   removed+=("$path")
 done
-make_directory "$(dirname -- "$destdir$list")"
-{
-  printf '%s\n' "${files[@]}"
-  ((${#made[@]} == 0)) || printf '%s\n' "${made[@]}" | LC_ALL=C sort -ru # what is inside comes first
-} >"$stage/installed"
-if ! cmp -s -- "$stage/installed" "$destdir$list"; then
-  cp -- "$stage/installed" "$destdir$list.new" && mv -f -- "$destdir$list.new" "$destdir$list"
-fi
+write_list
+copying=false
 
 if ((${#changes[@]} + ${#removed[@]})); then
   say "Installed restorationd $version in $destdir$prefix:"
@@ -257,12 +324,14 @@ if $changed_unit; then systemctl --user daemon-reload; fi
 did=()
 for unit in "${unit_names[@]}"; do
   loaded="$(property FragmentPath "${unit/@./@x.}")"
-  if [[ -z $loaded ]]; then
-    # The manager does not look for units there.
-    systemctl --user --quiet link "$units/$unit"
-  elif [[ $(readlink -f -- "$loaded") != $(readlink -f -- "$units/$unit") ]]; then
-    die "$loaded goes before $units/$unit" "Remove it, and run this again."
+  if [[ -n $loaded ]] && ! is_ours "$loaded"; then
+    # What it has loaded is no longer there.
+    systemctl --user daemon-reload
+    loaded="$(property FragmentPath "${unit/@./@x.}")"
+    [[ -z $loaded ]] || is_ours "$loaded" || die "$loaded goes before $units/$unit" "Remove it, and run this again."
   fi
+  # Empty: the manager does not look for units there.
+  [[ -n $loaded ]] || systemctl --user --quiet link "$units/$unit"
 done
 for unit in restorationd.socket restoration-login.service; do
   if systemctl --user --quiet is-enabled "$unit" >/dev/null 2>&1; then continue; fi

@@ -17,6 +17,7 @@ while (($#)); do
   case "$1" in
     --from) (($# > 1)) || die "$1 needs a directory"; from=(--from "$2"); shift 2 ;;
     --output) (($# > 1)) || die "$1 needs a directory"; output="$2"; shift 2 ;;
+    --from=* | --output=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
     -h | --help) sed -n '4,/^[^#]/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) die "there is no option $1; see --help" ;;
   esac

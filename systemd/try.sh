@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-Tests/packages.sh libjansson-dev libsqlite3-dev libsystemd-dev pkg-config python3 perl
+Tests/packages.sh swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config python3 perl
 
 printf '== Building the programs (release)\n'
 for product in restorationd restorationctl restoration-sample; do

@@ -53,6 +53,9 @@ extension BrokerConnectionError: CustomStringConvertible {
 extension BrokerConnectionError {
   /// How a user starts the broker.
   private static let start = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
+  /// What comes before that when the service manager has given the broker up.
+  private static let reset =
+    "if it was given up, first `systemctl --user reset-failed restorationd.service restorationd.socket`"
 
   /// Why connecting failed.
   init(_ error: TransportError, path: String?) {
@@ -68,7 +71,7 @@ extension BrokerConnectionError {
       case .invalidPath, .notADirectory, .notASocket:
         (.noSocketPath, error.message)
       case .noSocket: (.noBroker, "no broker listens on \(socket); \(Self.start)")
-      case .refused: (.refused, "no broker listens on \(socket) any more; \(Self.start)")
+      case .refused: (.refused, "no broker listens on \(socket) any more; \(Self.start); \(Self.reset)")
       case .notPermitted, .foreignOwner, .writableByOthers:
         (.notPermitted, "this user may not connect to \(socket); every user has a broker of their own")
       case .busy: (.busy, "the broker on \(socket) takes no connection; it is overloaded or stopped, try again later")

@@ -170,6 +170,20 @@ internal import Testing
     }
   }
 
+  @Test func whatWasCopiedBeforeAFailureCanBeUninstalled() async throws {
+    try await withScratch { directory in
+      let installer = try Installer(in: directory)
+      // A file that cannot be made, whoever tries.
+      _ = try ChildProcess.run(["mkdir", "-p", "\(installer.prefix)/share/man/man1/restorationd.1.new/full"])
+      let result = try installer.install()
+      #expect(result.end == .exit(1))
+      #expect(result.errors.contains("install.sh: not all was installed; uninstall.sh removes what was\n"))
+      #expect(Files.exists("\(installer.prefix)/bin/restorationd"))
+      #expect(try installer.uninstall().end == .exit(0))
+      #expect(!Files.exists("\(installer.prefix)/bin"))
+    }
+  }
+
   /// As root it would be root's; as somebody else it needs a place that is not theirs.
   @Test func nobodyInstallsForSomebodyElse() async throws {
     try await withScratch { directory in

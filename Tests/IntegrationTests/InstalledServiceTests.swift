@@ -112,6 +112,46 @@ struct InstalledServiceTests {
       let result = try machine.run("install", "--from", machine.programs)
       #expect(result.end == .exit(1))
       #expect(result.errors.hasPrefix("install.sh: \(other) goes before \(manager.home)/.local/share/systemd/user/"))
+      #expect(try machine.files() == [other])
+    }
+  }
+
+  @Test func aMaskedUnitIsToBeUnmasked() async throws {
+    try await withUserManager(installing: false) { manager in
+      let machine = try Machine(manager)
+      try manager.systemctl("mask", UserManager.socketUnit)
+      let before = try machine.files()
+      let result = try machine.run("install", "--from", machine.programs)
+      #expect(result.end == .exit(1))
+      #expect(result.errors.contains("\n  systemctl --user unmask restorationd.socket, "), "\(result.errors)")
+      #expect(try machine.files() == before)
+    }
+  }
+
+  @Test func aDirectoryThatCannotBeWrittenIsNamedBeforeAnythingIsCopied() async throws {
+    try await withUserManager(installing: false) { manager in
+      let machine = try Machine(manager)
+      let before = try machine.files()
+      try manager.output("mkdir", "-p", "-m", "555", "\(manager.home)/part/share")
+      let result = try machine.run("install", "--from", machine.programs, "--prefix", "\(manager.home)/part")
+      #expect(result.end == .exit(1))
+      #expect(result.errors.hasPrefix("install.sh: \(manager.home)/part/share is not writable for "))
+      #expect(try machine.files() == before)
+    }
+  }
+
+  @Test func removingOneInstallationLeavesTheServiceOfAnotherAlone() async throws {
+    try await withUserManager(installing: false) { manager in
+      let machine = try Machine(manager)
+      let other = "\(manager.home)/other"
+      let copied = try machine.run("install", "--from", machine.programs, "--prefix", other, "--no-enable")
+      #expect(copied.end == .exit(0), "\(copied.errors)")
+      _ = try machine.install()
+      let process = try manager.mainPID
+      #expect(process > 0)
+      #expect(try machine.run("uninstall", "--prefix", other).end == .exit(0))
+      #expect(try manager.mainPID == process)
+      #expect(try manager.systemctl("is-enabled", UserManager.socketUnit, "restoration-login.service").count == 16)
     }
   }
 
@@ -134,8 +174,31 @@ struct InstalledServiceTests {
       }
       #expect(try manager.property("Result", of: UserManager.socketUnit) == "service-start-limit-hit")
       try manager.dropIn(UserManager.service, "broken", "")
+      try manager.systemctl("reset-failed", UserManager.service, UserManager.socketUnit)
       try manager.systemctl("restart", UserManager.socketUnit)
       try manager.output("restorationctl", "status")
+    }
+  }
+
+  @Test func aClientOfABrokenConfigurationDoesNotUseUpTheStarts() async throws {
+    try await withUserManager(installing: false) { manager in
+      _ = try Machine(manager).install()
+      try manager.systemctl("stop", UserManager.service)
+      let file = "\(manager.home)/.config/restorationd/config.json"
+      try manager.write(#"{"bogus": 1}"#, to: file)
+      _ = try manager.takeJournal()
+      #expect(try manager.run(["restorationctl", "status"]).end != .exit(0))
+      try Wait.until("the manager gives up") {
+        try manager.property("ActiveState", of: UserManager.socketUnit) == "failed"
+      }
+      let starts = try manager.takeJournal().count { $0["MESSAGE"]?.string?.contains("no setting bogus") == true }
+      #expect((1...10).contains(starts), "\(starts) starts")
+      try manager.write("{}", to: file)
+      try Wait.until("the manager listens and the broker answers") {
+        try manager.systemctl("reset-failed", UserManager.service, UserManager.socketUnit)
+        try manager.systemctl("restart", UserManager.socketUnit)
+        return try manager.run(["restorationctl", "status"]).end == .exit(0)
+      }
     }
   }
 }

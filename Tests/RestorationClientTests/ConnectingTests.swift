@@ -37,6 +37,7 @@ internal import Testing
     #expect(found.isNotRunning)
     #expect(found.message.contains(path))
     #expect(found.message.contains("systemctl --user start restorationd.socket"))
+    #expect(found.message.contains("systemctl --user reset-failed restorationd.service restorationd.socket"))
   }
 
   @Test(arguments: ["", "/tmp/", "/tmp/" + String(repeating: "x", count: 200)])

@@ -18,9 +18,9 @@ struct LoginCommand: AsyncParsableCommand {
       It is about applications that have saved state, no live session and units that
       start their processes. The setting restoreAtLogin of the broker says what
       becomes of each: always restores it, ask asks by a notification of the desktop
-      whether to, never does nothing. Where no desktop can ask, it is said on standard
-      error how to restore it by hand. Exit status 1 says that one could not be
-      restored; the others are restored all the same.
+      whether to, never does nothing. Where no desktop can ask, standard error says
+      how to restore it by hand. Exit status 1 says that one could not be restored;
+      the others are restored all the same.
       """
   )
 
