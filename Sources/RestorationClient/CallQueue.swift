@@ -27,7 +27,7 @@ package struct CallQueue {
   package struct Entry {
     package let call: Call
     package fileprivate(set) var place = Place.waiting
-    /// Connections it was sent on.
+    /// How often it was sent.
     package fileprivate(set) var tries = 0
     /// Since when it waits for a broker, in milliseconds.
     package fileprivate(set) var since: Int64

@@ -13,8 +13,9 @@ extension RestorationSession {
   /// Invariants:
   /// 1. A ticket ends exactly once: completed, cancelled or failed. Nothing is sent for a ticket that has ended.
   /// 2. On each connection calls are sent in the order of their submission, except those that wait for an object to be
-  ///    registered again; those of one object keep their order always.
-  /// 3. A call that is not idempotent is sent once at most; others on `triesMax` connections at most.
+  ///    registered again; those of one object keep their order always. What the broker itself asks to be told again
+  ///    comes after the rest: it would have taken effect after it.
+  /// 3. A call that is not idempotent is sent once at most; others `triesMax` times at most.
   /// 4. At most `windowBytes` are with the broker, unless a single larger call is all there is.
   /// 5. When the session has ended, every ticket has, and later ones fail at once.
   /// 6. With a `timeout`, no call but the goodbye stays with a broker that says nothing at all.
@@ -23,7 +24,7 @@ extension RestorationSession {
     package typealias ObjectID = ObjectPlan.ObjectID
     package typealias Call = CallQueue.Call
 
-    /// Connections that one call may be lost with: it may be what ends them.
+    /// How often one call may be sent: it may be what ends the connections that are lost with it.
     package static let triesMax = 8
 
     /// A connection that has lived for so many milliseconds was of use.
@@ -170,6 +171,17 @@ extension RestorationSession {
         return [.complete(ticket)] + finish(.left(isConfirmed: true))
       }
       return [.complete(ticket)] + drain()
+    }
+
+    /// The broker has answered that it is ending, and has not done what was asked: it is asked again over the same
+    /// connection. That one reads nothing any more; the next one does, where the connection outlives it. Nil where the
+    /// answer is the last.
+    package mutating func shuttingDown(_ ticket: Ticket) -> [Action]? {
+      guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent,
+        entry.tries < Self.triesMax
+      else { return nil }
+      queue.putBack(ticket)
+      return drain()
     }
 
     /// The broker has answered that it does not know an object that it has registered: its archive is an older one, so

@@ -83,7 +83,7 @@ extension SessionDriver: BrokerLinkObserver {
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):
       let refusal = RestorationError(answer: slice)
-      if Self.asksForAnotherConnection(refusal) {
+      if refusal.code == .shuttingDown || Self.asksForAnotherConnection(refusal) {
         link?.cut()
       } else {
         refused(id, refusal)
@@ -114,9 +114,9 @@ extension SessionDriver: BrokerLinkObserver {
 
   // MARK: Calls
 
-  /// What was asked for was not done, or perhaps, and may be asked for again by the next connection (R15).
+  /// Whether what was asked for was done is not known, and it may be asked for again by the next connection (R15).
   private static func asksForAnotherConnection(_ error: RestorationError) -> Bool {
-    error.code == .shuttingDown || error.code == .storeFailed && error.indeterminate
+    error.code == .storeFailed && error.indeterminate
   }
 
   private func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
@@ -131,6 +131,7 @@ extension SessionDriver: BrokerLinkObserver {
       }
     case .error(let slice):
       let error = RestorationError(answer: slice)
+      if error.code == .shuttingDown, let actions = machine.shuttingDown(ticket) { return act(actions) }
       isFinal = !Self.asksForAnotherConnection(error)
       if ticket == endTicket, isFinal { return act(machine.giveUp()) }
       if let call = waiters[ticket]?.call, take(error, to: call, ticket) { return }

@@ -24,7 +24,10 @@ internal import Testing
     "a_notification_that_waits_holds_its_connection",
     "what_events_were_lost_is_told_before_the_end",
     "a_connection_that_closes_is_let_go",
+    "connections_that_come_and_go_leave_nothing",
     "a_ledger_that_makes_no_sense_ends_connections",
+    "the_library_in_python_waits_on_at_the_next_broker",
+    "the_library_for_asyncio_waits_on_at_the_next_broker",
   ]
 
   private static func run(_ scenario: String...) async throws -> (end: ChildProcess.End, output: String, errors: String) {

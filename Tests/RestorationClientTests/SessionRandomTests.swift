@@ -98,10 +98,10 @@ internal import Testing
         if isUp, let ticket = sent.randomElement(using: &generator) {
           machine.heard(at: now)
           if Int.random(in: 0..<8, using: &generator) == 0, let actions = machine.unknownObject(ticket) {
-            sent.removeAll { $0 == ticket }
-            timesSent[ticket, default: 1] -= 1
-            for object in calls[ticket]?.objects ?? [] { lastSent[object] = nil }
-            return carryOut(actions)
+            return sendAgain(ticket, actions)
+          }
+          if Int.random(in: 0..<20, using: &generator) == 0, let actions = machine.shuttingDown(ticket) {
+            return sendAgain(ticket, actions)
           }
           carryOut(machine.answered(ticket, isFinal: Int.random(in: 0..<30, using: &generator) > 0))
         }
@@ -119,6 +119,14 @@ internal import Testing
         }
       default: advance()
       }
+    }
+
+    /// The broker has answered so that the call is to be sent on the same connection once more.
+    private mutating func sendAgain(_ ticket: Int, _ actions: [Machine.Action]) {
+      sent.removeAll { $0 == ticket }
+      timesSent[ticket, default: 1] -= 1
+      for object in calls[ticket]?.objects ?? [] { lastSent[object] = nil }
+      carryOut(actions)
     }
 
     /// The connection, or the registering of objects, comes one step further.

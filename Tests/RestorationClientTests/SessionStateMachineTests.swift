@@ -186,6 +186,46 @@ internal import Testing
     #expect(machine.answered(1, isFinal: false) == [.complete(1)])
   }
 
+  @Test mutating func aBrokerThatEndsIsAskedAgainOverTheSameConnection() {
+    _ = submit(1)
+    _ = submit(2, idempotent: false)
+    #expect(machine.shuttingDown(1) == [.send(1)])
+    // The other one is answered where it was sent.
+    #expect(machine.answered(2, isFinal: true) == [.complete(2)])
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+    #expect(machine.pending == 0)
+  }
+
+  @Test mutating func aConnectionThatEndsWithItsBrokerIsLostAsUsual() {
+    _ = submit(1)
+    _ = submit(2, idempotent: false)
+    _ = machine.shuttingDown(1)
+    #expect(machine.lost(at: 0) == [.report(.reconnecting), .fail(2, .outcomeUnknown), .connect])
+    #expect(machine.shuttingDown(1) == nil)
+    _ = machine.connected()
+    #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .send(1)])
+  }
+
+  @Test mutating func brokersThatEndAreAskedSoOftenAtMost() {
+    _ = submit(1)
+    for _ in 1..<Machine.triesMax { #expect(machine.shuttingDown(1) == [.send(1)]) }
+    #expect(machine.shuttingDown(1) == nil)
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+  }
+
+  @Test mutating func whatMayNotBeSentTwiceEndsWithItsBroker() {
+    _ = submit(1, idempotent: false)
+    #expect(machine.shuttingDown(1) == nil)
+    #expect(machine.answered(1, isFinal: true) == [.complete(1)])
+  }
+
+  @Test mutating func whatIsAskedAgainGoesBeforeWhatWaits() {
+    _ = submit(1, bytes: 60)
+    _ = submit(2, bytes: 90)
+    #expect(machine.shuttingDown(1) == [.send(1)])
+    #expect(machine.answered(1, isFinal: true) == [.complete(1), .send(2)])
+  }
+
   @Test mutating func anAnswerThatComesTooLateIsIgnored() {
     _ = submit(1)
     _ = machine.lost(at: 0)

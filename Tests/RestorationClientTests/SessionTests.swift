@@ -113,6 +113,26 @@ internal import Testing
     }
   }
 
+  @Test func aBrokerThatEndsIsAskedAgainOverAConnectionThatStays() async throws {
+    try await SessionScript.run { session, fake, script in
+      let object = try await session.register(ObjectRegistration("A"))
+      async let slow = session.discardApplicationState()
+      let waiting = try await fake.events.request()
+      async let outcome = session.encode(Self.state, for: object)
+      let first = try await fake.events.request()
+      try await first.refuse(.restoration(.shuttingDown, "the broker is ending", hint: "Again."))
+      let second = try await fake.events.request()
+      #expect(second.text == first.text)
+      #expect(second.connection === first.connection)
+      try await second.answer(#"{"superseded":true}"#)
+      #expect(try await outcome == .superseded)
+      // What may not be sent twice is answered where it was sent.
+      try await waiting.answer("{}")
+      try await slow
+      #expect(script.connections == 1)
+    }
+  }
+
   @Test func statesTellHowThingsStand() async throws {
     try await SessionScript.run { session, fake, _ in
       var states = session.states.makeAsyncIterator()

@@ -4,14 +4,20 @@
 Each scenario is a function below; it fails by an exception. Without a scenario their names are printed.
 """
 
+import asyncio
+import contextlib
 import json
 import os
 import socket
 import sys
 import threading
+import time
 from random import Random
 
 from manager import DEADLINE, Manager
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Protocol/clients/python"))
+import restoration  # noqa: E402
 
 
 class Client:
@@ -502,6 +508,50 @@ def a_connection_that_closes_is_let_go(manager):
         manager.take()
 
 
+def descriptors(manager):
+    """What the broker has open, by kind."""
+    directory = f"/proc/{manager.process.pid}/fd"
+    found = []
+    for number in os.listdir(directory):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            name = os.readlink(f"{directory}/{number}")
+            found.append("socket" if name.startswith("socket:") else name)
+    return sorted(found)
+
+
+def connections_that_come_and_go_leave_nothing(manager):
+    def come_and_go():
+        clients = [owner(manager)] + [Client(manager) for _ in range(20)]
+        for client in clients:
+            client.call("ping")
+        manager.take_stored(len(clients))
+        for end in (manager.kill, manager.stop):
+            settle(manager)
+            end()
+            manager.start()
+        # A session that does not say so could be resumed, and its process is watched.
+        clients[0].call("goodbye", reason="restart")
+        for client in clients:
+            client.call("ping")
+            client.socket.close()
+        # Their copies go from the store when the broker has closed its own.
+        while manager.stored():
+            manager.take()
+        assert [name for name, _ in manager.store] == ["ledger"], manager.store
+        # What watched the process is closed when its session has ended, soon after the answer.
+        end_of_waiting = time.monotonic() + DEADLINE
+        while "anon_inode:[pidfd]" in descriptors(manager):
+            assert time.monotonic() < end_of_waiting, descriptors(manager)
+        return len(descriptors(manager))
+
+    sockets = descriptors(manager).count("socket")
+    count = come_and_go()
+    for _ in range(3):
+        again = come_and_go()
+        assert again <= count, (again, count, descriptors(manager))
+    assert descriptors(manager).count("socket") == sockets, descriptors(manager)
+
+
 def a_ledger_that_makes_no_sense_ends_connections(manager):
     client = owner(manager)
     manager.take_stored(1)
@@ -525,6 +575,60 @@ def owner_again(manager, former):
     return client
 
 
+def the_library_in_python_waits_on_at_the_next_broker(manager):
+    sent, reconnected = threading.Semaphore(0), []
+    with restoration.Session("org.example.kept", socket=manager.path) as session:
+        session.on_reconnected = reconnected.append
+        send = session._send
+        results = []
+
+        def counted(*arguments):
+            send(*arguments)
+            sent.release()
+
+        session._send = counted
+        waiting = threading.Thread(
+            target=lambda: results.append(session.register("Child", parent=["Missing"], wait=DEADLINE)))
+        waiting.start()
+        assert sent.acquire(timeout=DEADLINE)
+        Client(manager).call("ping")
+        manager.stop()
+        manager.start()
+        # It was refused by the one and asked the other.
+        assert sent.acquire(timeout=DEADLINE)
+        parent = owner(manager)
+        parent.call("registerObjectForStateRestoration", restorationIdentifier="Missing")
+        waiting.join()
+        assert results[0].path == ("Missing", "Child"), results
+        assert not reconnected
+
+
+def the_library_for_asyncio_waits_on_at_the_next_broker(manager):
+    async def wait_on():
+        sent, reconnected = asyncio.Semaphore(0), []
+        async with restoration.AsyncSession("org.example.kept", socket=manager.path) as session:
+            session.on_reconnected = reconnected.append
+            send = session._send
+
+            async def counted(*arguments):
+                await send(*arguments)
+                sent.release()
+
+            session._send = counted
+            waiting = asyncio.ensure_future(session.register("Child", parent=["Missing"], wait=DEADLINE))
+            await asyncio.wait_for(sent.acquire(), DEADLINE)
+            Client(manager).call("ping")
+            manager.stop()
+            manager.start()
+            await asyncio.wait_for(sent.acquire(), DEADLINE)
+            parent = owner(manager)
+            parent.call("registerObjectForStateRestoration", restorationIdentifier="Missing")
+            assert (await waiting).path == ("Missing", "Child")
+            assert not reconnected
+
+    asyncio.run(wait_on())
+
+
 SCENARIOS = [
     idle_connections_survive_a_kill,
     busy_connections_end_with_a_kill,
@@ -542,7 +646,10 @@ SCENARIOS = [
     a_notification_that_waits_holds_its_connection,
     what_events_were_lost_is_told_before_the_end,
     a_connection_that_closes_is_let_go,
+    connections_that_come_and_go_leave_nothing,
     a_ledger_that_makes_no_sense_ends_connections,
+    the_library_in_python_waits_on_at_the_next_broker,
+    the_library_for_asyncio_waits_on_at_the_next_broker,
 ]
 
 

@@ -44,7 +44,7 @@ class Manager:
         environment["LISTEN_FDS"] = str(len(passed))
         environment["LISTEN_FDNAMES"] = ":".join(name for name, _ in passed)
         # A shell puts the descriptors where the broker looks for them, and its own number into LISTEN_PID.
-        moves = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(self.shifted(numbers)))
+        moves = " ".join(f"{3 + i}<&{fd} {fd}<&-" for i, fd in enumerate(self.shifted(numbers)))
         command = f'exec env LISTEN_PID=$$ "$@" {moves}'
         self.process = subprocess.Popen(
             # The broker ends with the thread that has started it, which is to be the main one.
