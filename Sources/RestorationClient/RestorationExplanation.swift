@@ -94,7 +94,7 @@ extension RestoringStep {
     case .resolved(let identifier, false): "the element \(identifier) is not there any more"
     case .finished: "restored"
     case .skipped(let reason): "left out: \(Self.reason(reason))"
-    case .absent: "nobody had registered it by the deadline"
+    case .absent: "nobody had registered it by the end of the restoration"
     }
   }
 

@@ -14,6 +14,8 @@ public struct RestoreResult: Hashable, Sendable {
   public let declined: Bool
   /// How many paths there are besides; nil where all are listed.
   public let omitted: Int64?
+  /// Units that were to bring missing processes and were not started.
+  public let failedUnits: [FailedUnit]
   /// How long it took.
   public let duration: Duration
 
@@ -26,12 +28,21 @@ public struct RestoreResult: Hashable, Sendable {
     public let reason: String
   }
 
+  /// A unit that was not started.
+  public struct FailedUnit: Hashable, Sendable {
+    /// Its name.
+    public let unit: String
+    /// Why, for people.
+    public let message: String
+  }
+
   init(_ wire: RestoreApplicationState.Reply) {
     restored = wire.restored.map(\.components)
     skipped = wire.skipped.map { Skipped(path: $0.path.components, reason: $0.reason) }
     absent = wire.absent.map(\.components)
     declined = wire.declined
     omitted = wire.omitted
+    failedUnits = wire.failedUnits.map { FailedUnit(unit: $0.unit, message: $0.message) }
     duration = .milliseconds(wire.milliseconds)
   }
 }

@@ -43,7 +43,7 @@ package enum RestoringStep: Sendable, Hashable {
   case finished
   /// Not restored; why, in the words of `skipped`.
   case skipped(reason: String)
-  /// Nobody had registered it by the deadline (R23).
+  /// Nobody had registered it by the end (R23).
   case absent
 }
 

@@ -31,7 +31,7 @@ struct Control: AsyncParsableCommand {
 
       Exit status:
          0  done
-         1  the broker answered with an error, or you said no
+         1  the broker answered with an error, you said no, or not all was done
          3  no broker is running
          4  there is no such application, object or generation
         64  the command line is wrong

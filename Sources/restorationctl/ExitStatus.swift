@@ -4,7 +4,7 @@ internal import ArgumentParser
 
 /// How the tool ends, by the rules of LSB and sysexits; `Protocol/restorationctl.md` lists them.
 enum ExitStatus {
-  /// The broker answered with an error, or the person asked said no.
+  /// The broker answered with an error, the person asked said no, or not all was done.
   static let refused = ExitCode(1)
   /// No broker is running.
   static let notRunning = ExitCode(3)

@@ -112,6 +112,27 @@ struct ApplicationUnitTests {
     }
   }
 
+  @Test func r22AtLoginAUnitThatCannotBeStartedIsNamedAndTheStatusSaysSo() async throws {
+    try await withUserManager { manager in
+      try install(manager)
+      _ = try begin(manager)
+      try killAll(manager)
+      let unit = "[Service]\nType=exec\nExecStart=/nowhere\n[X-Restoration]\nApplication=org.example.Three\n"
+      try manager.write(unit, to: "\(manager.units)/left.service")
+      try manager.systemctl("daemon-reload")
+      let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
+      try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
+      try manager.systemctl("reload", UserManager.service)
+      try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
+      let result = try manager.run(["restorationctl", "login", "--deadline", "5", "-j"])
+      #expect(result.end == .exit(1))
+      #expect(result.errors.contains("unit left.service was not started: its start job ended with failed"))
+      let restored = try JSONCodec.parse(Array(result.output.utf8))["applications"]?.array?.first?["result"]
+      #expect(restored?["failedUnits"]?.array?.first?["unit"] == "left.service")
+      #expect(restored?["absent"]?.array?.count == 1)
+    }
+  }
+
   @Test func r30TheManagerTellsHowEachOfThemEnded() async throws {
     try await withUserManager { manager in
       try install(manager)

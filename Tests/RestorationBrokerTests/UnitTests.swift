@@ -215,6 +215,40 @@ internal import Testing
     #expect(outcome(try main.call("restoreApplicationState")) == ["?Old"])
   }
 
+  /// Main, and an object that only has a state.
+  private func loseOneThatNobodyRegistered() throws {
+    let main = try join("main", 11)
+    try main.encode("\(try main.register("Main"))", "{}")
+    try main.encode(#"["Loose"]"#, "{}")
+    driver.crash(main)
+  }
+
+  @Test func r23WhatNobodyEverRegisteredIsAwaitedWhileAUnitStarts() throws {
+    try loseOneThatNobodyRegistered()
+    let (caller, id) = try restore()
+    #expect(driver.startedUnits == ["main.service"])
+    let main = try join("main", 21)
+    try main.register("Main")
+    #expect(!caller.hasAnswer(id))
+    try main.register("Loose")
+    #expect(Set(outcome(try caller.result(of: id))) == ["+Main", "+Loose"])
+    #expect(try caller.result(of: id)["failedUnits"] == nil)
+  }
+
+  @Test func r22AUnitThatFailsIsNamedAndWhatOnlyHasAStateIsNotAwaited() throws {
+    let main = try join("main", 11)
+    try main.encode(#"["Loose"]"#, "{}")
+    driver.crash(main)
+    driver.brokenUnits = ["main.service"]
+    let (caller, id) = try restore()
+    let result = try caller.result(of: id)
+    #expect(outcome(result) == ["?Loose"])
+    #expect(result["failedUnits"]?.array?.first?["unit"] == "main.service")
+    #expect(result["failedUnits"]?.array?.first?["message"] == "its start job failed")
+    let steps = try caller.call("explainRestoration", #"{"application":"App","object":["Loose"]}"#)["restored"]?.array
+    #expect(steps?.compactMap { $0["step"]?.string }.suffix(3) == ["awaited", "unitFailed", "absent"])
+  }
+
   // MARK: Policies
 
   @Test func listApplicationsTellsWhatBecomesOfEachAtLogin() throws {

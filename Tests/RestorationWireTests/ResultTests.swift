@@ -64,9 +64,10 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(
       RestoreApplicationState.Reply.self,
       #"{"restored":[["a"]],"skipped":[{"path":["a","b"],"reason":"refused"}],"absent":[["c"]],"#
-        + #""declined":true,"omitted":3,"milliseconds":7}"#,
+        + #""declined":true,"omitted":3,"failedUnits":[{"unit":"a.service","message":"it is gone"}],"milliseconds":7}"#,
       wrong: [
         "{}",
+        #"{"restored":[],"skipped":[],"absent":[],"failedUnits":[{"unit":"a"}],"milliseconds":7}"#,
         #"{"restored":[[]],"skipped":[],"absent":[],"milliseconds":7}"#,
         #"{"restored":[],"skipped":[{"path":["a"]}],"absent":[],"milliseconds":7}"#,
       ]

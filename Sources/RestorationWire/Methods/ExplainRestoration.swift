@@ -39,7 +39,7 @@ package struct ExplainRestoration: RestorationMethod {
     case unreadable
     /// A restoration is under way and has not decided yet.
     case waiting
-    /// Nobody had registered it by the deadline of the last restoration (R23).
+    /// Nobody had registered it by the end of the last restoration (R23).
     case absent
     /// The last restoration left it out.
     case skipped

@@ -99,6 +99,41 @@ package struct RestoreApplicationState: RestorationMethod {
     }
   }
 
+  package struct FailedUnit: Hashable, Sendable, JSONWritable {
+    package static let schema = Schema.shared(
+      "FailedUnit",
+      .object([
+        .required("unit", .string, "The unit's name."),
+        .required("message", .string, "Why it was not started, for people."),
+      ])
+    )
+
+    package var unit: String
+    package var message: String
+
+    package init(unit: String, message: String) {
+      self.unit = unit
+      self.message = message
+    }
+
+    package init?(_ slice: JSONSlice) {
+      do throws(WrongShape) {
+        let reader = try ResultReader(slice)
+        self.unit = try reader.string("unit")
+        self.message = try reader.string("message")
+      } catch {
+        return nil
+      }
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("unit", unit)
+        writer.member("message", message)
+      }
+    }
+  }
+
   package struct Reply: RestorationResult, Hashable {
     package static let schema = Schema.object([
       .required("restored", .list(.path), "Objects that are there and have their state, or have none to be given."),
@@ -115,6 +150,11 @@ package struct RestoreApplicationState: RestorationMethod {
         "How many objects there are besides, where the lists would take more than 1 MiB or half of "
           + "`messageBytesMax`; else absent."
       ),
+      .optional(
+        "failedUnits",
+        .list(FailedUnit.schema),
+        "Units that were to bring missing processes and were not started, at most 64; absent where there are none."
+      ),
       .required("milliseconds", .count, "How long it took."),
     ])
 
@@ -126,6 +166,8 @@ package struct RestoreApplicationState: RestorationMethod {
     package var declined: Bool
     /// How many paths there are besides; nil where all are listed.
     package var omitted: Int64?
+    /// Units that were to bring missing processes and were not started.
+    package var failedUnits: [FailedUnit]
     package var milliseconds: Int64
 
     package init(
@@ -134,6 +176,7 @@ package struct RestoreApplicationState: RestorationMethod {
       absent: [IdentifierPath] = [],
       declined: Bool = false,
       omitted: Int64? = nil,
+      failedUnits: [FailedUnit] = [],
       milliseconds: Int64
     ) {
       self.restored = restored
@@ -141,6 +184,7 @@ package struct RestoreApplicationState: RestorationMethod {
       self.absent = absent
       self.declined = declined
       self.omitted = omitted
+      self.failedUnits = failedUnits
       self.milliseconds = milliseconds
     }
 
@@ -152,6 +196,8 @@ package struct RestoreApplicationState: RestorationMethod {
         self.absent = try reader.list("absent") { IdentifierPath($0) }
         self.declined = try reader.bool("declined")
         self.omitted = try reader.optionalInteger("omitted")
+        let hasFailures = slice["failedUnits"] != nil
+        self.failedUnits = try hasFailures ? reader.list("failedUnits") { FailedUnit($0) } : []
         self.milliseconds = try reader.integer("milliseconds")
       } catch {
         return nil
@@ -165,6 +211,7 @@ package struct RestoreApplicationState: RestorationMethod {
         writer.member("absent", absent)
         writer.member("declined", ifTrue: declined)
         writer.member("omitted", ifPresent: omitted)
+        if !failedUnits.isEmpty { writer.member("failedUnits", failedUnits) }
         writer.member("milliseconds", milliseconds)
       }
     }

@@ -19,8 +19,8 @@ struct LoginCommand: AsyncParsableCommand {
       start their processes. The setting restoreAtLogin of the broker says what
       becomes of each: always restores it, ask asks by a notification of the desktop
       whether to, never does nothing. Where no desktop can ask, standard error says
-      how to restore it by hand. Exit status 1 says that one could not be restored;
-      the others are restored all the same.
+      how to restore it by hand. Exit status 1 says that one could not be restored,
+      or that a unit of it could not be started; the others are restored all the same.
       """
   )
 
@@ -42,6 +42,9 @@ struct LoginCommand: AsyncParsableCommand {
         try layout.print(members.text)
       } else {
         try Output.print(outcomes.map(\.text).joined())
+      }
+      for case (let application, .restored(let result)) in outcomes.map({ ($0.application, $0.what) }) {
+        RestoreCommand.complain(of: result, application)
       }
     }
     if hasFailed { throw ExitStatus.refused }
@@ -98,7 +101,11 @@ struct LoginCommand: AsyncParsableCommand {
     let what: What
 
     var hasFailed: Bool {
-      if case .failed = what { true } else { false }
+      switch what {
+      case .restored(let result): !result.failedUnits.isEmpty
+      case .left: false
+      case .failed: true
+      }
     }
 
     var text: String {

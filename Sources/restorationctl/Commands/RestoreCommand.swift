@@ -17,8 +17,8 @@ struct RestoreCommand: AsyncParsableCommand {
 
       Objects that have got their state back in this run are left alone. What nobody
       registers by the deadline is listed as absent. Exit status 1 says that the
-      application did not want to be restored. In JSON it is the result of
-      restoreApplicationState.
+      application did not want to be restored, or that a unit of it could not be
+      started. In JSON it is the result of restoreApplicationState.
       """
   )
 
@@ -33,19 +33,28 @@ struct RestoreCommand: AsyncParsableCommand {
   var application: String
 
   func run() async throws {
-    var isDeclined = false
+    var isDone = true
     try await connection.run { broker in
       let result = try await ProgressLine.during("restoring") { progress in
         try await broker.restoreApplicationState(of: application, deadline: deadline?.duration, progress: progress)
       }
-      isDeclined = result.declined
+      isDone = !result.declined && result.failedUnits.isEmpty
       if let layout = output.layout {
         try layout.print(Self.json(of: result))
       } else {
         try Output.show(text(of: result))
       }
+      Self.complain(of: result, application)
     }
-    if isDeclined { throw ExitStatus.refused }
+    if !isDone { throw ExitStatus.refused }
+  }
+
+  /// Names the units that could not be started.
+  static func complain(of result: RestoreResult, _ application: String) {
+    for failed in result.failedUnits {
+      let message = "\(application): unit \(failed.unit) was not started: \(failed.message)"
+      Output.complain(message.printable)
+    }
   }
 
   /// What came of it in one line.
@@ -76,7 +85,17 @@ struct RestoreCommand: AsyncParsableCommand {
     members.add("absent", text: JSONMembers.array(result.absent.map(JSONMembers.path)))
     if result.declined { members.add("declined", true) }
     if let omitted = result.omitted { members.add("omitted", omitted) }
+    if !result.failedUnits.isEmpty {
+      members.add("failedUnits", text: JSONMembers.array(result.failedUnits.map(json)))
+    }
     members.add("milliseconds", Int64(result.duration / .milliseconds(1)))
+    return members.text
+  }
+
+  private static func json(of failed: RestoreResult.FailedUnit) -> String {
+    var members = JSONMembers()
+    members.add("unit", failed.unit)
+    members.add("message", failed.message)
     return members.text
   }
 

@@ -6,6 +6,9 @@ internal import RestorationWire
 
 /// Restorations that the broker drives (R21 – R25, R34): carries out what `Restoration` decides.
 extension Application {
+  /// How many units that failed an answer names.
+  private static let failedUnitsMax = 64
+
   /// No save round begins by itself meanwhile (R12).
   package var isRestoring: Bool { restoring != nil }
 
@@ -128,13 +131,13 @@ extension Application {
     case .summon: summonDelegate(restoring)
     case .plan:
       restoring.units = objectUnits()
-      let plan = restorationPlan(restoring.units)
+      startMissingUnits(restoring)
+      let plan = restorationPlan(restoring)
       for planned in plan {
         guard let node = tree.node(planned.node) else { continue }
         restoring.paths[planned.node] = tree.path(of: node)
         node.forgetRestoringSteps()
       }
-      startMissingUnits(restoring)
       drive(.planned(plan, at: context.now.monotonic))
     case .make(let node, let lookup, let session): make(node, lookup, by: session, restoring)
     case .startUnit(let node): startUnit(of: node, restoring)
@@ -150,7 +153,7 @@ extension Application {
   // MARK: Planning
 
   /// What is to be restored, parents first, siblings by age (R34).
-  func restorationPlan(_ units: [NodeID: UnitName]) -> [Restoration.Planned] {
+  func restorationPlan(_ restoring: OpenRestoration) -> [Restoration.Planned] {
     var plan: [Restoration.Planned] = []
     let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
     var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
@@ -161,8 +164,9 @@ extension Application {
           Restoration.Planned(
             node: node.id,
             parent: above,
-            lookups: lookups(for: node, units[node.id]),
-            isExpected: isExpected(node)
+            lookups: lookups(for: node, restoring.units[node.id]),
+            isExpected: isExpected(node),
+            hasUnit: restoring.isStarting && !isKnown(node)
           )
         )
       }
@@ -187,6 +191,11 @@ extension Application {
   private func isExpected(_ node: Node) -> Bool {
     guard node.isVacant else { return true }
     return orphaned(node).map { $0.restorations >= run.restorations } ?? false
+  }
+
+  /// Whether anybody ever registered it; what only has a state may belong to any process.
+  private func isKnown(_ node: Node) -> Bool {
+    (node.claimRecord?.session ?? 0) != 0
   }
 
   /// In which ways an object is looked for (R22, R23).
@@ -233,7 +242,9 @@ extension Application {
   private func reply(_ restoring: OpenRestoration, bytesMax: Int) -> RestoreApplicationState.Reply {
     let milliseconds = context.now.monotonic - restoring.decisions.begun
     var reply = RestoreApplicationState.Reply(declined: restoring.decisions.isDeclined, milliseconds: milliseconds)
-    var bytes = 0
+    reply.failedUnits = restoring.failedUnits.sorted { $0.key < $1.key }.prefix(Application.failedUnitsMax)
+      .map { .init(unit: $0.key, message: $0.value) }
+    var bytes = reply.failedUnits.reduce(0) { $0 + $1.unit.utf8.count + $1.message.utf8.count + 40 }
     for item in restoring.decisions.items {
       guard case .settled(let outcome) = item.place,
         let path = tree.node(item.node).flatMap({ tree.path(of: $0) }) ?? restoring.paths[item.node]

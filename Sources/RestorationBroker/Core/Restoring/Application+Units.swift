@@ -99,7 +99,7 @@ extension Application {
 
   func summonDelegate(_ restoring: OpenRestoration) {
     for unit in missingUnits where unit.isDelegate { start(UnitName(unit.name), restoring) }
-    if restoring.startedUnits.isSubset(of: restoring.failedUnits) { drive(.notSummoned(at: context.now.monotonic)) }
+    if !restoring.isStarting { drive(.notSummoned(at: context.now.monotonic)) }
   }
 
   func startMissingUnits(_ restoring: OpenRestoration) {
@@ -110,7 +110,7 @@ extension Application {
     let unit = restoring.units[node]
     start(unit, restoring)
     if let unit { tree.node(node)?.note(.unitStarted(unit: unit.description)) }
-    if let unit, restoring.failedUnits.contains(unit.description) { drive(.unitFailed([node])) }
+    if let unit, restoring.failedUnits[unit.description] != nil { drive(.unitFailed([node])) }
   }
 
   private func start(_ unit: UnitName?, _ restoring: OpenRestoration) {
@@ -122,15 +122,17 @@ extension Application {
   func unitFailed(_ unit: String, _ message: String) {
     context.emit(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
     guard let restoring, restoring.startedUnits.contains(unit) else { return }
-    restoring.failedUnits.insert(unit)
+    restoring.failedUnits[unit] = message
     var nodes: [NodeID] = []
-    for item in restoring.decisions.items where restoring.units[item.node]?.description == unit {
-      guard !item.place.isSettled else { continue }
+    for item in restoring.decisions.items where !item.place.isSettled {
+      // What nobody ever registered may come with any unit, as long as there is one.
+      let own = restoring.units[item.node]?.description
+      guard own == unit || own == nil && item.hasUnit && !restoring.isStarting else { continue }
       tree.node(item.node)?.note(.unitFailed(unit: unit, message: message))
       nodes.append(item.node)
     }
     drive(.unitFailed(nodes))
-    if restoring.startedUnits.isSubset(of: restoring.failedUnits) { drive(.notSummoned(at: context.now.monotonic)) }
+    if !restoring.isStarting { drive(.notSummoned(at: context.now.monotonic)) }
   }
 
   // MARK: Ends

@@ -21,9 +21,11 @@ final class OpenRestoration {
   var calls: Set<CallNumber> = []
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   var heldMakes: [(node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)] = []
-  /// Units that were to start, and those of them that did not.
+  /// Units that were to start, and why those of them did not that did not.
   var startedUnits: Set<String> = []
-  var failedUnits: Set<String> = []
+  var failedUnits: [String: String] = [:]
+  /// Whether a unit was asked to start and has not failed.
+  var isStarting: Bool { !startedUnits.allSatisfy { failedUnits[$0] != nil } }
   /// The unit that brings each object that has one.
   var units: [NodeID: UnitName] = [:]
   /// Actions that are still to be carried out; one that leads to others does not begin them by itself.

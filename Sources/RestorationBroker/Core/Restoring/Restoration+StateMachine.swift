@@ -16,9 +16,11 @@ extension Restoration {
       noteAsked(at: now)
       ask(facts)
     case .unitFailed(let nodes):
-      for number in nodes.compactMap({ index[$0] }) where items[number].place == .awaited {
+      for number in nodes.compactMap({ index[$0] }) {
+        let place = items[number].place
+        guard place == .awaited || place == .waiting else { continue }
         items[number].hasUnit = false
-        if !items[number].isExpected { settle(number, .absent) }
+        if place == .awaited, !items[number].isExpected { settle(number, .absent) }
       }
     case .planned(let plan, let now):
       notePlanned(at: now)
@@ -87,6 +89,7 @@ extension Restoration {
           parent: parent,
           isExpected: planned.isExpected,
           lookups: planned.lookups[...],
+          hasUnit: planned.hasUnit,
           object: planned.node
         )
       )

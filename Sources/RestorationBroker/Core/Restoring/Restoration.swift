@@ -48,12 +48,21 @@ package struct Restoration {
     /// Somebody may be about to register it. What nobody ever registered, or nobody any more by the time a restoration
     /// completed, is restored if it comes, and not waited for (R23).
     package let isExpected: Bool
+    /// A unit was asked to start that may bring it.
+    package let hasUnit: Bool
 
-    package init(node: NodeID, parent: NodeID?, lookups: [Lookup], isExpected: Bool = true) {
+    package init(
+      node: NodeID,
+      parent: NodeID?,
+      lookups: [Lookup],
+      isExpected: Bool = true,
+      hasUnit: Bool = false
+    ) {
       self.node = node
       self.parent = parent
       self.lookups = lookups
       self.isExpected = isExpected
+      self.hasUnit = hasUnit
     }
   }
 
