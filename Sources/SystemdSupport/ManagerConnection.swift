@@ -16,8 +16,8 @@ final class ManagerConnection {
   private let destination: String?
   /// Answers may be missing or late from now on; a new connection is to be made.
   private(set) var isBroken = false
-  /// Units that start, by the path of the manager's job.
-  private var starts: [String: UnitStart] = [:]
+  /// Units that start, by the path of the manager's job; who asks for a unit that starts already gets the same job.
+  private var starts: [String: [UnitStart]] = [:]
 
   struct UnitStart {
     let unit: String
@@ -168,7 +168,7 @@ final class ManagerConnection {
       guard let job = reply.readString("o") else {
         throw UserManagerError(.unavailable, "the user manager's answer to StartUnit names no job")
       }
-      starts[job] = start
+      starts[job, default: []].append(start)
     } catch {
       start.completion(.failure(error))
     }
@@ -193,13 +193,17 @@ final class ManagerConnection {
       if let message { handle(BusMessage(owning: message)) }
     }
     if processed < 0 { return fail(failure("JobRemoved", processed)) }
-    for (job, start) in starts where start.deadline.remainingMicroseconds == 0 {
-      starts[job] = nil
-      start.completion(
-        .failure(
-          UserManagerError(.timedOut, "\(start.unit) starts for too long; see systemctl --user status \(start.unit)")
+    let now = MonotonicTime.now
+    for (job, waiting) in starts {
+      let others = waiting.filter { $0.deadline > now }
+      starts[job] = others.isEmpty ? nil : others
+      for start in waiting where start.deadline <= now {
+        start.completion(
+          .failure(
+            UserManagerError(.timedOut, "\(start.unit) starts for too long; see systemctl --user status \(start.unit)")
+          )
         )
-      )
+      }
     }
   }
 
@@ -209,29 +213,34 @@ final class ManagerConnection {
       pollfd(fd: sd_bus_get_fd(bus), events: Int16(clamping: max(0, sd_bus_get_events(bus))), revents: 0),
       pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
     ]
-    poll(&entries, 2, starts.values.map(\.deadline).min()?.remainingMilliseconds ?? 0)
+    poll(&entries, 2, starts.values.joined().map(\.deadline).min()?.remainingMilliseconds ?? 0)
   }
 
   /// Nothing will be heard of the units that start any more.
   func fail(_ error: UserManagerError) {
     isBroken = true
-    for start in starts.values { start.completion(.failure(error)) }
+    for start in starts.values.joined() { start.completion(.failure(error)) }
     starts = [:]
   }
 
   private func handle(_ message: consuming BusMessage) {
     guard message.isSignal(Self.managerInterface, "JobRemoved"), message.readUnsigned() != nil,
       let job = message.readString("o"), message.readString() != nil, let result = message.readString(),
-      let start = starts.removeValue(forKey: job)
+      let waiting = starts.removeValue(forKey: job)
     else { return }
-    guard result != "done" else { return start.completion(.success(())) }
-    start.completion(
-      .failure(
-        UserManagerError(
-          .failed,
-          "its start job ended with \(result); see systemctl --user status \(start.unit)"
+    for start in waiting {
+      guard result != "done" else {
+        start.completion(.success(()))
+        continue
+      }
+      start.completion(
+        .failure(
+          UserManagerError(
+            .failed,
+            "its start job ended with \(result); see systemctl --user status \(start.unit)"
+          )
         )
       )
-    )
+    }
   }
 }

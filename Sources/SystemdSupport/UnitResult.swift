@@ -17,6 +17,8 @@ package struct UnitResult: Hashable, Sendable {
   package var lastStatus: Int32
   /// The manager had begun to stop the unit before that process ended.
   package var wasStopped: Bool
+  /// The manager had forgotten the unit, as it does with those that ended well: those that failed stay loaded.
+  package var wasCollected = false
 
   package init(
     activeState: String,
@@ -36,5 +38,27 @@ package struct UnitResult: Hashable, Sendable {
     self.lastCode = lastCode
     self.lastStatus = lastStatus
     self.wasStopped = wasStopped
+  }
+
+  /// Finds out whether the unit was stopped, or ended well and was forgotten, from what else is known and from times of
+  /// the monotonic clock, 0 where there was none.
+  ///
+  /// - Parameters:
+  ///   - isService: other kinds of units have no main process, so that nothing follows from its absence.
+  ///   - left: when the unit was active last. Where nobody stops it, its main process has ended before.
+  ///   - started: when the last main process began. A unit that has not become active with it has left before.
+  ///   - exited: when that process ended.
+  package mutating func judge(isService: Bool, left: UInt64, started: UInt64, exited: UInt64) {
+    let isStop = left > 0 && started < left && left < exited
+    wasStopped = isStop && !endedByItself
+    wasCollected =
+      isService && mainProcess == nil && lastProcess == nil && activeState == "inactive" && result == "success"
+  }
+
+  /// The main process was ended by a signal that nobody stops a unit with, and the unit has failed for it.
+  private var endedByItself: Bool {
+    // SIGHUP, SIGINT, SIGKILL and SIGTERM.
+    let isSignalled = (lastCode == 2 || lastCode == 3) && ![1, 2, 9, 15].contains(lastStatus)
+    return isSignalled && ["signal", "core-dump", "watchdog", "oom-kill"].contains(result)
   }
 }

@@ -35,10 +35,9 @@ package final class UserManager: Sendable {
       var paths: [String] = []
       if case .string(let path) = properties["FragmentPath"], !path.isEmpty { paths.append(path) }
       if case .strings(let more) = properties["DropInPaths"] { paths += more }
-      let texts = paths.compactMap(Self.text)
-      // The rest of it could say something else.
-      guard texts.allSatisfy({ $0.utf8.count < Self.fileBytesMax }) else {
-        throw UserManagerError(.refused, "a file of the unit \(unit) has \(Self.fileBytesMax) bytes or more")
+      var texts: [String] = []
+      for path in paths {
+        if let text = try UnitText.read(path) { texts.append(text) }
       }
       return texts
     }
@@ -69,7 +68,9 @@ package final class UserManager: Sendable {
         throw UserManagerError(.refused, "the user manager knows no unit \(unit)")
       }
       let kind = unit.split(separator: ".").last.map { $0.prefix(1).uppercased() + $0.dropFirst() } ?? "Service"
-      let own: Set<String> = ["Result", "MainPID", "ExecMainPID", "ExecMainCode", "ExecMainStatus", Self.exitTime]
+      let own: Set<String> = [
+        "Result", "MainPID", "ExecMainPID", "ExecMainCode", "ExecMainStatus", Self.startTime, Self.exitTime,
+      ]
       let states: Set<String> = ["ActiveState", "SubState", Self.leaveTime]
       let state = try Self.properties(states, of: path, "Unit", connection, deadline)
       let properties = try Self.properties(own, of: path, kind, connection, deadline)
@@ -80,27 +81,32 @@ package final class UserManager: Sendable {
         if case .integer(let number) = properties[name] { number } else { 0 }
       }
       func process(_ name: String) -> Int32? { number(name) > 0 ? number(name) : nil }
-      return UnitResult(
+      func time(_ value: BusMessage.Value?) -> UInt64 {
+        if case .microseconds(let time) = value { time } else { 0 }
+      }
+      var unitResult = UnitResult(
         activeState: text(state["ActiveState"]),
         subState: text(state["SubState"]),
         result: text(properties["Result"]),
         mainProcess: process("MainPID"),
         lastProcess: process("ExecMainPID"),
         lastCode: number("ExecMainCode"),
-        lastStatus: number("ExecMainStatus"),
-        wasStopped: Self.isEarlier(state[Self.leaveTime], than: properties[Self.exitTime])
+        lastStatus: number("ExecMainStatus")
       )
+      unitResult.judge(
+        isService: kind == "Service",
+        left: time(state[Self.leaveTime]),
+        started: time(properties[Self.startTime]),
+        exited: time(properties[Self.exitTime])
+      )
+      return unitResult
     }
   }
 
-  /// When the unit was active no more, and when its main process ended: that comes first where nobody stops the unit.
+  /// When the unit was active no more, and when its main process began and ended.
   private static let leaveTime = "ActiveExitTimestampMonotonic"
+  private static let startTime = "ExecMainStartTimestampMonotonic"
   private static let exitTime = "ExecMainExitTimestampMonotonic"
-
-  private static func isEarlier(_ first: BusMessage.Value?, than second: BusMessage.Value?) -> Bool {
-    guard case .microseconds(let first) = first, case .microseconds(let second) = second else { return false }
-    return first > 0 && first < second
-  }
 
   /// Whether the user's session ends; no where there is no manager.
   nonisolated(nonsending) package func isStopping() async -> Bool {
@@ -172,23 +178,5 @@ package final class UserManager: Sendable {
       path, "org.freedesktop.DBus.Properties", "GetAll", ["\(ManagerConnection.service).\(interface)"], deadline
     )
     return reply.readProperties(names)
-  }
-
-  /// No unit's file is longer than this.
-  private static let fileBytesMax = 1 << 18
-
-  /// The beginning of a unit's file; nil where it has gone since.
-  private static func text(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var text: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 14)
-    while text.count < fileBytesMax {
-      let count = read(descriptor, &buffer, buffer.count)
-      guard count > 0 else { break }
-      text += buffer[..<count]
-    }
-    return String(decoding: text, as: UTF8.self)
   }
 }

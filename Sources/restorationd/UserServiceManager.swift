@@ -56,7 +56,8 @@ extension RestorationBroker.UnitResult {
       mainProcess: unit.lastProcess ?? unit.mainProcess ?? 0,
       mainCode: unit.lastCode,
       mainStatus: unit.lastStatus,
-      wasStopped: unit.wasStopped
+      wasStopped: unit.wasStopped,
+      wasCollected: unit.wasCollected
     )
   }
 }

@@ -169,4 +169,18 @@ internal import Testing
     )
     #expect(given.kernel.refined(by: unit, process: 7) == given.ending)
   }
+
+  private static let collected: [(kernel: ProcessEnding, collected: Bool, ending: ProcessEnding)] = [
+    (.exited(code: 0), true, .stopped), (.exited(code: 0), false, .exited(code: 0)),
+    (.exited(code: 1), true, .exited(code: 1)), (.signalled(signal: 15), true, .stopped),
+    (.signalled(signal: 11), true, .signalled(signal: 11)), (.signalled(signal: 9), true, .signalled(signal: 9)),
+    (.unknown, true, .unknown),
+  ]
+
+  @Test(arguments: collected.indices)
+  func whoEndsWellWithAUnitThatIsForgottenThenWasStopped(index: Int) {
+    let given = Self.collected[index]
+    let unit = UnitResult(activeState: "inactive", wasCollected: given.collected)
+    #expect(given.kernel.refined(by: unit, process: 7) == given.ending)
+  }
 }

@@ -100,132 +100,142 @@ internal import Testing
 
   private let files = ["a.service": ["[X-Restoration]\nApplication=App\n"]]
 
-  /// Waits for the next event of a name.
-  private func event(_ name: String, _ monitor: WireClient) throws -> JSONValue {
-    while true {
-      let message = try monitor.receiveMessage()
-      if let event = message["params"], event["name"] == .string(name) { return event }
+  /// Does what blocks on another thread than those that tests share with the broker.
+  private func apart<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await NIOThreadPool.singleton.runIfActive(body)
+  }
+
+  private func save(_ service: Service, unit: String) async throws {
+    let socket = service.socket
+    try await apart {
+      let client = try WireClient(socket)
+      try client.call("initialize", ["application": "App"])
+      let registered = try client.call(
+        "registerObjectForStateRestoration",
+        ["restorationIdentifier": "Main", "kind": "viewController", "storyboard": ["unit": .string(unit)]]
+      )
+      try client.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
+      try client.call("goodbye", ["reason": "restart"])
     }
   }
 
-  private func save(_ service: Service, unit: String) throws {
-    let client = try WireClient(service.socket)
-    try client.call("initialize", ["application": "App"])
-    let registered = try client.call(
-      "registerObjectForStateRestoration",
-      ["restorationIdentifier": "Main", "kind": "viewController", "storyboard": ["unit": .string(unit)]]
-    )
-    try client.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
-    try client.call("goodbye", ["reason": "restart"])
-  }
-
   /// The steps of a restoration that waits until nobody has come.
-  private func restore(_ service: Service) throws -> [JSONValue] {
-    let client = try WireClient(service.socket)
-    try client.call("restoreApplicationState", ["application": "App", "deadlineMilliseconds": 200])
-    let explained = try client.call("explainRestoration", ["application": "App", "object": ["Main"]])
+  private func restore(_ service: Service) async throws -> [JSONValue] {
+    let socket = service.socket
+    let explained = try await apart {
+      let client = try WireClient(socket)
+      try client.call("restoreApplicationState", ["application": "App", "deadlineMilliseconds": 200])
+      return try client.call("explainRestoration", ["application": "App", "object": ["Main"]])
+    }
     return try #require(explained["restored"]?.array)
   }
 
-  @Test func r22AUnitIsStartedOnlyForTheApplicationThatItsFileNames() throws {
+  @Test func r22AUnitIsStartedOnlyForTheApplicationThatItsFileNames() async throws {
     let manager = FakeManager()
     manager.state.withLock { $0.files = files }
     let service = try Service(manager)
-    try save(service, unit: "a.service")
-    #expect(try restore(service).contains { $0["step"] == "unitStarted" })
+    try await save(service, unit: "a.service")
+    #expect(try await restore(service).contains { $0["step"] == "unitStarted" })
     #expect(manager.state.withLock { $0.started } == ["a.service"])
     manager.state.withLock { $0.files = ["a.service": ["[X-Restoration]\nApplication=Another\n"]] }
-    let refused = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    let refused = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
     #expect(refused["message"]?.string?.contains("does not say Application=App") == true)
     #expect(manager.state.withLock { $0.started } == ["a.service"])
   }
 
   @Test(arguments: ["/bin/sh -c true", "../a.service", "a.service; true", "a@.service", "a.socket"])
-  func whatIsNoNameOfAUnitNeverReachesTheManager(unit: String) throws {
+  func whatIsNoNameOfAUnitNeverReachesTheManager(unit: String) async throws {
     let manager = FakeManager()
     manager.state.withLock { $0.files = [unit: ["[X-Restoration]\nApplication=App\n"]] }
     let service = try Service(manager)
-    try save(service, unit: unit)
-    #expect(try restore(service).contains { $0["step"] == "absent" })
+    try await save(service, unit: unit)
+    #expect(try await restore(service).contains { $0["step"] == "absent" })
     #expect(manager.state.withLock { $0.started }.isEmpty)
   }
 
-  @Test func r22AUnitThatDoesNotStartIsExplainedInTheWordsOfTheManager() throws {
+  @Test func r22AUnitThatDoesNotStartIsExplainedInTheWordsOfTheManager() async throws {
     let manager = FakeManager()
     manager.state.withLock { $0.files = ["broken.service": ["[X-Restoration]\nApplication=%p\nApplication=App"]] }
     let service = try Service(manager)
-    try save(service, unit: "broken.service")
-    let failed = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    try await save(service, unit: "broken.service")
+    let failed = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
     #expect(failed["message"]?.string?.contains("its start job failed") == true)
     manager.state.withLock { $0.failure = ServiceManagerError("the user manager does not answer") }
-    let unanswered = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    let unanswered = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
     #expect(unanswered["message"]?.string == "the user manager does not answer")
   }
 
-  @Test func r22WithoutAManagerItIsSaidHowToStartTheUnit() throws {
+  @Test func r22WithoutAManagerItIsSaidHowToStartTheUnit() async throws {
     let service = try Service(nil)
-    try save(service, unit: "a.service")
-    let failed = try #require(try restore(service).first { $0["step"] == "unitFailed" })
+    try await save(service, unit: "a.service")
+    let failed = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
     #expect(failed["message"]?.string?.contains("systemctl --user start a.service") == true)
   }
 
   // MARK: Ends
 
   /// Has a process open a session and be killed; the event that tells of it.
-  private func kill(_ service: Service) throws -> JSONValue {
-    let monitor = try WireClient(service.socket)
-    try monitor.call("subscribe", ["application": "App", "events": ["sessionEnded"]])
-    let child = try ProcessClient(.python, socket: service.socket, errors: service.directory.file("errors"))
-    try child.initialize("App")
-    try child.kill()
-    return try event("sessionEnded", monitor)
+  private func kill(_ service: Service) async throws -> JSONValue {
+    let (socket, errors) = (service.socket, service.directory.file("errors"))
+    return try await apart {
+      let monitor = try WireClient(socket)
+      try monitor.call("subscribe", ["application": "App", "events": ["sessionEnded"]])
+      let child = try ProcessClient(.python, socket: socket, errors: errors)
+      try child.initialize("App")
+      try child.kill()
+      return try monitor.notification("event")
+    }
   }
 
-  @Test func r30TheEndOfAProcessIsKnownExactly() throws {
+  @Test func r30TheEndOfAProcessIsKnownExactly() async throws {
     let manager = FakeManager()
     let service = try Service(manager)
     manager.state.withLock { $0.unit = "a.service" }
-    let killed = try kill(service)
+    let killed = try await kill(service)
     #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["unit"] == "a.service")
     manager.state.withLock { $0.result = UnitResult(result: "oom-kill", activeState: "failed") }
-    #expect(try kill(service)["how"] == "outOfMemory")
+    #expect(try await kill(service)["how"] == "outOfMemory")
     manager.state.withLock { $0.result = UnitResult(activeState: "deactivating") }
-    #expect(try kill(service)["ending"] == "stopped")
+    #expect(try await kill(service)["ending"] == "stopped")
     manager.state.withLock { $0.isStopping = true }
-    #expect(try kill(service)["ending"] == "logout")
+    #expect(try await kill(service)["ending"] == "logout")
   }
 
-  @Test func r30AManagerThatDoesNotAnswerHoldsNobodyUp() throws {
+  @Test func r30AManagerThatDoesNotAnswerHoldsNobodyUp() async throws {
     let manager = FakeManager()
     manager.state.withLock {
       $0.unit = "a.service"
       $0.isStuck = true
     }
     let service = try Service(manager)
-    let killed = try kill(service)
+    let killed = try await kill(service)
     #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL")
     manager.letGo()
   }
 
-  @Test func r30WithoutAManagerTheKernelTells() throws {
+  @Test func r30WithoutAManagerTheKernelTells() async throws {
     let service = try Service(nil)
-    let killed = try kill(service)
+    let killed = try await kill(service)
     #expect(killed["how"] == "signalled" && killed["signal"] == "SIGKILL" && killed["unit"] == .null)
   }
 
-  @Test func r30ABrokerThatEndsWithTheUsersSessionRemembersIt() throws {
+  @Test func r30ABrokerThatEndsWithTheUsersSessionRemembersIt() async throws {
     let manager = FakeManager()
     let service = try Service(manager)
-    let child = try ProcessClient(.python, socket: service.socket, errors: service.directory.file("errors"))
-    try child.initialize("App")
-    let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
+    let (socket, errors) = (service.socket, service.directory.file("errors"))
+    let child = try await apart {
+      let child = try ProcessClient(.python, socket: socket, errors: errors)
+      try child.initialize("App")
+      let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
+      return child.pid
+    }
     manager.state.withLock { $0.isStopping = true }
     try service.stop()
-    try child.kill()
+    _ = Glibc.kill(child, SIGKILL)
     manager.state.withLock { $0.isStopping = false }
     try service.start()
-    let client = try WireClient(service.socket)
-    #expect(try client.call("initialize", ["application": "App"])["restoration"]?["reason"] == "launch")
+    let reply = try await apart { try WireClient(socket).call("initialize", ["application": "App"]) }
+    #expect(reply["restoration"]?["reason"] == "launch")
   }
 }

@@ -34,6 +34,15 @@ internal import Testing
     #expect(try applications("[X-Restoration]\nApplication=a\\") == ["a"])
   }
 
+  @Test func linesEndWhereSystemdEndsThem() throws {
+    #expect(try applications("[X-Restoration]\rApplication=a\rApplication=b") == ["a", "b"])
+    #expect(try applications("[X-Restoration]\n#x\rApplication=a\n[Unit]\r\nApplication=b\n") == ["a"])
+    #expect(try applications("[X-Restoration]\nOther=x\rApplication=\rApplication=a\r\r\n[Unit]") == ["a"])
+    // A pair ends one line, so that it can be continued.
+    #expect(try applications("[X-Restoration]\r\nApplication=\\\r\na\r\nOther=\\\n\rApplication=b\n\r") == ["a"])
+    #expect(try applications("[X-Restoration]\r\rApplication=a\\\r\rb\r") == ["a"])
+  }
+
   @Test func aDropInAddsAndAnEmptyValueTakesBack() throws {
     #expect(try applications(header + "a", header + "b") == ["a", "b"])
     #expect(try applications(header + "a", header + "\nApplication=b") == ["b"])

@@ -37,6 +37,8 @@ package struct UnitResult: Hashable, Sendable {
   package var mainStatus: Int32
   /// The unit was being stopped before that process ended.
   package var wasStopped: Bool
+  /// The unit was forgotten since its processes ran, as happens to those that ended well.
+  package var wasCollected: Bool
 
   package init(
     result: String = "success",
@@ -44,7 +46,8 @@ package struct UnitResult: Hashable, Sendable {
     mainProcess: Int32 = 0,
     mainCode: Int32 = 0,
     mainStatus: Int32 = 0,
-    wasStopped: Bool = false
+    wasStopped: Bool = false,
+    wasCollected: Bool = false
   ) {
     self.result = result
     self.activeState = activeState
@@ -52,6 +55,7 @@ package struct UnitResult: Hashable, Sendable {
     self.mainCode = mainCode
     self.mainStatus = mainStatus
     self.wasStopped = wasStopped
+    self.wasCollected = wasCollected
   }
 }
 
@@ -61,7 +65,7 @@ extension ProcessEnding {
   /// What is known of the process when the manager has told of its unit.
   ///
   /// Being ended by SIGTERM is being stopped: that is how the manager ends a unit, and when it is asked the unit may be
-  /// gone already, or run again.
+  /// gone already, or run again. So is ending well when the unit has ended well with it, and was forgotten.
   package func refined(by unit: UnitResult, process: Int32) -> ProcessEnding {
     let isMain = unit.mainProcess == process
     var ending = self
@@ -76,6 +80,7 @@ extension ProcessEnding {
     case .signalled(Self.sigkill) where unit.result == "oom-kill": return .outOfMemory
     case .signalled(Self.sigkill) where isMain && unit.result == "timeout": return .stopped
     case .signalled(Self.sigterm): return .stopped
+    case .exited(code: 0) where unit.wasCollected: return .stopped
     case _ where isMain && unit.wasStopped: return .stopped
     case _ where unit.activeState == "deactivating" && unit.result == "success": return .stopped
     default: return ending

@@ -36,19 +36,20 @@ struct LoginCommand: AsyncParsableCommand {
     try await connection.run { broker in
       let outcomes = try await bringBack(broker)
       hasFailed = outcomes.contains { $0.hasFailed }
-      if let layout = output.layout {
-        var members = JSONMembers()
-        members.add("applications", text: JSONMembers.array(outcomes.map(\.json)))
-        try layout.print(members.text)
-      } else {
-        try Output.print(outcomes.map(\.text).joined())
-      }
       for case (let application, .restored(let result)) in outcomes.map({ ($0.application, $0.what) }) {
         RestoreCommand.complain(of: result, application)
       }
+      // In words they were told of as they came.
+      guard let layout = output.layout else { return }
+      var members = JSONMembers()
+      members.add("applications", text: JSONMembers.array(outcomes.map(\.json)))
+      try layout.print(members.text)
     }
     if hasFailed { throw ExitStatus.refused }
   }
+
+  /// So many questions stand on the screen at once; the others follow as they are done with.
+  private static let questionsMax = 4
 
   private func bringBack(_ broker: BrokerConnection) async throws -> [Outcome] {
     let applications = try await broker.listApplications().filter { application in
@@ -56,11 +57,26 @@ struct LoginCommand: AsyncParsableCommand {
         && application.restoreAtLogin != .never
     }
     let deadline = deadline?.duration ?? .seconds(60)
+    let printsText = output.layout == nil
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
-      for application in applications {
+      func bringBack(_ application: ApplicationSummary) {
         group.addTask { try await Self.bringBack(application, within: deadline, broker) }
       }
-      return try await group.reduce(into: []) { $0.append($1) }.sorted { $0.application < $1.application }
+      // Nobody's answer is waited for with those that are always restored.
+      for application in applications where application.restoreAtLogin == .always { bringBack(application) }
+      let questions = applications.filter { $0.restoreAtLogin != .always }
+      let asked = Set(questions.map(\.application))
+      var next = questions.prefix(Self.questionsMax).endIndex
+      for application in questions[..<next] { bringBack(application) }
+      var outcomes: [Outcome] = []
+      while let outcome = try await group.next() {
+        outcomes.append(outcome)
+        if printsText { try Output.print(outcome.text) }
+        guard asked.contains(outcome.application), next < questions.endIndex else { continue }
+        bringBack(questions[next])
+        next += 1
+      }
+      return outcomes.sorted { $0.application < $1.application }
     }
   }
 

@@ -60,7 +60,7 @@ package enum UnitFile {
     var continued: [UInt8]?
     var bytes = Array(text.utf8)[...]
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
-    for raw in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+    while let raw = takeLine(&bytes) {
       let line = raw.drop(while: isSpace)
       // Also between the parts of a continued line.
       if line.first == UInt8(ascii: "#") || line.first == UInt8(ascii: ";") { continue }
@@ -78,13 +78,26 @@ package enum UnitFile {
     return lines.filter { !$0.isEmpty }
   }
 
+  /// The next line. It ends at a line feed, at a carriage return, or at both; texts with a NUL do not come here.
+  private static func takeLine(_ bytes: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    guard !bytes.isEmpty else { return nil }
+    let line = bytes.prefix { !isEnd($0) }
+    bytes = bytes[line.endIndex...]
+    if let end = bytes.popFirst(), let next = bytes.first, isEnd(next), next != end { bytes.removeFirst() }
+    return line
+  }
+
+  private static func isEnd(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+  }
+
   /// Whether the last backslash is not itself escaped.
   private static func endsInBackslash(_ line: ArraySlice<UInt8>) -> Bool {
     line.reversed().prefix { $0 == UInt8(ascii: "\\") }.count % 2 == 1
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
+    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
   }
 
   private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
