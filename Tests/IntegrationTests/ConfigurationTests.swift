@@ -83,6 +83,7 @@ internal import Testing
     (#"{"limits":{"stateDepthMax":56,"depthMax":60}}"#, ["stateDepthMax", "depthMax"]),
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
     (#"{"logLevel":"loud"}"#, ["loud"]),
+    (#"{"idleExitSeconds":2}"#, ["2", "3 to 86400", "0 for never"]),
     (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
     (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),
     (#"{"restoreAtLogin":{"a/b":"always"}}"#, ["restoreAtLogin", "a/b"]),

@@ -19,6 +19,8 @@ package struct BrokerConfiguration: Sendable {
   package var developerMode = false
   /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
   package var idleExitSeconds = 0
+  /// What the save rounds before the end may take.
+  package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
 
   /// Where clients connect.
   package enum Endpoint: Sendable {
@@ -93,16 +95,20 @@ package struct BrokerConfiguration: Sendable {
     self.logLevel = text(flags.logLevel, "RESTORATIOND_LOG_LEVEL", "logLevel") ?? "info"
     self.developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
     let seconds = flags.idleExitSeconds ?? settings["idleExitSeconds"]?.integer.flatMap { Int(exactly: $0) } ?? 0
-    guard Self.idleExitRange.contains(seconds) else {
-      let most = Self.idleExitRange.upperBound
-      throw Fault(description: "the seconds of idle exit are \(seconds); choose from 1 to \(most), or 0 for never")
+    guard seconds == 0 || Self.idleExitRange.contains(seconds) else {
+      let (least, most) = (Self.idleExitRange.lowerBound, Self.idleExitRange.upperBound)
+      throw Fault(
+        description: "the seconds of idle exit are \(seconds); choose from \(least) to \(most), or 0 for never"
+      )
     }
     idleExitSeconds = seconds
     if let policies = settings["restoreAtLogin"]?.object { self.restoreAtLogin = try LoginPolicies(policies) }
     if let limits = settings["limits"]?.object { self.limits = try Limits(overriding: limits) }
   }
 
-  private static let idleExitRange = 0...86_400
+  /// Started again as often as somebody asks, the broker stays below the manager's limit, also below its usual one of 5
+  /// starts in 10 seconds: beyond that the manager gives up the service and its socket.
+  private static let idleExitRange = 3...86_400
 
   /// The files to read, the weakest first.
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {
