@@ -46,7 +46,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     return rounds
   }
 
-  package nonisolated var progress: UInt64 { writer.progress }
+  package nonisolated var progress: UInt64 { writer.progress &+ SQLiteConnection.progress }
 
   // MARK: Opening and closing
 

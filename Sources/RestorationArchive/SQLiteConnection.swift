@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSQLite
+internal import Synchronization
 
 /// What SQLite answered when it did not do what it was asked.
 struct SQLiteFailure: Error, Hashable {
@@ -84,6 +85,16 @@ final class SQLiteConnection {
     ] as [(Int32, Int32)] {
       restoration_sqlite3_db_config(handle, option, value)
     }
+    // A long statement, as of a copy or a check, is no hang.
+    sqlite3_progress_handler(
+      handle,
+      Self.progressSteps,
+      { _ in
+        SQLiteConnection.progressCount.wrappingAdd(1, ordering: .relaxed)
+        return 0
+      },
+      nil
+    )
     // Having a hook switches automatic checkpoints off: nobody waits for one inside a commit.
     sqlite3_wal_hook(
       handle,
@@ -107,6 +118,12 @@ final class SQLiteConnection {
     for index in statements.indices { statements[index] = nil }
     sqlite3_close_v2(handle)
   }
+
+  /// Grows while statements of any connection get on.
+  static var progress: UInt64 { progressCount.load(ordering: .relaxed) }
+  private static let progressCount = Atomic<UInt64>(0)
+  /// Instructions of SQLite's machine from one count to the next: far less than a second, and too many to be felt.
+  private static let progressSteps: Int32 = 20_000
 
   /// Whether closing moves the write-ahead log into the main file and removes it.
   var checkpointsOnClose = false {

@@ -87,9 +87,16 @@ enum SystemCalls {
     return bytes
   }
 
-  /// The contents of a file, its first `bytesMax` bytes at most.
+  /// The contents of a regular file, its first `bytesMax` bytes at most; anything else could keep us waiting.
   static func contents(of path: String, bytesMax: Int) throws(SystemCallError) -> [UInt8] {
-    let file = try openForReading(path)
+    let file = Descriptor(try checked("open") { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) })
+    var status = stat()
+    _ = try checked("fstat") { fstat(file.number, &status) }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: break
+    case S_IFDIR: throw SystemCallError(call: "open", number: EISDIR)
+    default: throw SystemCallError(call: "open (of what is no regular file)", number: EINVAL)
+    }
     var bytes: [UInt8] = []
     while bytes.count < bytesMax {
       let next = try read(file.number, count: min(1 << 16, bytesMax - bytes.count))

@@ -2,6 +2,7 @@
 
 internal import CSystemd
 internal import Glibc
+internal import Synchronization
 
 /// Writes to the system's journal, on a thread of its own: a slow journal holds up nobody.
 package final class Journal: Sendable {
@@ -20,26 +21,38 @@ package final class Journal: Sendable {
     case fields([Field])
     /// Has an open descriptor closed, so that whoever waits for that knows what came before is written.
     case mark(Int32)
+    /// Stands behind the last entry before some that were dropped, with what tells whose they were.
+    case loss([Field])
+  }
+
+  /// How many entries were dropped and not yet told of.
+  private final class LossCount: Sendable {
+    let value = Atomic<Int>(0)
   }
 
   /// Entries that may wait. A journal that does not read must not make us grow.
   private static let waitingMax = 4_096
 
   private let outbox: Outbox<Entry>
+  private let lost: LossCount
 
   /// Nil where no descriptor or thread is left.
   package init?() {
-    guard let outbox = Outbox<Entry>(thread: "journal", deliver: Self.deliver) else { return nil }
+    let lost = LossCount()
+    guard let outbox = Outbox<Entry>(thread: "journal", deliver: { Self.deliver($0, lost) }) else { return nil }
     self.outbox = outbox
+    self.lost = lost
   }
 
   deinit {
     outbox.close()
   }
 
-  /// Has an entry written; one more than can wait is dropped.
+  /// Has an entry written; one more than can wait is dropped, and those are counted in an entry of their own.
   package func write(_ fields: [Field]) {
-    outbox.append(.fields(fields), limit: Self.waitingMax)
+    guard !outbox.append(.fields(fields), limit: Self.waitingMax) else { return }
+    let isFirst = lost.value.wrappingAdd(1, ordering: .relaxed).oldValue == 0
+    if isFirst { outbox.append(.loss(fields.filter { $0.name == "SYSLOG_IDENTIFIER" })) }
   }
 
   /// Waits until everything is written, but not for ever. Blocks the calling thread; only for a process that ends.
@@ -52,18 +65,25 @@ package final class Journal: Sendable {
     close(ends[0])
   }
 
-  @Sendable private static func deliver(_ entry: Entry) {
+  private static func deliver(_ entry: Entry, _ lost: LossCount) {
     switch entry {
     case .mark(let descriptor): close(descriptor)
-    case .fields(let fields):
-      let texts = fields.map { Array("\($0.name)=\($0.value)".utf8) }
-      guard send(texts[...], []) < 0 else { return }
-      // Standard error arrives in the journal as well, by another way.
-      let text = fields.first { $0.name == "MESSAGE" }?.value ?? ""
-      let priority = fields.first { $0.name == "PRIORITY" }?.value ?? "6"
-      let line = Array("<\(priority)>\(text)\n".utf8)
-      _ = Glibc.write(STDERR_FILENO, line, line.count)
+    case .fields(let fields): write(fields)
+    case .loss(let fields):
+      let count = lost.value.exchange(0, ordering: .relaxed)
+      let text = "\(count) \(count == 1 ? "entry was" : "entries were") lost: the journal did not take them in time"
+      write([Field("MESSAGE", text), Field("PRIORITY", "4")] + fields)
     }
+  }
+
+  private static func write(_ fields: [Field]) {
+    let texts = fields.map { Array("\($0.name)=\($0.value)".utf8) }
+    guard send(texts[...], []) < 0 else { return }
+    // Standard error arrives in the journal as well, by another way.
+    let text = fields.first { $0.name == "MESSAGE" }?.value ?? ""
+    let priority = fields.first { $0.name == "PRIORITY" }?.value ?? "6"
+    let line = Array("<\(priority)>\(text)\n".utf8)
+    _ = Glibc.write(STDERR_FILENO, line, line.count)
   }
 
   /// Every text has to stay at its place while the next ones are looked at.

@@ -2,12 +2,19 @@
 
 internal import CSystemd
 internal import Glibc
+internal import Synchronization
 
 /// Tells the service manager of our state, in order, on a thread of its own: a slow manager holds up nobody.
 ///
 /// Without a manager it does nothing. Messages that were not sent when the process ends are lost: see `barrier`.
 package final class Notifier: Sendable {
+  /// Descriptors that may wait, which is as many as the manager keeps: a manager that does not read must not take all
+  /// that this process may have.
+  package static let waitingDescriptorsMax = 1_100
+
   private let outbox: Outbox<Entry>?
+  /// Names whose descriptors were not taken; the manager will not be told to close them.
+  private let refused = Mutex<Set<String>>([])
 
   private struct Entry {
     let text: String
@@ -15,6 +22,8 @@ package final class Notifier: Sendable {
     var descriptor: Int32?
     /// Only the last of several that wait needs to be sent.
     var isRepeatable = false
+    /// What the manager is to keep it under.
+    var storedName: String?
 
     /// The name of what is told.
     var subject: Substring { text.prefix { $0 != "=" } }
@@ -56,19 +65,42 @@ package final class Notifier: Sendable {
 
   /// Has the message sent after all earlier ones.
   ///
-  /// - Returns: whether it is on its way: false without a manager, and for a descriptor that could not be duplicated.
+  /// Names of descriptors are used once: a descriptor that still waits when it is to be removed is not told of at all.
+  ///
+  /// - Returns: whether it is on its way: false without a manager, and for a descriptor that could not be duplicated or
+  ///   waits behind too many others.
   @discardableResult
   package func send(_ message: NotifyMessage) -> Bool {
     guard let outbox else { return false }
-    var entry = Entry(text: message.text, isRepeatable: message.isRepeatable)
-    if case .store(_, let descriptor) = message {
-      let number = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-      guard number >= 0 else { return false }
-      entry.descriptor = number
+    let entry = Entry(text: message.text, isRepeatable: message.isRepeatable)
+    switch message {
+    case .store(let name, let descriptor): return store(descriptor, name, entry, outbox)
+    case .removeStored(let name): if takeBack(name, outbox) { return true }
+    default: break
     }
     // A manager that does not read must not make us grow.
     let subject = entry.subject
     return outbox.append(entry, replacing: entry.isRepeatable ? { $0.isRepeatable && $0.subject == subject } : nil)
+  }
+
+  private func store(_ descriptor: Int32, _ name: String, _ entry: Entry, _ outbox: Outbox<Entry>) -> Bool {
+    var entry = entry
+    entry.storedName = name
+    let number = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    if number >= 0 {
+      entry.descriptor = number
+      if outbox.append(entry, limit: Self.waitingDescriptorsMax, counting: { $0.storedName != nil }) { return true }
+      close(number)
+    }
+    refused.withLock { _ = $0.insert(name) }
+    return false
+  }
+
+  /// Whether the manager has not been told of the descriptor, and is not going to be.
+  private func takeBack(_ name: String, _ outbox: Outbox<Entry>) -> Bool {
+    let entries = outbox.takeBack { $0.storedName == name }
+    for descriptor in entries.compactMap(\.descriptor) { close(descriptor) }
+    return refused.withLock { $0.remove(name) } != nil || !entries.isEmpty
   }
 
   /// Waits until the manager has taken in everything that was sent before; false when it did not in time.

@@ -27,18 +27,34 @@ final class Outbox<Entry: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - replaced: entries that wait and are out of date with the new one.
-  ///   - limit: it is refused when so many wait.
+  ///   - limit: it is refused when so many wait that are counted.
+  ///   - isCounted: which ones are; all, where nil.
   /// - Returns: whether it is on its way.
   @discardableResult
-  func append(_ entry: Entry, replacing replaced: ((Entry) -> Bool)? = nil, limit: Int = .max) -> Bool {
+  func append(
+    _ entry: Entry,
+    replacing replaced: ((Entry) -> Bool)? = nil,
+    limit: Int = .max,
+    counting isCounted: ((Entry) -> Bool)? = nil
+  ) -> Bool {
     let isTaken = state.withLock { state in
       if let replaced { state.entries.removeAll(where: replaced) }
-      guard state.entries.count < limit else { return false }
+      let count = isCounted.map { state.entries.count(where: $0) } ?? state.entries.count
+      guard count < limit else { return false }
       state.entries.append(entry)
       return true
     }
     if isTaken { wakeUp.signal() }
     return isTaken
+  }
+
+  /// Takes back entries that wait, and says which.
+  func takeBack(_ isMeant: (Entry) -> Bool) -> [Entry] {
+    state.withLock { state in
+      let taken = state.entries.filter(isMeant)
+      if !taken.isEmpty { state.entries.removeAll(where: isMeant) }
+      return taken
+    }
   }
 
   func close() {

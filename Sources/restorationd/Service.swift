@@ -53,7 +53,7 @@ struct Service {
     while signals.wait() == SIGHUP {
       configuration = try reload(configuration, broker)
     }
-    try end(broker)
+    try end(broker, configuration)
     watchdog?.cancel()
     notifier.barrier()
     output.flush()
@@ -107,8 +107,9 @@ struct Service {
     defer { notifier.send(.ready) }
     do {
       let configuration = try BrokerConfiguration(flags)
-      output.currentLevel = try Daemon.level(of: configuration)
+      let level = try Daemon.level(of: configuration)
       let rest = try broker.reload(configuration, from: former)
+      output.currentLevel = level
       setIdleExit(configuration, broker)
       logger.info("the configuration was read again")
       status.complain(nil)
@@ -123,14 +124,18 @@ struct Service {
     }
   }
 
-  private func end(_ broker: Broker) throws {
+  private func end(_ broker: Broker, _ configuration: BrokerConfiguration) throws {
     logger.info("ending")
     notifier.send(.stopping)
     guard notifier.isActive else { return try broker.stopAndWait() }
     notifier.send(.status("saving before the end"))
-    // Each beat asks for as long as several beats take: saving may take as long as it gets on.
+    // Each beat asks for as long as several beats take, but not for ever: getting on is not getting done. What the save
+    // rounds may take, and half a minute for the disk.
+    let latest = Host.monotonicMilliseconds + Int64(configuration.stopRoundMilliseconds) + 30_000
     let beats = try broker.beat(everyMicroseconds: 2_000_000) { [notifier] in
-      notifier.send(.extendTimeout(microseconds: 10_000_000))
+      let remaining = latest - Host.monotonicMilliseconds
+      guard remaining > 0 else { return }
+      notifier.send(.extendTimeout(microseconds: UInt64(min(10_000, remaining)) * 1_000))
     }
     try broker.stopAndWait()
     beats.cancel()

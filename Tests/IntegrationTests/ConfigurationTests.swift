@@ -83,7 +83,7 @@ internal import Testing
     (#"{"limits":{"stateDepthMax":56,"depthMax":60}}"#, ["stateDepthMax", "depthMax"]),
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
     (#"{"logLevel":"loud"}"#, ["logLevel", "loud"]),
-    (#"{"idleExitSeconds":-1}"#, ["idleExitSeconds", "-1", "86400"]),
+    (#"{"idleExitSeconds":2}"#, ["idleExitSeconds", "2", "3 to 86400", "0 for never"]),
     (#"{"limits":{"x":1}}"#, ["limits", "x is no limit"]),
     (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
     (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),

@@ -123,12 +123,12 @@ struct ServiceTests {
     let rounds = Environment.isLong ? 60 : 3
     try await withUserManager { manager in
       try manager.allowManyRestarts()
-      let command = "ExecStart=\(manager.broker) --idle-exit 1"
+      let command = "ExecStart=\(manager.broker) --idle-exit 3"
       try manager.dropIn("idle", service: "ExecStart=", command)
       for _ in 1...rounds {
         #expect(try Self.exchange(manager, Self.ping).contains("result"))
         // At the very moment, more or less, at which it ends.
-        Wait.moment(.milliseconds(Int.random(in: 970...1_030)))
+        Wait.moment(.milliseconds(Int.random(in: 2_970...3_030)))
         #expect(try Self.exchange(manager, Self.ping).contains("result"))
       }
       try manager.waitUntil("inactive")
@@ -137,7 +137,7 @@ struct ServiceTests {
       try client.initialize("org.example.Notes")
       try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
       let pid = try manager.mainPID
-      Wait.moment(.milliseconds(1_500))
+      Wait.moment(.milliseconds(3_500))
       // Whoever has a session keeps it alive.
       #expect(try manager.mainPID == pid)
       client.end()

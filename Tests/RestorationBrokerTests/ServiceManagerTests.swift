@@ -24,6 +24,8 @@ internal import Testing
       /// It does not answer questions about units any more.
       var isStuck = false
       var stuck: [CheckedContinuation<Void, Never>] = []
+      /// Nor does it say whether the user's session ends.
+      var isSilent = false
     }
 
     let state = Mutex(State())
@@ -47,7 +49,12 @@ internal import Testing
       return state.withLock { $0.result }
     }
 
-    nonisolated(nonsending) func isStopping() async -> Bool { state.withLock { $0.isStopping } }
+    nonisolated(nonsending) func isStopping() async -> Bool {
+      if state.withLock({ $0.isSilent }) {
+        await withCheckedContinuation { waiting in state.withLock { $0.stuck.append(waiting) } }
+      }
+      return state.withLock { $0.isStopping }
+    }
 
     func letGo() {
       let stuck = state.withLock { state in
@@ -128,6 +135,17 @@ internal import Testing
       return try client.call("explainRestoration", ["application": "App", "object": ["Main"]])
     }
     return try #require(explained["restored"]?.array)
+  }
+
+  @Test func r33AManagerThatDoesNotAnswerDoesNotHoldUpTheEnd() throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.isSilent = true }
+    let service = try Service(manager)
+    try WireClient(service.socket).call("ping")
+    // The answer comes only after the end, and changes nothing any more.
+    try service.stop()
+    #expect(manager.state.withLock { $0.stuck.count } == 1)
+    manager.letGo()
   }
 
   @Test func r22AUnitIsStartedOnlyForTheApplicationThatItsFileNames() async throws {

@@ -49,6 +49,15 @@ internal import Testing
     #expect(try Host.readFile(scratch.file("long"), bytesMax: 4) == "0123")
   }
 
+  @Test func onlyRegularFilesAreRead() throws {
+    // Opening this one would wait for somebody who writes.
+    #expect(mkfifo(scratch.file("pipe"), 0o600) == 0)
+    #expect(throws: TransportError.self) { try Host.readFile(scratch.file("pipe")) }
+    #expect(throws: TransportError.self) { try Host.readFile("/dev/zero", bytesMax: 4) }
+    #expect(try Host.readFile("/proc/self/status")?.isEmpty == false)
+    #expect(Host.systemVersion != nil)
+  }
+
   @Test func theDescriptorLimitIsRaisedAndNeverLowered() async {
     await #expect(processExitsWith: .success) {
       let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

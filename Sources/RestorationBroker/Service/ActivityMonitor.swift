@@ -111,6 +111,7 @@ extension BrokerService {
   /// Something is still being done, though nobody waits for it.
   fileprivate var isAtWork: Bool {
     !closings.isEmpty || archives.values.contains { $0.isBusy || $0.isMaintaining }
+      || unitStarts > 0 || core.applications.values.contains { $0.restoring != nil }
   }
 
   fileprivate func monitor() -> ActivityMonitor {

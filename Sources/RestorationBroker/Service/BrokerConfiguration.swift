@@ -20,6 +20,8 @@ package struct BrokerConfiguration: Sendable {
   package var developerMode = false
   /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
   package var idleExitSeconds = 0
+  /// What the save rounds before the end may take.
+  package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
 
   /// Where clients connect.
   package enum Endpoint: Sendable {
@@ -126,14 +128,18 @@ package struct BrokerConfiguration: Sendable {
   private mutating func takeIdleExit(_ flags: Flags, _ settings: Settings) throws {
     let place = flags.idleExitSeconds == nil ? settings.place(of: "idleExitSeconds") : "--idle-exit"
     let seconds = flags.idleExitSeconds ?? settings["idleExitSeconds"]?.integer.flatMap { Int(exactly: $0) } ?? 0
-    guard Self.idleExitRange.contains(seconds) else {
-      let most = Self.idleExitRange.upperBound
-      throw Fault(description: "\(place): \(seconds) is out of range; choose from 1 to \(most) seconds, or 0 for never")
+    guard seconds == 0 || Self.idleExitRange.contains(seconds) else {
+      let (least, most) = (Self.idleExitRange.lowerBound, Self.idleExitRange.upperBound)
+      throw Fault(
+        description: "\(place): \(seconds) is out of range; choose from \(least) to \(most) seconds, or 0 for never"
+      )
     }
     idleExitSeconds = seconds
   }
 
-  private static let idleExitRange = 0...86_400
+  /// Started again as often as somebody asks, the broker stays below the manager's limit, also below its usual one of 5
+  /// starts in 10 seconds: beyond that the manager gives up the service and its socket.
+  private static let idleExitRange = 3...86_400
 
   /// The files to read, the weakest first.
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {

@@ -130,7 +130,9 @@ extension BrokerService {
       let message = "the broker runs without a service manager; start it by hand: systemctl --user start \(unit)"
       return core.unitFailed(application, unit, message, at: clock.now)
     }
+    unitStarts += 1
     Task {
+      defer { unitStarts -= 1 }
       do throws(ServiceManagerError) {
         let files = try await manager.unitFiles(of: unit.description)
         if let refusal = core.refusal(to: unit, for: application, files) {

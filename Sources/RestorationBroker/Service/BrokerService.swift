@@ -58,6 +58,10 @@ package actor BrokerService {
   let keepsConnections: Bool
   /// Waits until the last save rounds are over (R33).
   private var whenSaved: CheckedContinuation<Void, Never>?
+  /// Waits to hear whether the user's session ends.
+  private var whenSessionEndKnown: CheckedContinuation<Bool, Never>?
+  /// Units that the manager is starting.
+  var unitStarts = 0
   var whenFatal: (@Sendable (String) -> Void)?
   var transactions: Int64 = 0
   /// The notification that is being handled, for the log.
@@ -218,8 +222,30 @@ package actor BrokerService {
       whenSaved = waiting
       handle { $0.saveBeforeEnd(at: $1) }
     }
-    if await manager?.isStopping() ?? false { handle { $0.sessionOfUserEnds(at: $1) } }
+    if await isUserSessionEnding() { handle { $0.sessionOfUserEnds(at: $1) } }
     handle { $0.endWaiting(at: $1) }
+  }
+
+  /// A manager that does not say so soon does not hold up the end: the user's session is taken to go on.
+  private func isUserSessionEnding() async -> Bool {
+    guard let manager else { return false }
+    let limit = eventLoop.scheduleTask(in: .milliseconds(300)) {
+      self.assumeIsolated { $0.tellWhetherSessionEnds(false) }
+    }
+    defer { limit.cancel() }
+    return await withCheckedContinuation { waiting in
+      whenSessionEndKnown = waiting
+      askWhetherSessionEnds(manager)
+    }
+  }
+
+  private func askWhetherSessionEnds(_ manager: any ServiceManager) {
+    Task { tellWhetherSessionEnds(await manager.isStopping()) }
+  }
+
+  private func tellWhetherSessionEnds(_ ends: Bool) {
+    whenSessionEndKnown?.resume(returning: ends)
+    whenSessionEndKnown = nil
   }
 
   /// Makes durable what was written, answers it, and closes all archives.

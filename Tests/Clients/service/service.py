@@ -263,13 +263,13 @@ def long_work_is_no_hang(program):
 
 def idle_exit(program):
     """An idle broker ends, and nobody who connects meanwhile is refused."""
-    service = Service(program, {"idleExitSeconds": 1})
+    service = Service(program, {"idleExitSeconds": 3})
     for _ in range(2):
         service.start()
         client = service.connect()
         service.call(client, "ping")
         client.close()
-        pause = 0.997
+        pause = 2.997
         # Again and again until one waits in the queue, because the broker has gone.
         while service.process.poll() is None:
             late = service.connect()
@@ -312,10 +312,10 @@ def wait_for_answer(service, client):
 
 def idle_exit_waits(program):
     """Neither a connection nor a session without one is left alone."""
-    service = Service(program, {"idleExitSeconds": 1}).start()
+    service = Service(program, {"idleExitSeconds": 3}).start()
     client = service.connect()
     service.call(client, "ping")
-    assert not service.says_within("STOPPING=1", 2.5), "somebody is connected"
+    assert not service.says_within("STOPPING=1", 4.5), "somebody is connected"
     token = service.call(client, "registerObjectForStateRestoration", application="org.example.Service",
                          restorationIdentifier="Main")["session"]
     other = service.connect()
@@ -323,7 +323,7 @@ def idle_exit_waits(program):
                  object=["Main"], state={})
     other.close()
     client.close()
-    assert not service.says_within("STOPPING=1", 2.5), "a session is there"
+    assert not service.says_within("STOPPING=1", 4.5), "a session is there"
     client = service.connect()
     service.call(client, "goodbye", application="org.example.Service", session=token, reason="closed")
     client.close()
@@ -334,15 +334,15 @@ def idle_exit_waits(program):
 
 def idle_exit_can_be_changed(program):
     service = Service(program).start()
-    assert not service.says_within("STOPPING=1", 1.5)
-    service.configure({"idleExitSeconds": 1})
+    assert not service.says_within("STOPPING=1", 3.5)
+    service.configure({"idleExitSeconds": 3})
     service.process.send_signal(signal.SIGHUP)
     service.lines_until("READY=1")
     service.configure({"idleExitSeconds": 0})
     service.process.send_signal(signal.SIGHUP)
     service.lines_until("READY=1")
-    assert not service.says_within("STOPPING=1", 1.5)
-    service.configure({"idleExitSeconds": 1})
+    assert not service.says_within("STOPPING=1", 3.5)
+    service.configure({"idleExitSeconds": 3})
     service.process.send_signal(signal.SIGHUP)
     assert service.says_within("STOPPING=1", DEADLINE)
     assert service.process.wait(DEADLINE) == 0
