@@ -22,7 +22,8 @@ extern "C" {
 typedef struct restoration restoration;
 typedef struct restoration_object restoration_object;
 
-/* What went wrong. Nothing in it has to be freed; texts that do not fit are cut. */
+/* What went wrong. Nothing in it has to be freed; texts that do not fit are cut. The kind "shuttingDown" says that the
+ * broker ended while the call waited: make it again on this handle, as the connection may go on with the next one. */
 typedef struct restoration_failure {
   int code;           /* the broker's (-32002), or one of those below */
   char kind[48];      /* the broker's ("unknownObject"), or in letters what `code` says; decide by this */

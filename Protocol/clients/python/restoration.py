@@ -902,6 +902,25 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * 2, 0.5)
 
 
+def _pauses_within(seconds: float) -> Iterator[float]:
+    """Seconds between attempts, from the first one on for so long."""
+    end: Optional[float] = None
+    for pause in _pauses():
+        now = time.monotonic()
+        end = now + seconds if end is None else end
+        if now + pause > end:
+            return
+        yield pause
+
+
+def _pause_before_again(error: BrokerError, call: _Call[Any], pauses: Iterator[float]) -> float:
+    """A broker that ends has not done what it was asked. The next one reads it from this connection, if it stays."""
+    pause = next(pauses, None) if call.repeatable and error.kind == "shuttingDown" else None
+    if pause is None:
+        raise error
+    return pause
+
+
 def _message(line: bytes) -> Optional[Dict[str, Any]]:
     try:
         message = _decoder.decode(line.decode())
@@ -1199,6 +1218,15 @@ class Session(_Session):
         raise AssertionError("the loop has no end")
 
     def _exchange(self, call: _Call[_T]) -> _T:
+        """A call on this connection, whichever broker it leads to."""
+        pauses = _pauses_within(self.patience)
+        while True:
+            try:
+                return self._ask(call)
+            except BrokerError as error:
+                time.sleep(_pause_before_again(error, call, pauses))
+
+    def _ask(self, call: _Call[_T]) -> _T:
         """One request on this connection, and what is made of its answer. Serves meanwhile."""
         if self._connection is None:
             _lost(self.socket)
@@ -1722,6 +1750,18 @@ class AsyncSession(_Session):
         raise AssertionError("the loop has no end")
 
     async def _exchange(self, call: _Call[_T]) -> _T:
+        """A call on this connection, whichever broker it leads to."""
+        pauses = _pauses_within(self.patience)
+        writer = self._writer
+        while True:
+            try:
+                return await self._ask(call)
+            except BrokerError as error:
+                await asyncio.sleep(_pause_before_again(error, call, pauses))
+            if writer is not self._writer:  # another connection has the session yet to be resumed on it, perhaps
+                _lost(self.socket)
+
+    async def _ask(self, call: _Call[_T]) -> _T:
         """One request on this connection, and what is made of its answer."""
         number = next(self._ids)
         request = self._frame(call.method, call.params, number)
