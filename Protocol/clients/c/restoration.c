@@ -967,12 +967,16 @@ static bool name_parent(restoration_object *object) {
 /* In a new session every object is registered anew. What is left when the connection is lost is for the next one. */
 static void register_again(restoration *handle, int milliseconds) {
   restoration_object *object;
+  restoration_failure failure = {0};
+  int endings = 0;
   /* Looked for each time: a callback may have changed the list. */
   while (handle->fd >= 0 && (object = next_forgotten(handle))) {
     json_t *params = name_parent(object) ? json_deep_copy(object->params) : NULL;
     json_t *result =
-        restoration_call(handle, "registerObjectForStateRestoration", params, milliseconds, NULL);
+        restoration_call(handle, "registerObjectForStateRestoration", params, milliseconds, &failure);
     if (!result && handle->fd < 0) return;
+    /* The next broker reads it from the same connection, if that stays. */
+    if (!result && strcmp(failure.kind, "shuttingDown") == 0 && ++endings < 8) continue;
     object->is_forgotten = false;
     if (!result || take_registration(object, result, NULL) < 0) give_up(object);
     json_decref(result);
