@@ -39,7 +39,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
   package init(inheriting number: Int32) throws(TransportError) {
     let isListening = try TransportError.reporting("cannot use inherited descriptor \(number)") {
       () throws(SystemCallError) in
-      let isListening = try SystemCalls.isListeningUnixSocket(number)
+      let isListening = try SystemCalls.isUnixStream(number, listening: true)
       if isListening {
         try SystemCalls.setCloseOnExec(number)
         SystemCalls.refuseDescriptors(number)

@@ -52,7 +52,6 @@ enum SystemCalls {
 
   /// The effective user of this process.
   static var userID: UInt32 { geteuid() }
-
   /// This process.
   static var processID: Int32 { getpid() }
 
@@ -222,21 +221,12 @@ enum SystemCalls {
     _ = try checked("listen") { Glibc.listen(descriptor, backlog) }
   }
 
-  /// Whether a descriptor is a Unix stream socket that takes connections.
-  static func isListeningUnixSocket(_ descriptor: Int32) throws(SystemCallError) -> Bool {
+  /// Whether a descriptor is a Unix stream socket, and takes connections or does not.
+  static func isUnixStream(_ descriptor: Int32, listening: Bool) throws(SystemCallError) -> Bool {
     let domain = try intOption(SO_DOMAIN, of: descriptor)
     let type = try intOption(SO_TYPE, of: descriptor)
-    let isListening = try intOption(SO_ACCEPTCONN, of: descriptor)
-    return domain == AF_UNIX && type == streamType && isListening != 0
-  }
-
-  /// Whether a descriptor is one end of a Unix stream connection.
-  static func isConnectedUnixSocket(_ descriptor: Int32) -> Bool {
-    guard let domain = try? intOption(SO_DOMAIN, of: descriptor), domain == AF_UNIX,
-      let type = try? intOption(SO_TYPE, of: descriptor), type == streamType,
-      let isListening = try? intOption(SO_ACCEPTCONN, of: descriptor), isListening == 0
-    else { return false }
-    return (try? peer(of: descriptor)) != nil
+    let isListening = try intOption(SO_ACCEPTCONN, of: descriptor) != 0
+    return domain == AF_UNIX && type == streamType && isListening == listening
   }
 
   /// Refuses descriptors sent along with data, where the kernel can (6.16); elsewhere plain reads drop them.
@@ -383,7 +373,7 @@ enum SystemCalls {
 
   // MARK: Memory
 
-  /// Memory that has a descriptor, by which others can have it too; `name` is for people only.
+  /// Memory that has a descriptor; `name` is for people only.
   static func memoryFile(_ name: String) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("memfd_create") { clinux_memfd_create(name) })
   }

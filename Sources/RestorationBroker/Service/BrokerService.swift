@@ -229,7 +229,7 @@ package actor BrokerService {
   /// A manager that does not say so soon does not hold up the end: the user's session is taken to go on.
   private func isUserSessionEnding() async -> Bool {
     guard let manager else { return false }
-    let limit = eventLoop.scheduleTask(in: .milliseconds(300)) {
+    let limit = eventLoop.scheduleTask(in: .seconds(2)) {
       self.assumeIsolated { $0.tellWhetherSessionEnds(false) }
     }
     defer { limit.cancel() }

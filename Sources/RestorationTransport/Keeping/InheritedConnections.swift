@@ -45,7 +45,7 @@ package struct InheritedConnections: Sendable {
     for (key, name, socket) in sockets {
       // Two descriptors under one name would be two readers of one connection.
       guard let record = records[key], limits.connectionsMax > restored.count, names.insert(name).inserted,
-        SystemCalls.isConnectedUnixSocket(socket)
+        (try? SystemCalls.isUnixStream(socket, listening: false)) == true
       else {
         Self.end(socket, name, store)
         continue
