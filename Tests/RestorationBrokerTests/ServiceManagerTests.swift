@@ -240,17 +240,15 @@ internal import Testing
   @Test func r30ABrokerThatEndsWithTheUsersSessionRemembersIt() async throws {
     let manager = FakeManager()
     let service = try Service(manager)
-    let (socket, errors) = (service.socket, service.directory.file("errors"))
-    let child = try await apart {
-      let child = try ProcessClient(.python, socket: socket, errors: errors)
-      try child.initialize("App")
-      let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
-      return child.pid
-    }
+    let socket = service.socket
+    // It lives until the broker has ended: its end is the session's, not the other way round.
+    let child = try ProcessClient(.python, socket: socket, errors: service.directory.file("errors"))
+    try child.initialize("App")
+    let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
     manager.state.withLock { $0.isStopping = true }
     try service.stop()
-    _ = Glibc.kill(child, SIGKILL)
+    _ = Glibc.kill(child.pid, SIGKILL)
     manager.state.withLock { $0.isStopping = false }
     try service.start()
     let reply = try await apart { try WireClient(socket).call("initialize", ["application": "App"]) }
