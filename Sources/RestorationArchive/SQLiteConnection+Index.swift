@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SQLiteConnection {
-  func forEachRow(_ sql: String, _ body: (SQLiteStatement) -> Void) throws(SQLiteFailure) {
+  func forEachRow(
+    _ sql: String,
+    _ body: (SQLiteStatement) throws(SQLiteFailure) -> Void
+  ) throws(SQLiteFailure) {
     let statement = try prepare(sql)
-    while try statement.step() { body(statement) }
+    while try statement.step() { try body(statement) }
   }
 
   /// Reads every row of an archive up to its texts, which lie behind the columns read and are not touched.
+  ///
+  /// Fails as damage if a table holds a number that the tip has not given out: what came next would collide with it.
   func archiveIndex() throws(SQLiteFailure) -> ArchiveIndex {
     var index = ArchiveIndex()
     index.tip = try archiveTip()
+    try check(index.tip)
     try forEachRow("SELECT sequence FROM emptied ORDER BY sequence") { index.load(cut: $0.integer(0)) }
     try forEachRow("SELECT context FROM context") { index.load($0.integer(0)) }
     let generations = """
@@ -19,9 +25,9 @@ extension SQLiteConnection {
       let record = GenerationRecord(
         generation: row.integer(1),
         kind: row.string(5) ?? "",
-        committed: row.integer(2),
-        objects: Int(row.integer(3)),
-        bytes: Int(row.integer(4)),
+        committed: row.clamped(2),
+        objects: Int(row.clamped(3)),
+        bytes: Int(row.clamped(4)),
         omitted: row.string(6)?.split(separator: " ").compactMap { NodeID($0) } ?? []
       )
       let isPinned = record.generation == index.tip.pinned
@@ -35,33 +41,56 @@ extension SQLiteConnection {
       SELECT sequence, node, context, session, revision, written, bytes, checksum, links FROM state
       ORDER BY sequence
       """
-    try forEachRow(states) { row in
+    try forEachRow(states) { row throws(SQLiteFailure) in
       let sequence = row.integer(0)
+      let node = row.integer(1)
+      try index.tip.require(sequence, node, in: "state")
       let state = NodeLog.State(
         sequence: sequence,
-        context: row.integer(2),
-        session: row.integer(3),
-        revision: row.integer(4),
-        written: row.integer(5),
+        context: row.clamped(2),
+        session: row.clamped(3),
+        revision: row.clamped(4),
+        written: row.clamped(5),
         bytes: UInt32(clamping: row.integer(6)),
         isTombstone: row.isNull(7),
         isEarly: early.contains(sequence),
         isWithheld: withheld.contains(sequence),
         references: row.string(8)
       )
-      index.load(state, of: row.integer(1))
+      index.load(state, of: node)
     }
-    try forEachRow("SELECT sequence, node, isRemoved, successor, bytes FROM node ORDER BY sequence") { row in
+    try forEachRow("SELECT sequence, node, isRemoved, successor, bytes FROM node ORDER BY sequence") {
+      row throws(SQLiteFailure) in
+      let sequence = row.integer(0)
+      let node = row.integer(1)
+      try index.tip.require(sequence, node, in: "node")
       let description = NodeLog.Description(
-        sequence: row.integer(0),
+        sequence: sequence,
         bytes: UInt32(clamping: row.integer(4)),
         isRemoved: row.bool(2),
         isTombstone: row.bool(2) && row.isNull(3)
       )
-      index.load(description, of: row.integer(1))
+      index.load(description, of: node)
     }
     index.finishLoading()
     return index
+  }
+
+  /// Holds the small tables against the tip.
+  private func check(_ tip: ArchiveTip) throws(SQLiteFailure) {
+    let tables = [
+      ("emptied", "sequence", tip.sequence), ("generation", "sequence", tip.sequence),
+      ("generation", "generation", tip.lastGeneration), ("early", "sequence", tip.sequence),
+      ("withheld", "sequence", tip.sequence), ("context", "context", tip.lastContext),
+      ("session", "session", tip.lastSession), ("claim", "session", tip.lastSession), ("claim", "node", tip.lastNode),
+    ]
+    for (table, column, last) in tables {
+      try forEachRow("SELECT min(\(column)), max(\(column)) FROM \(table)") { row throws(SQLiteFailure) in
+        for value in [row.integer(0), row.integer(1)] where !(0...last).contains(value) {
+          throw .unsound("\(table).\(column) is \(value), and the last number given out is \(last)")
+        }
+      }
+    }
   }
 
   private func archiveTip() throws(SQLiteFailure) -> ArchiveTip {
@@ -70,24 +99,39 @@ extension SQLiteConnection {
       SELECT sequence, changeHigh, changeLow, lastNode, lastContext, lastSession, lastGeneration, pinned, written,
       content FROM tip
       """
-    try forEachRow(sql) { row in
+    try forEachRow(sql) { row throws(SQLiteFailure) in
       var changeID: ChangeID?
       if let high = row.optionalInteger(1), let low = row.optionalInteger(2) {
         changeID = ChangeID(high: UInt64(bitPattern: high), low: UInt64(bitPattern: low))
       }
       tip = ArchiveTip(
-        sequence: row.integer(0),
+        sequence: try row.number(0),
         changeID: changeID,
-        lastNode: row.integer(3),
-        lastContext: row.integer(4),
-        lastSession: row.integer(5),
-        lastGeneration: row.integer(6),
+        lastNode: try row.number(3),
+        lastContext: try row.number(4),
+        lastSession: try row.number(5),
+        lastGeneration: try row.number(6),
         pinned: row.optionalInteger(7),
-        written: row.integer(8),
-        content: row.integer(9)
+        written: row.clamped(8),
+        content: try row.number(9)
       )
     }
     guard let tip else { throw .missing("the tip row") }
     return tip
+  }
+}
+
+extension ArchiveTip {
+  /// Fails if a row of a log has numbers that were never given out.
+  fileprivate func require(
+    _ sequence: SequenceNumber,
+    _ node: NodeID,
+    in table: StaticString
+  ) throws(SQLiteFailure) {
+    guard (0...self.sequence).contains(sequence), (0...lastNode).contains(node) else {
+      throw .unsound(
+        "\(table) has sequence \(sequence) and node \(node); the last given out are \(self.sequence) and \(lastNode)"
+      )
+    }
   }
 }

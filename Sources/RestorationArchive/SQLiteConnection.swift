@@ -196,16 +196,20 @@ final class SQLiteConnection {
   private func failure(_ code: Int32) -> SQLiteFailure { Self.failure(of: handle, code: code) }
 
   static func failure(of handle: OpaquePointer?, code: Int32) -> SQLiteFailure {
-    var failure = SQLiteFailure(
+    // What the connection noted last may be of another call than the one on a file that failed.
+    let fileError = code & 0xff == SQLITE_IOERR ? systemError(of: handle) : 0
+    return SQLiteFailure(
       code: code,
-      systemError: sqlite3_system_errno(handle),
+      systemError: fileError != 0 ? fileError : sqlite3_system_errno(handle),
       message: sqlite3_errmsg(handle).map { String(cString: $0) } ?? "unknown"
     )
-    if failure.systemError == 0, failure.isInputOutput { failure.systemError = systemError(of: handle) }
-    return failure
   }
 
-  /// The last error of the files themselves: SQLite does not pass it on when a commit fails.
+  /// The `errno` of a call on the files that failed, whatever SQLite made of it; 0 if none did.
+  var fileError: Int32 { Self.systemError(of: handle) }
+
+  /// The last error of the files themselves: SQLite does not pass it on when a commit fails, and takes some errors of
+  /// reading for damage.
   ///
   /// Where both have one, and one is not about space, that one counts.
   private static func systemError(of handle: OpaquePointer?) -> Int32 {
@@ -313,6 +317,21 @@ final class SQLiteStatement {
   // MARK: Reading
 
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
+
+  /// An integer that archives count up, so that adding to it never overflows; fails as damage if it is not one.
+  func number(_ column: Int32) throws(SQLiteFailure) -> Int64 {
+    let value = integer(column)
+    guard (0...Self.numberMax).contains(value) else {
+      let name = sqlite3_column_name(pointer, column).map { String(cString: $0) } ?? "a number"
+      throw .unsound("\(name) is \(value)")
+    }
+    return value
+  }
+
+  /// The nearest integer that an archive can hold, where a wrong one does no harm but that of overflowing.
+  func clamped(_ column: Int32) -> Int64 { min(max(0, integer(column)), Self.numberMax) }
+
+  private static let numberMax: Int64 = 1 << 53
 
   func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
 
