@@ -47,7 +47,7 @@ extension SQLiteArchiveStore: ArchiveCopying {
         throw Self.failure(error, path)
       }
     } catch {
-      for leftover in [draft, draft + ArchiveFiles.logSuffix, draft + "-journal"] { try? folder.remove(leftover) }
+      for suffix in ["", ArchiveFiles.logSuffix, ArchiveFiles.journalSuffix] { try? folder.remove(draft + suffix) }
       throw error
     }
   }
@@ -61,10 +61,6 @@ extension SQLiteArchiveStore: ArchiveCopying {
   private func fill(_ path: String, from archive: OpenArchive<SQLiteArchive>) throws(ArchiveCopyError) {
     do throws(SQLiteFailure) {
       try archive.rows.copy(to: path)
-      // Both go on from here: numbers somebody knows from the one do not hold for the other.
-      let copy = try SQLiteConnection(path: path)
-      try copy.execute("UPDATE archive SET uuid = '\(SQLiteArchive.newUUID())'")
-      copy.close()
     } catch {
       let text = "copy: \(error.message) (SQLite \(error.code), errno \(error.systemError))"
       throw .archive(ArchiveError(error.isFull ? .full : .definite, text))

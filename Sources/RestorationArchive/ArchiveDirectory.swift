@@ -89,13 +89,39 @@ struct ArchiveDirectory: Sendable {
     guard let stream = opendir(path) else { throw SystemError("list", path) }
     defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        guard errno == 0 else { throw SystemError("list", path) }
+        return names
+      }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
       names.append(name)
     }
-    return names
+  }
+
+  /// Reads a file from its beginning to its end; no connection may have it open.
+  func read(
+    _ name: String,
+    _ body: (UnsafeRawBufferPointer) throws(SystemError) -> Void
+  ) throws(SystemError) {
+    // Opening anything but a regular file does not block.
+    let source = open(pathname(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard source >= 0 else { throw SystemError("open", pathname(name)) }
+    defer { close(source) }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+    defer { buffer.deallocate() }
+    var offset: off_t = 0
+    while true {
+      let count = pread(source, buffer.baseAddress, buffer.count, offset)
+      if count == 0 { return }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw SystemError("read", pathname(name)) }
+      offset += off_t(count)
+      try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
   }
 
   // MARK: Changing
@@ -136,24 +162,16 @@ struct ArchiveDirectory: Sendable {
   /// Copies a file's bytes to a new, synced file that only its owner can read.
   func copy(_ name: String, to target: String) throws(SystemError) {
     try createEmpty(target)
-    let source = open(pathname(name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard source >= 0 else { throw SystemError("open", pathname(name)) }
-    defer { close(source) }
     let sink = open(pathname(target), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
     guard sink >= 0 else { throw SystemError("open", pathname(target)) }
     defer { close(sink) }
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = buffer.withUnsafeMutableBytes { read(source, $0.baseAddress, $0.count) }
-      if count == 0 { break }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw SystemError("read", pathname(name)) }
-      var written = 0
-      while written < count {
-        let step = buffer.withUnsafeBytes { write(sink, $0.baseAddress.map { $0 + written }, count - written) }
+    try read(name) { bytes throws(SystemError) in
+      var rest = bytes
+      while !rest.isEmpty {
+        let step = write(sink, rest.baseAddress, rest.count)
         if step < 0, errno == EINTR { continue }
         guard step > 0 else { throw SystemError("write", pathname(target)) }
-        written += step
+        rest = UnsafeRawBufferPointer(rebasing: rest[step...])
       }
     }
     guard fsync(sink) == 0 else { throw SystemError("sync", pathname(target)) }

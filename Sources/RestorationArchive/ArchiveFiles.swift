@@ -12,6 +12,10 @@ struct ArchiveFiles {
   var main: String { application + Self.suffix }
   /// The archive's write-ahead log, named by SQLite.
   var log: String { main + Self.logSuffix }
+  /// A rollback journal, which SQLite would play back; no archive has one.
+  var journal: String { main + Self.journalSuffix }
+  /// The newest sequence that was acknowledged (`AcknowledgedMark`).
+  var mark: String { "\(application)+mark" }
   /// The last good copy.
   var backup: String { "\(application)+backup\(Self.suffix)" }
   /// A copy being made.
@@ -27,6 +31,7 @@ struct ArchiveFiles {
 
   static let suffix = ".sqlite"
   static let logSuffix = "-wal"
+  static let journalSuffix = "-journal"
 
   /// The application whose archive a file is; nil for every other file.
   static func application(of name: String) -> String? {

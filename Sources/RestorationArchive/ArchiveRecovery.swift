@@ -10,12 +10,15 @@
 /// 4. A main file that is missing although there is a backup or a damaged one is an interrupted recovery, not a new
 ///    application.
 /// 5. The backup is copied, never consumed; a damaged file is never deleted and never overwritten.
+/// 6. A file is damaged only if it is found so twice, in bytes that were read without an error. Any error of reading
+///    leaves all files as they are.
+/// 7. What SQLite would drop of a log is copied aside, with the main file it belongs to, before SQLite sees the log.
 struct ArchiveRecovery {
   /// An archive that is open and sound.
   struct Opened {
-    let archive: SQLiteArchive
+    var archive: SQLiteArchive
     let index: ArchiveIndex
-    /// What was done to a damaged file.
+    /// What was found damaged or missing, and what was done about it.
     var damage: String?
   }
 
@@ -27,11 +30,10 @@ struct ArchiveRecovery {
 
   func open() throws(ArchiveError) -> Opened {
     do throws(OpeningFailure) {
+      try refuseForeignFiles()
       try removeLeftovers()
       switch try entry(files.main) {
-      case .other:
-        throw .unreadable("\(directory.pathname(files.main)) is not a regular file")
-      case .absent:
+      case .absent, .other:
         return try openWithoutMain()
       case .file(size: 0, _):
         // Archives get their name when they are complete: an empty one has lost everything.
@@ -63,25 +65,110 @@ struct ArchiveRecovery {
     }
   }
 
+  private func refuseForeignFiles() throws(OpeningFailure) {
+    let foreign = try OpeningFailure.deciding { () throws(SystemError) in try directory.foreignFile(among: files) }
+    if let foreign { throw .unreadable(foreign) }
+  }
+
   private func openMain() throws(OpeningFailure) -> Opened {
+    let hasLog = try entry(files.log) != .absent
+    let log = try OpeningFailure.deciding { () throws(SystemError) in try directory.logFinding(of: files) }
+    let mark = try acknowledgedMark()
     do throws(OpeningFailure) {
-      return try openFile(files.main)
+      var copies = log.isDamaged ? try keepCopies() : nil
+      var opened = try openFile(files.main)
+      guard let loss = loss(in: opened, log: hasLog ? log : nil, mark) else {
+        // What is left of a commit that was cut short must not be found behind later ones.
+        if log == .torn { try? opened.archive.checkpoint(.emptyingFile) }
+        return opened
+      }
+      if hasLog, copies == nil {
+        opened.archive.connection.close()
+        copies = try keepCopies()
+        opened = try openFile(files.main)
+      }
+      // From here on the loss is known, and not found again.
+      try? opened.archive.checkpoint(.emptyingFile)
+      opened.archive.acknowledge(opened.index.tip.sequence)
+      let place = copies.map { "; the files as they were found are kept as \(directory.pathname($0))" } ?? ""
+      opened.damage = """
+        the log of the archive of \(files.application) \(loss): the archive is as it was at sequence \
+        \(opened.index.tip.sequence), and later changes are lost\(place)
+        """
+      return opened
     } catch {
       guard case .damaged(let text) = error else { throw error }
       return try replace(because: text)
     }
   }
 
+  /// What shows that acknowledged changes are missing from an archive as it was opened; nil if nothing does.
+  ///
+  /// - Parameter log: what was found in the log; nil if there was none.
+  private func loss(in opened: Opened, log: LogWalk.Finding?, _ mark: [UInt8]) -> String? {
+    if case .damaged(let text) = log { return "was damaged (\(text))" }
+    let last = opened.index.tip.sequence
+    let acknowledged = AcknowledgedMark.sequence(in: mark, archive: opened.archive.archive) ?? last
+    if log == nil, acknowledged > last || opened.archive.isUnclosed { return "is missing" }
+    return acknowledged > last ? "was damaged (it ends before sequence \(acknowledged))" : nil
+  }
+
+  /// The text of the mark; empty if there is none.
+  private func acknowledgedMark() throws(OpeningFailure) -> [UInt8] {
+    var text: [UInt8] = []
+    guard try entry(files.mark) != .absent else { return text }
+    try OpeningFailure.deciding { () throws(SystemError) in
+      try directory.read(files.mark) { text.append(contentsOf: $0) }
+    }
+    return text
+  }
+
+  /// Opens an archive file; it is damaged only if it is found so twice, the same way, and reads whole in between.
+  ///
+  /// SQLite takes some errors of reading for damage, or tells them as a finding of its check.
   private func openFile(_ name: String) throws(OpeningFailure) -> Opened {
-    let archive = try SQLiteArchive(opening: directory.pathname(name))
-    let index = try OpeningFailure.deciding { () throws(SQLiteFailure) in try archive.connection.archiveIndex() }
-    return Opened(archive: archive, index: index)
+    do throws(OpeningFailure) {
+      return try openOnce(name)
+    } catch {
+      guard case .damaged(let text) = error else { throw error }
+      try readThrough(name)
+      do throws(OpeningFailure) {
+        return try openOnce(name)
+      } catch {
+        guard case .damaged(let again) = error else { throw error }
+        try readThrough(name)
+        guard again == text else { throw .unreadable("it looks damaged in two ways, \(text) and \(again)") }
+        throw error
+      }
+    }
+  }
+
+  private func readThrough(_ name: String) throws(OpeningFailure) {
+    for name in [name, name + ArchiveFiles.logSuffix] where try entry(name) != .absent {
+      try OpeningFailure.deciding { () throws(SystemError) in try directory.read(name) { _ in } }
+    }
+  }
+
+  private func openOnce(_ name: String) throws(OpeningFailure) -> Opened {
+    let path = directory.pathname(name)
+    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in try SQLiteConnection(path: path) }
+    do throws(OpeningFailure) {
+      let archive = try SQLiteArchive(checking: connection, markPath: directory.pathname(files.mark))
+      let index = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex() }
+      return Opened(archive: archive, index: index)
+    } catch {
+      let code = connection.fileError
+      connection.close()
+      guard case .damaged(let text) = error, code != 0 else { throw error }
+      throw OpeningFailure(SystemError("read (\(text))", path, code: code))
+    }
   }
 
   private func openWithoutMain() throws(OpeningFailure) -> Opened {
     let hasLog = try entry(files.log) != .absent
     let hasBackup = try entry(files.backup) != .absent
-    if hasLog || hasBackup || lastDamaged() > 0 {
+    let hasDamaged = try lastDamaged() > 0
+    if hasLog || hasBackup || hasDamaged {
       return try replace(because: "the file is missing")
     }
     guard isCreating else { throw .absent }
@@ -128,14 +215,22 @@ struct ArchiveRecovery {
 
   /// Makes the file that will take the archive's place; says what it is.
   private func prepareReplacement() throws(OpeningFailure) -> String {
-    guard case .file = try entry(files.backup) else {
+    switch try entry(files.backup) {
+    case .file: break
+    case .absent:
       try createFresh()
       return "there is no backup, an empty archive takes its place"
+    case .other:
+      throw .unreadable("\(directory.pathname(files.backup)) is not a regular file; move it away")
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.backup, to: files.fresh) }
     do throws(OpeningFailure) {
       let copy = try openFile(files.fresh).archive
-      try OpeningFailure.deciding { () throws(SQLiteFailure) in try copy.rename() }
+      try OpeningFailure.deciding { () throws(SQLiteFailure) in
+        try SQLiteArchive.settleCopy(copy.connection)
+        try copy.connection.checkpoint(.emptyingFile)
+      }
+      copy.close(keepingLog: false)
       return "the last good backup takes its place"
     } catch {
       guard case .damaged(let text) = error else { throw error }
@@ -166,7 +261,7 @@ struct ArchiveRecovery {
     let hasMain = try entry(files.main) != .absent
     let hasLog = try entry(files.log) != .absent
     guard hasMain || hasLog else { return nil }
-    var number = lastDamaged()
+    var number = try lastDamaged()
     // A log alone belongs to the file whose move was interrupted, if there is one without a log.
     if hasMain || number == 0 { number += 1 }
     if try entry(files.damaged(number).log) != .absent { number += 1 }
@@ -179,15 +274,33 @@ struct ArchiveRecovery {
     return hasMain ? target.main : target.log
   }
 
-  /// The highest number of a damaged file or log; 0 where there is none.
-  private func lastDamaged() -> Int {
+  /// Copies main file and log aside as they are, under the next free number; returns the main file's new name.
+  private func keepCopies() throws(OpeningFailure) -> String {
+    let target = files.damaged(try lastDamaged() + 1)
+    do throws(SystemError) {
+      try directory.copy(files.main, to: target.main)
+      try directory.copy(files.log, to: target.log)
+      try directory.sync()
+    } catch {
+      for name in [target.main, target.log] { try? directory.remove(name) }
+      throw OpeningFailure(error)
+    }
+    return target.main
+  }
+
+  /// The highest number of a damaged file or log; 0 if there is none. A number that nobody could have counted up to is
+  /// not one of ours.
+  private func lastDamaged() throws(OpeningFailure) -> Int {
     let prefix = "\(files.application)+damaged-"
-    let names = (try? directory.names()) ?? []
+    let names = try OpeningFailure.deciding { () throws(SystemError) in try directory.names() }
     return names.reduce(0) { highest, name in
       guard name.hasPrefix(prefix) else { return highest }
-      return max(highest, Int(name.dropFirst(prefix.count).prefix { $0.isNumber }) ?? 0)
+      let number = Int(name.dropFirst(prefix.count).prefix { $0.isNumber }) ?? 0
+      return number < Self.damagedMax ? max(highest, number) : highest
     }
   }
+
+  private static let damagedMax = 1 << 32
 
   /// What a killed broker was still making.
   private func removeLeftovers() throws(OpeningFailure) {
@@ -195,12 +308,39 @@ struct ArchiveRecovery {
       for name in [files.fresh, files.newBackup] {
         try directory.remove(name)
         try directory.remove(name + ArchiveFiles.logSuffix)
-        try directory.remove(name + "-journal")
+        try directory.remove(name + ArchiveFiles.journalSuffix)
       }
     }
   }
 
   private func entry(_ name: String) throws(OpeningFailure) -> ArchiveDirectory.Entry {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(name) }
+  }
+}
+
+extension ArchiveDirectory {
+  /// What stands in the place of a file of an archive and is none of ours; nil if nothing does.
+  ///
+  /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
+  func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
+    for name in [files.main, files.log, files.mark] where try entry(name) == .other {
+      return "\(pathname(name)) is not a regular file; move it away"
+    }
+    return try entry(files.journal) == .absent
+      ? nil : "\(pathname(files.journal)) does not belong to an archive; move it away"
+  }
+
+  /// What will be replayed of an archive's log.
+  func logFinding(of files: ArchiveFiles) throws(SystemError) -> LogWalk.Finding {
+    guard try entry(files.log) != .absent else { return .empty }
+    var walk = LogWalk()
+    try read(files.log) { walk.take($0) }
+    return walk.finding
+  }
+}
+
+extension LogWalk.Finding {
+  var isDamaged: Bool {
+    if case .damaged = self { true } else { false }
   }
 }

@@ -28,6 +28,9 @@ enum ArchiveSchema {
   static let additions = """
     CREATE TABLE IF NOT EXISTS withheld (
       sequence INTEGER PRIMARY KEY, node INTEGER, since INTEGER
+    );
+    CREATE TABLE IF NOT EXISTS unclosed (
+      id INTEGER PRIMARY KEY
     )
     """
 
@@ -80,7 +83,7 @@ enum ArchiveSchema {
 
 /// The statements an open archive keeps compiled.
 enum ArchiveStatement: Int, CaseIterable {
-  case begin, commit, rollBack
+  case begin, noteUnclosed, commit, rollBack
   case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration, insertWithheld
   case writeTip, writeSession, writeClaim, writeRun
   case deleteStates, deleteEarly, deleteNode, deleteEmptied, deleteContext, deleteGeneration, deleteSession, deleteClaim
@@ -90,6 +93,7 @@ enum ArchiveStatement: Int, CaseIterable {
   var sql: String {
     switch self {
     case .begin: "BEGIN IMMEDIATE"
+    case .noteUnclosed: "REPLACE INTO unclosed VALUES (1)"
     case .commit: "COMMIT"
     case .rollBack: "ROLLBACK"
     case .insertState: "INSERT INTO state VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"

@@ -5,7 +5,7 @@
 /// Used from its store's actor only.
 final class OpenArchive<Rows: ArchiveRows> {
   let application: String
-  private(set) var rows: Rows
+  var rows: Rows
   var index: ArchiveIndex
   /// The epoch of the newest lease.
   private(set) var epoch: Int64

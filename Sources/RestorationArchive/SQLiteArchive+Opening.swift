@@ -49,22 +49,21 @@ enum OpeningFailure: Error {
 }
 
 extension SQLiteArchive {
-  /// Opens an archive file and checks all of it.
+  /// Takes the file of a connection for an archive after checking all of it.
   ///
   /// Nothing is written before it is known that the file is a sound archive of a version that is understood.
-  init(opening path: String) throws(OpeningFailure) {
-    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in try SQLiteConnection(path: path) }
+  ///
+  /// - Parameter markPath: where its acknowledged mark is kept.
+  init(checking connection: SQLiteConnection, markPath: String) throws(OpeningFailure) {
     try Self.identify(connection)
-    let uuid = try OpeningFailure.deciding { () throws(SQLiteFailure) in
+    self = try OpeningFailure.deciding { () throws(SQLiteFailure) in
       try connection.execute(ArchiveSchema.settings)
       let finding = try connection.text("PRAGMA quick_check(1)")
       guard finding == "ok" else { throw .unsound(finding ?? "no answer from quick_check") }
       guard let uuid = try connection.text("SELECT uuid FROM archive") else { throw .missing("the archive row") }
       try connection.execute(ArchiveSchema.additions)
-      return uuid
+      return SQLiteArchive(connection, archive: uuid, markPath: markPath, isUnclosed: try connection.isUnclosed())
     }
-    connection.checkpointsOnClose = true
-    self.init(connection: connection, archive: uuid)
   }
 
   /// Passes if the file is an archive that this version may write; takes it for itself.
@@ -104,10 +103,10 @@ extension SQLiteArchive {
     try connection.checkpoint(.emptyingFile)
   }
 
-  /// Gives a copy a name of its own: numbers somebody knows from the original do not hold for it.
-  func rename() throws(SQLiteFailure) {
-    try connection.execute("UPDATE archive SET uuid = '\(Self.newUUID())'")
-    try connection.checkpoint(.emptyingFile)
+  /// Makes the file of a connection an archive of its own that was closed: numbers somebody knows from the original do
+  /// not hold for it, and it needs no log.
+  static func settleCopy(_ connection: SQLiteConnection) throws(SQLiteFailure) {
+    try connection.execute("UPDATE archive SET uuid = '\(newUUID())'; DELETE FROM unclosed")
   }
 
   /// A random UUID (RFC 9562, version 4).

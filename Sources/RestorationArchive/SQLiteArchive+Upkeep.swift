@@ -7,11 +7,6 @@ extension SQLiteArchive {
   /// Bytes in the write-ahead log that are not known to be in the main file.
   var logBytes: Int { connection.frames * Self.frameBytes }
 
-  /// Moves the log into the main file; a failed sync makes the outcome of earlier commits uncertain.
-  func checkpoint(_ kind: SQLiteConnection.Checkpoint) throws(ArchiveError) {
-    try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
-  }
-
   /// Whether deleted rows are overwritten with zeros, also where that means writing pages that nobody needs.
   func setErasing(_ isErasing: Bool) throws(ArchiveError) {
     try writing("set") { () throws(SQLiteFailure) in
@@ -47,15 +42,19 @@ extension SQLiteArchive {
     return faults
   }
 
-  /// Writes a copy of everything committed to an empty file.
+  /// Writes a copy of everything committed to an empty file; it is an archive of its own.
   func copy(to path: String) throws(SQLiteFailure) {
     let statement = try connection.prepare("VACUUM INTO ?1")
     statement.bind(1, path)
     try statement.run()
+    let copy = try SQLiteConnection(path: path)
+    try Self.settleCopy(copy)
+    copy.close()
   }
 
   /// Reads what is known of an archive that is not open, and leaves its files as they are.
-  static func summary(of application: String, at path: String, hasLog: Bool) -> ArchiveSummary {
+  static func summary(of application: String, at path: String, log: ArchiveDirectory.Entry) -> ArchiveSummary {
+    let hasLog = log.bytes > 0
     do throws(SQLiteFailure) {
       let uri = "file:\(escaped(path))"
       // Without a log the main file is complete and nobody writes it: it needs no lock and no new files. With one, the
@@ -68,6 +67,9 @@ extension SQLiteArchive {
       }
       guard version <= ArchiveSchema.version else {
         return .unreadable(application, "the archive has format \(version), newer than \(ArchiveSchema.version)")
+      }
+      if log == .absent, try connection.isUnclosed() {
+        return .unreadable(application, "its log is missing; \(ArchiveSummary.isSettledByOpening)")
       }
       return try connection.archiveSummary(of: application)
     } catch {
@@ -92,6 +94,12 @@ extension SQLiteArchive {
 }
 
 extension SQLiteConnection {
+  /// Whether the log may hold what the main file does not. Archives of the first brokers do not say so.
+  func isUnclosed() throws(SQLiteFailure) -> Bool {
+    guard try integer("SELECT count(*) FROM sqlite_schema WHERE name = 'unclosed'") > 0 else { return false }
+    return try integer("SELECT count(*) FROM unclosed") > 0
+  }
+
   fileprivate func archiveSummary(of application: String) throws(SQLiteFailure) -> ArchiveSummary {
     // Of each node at the head the newest row counts; with max() the other columns are those of the same row.
     let objects = try integer(
@@ -104,7 +112,7 @@ extension SQLiteConnection {
     )
     var run: RunRecord?
     try forEachRow("SELECT run, restorations, facts FROM run") { row in
-      run = RunRecord(run: row.integer(0), restorations: row.integer(1), facts: row.string(2) ?? "")
+      run = RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")
     }
     return ArchiveSummary(
       application: application,
@@ -119,6 +127,8 @@ extension SQLiteConnection {
 }
 
 extension ArchiveSummary {
+  static let isSettledByOpening = "the next call that opens the archive says what is lost"
+
   /// Of an archive that cannot be read now.
   static func unreadable(_ application: String, _ reason: String) -> ArchiveSummary {
     ArchiveSummary(

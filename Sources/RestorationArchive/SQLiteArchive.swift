@@ -7,18 +7,54 @@
 /// 2. `commit` returns only after the write-ahead log has been synced (`synchronous = FULL`).
 /// 3. No checkpoint runs inside a commit.
 /// 4. After a failed sync nothing is tried again: the error is `indeterminate`, and closing leaves the log as it is.
+/// 5. While the log may hold what the main file does not, the main file says so (`unclosed`): the log is removed only
+///    after that mark. Between the first commit and the next checkpoint the acknowledged mark stands in.
 struct SQLiteArchive: ArchiveRows {
   let connection: SQLiteConnection
   let archive: String
+  /// Where its acknowledged mark is kept.
+  let markPath: String
+  private var mark: AcknowledgedMark?
+  /// The archive is marked as unclosed, in a transaction that is durable.
+  private(set) var isUnclosed: Bool
+  /// So is its main file, as far as is known.
+  private(set) var isMainUnclosed = false
+
+  init(_ connection: SQLiteConnection, archive: String, markPath: String, isUnclosed: Bool) {
+    self.connection = connection
+    self.archive = archive
+    self.markPath = markPath
+    self.isUnclosed = isUnclosed
+  }
+
+  /// Gives the file back.
+  ///
+  /// - Parameter keepingLog: whether to leave the log as it is: what earlier commits did is uncertain.
+  func close(keepingLog: Bool) {
+    // A log that cannot be marked as superfluous stays.
+    let isRemovable = !keepingLog && (!isUnclosed || (try? connection.execute("DELETE FROM unclosed")) != nil)
+    connection.checkpointsOnClose = isRemovable
+    connection.close()
+  }
 
   // MARK: Transactions
 
-  func begin() throws(ArchiveError) {
-    try writing("begin") { () throws(SQLiteFailure) in try connection.statement(.begin).run() }
+  mutating func begin() throws(ArchiveError) {
+    try writing("begin") { () throws(SQLiteFailure) in
+      try connection.statement(.begin).run()
+      if !isUnclosed { try connection.statement(.noteUnclosed).run() }
+    }
   }
 
-  func commit() throws(ArchiveError) {
+  mutating func commit() throws(ArchiveError) {
     try writing("commit") { () throws(SQLiteFailure) in try connection.statement(.commit).run() }
+    isUnclosed = true
+  }
+
+  /// Notes what is durable; called before anybody is told.
+  mutating func acknowledge(_ sequence: SequenceNumber) {
+    if let mark { return mark.write(sequence) }
+    mark = AcknowledgedMark(markPath, archive: archive, sequence: sequence)
   }
 
   func rollBack() {
@@ -37,7 +73,6 @@ struct SQLiteArchive: ArchiveRows {
       if error.isInputOutput {
         // The kernel may have dropped what could not be written and report success next time: whoever syncs again
         // acknowledges data that is not there.
-        connection.checkpointsOnClose = false
         throw ArchiveError(.indeterminate, "\(text); the store has to be opened anew")
       }
       throw ArchiveError(.definite, text)
@@ -57,6 +92,12 @@ struct SQLiteArchive: ArchiveRows {
         "\(what): \(error.message) (SQLite \(error.code), errno \(error.systemError))"
       )
     }
+  }
+
+  /// Moves the log into the main file; a failed sync makes the outcome of earlier commits uncertain.
+  mutating func checkpoint(_ kind: SQLiteConnection.Checkpoint) throws(ArchiveError) {
+    try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
+    isMainUnclosed = isUnclosed
   }
 
   // MARK: Writing
@@ -309,8 +350,8 @@ struct SQLiteArchive: ArchiveRows {
           token: row.string(3) ?? "",
           facts: row.string(5) ?? "",
           ending: row.string(4),
-          ended: row.integer(1),
-          restorationsAtEnd: row.integer(2)
+          ended: row.clamped(1),
+          restorationsAtEnd: row.clamped(2)
         )
       )
     }
@@ -325,9 +366,9 @@ struct SQLiteArchive: ArchiveRows {
         ClaimRecord(
           node: row.integer(0),
           session: row.integer(1),
-          handle: row.integer(2),
-          released: row.integer(3),
-          restorationsAtRelease: row.integer(4)
+          handle: row.clamped(2),
+          released: row.clamped(3),
+          restorationsAtRelease: row.clamped(4)
         )
       )
     }
@@ -337,7 +378,7 @@ struct SQLiteArchive: ArchiveRows {
   func run() throws(ArchiveError) -> RunRecord? {
     var run: RunRecord?
     try forEachRow("SELECT run, restorations, facts FROM run") { row in
-      run = RunRecord(run: row.integer(0), restorations: row.integer(1), facts: row.string(2) ?? "")
+      run = RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")
     }
     return run
   }
@@ -347,7 +388,7 @@ struct SQLiteArchive: ArchiveRows {
     let sql = "SELECT sequence, withheld.node, since, bytes FROM withheld JOIN state USING (sequence) ORDER BY sequence"
     try forEachRow(sql) { row in
       let state = StateRow(node: row.integer(1), sequence: row.integer(0))
-      withheld.append(WithheldRow(row: state, since: row.integer(2), bytes: Int(row.integer(3))))
+      withheld.append(WithheldRow(row: state, since: row.clamped(2), bytes: Int(row.clamped(3))))
     }
     return withheld
   }

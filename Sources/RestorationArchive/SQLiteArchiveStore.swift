@@ -79,7 +79,9 @@ package actor SQLiteArchiveStore: ArchiveStore {
     let summary = try? archive.summary()
     archives[lease.application] = nil
     checkpointsDue.remove(lease.application)
-    archive.rows.connection.close()
+    archive.rows.close(keepingLog: archive.failure != nil)
+    let files = ArchiveFiles(lease.application)
+    if (try? directory.entry(files.log)) == .absent { try? directory.remove(files.mark) }
     guard var summary, let stamp = stamp(of: lease.application) else { return }
     summary.bytes = stamp.bytes
     summaries[lease.application] = (stamp, summary)
@@ -107,7 +109,8 @@ package actor SQLiteArchiveStore: ArchiveStore {
     let receipt = try withBallast(if: changes.allSatisfy(\.isSmall)) { () throws(ArchiveError) in
       try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
     }
-    if archive.rows.logBytes > upkeep.logBytesMax { checkpointSoon(lease) }
+    archive.rows.acknowledge(receipt.sequence)
+    if archive.rows.logBytes > upkeep.logBytesMax || !archive.rows.isMainUnclosed { checkpointSoon(lease) }
     return receipt
   }
 
@@ -204,6 +207,8 @@ package actor SQLiteArchiveStore: ArchiveStore {
   package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
     let archive = try archive(lease)
     let files = ArchiveFiles(lease.application)
+    // If the log is lost later, the main file is not older than the backup.
+    try checkpoint(archive, .keepingFile)
     do throws(OpeningFailure) {
       try OpeningFailure.deciding { () throws(SystemError) in try directory.createEmpty(files.newBackup) }
       try OpeningFailure.deciding { () throws(SQLiteFailure) in
@@ -256,8 +261,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     } else if let known = summaries[application], known.stamp == stamp {
       return known.summary
     } else {
-      let path = directory.pathname(ArchiveFiles(application).main)
-      summary = SQLiteArchive.summary(of: application, at: path, hasLog: stamp.log.bytes > 0)
+      summary = closedSummary(of: application, stamp)
       if summary.state == .available {
         summary.bytes = stamp.bytes
         summaries[application] = (stamp, summary)
@@ -265,6 +269,19 @@ package actor SQLiteArchiveStore: ArchiveStore {
     }
     summary.bytes = stamp.bytes
     return summary
+  }
+
+  private func closedSummary(of application: String, _ stamp: FileStamp) -> ArchiveSummary {
+    let files = ArchiveFiles(application)
+    do throws(SystemError) {
+      if let foreign = try directory.foreignFile(among: files) { return .unreadable(application, foreign) }
+      if case .damaged(let text) = try directory.logFinding(of: files) {
+        return .unreadable(application, "its log is damaged (\(text)); \(ArchiveSummary.isSettledByOpening)")
+      }
+    } catch {
+      return .unreadable(application, error.message)
+    }
+    return SQLiteArchive.summary(of: application, at: directory.pathname(files.main), log: stamp.log)
   }
 
   private func stamp(of application: String) -> FileStamp? {

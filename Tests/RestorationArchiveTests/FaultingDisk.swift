@@ -8,7 +8,7 @@ internal import Synchronization
 /// Stands between SQLite and the operating system for the whole process; files of directories nobody has named pass.
 struct FaultingDisk: Sendable {
   /// Calls that can fail.
-  enum Operation: Hashable, Sendable { case write, sync, truncate }
+  enum Operation: Hashable, Sendable { case read, write, sync, truncate }
 
   struct Fault: Sendable {
     /// The result code SQLite gets.
@@ -86,6 +86,10 @@ struct FaultingDisk: Sendable {
     guard let original = file.pointee.pMethods else { return }
     let table = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     table.initialize(to: original.pointee)
+    table.pointee.xRead = { file, bytes, count, offset in
+      FaultingDisk.fault(.read, file)
+        ?? FaultingDisk.system(file)?.xRead?(file, bytes, count, offset) ?? SQLITE_IOERR
+    }
     table.pointee.xWrite = { file, bytes, count, offset in
       FaultingDisk.fault(.write, file)
         ?? FaultingDisk.system(file)?.xWrite?(file, bytes, count, offset) ?? SQLITE_IOERR
@@ -107,6 +111,7 @@ struct FaultingDisk: Sendable {
     state.withLock { state in
       state.tables[UInt(bitPattern: table)] = UInt(bitPattern: original)
       state.paths[UInt(bitPattern: file)] = path
+      state.systemErrors[UInt(bitPattern: file)] = nil
     }
     file.pointee.pMethods = UnsafePointer(table)
   }

@@ -30,11 +30,19 @@ package enum Strace {
   }
 
   /// A wrapper that lets a call fail with an error, from the `number`-th time of a thread on, or only then.
-  package static func failing(_ call: String, with error: String, from number: Int, onlyOnce: Bool) -> [String] {
+  ///
+  /// - Parameter files: calls on other files are not counted; empty if all calls are.
+  package static func failing(
+    _ call: String,
+    on files: [String] = [],
+    with error: String,
+    from number: Int,
+    onlyOnce: Bool
+  ) -> [String] {
     [
       "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "signal=none", "-e",
       "inject=\(call):error=\(error):when=\(number)\(onlyOnce ? "" : "+")",
-    ]
+    ] + files.flatMap { ["-P", $0] }
   }
 
   /// The same for every call from the `number`-th on, each of which also takes so long.

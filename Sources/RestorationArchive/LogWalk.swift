@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Tells from the bytes of a write-ahead log what SQLite will replay of it, and what it would drop without a word.
+///
+/// The format is SQLite's (sqlite.org/fileformat2.html, section 4): a header of 32 bytes, then frames of 24 bytes and a
+/// page each. Frames with the salts of the header belong to this log; others are left of an earlier one in the same
+/// file. Each checksum continues the one before, so the first invalid frame ends what can be replayed.
+struct LogWalk {
+  enum Finding: Equatable {
+    /// The log holds no frame.
+    case empty
+    /// Every finished commit is replayed.
+    case whole
+    /// At most the last commit is not replayed: so does a write look that was under way when the power failed.
+    case torn
+    /// Commits that had been finished are not replayed; why.
+    case damaged(String)
+  }
+
+  private enum Header {
+    case awaited, invalid
+    case valid(frameBytes: Int, salts: UInt64, hasBigEndianChecksums: Bool)
+  }
+
+  private var header = Header.awaited
+  /// Bytes that are no whole header or frame yet.
+  private var pending: [UInt8] = []
+  private var checksum = Checksum(first: 0, second: 0)
+  private var frames = 0
+  /// A frame did not continue the ones before it; from there on SQLite replays nothing.
+  private var isBroken = false
+  /// The number of the first frame of this log from there on; nil while there is none.
+  private var firstInvalid: Int?
+  private var hasCommitPastInvalid = false
+  private var hasFramePastThatCommit = false
+  private var isBlank = true
+
+  private static let headerBytes = 32
+  private static let frameHeaderBytes = 24
+
+  /// Takes in the next bytes of the file.
+  mutating func take(_ bytes: UnsafeRawBufferPointer) {
+    var buffer: [UInt8] = []
+    swap(&buffer, &pending)
+    buffer.append(contentsOf: bytes)
+    buffer.removeFirst(buffer.withUnsafeBytes { read($0) })
+    swap(&buffer, &pending)
+  }
+
+  /// What the file holds, once all of it has been taken in.
+  var finding: Finding {
+    switch header {
+    case .awaited: .empty
+    case .invalid: isBlank ? .empty : .damaged("its header is invalid")
+    case .valid:
+      if let firstInvalid {
+        hasFramePastThatCommit ? .damaged("frame \(firstInvalid) of \(frames) is invalid") : .torn
+      } else if !pending.isEmpty {
+        .torn
+      } else {
+        frames == 0 ? .empty : .whole
+      }
+    }
+  }
+
+  /// Reads whole pieces; returns how many bytes they are.
+  private mutating func read(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var offset = 0
+    if case .awaited = header {
+      guard bytes.count >= Self.headerBytes else { return 0 }
+      readHeader(UnsafeRawBufferPointer(rebasing: bytes[..<Self.headerBytes]))
+      offset = Self.headerBytes
+    }
+    guard case .valid(let size, let salts, let isBigEndian) = header else {
+      // A header alone has never held anything.
+      isBlank = isBlank && bytes[offset...].allSatisfy { $0 == 0 }
+      return bytes.count
+    }
+    while offset + size <= bytes.count {
+      readFrame(UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + size]), salts, isBigEndian)
+      offset += size
+    }
+    return offset
+  }
+
+  private mutating func readHeader(_ bytes: UnsafeRawBufferPointer) {
+    let magic = bytes.bigEndian(at: 0)
+    let pageBytes = Int(bytes.bigEndian(at: 8))
+    let isBigEndian = magic & 1 == 1
+    checksum.add(bytes[..<24], isBigEndian)
+    guard magic & ~1 == 0x377f_0682, bytes.bigEndian(at: 4) == 3_007_000,
+      (512...65_536).contains(pageBytes), pageBytes & (pageBytes - 1) == 0, checksum.stands(in: bytes, at: 24)
+    else {
+      header = .invalid
+      return
+    }
+    header = .valid(
+      frameBytes: Self.frameHeaderBytes + pageBytes,
+      salts: bytes.salts(at: 16),
+      hasBigEndianChecksums: isBigEndian
+    )
+  }
+
+  private mutating func readFrame(_ bytes: UnsafeRawBufferPointer, _ salts: UInt64, _ isBigEndian: Bool) {
+    frames += 1
+    let isOfThisLog = bytes.salts(at: 8) == salts
+    let isCommit = bytes.bigEndian(at: 4) != 0
+    if !isBroken {
+      checksum.add(bytes[..<8], isBigEndian)
+      checksum.add(bytes[Self.frameHeaderBytes...], isBigEndian)
+      if isOfThisLog, bytes.bigEndian(at: 0) != 0, checksum.stands(in: bytes, at: 16) { return }
+      isBroken = true
+    }
+    guard isOfThisLog else { return }
+    if firstInvalid == nil { firstInvalid = frames }
+    if hasCommitPastInvalid { hasFramePastThatCommit = true }
+    if isCommit { hasCommitPastInvalid = true }
+  }
+
+  private struct Checksum {
+    var first: UInt32
+    var second: UInt32
+
+    /// - Parameter bytes: a multiple of eight.
+    mutating func add(_ bytes: Slice<UnsafeRawBufferPointer>, _ isBigEndian: Bool) {
+      let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+      for offset in stride(from: 0, to: bytes.count, by: 8) {
+        let words = (bytes.bigEndian(at: offset), bytes.bigEndian(at: offset + 4))
+        first &+= (isBigEndian ? words.0 : words.0.byteSwapped) &+ second
+        second &+= (isBigEndian ? words.1 : words.1.byteSwapped) &+ first
+      }
+    }
+
+    func stands(in bytes: UnsafeRawBufferPointer, at offset: Int) -> Bool {
+      bytes.bigEndian(at: offset) == first && bytes.bigEndian(at: offset + 4) == second
+    }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  fileprivate func bigEndian(at offset: Int) -> UInt32 {
+    UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+  }
+
+  fileprivate func salts(at offset: Int) -> UInt64 { loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+}

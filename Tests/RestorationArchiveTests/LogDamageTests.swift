@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import TestSupport
+internal import Testing
+
+/// The log of an archive whose broker was killed is damaged, cut, gone, or an older one: what it held is served whole,
+/// or the opening says what is lost; and no byte of it is destroyed (R20, R32).
+@Suite struct LogDamageTests {
+  private static let application = "x"
+  private static let log = "x.sqlite-wal"
+  private static let files = ["x.sqlite", log, "x+mark"]
+  private static let headerBytes = 32
+  private static let frameBytes = 24 + 4096
+
+  /// The files of an archive that was never closed, as a kill leaves them.
+  private struct Remains {
+    var files: [String: [UInt8]]
+    let sequence: SequenceNumber
+
+    /// - Parameter directory: where the archive is open.
+    init(of directory: ArchiveFolder, _ author: ArchiveAuthor) throws {
+      files = [:]
+      for name in LogDamageTests.files { files[name] = try directory.read(name) }
+      sequence = author.sequence
+    }
+
+    var log: [UInt8] { files[LogDamageTests.log] ?? [] }
+
+    func with(log: [UInt8]?) -> Remains {
+      var remains = self
+      remains.files[LogDamageTests.log] = log
+      return remains
+    }
+
+    /// A log with one bit turned over.
+    func flipping(_ bit: Int) -> Remains {
+      var bytes = log
+      bytes[bit / 8] ^= 1 << (bit % 8)
+      return with(log: bytes)
+    }
+
+    /// A new directory with these files.
+    func fixture() throws -> ArchiveFixture {
+      let fixture = try ArchiveFixture(.sqlite)
+      for (name, bytes) in files { try fixture.directory.write(bytes, to: name) }
+      return fixture
+    }
+  }
+
+  /// Commits of one change each: every one changes the same states, so that an older archive shows older texts.
+  private static func write(_ author: inout ArchiveAuthor, _ numbers: ClosedRange<Int64>) async throws {
+    for number in numbers {
+      let text = "\(number) " + String(repeating: "x", count: Int(number % 4) * 900)
+      try await author.apply(.state(number % 5 + 1, text))
+    }
+  }
+
+  /// Opens what remained: all of it is there, or the opening tells, and what was found is kept.
+  private static func check(_ remains: Remains, of whole: Remains, _ comment: Comment) async throws -> Bool {
+    let fixture = try remains.fixture()
+    var author = try await fixture.author(application)
+    let report = author.opening.damage
+    #expect(report != nil || author.sequence == whole.sequence, comment)
+    let number = author.sequence
+    if report == nil { #expect(try await author.text(of: number % 5 + 1)?.hasPrefix("\(number) ") == true, comment) }
+    // Whatever is done with the archive from here on: the bytes are there.
+    try await write(&author, author.sequence + 1...author.sequence + 5)
+    try await author.maintain()
+    await author.store.close(author.lease)
+    if report != nil, let log = remains.files[log] {
+      let kept = try fixture.directory.names.filter { $0.contains("+damaged-") }.map { try fixture.directory.read($0) }
+      #expect(kept.contains(log), "\(comment.rawValue): \(report ?? "")")
+    }
+    let again = try await fixture.author(application)
+    #expect(again.opening.damage == nil, comment)
+    await again.store.close(again.lease)
+    return report != nil
+  }
+
+  /// A log of many commits, and one that was begun anew in a file that still has frames of an earlier one.
+  private static func remains(begunAnew: Bool) async throws -> Remains {
+    let logBytesMax = begunAnew ? 100_000 : 1 << 30
+    let fixture = try ArchiveFixture(.sqlite, upkeep: ArchiveUpkeep(logBytesMax: logBytesMax, ballastBytes: 0))
+    var author = try await fixture.author(application)
+    try await write(&author, 1...26)
+    let remains = try Remains(of: fixture.directory, author)
+    await author.store.close(author.lease)
+    return remains
+  }
+
+  @Test(arguments: [false, true])
+  func everyDamageOfALogIsServedWholeOrReported(begunAnew: Bool) async throws {
+    let whole = try await Self.remains(begunAnew: begunAnew)
+    var generator = SeededGenerator(seed: begunAnew ? 2 : 1)
+    let size = whole.log.count
+    let frames = (size - Self.headerBytes) / Self.frameBytes
+    #expect(frames > 20)
+    #expect(try await !Self.check(whole, of: whole, "not damaged"))
+    var reported = 0
+    for byte in 0..<Self.headerBytes {
+      let remains = whole.flipping(byte * 8 + Int.random(in: 0..<8, using: &generator))
+      if try await Self.check(remains, of: whole, "bit of header byte \(byte)") { reported += 1 }
+    }
+    #expect(reported == Self.headerBytes)
+    for frame in 0..<frames {
+      let start = Self.headerBytes + frame * Self.frameBytes
+      for range in [0..<24, 24..<Self.frameBytes] {
+        let offset = Int.random(in: range, using: &generator)
+        let remains = whole.flipping((start + offset) * 8 + Int.random(in: 0..<8, using: &generator))
+        if try await Self.check(remains, of: whole, "bit of byte \(offset) of frame \(frame)") { reported += 1 }
+      }
+    }
+    for cut in [0, 1, 31, 32, 33, size - 1] + (0..<40).map({ _ in Int.random(in: 0..<size, using: &generator) }) {
+      let remains = whole.with(log: Array(whole.log[..<cut]))
+      if try await Self.check(remains, of: whole, "cut at \(cut) of \(size)") { reported += 1 }
+    }
+    for frame in stride(from: 0, to: frames, by: 3) {
+      let cut = Self.headerBytes + frame * Self.frameBytes
+      if try await Self.check(whole.with(log: Array(whole.log[..<cut])), of: whole, "cut behind frame \(frame)") {
+        reported += 1
+      }
+    }
+    #expect(try await Self.check(whole.with(log: nil), of: whole, "missing"))
+    #expect(reported > 50)
+  }
+
+  /// Without the mark, as after a power cut that took it, what the files themselves show is enough for all but the end.
+  @Test func withoutAMarkDamageBeforeTheLastCommitIsReported() async throws {
+    var whole = try await Self.remains(begunAnew: false)
+    whole.files["x+mark"] = nil
+    let frames = (whole.log.count - Self.headerBytes) / Self.frameBytes
+    for frame in stride(from: 0, to: frames - 8, by: 2) {
+      let remains = whole.flipping((Self.headerBytes + frame * Self.frameBytes + 1_000) * 8)
+      #expect(try await Self.check(remains, of: whole, "frame \(frame)"))
+    }
+    #expect(try await Self.check(whole.flipping(100), of: whole, "header"))
+    #expect(try await Self.check(whole.with(log: nil), of: whole, "missing"))
+  }
+
+  /// What was being written when the power failed was never acknowledged.
+  @Test func theEndOfALogCutShortInItsLastCommitIsNoDamage() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    try await Self.write(&author, 1...20)
+    let before = try Remains(of: fixture.directory, author)
+    try await author.apply((21...30).map { .state($0 % 5 + 1, "\($0) " + String(repeating: "y", count: 3_000)) })
+    let after = try Remains(of: fixture.directory, author)
+    for cut in stride(from: before.log.count, to: after.log.count, by: 1_777) {
+      // The mark is of before: nobody was told of the last commit.
+      let remains = before.with(log: Array(after.log[..<cut]))
+      #expect(try await !Self.check(remains, of: before, "cut at \(cut)"))
+      var torn = after.log
+      for index in cut..<min(cut + 512, torn.count) { torn[index] ^= 0xff }
+      let opened = try await before.with(log: torn).fixture().author(Self.application)
+      #expect(opened.opening.damage == nil)
+      #expect(opened.sequence == before.sequence)
+    }
+    await author.store.close(author.lease)
+  }
+
+  /// An older log beside a newer archive, from before and after a checkpoint.
+  @Test(arguments: [false, true])
+  func anOlderLogIsNotTakenForTheNewOne(checkpointed: Bool) async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    for round in 0..<8 as Range<Int64> {
+      try await Self.write(&author, round * 10 + 1...round * 10 + 10)
+      let older = try Remains(of: fixture.directory, author)
+      try await Self.write(&author, round * 10 + 11...round * 10 + 15)
+      if checkpointed { try await author.maintain() }
+      try await Self.write(&author, round * 10 + 16...round * 10 + 20)
+      let newer = try Remains(of: fixture.directory, author)
+      #expect(try await Self.check(newer.with(log: older.log), of: newer, "round \(round)"))
+    }
+    await author.store.close(author.lease)
+  }
+
+  @Test func anArchiveThatIsListedBeforeItIsOpenedIsNotCalledAvailable() async throws {
+    let whole = try await Self.remains(begunAnew: false)
+    for remains in [whole.with(log: nil), whole.flipping(100)] {
+      let fixture = try remains.fixture()
+      let state = try await fixture.store.list()[0].state
+      guard case .unreadable(let text) = state else {
+        Issue.record("\(state)")
+        continue
+      }
+      #expect(text.contains("log"))
+      #expect(try await fixture.author(Self.application).opening.damage != nil)
+    }
+  }
+
+  @Test func anArchiveThatWasClosedNeedsNeitherLogNorMark() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    try await Self.write(&author, 1...20)
+    await author.store.close(author.lease)
+    #expect(fixture.directory.names == ["x.sqlite"])
+    author = try await fixture.author(Self.application)
+    #expect(author.opening.damage == nil)
+    #expect(author.sequence == 20)
+  }
+
+  /// Copies are archives of their own: nothing is missing from them.
+  @Test func aBackupInThePlaceOfAnArchiveIsNotDamaged() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    try await Self.write(&author, 1...20)
+    try await author.store.backUp(author.lease)
+    try await Self.write(&author, 21...30)
+    await author.store.close(author.lease)
+    try fixture.directory.rename("x+backup.sqlite", to: "x.sqlite")
+    author = try await fixture.author(Self.application)
+    #expect(author.opening.damage == nil)
+    #expect(author.sequence == 20)
+  }
+}

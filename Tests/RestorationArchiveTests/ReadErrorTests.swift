@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSQLite
+internal import Glibc
+internal import RestorationArchive
+internal import TestSupport
+internal import Testing
+
+/// A disk that fails to read once while an archive is opened: nothing is replaced, nothing is lost (R20, R32).
+@Suite struct ReadErrorTests {
+  enum Condition: CaseIterable, Sendable {
+    case closed, withLog, withBackup, inRecovery
+
+    /// The files of an archive whose last state says "new", in this condition.
+    func files() async throws -> [String: [UInt8]] {
+      let fixture = try ArchiveFixture(.sqlite)
+      var author = try await fixture.author("x")
+      try await author.apply((1...9).map { .node($0, "n\($0)") })
+      try await author.apply((1...9).map { .state($0, "old" + String(repeating: "x", count: 1_000)) })
+      if self != .closed { try await author.store.backUp(author.lease) }
+      try await author.apply((1...9).map { .state($0, "new" + String(repeating: "x", count: 1_000)) })
+      let isKilled = self == .withLog || self == .inRecovery
+      if !isKilled { await author.store.close(author.lease) }
+      var files: [String: [UInt8]] = [:]
+      for name in fixture.directory.names { files[name] = try fixture.directory.read(name) }
+      if isKilled { await author.store.close(author.lease) }
+      if self == .inRecovery, let main = files["x.sqlite"] {
+        // The main file is damaged, so that the backup is read.
+        files["x.sqlite"] = main[..<100] + main[100...].map { $0 ^ 0xa5 }
+      }
+      return files
+    }
+
+    var state: String { self == .inRecovery ? "old" : "new" }
+  }
+
+  /// What SQLite's system layer makes of an error of reading.
+  private static func code(_ error: Int32) -> Int32 { SQLITE_IOERR | (error == EIO ? 33 << 8 : 1 << 8) }
+
+  @Test(arguments: Condition.allCases, [EIO, EACCES, ENOSPC, EDQUOT])
+  func oneErrorOfReadingReplacesNothing(condition: Condition, error: Int32) async throws {
+    let files = try await condition.files()
+    let names = files.keys.sorted()
+    for count in 0... {
+      let fixture = try ArchiveFixture(.sqlite)
+      for (name, bytes) in files { try fixture.directory.write(bytes, to: name) }
+      let disk = FaultingDisk(fixture.directory.path)
+      disk.fail(
+        FaultingDisk.Fault(
+          code: Self.code(error),
+          systemError: error,
+          operations: [.read],
+          after: count,
+          isLasting: false
+        )
+      )
+      let kind = await failure { () async throws(ArchiveError) in
+        let opening = try await fixture.store.open("x")
+        await fixture.store.close(opening.lease)
+      }
+      let hasFailed = disk.heal()
+      if kind != nil, condition != .inRecovery {
+        // SQLite may have made an empty log.
+        let now = fixture.directory.names.filter { $0 != "x.sqlite-wal" || names.contains($0) }
+        #expect(now == names, "read \(count)")
+      }
+      let author = try await fixture.author("x")
+      let text = try await author.text(of: 9)
+      #expect(text?.hasPrefix(condition.state) == true, "read \(count), \(String(describing: kind))")
+      #expect(!fixture.directory.names.contains("x+damaged-2.sqlite"), "read \(count)")
+      if condition != .inRecovery {
+        #expect(author.opening.damage == nil, "read \(count)")
+        #expect(!fixture.directory.names.contains("x+damaged-1.sqlite"), "read \(count)")
+      }
+      await author.store.close(author.lease)
+      if !hasFailed {
+        #expect(count > 10)
+        return
+      }
+    }
+  }
+}
