@@ -127,17 +127,18 @@ struct Service {
   private func end(_ broker: Broker, _ configuration: BrokerConfiguration) throws {
     logger.info("ending")
     notifier.send(.stopping)
-    guard notifier.isActive else { return try broker.stopAndWait() }
+    // What the save rounds may take, and half a minute for the disk.
+    let limit = Int64(configuration.stopRoundMilliseconds) + 30_000
+    guard notifier.isActive else { return try broker.stopAndWait(milliseconds: limit) }
     notifier.send(.status("saving before the end"))
-    // Each beat asks for as long as several beats take, but not for ever: getting on is not getting done. What the save
-    // rounds may take, and half a minute for the disk.
-    let latest = Host.monotonicMilliseconds + Int64(configuration.stopRoundMilliseconds) + 30_000
+    // Each beat asks for as long as several beats take, but not for ever: getting on is not getting done.
+    let latest = Host.monotonicMilliseconds + limit
     let beats = try broker.beat(everyMicroseconds: 2_000_000) { [notifier] in
       let remaining = latest - Host.monotonicMilliseconds
       guard remaining > 0 else { return }
       notifier.send(.extendTimeout(microseconds: UInt64(min(10_000, remaining)) * 1_000))
     }
-    try broker.stopAndWait()
+    try broker.stopAndWait(milliseconds: limit)
     beats.cancel()
   }
 }

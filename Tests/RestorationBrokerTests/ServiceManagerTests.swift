@@ -92,7 +92,7 @@ internal import Testing
     }
 
     func stop() throws {
-      try broker?.stopAndWait()
+      try broker?.stopAndWait(milliseconds: 10_000)
       broker = nil
       // What is still on its way in this process may hold it for a moment longer.
       unlink(directory.file("archives/archives.lock"))

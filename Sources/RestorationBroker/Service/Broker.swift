@@ -39,8 +39,8 @@ package final class Broker: Sendable {
   }
 
   /// `stop` likewise.
-  package func stopAndWait() throws {
-    try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop() }
+  package func stopAndWait(milliseconds: Int64) throws {
+    try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop(milliseconds: milliseconds) }
   }
 
   private init(listener: UnixListener, service: BrokerService, watcher: ProcessWatcher) {
@@ -137,7 +137,13 @@ package final class Broker: Sendable {
   }
 
   /// Stops accepting, makes durable and answers what was asked, closes all archives.
-  package func stop() async {
+  ///
+  /// - Parameter milliseconds: after so long the process is to end as it is: a disk may never answer.
+  package func stop(milliseconds: Int64) async {
+    let limit = service.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [service] in
+      service.assumeIsolated { $0.whenFatal?("the archives could not be closed within \(milliseconds) milliseconds") }
+    }
+    defer { limit.cancel() }
     await listener.stop()
     await service.prepareToStop()
     await listener.bringToRest(milliseconds: Self.restMilliseconds)
