@@ -20,6 +20,9 @@ public struct ApplicationSummary: Hashable, Sendable {
   public let restoreAtLogin: LoginPolicy
   /// Units that start its processes again, the delegate's first.
   public let units: [String]
+  /// What was found damaged in its archive and what was done about it, for people (R32); nil if nothing was, or a run
+  /// has ended since.
+  public let damaged: String?
 
   /// What becomes of an application when its user logs in.
   public enum LoginPolicy: String, Hashable, Sendable {
@@ -40,6 +43,7 @@ public struct ApplicationSummary: Hashable, Sendable {
     state = StateAvailability(wire.state)
     restoreAtLogin = LoginPolicy(wire.restoreAtLogin)
     units = wire.units
+    damaged = wire.damaged
   }
 }
 

@@ -19,6 +19,11 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
       .required("state", RestorationState.schema, "`none`, `available`, `unreadable` or `quarantined`."),
       .required("restoreAtLogin", .words(LoginPolicy.self), "What becomes of it when its user logs in."),
       .required("units", .list(.string), "Units that start its processes again, the delegate's first."),
+      .optional(
+        "damaged",
+        .string,
+        "Present until a run has ended, if its archive was found damaged: what was found and done, for people (R32)."
+      ),
     ])
   )
 
@@ -36,6 +41,8 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
   package var restoreAtLogin: LoginPolicy
   /// Units that start its processes again, the delegate's first.
   package var units: [String]
+  /// What was found damaged and what was done about it (R32); nil if nothing was, or a run has ended since.
+  package var damaged: String?
 
   package init(
     application: ApplicationName,
@@ -45,7 +52,8 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
     bytes: Int,
     state: RestorationState,
     restoreAtLogin: LoginPolicy = .ask,
-    units: [String] = []
+    units: [String] = [],
+    damaged: String? = nil
   ) {
     self.application = application
     self.sessions = sessions
@@ -55,6 +63,7 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
     self.state = state
     self.restoreAtLogin = restoreAtLogin
     self.units = units
+    self.damaged = damaged
   }
 
   /// Reads an item of a result; nil where it has another form.
@@ -70,6 +79,7 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
       // Brokers of before had neither.
       self.restoreAtLogin = try reader.optional("restoreAtLogin") { LoginPolicy(rawValue: $0.string() ?? "") } ?? .ask
       self.units = try reader.optional("units") { $0.elements?.compactMap { $0.string() } } ?? []
+      self.damaged = try reader.optional("damaged") { $0.string() }
     } catch {
       return nil
     }
@@ -85,6 +95,7 @@ package struct ApplicationOverview: Hashable, Sendable, JSONWritable {
       writer.member("state", state)
       writer.member("restoreAtLogin", restoreAtLogin)
       writer.member("units", units)
+      if let damaged { writer.member("damaged", damaged) }
     }
   }
 }

@@ -35,6 +35,7 @@ internal import Testing
       #expect(
         status.object?.members.map(\.name) == [
           "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
+          "damaged",
         ]
       )
       #expect(status["socket"] == .string(broker.socket))

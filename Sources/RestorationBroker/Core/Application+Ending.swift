@@ -115,7 +115,7 @@ extension Application {
     if let role = session.facts.role { runFacts.outcomeByRole[role] = outcome }
     if isOver {
       runFacts.isOpen = false
-      damage = nil
+      runFacts.damage = nil
     }
     writeRun()
   }

@@ -104,7 +104,7 @@ extension Application {
   }
 
   /// The archive has been opened.
-  func announceOpening() {
+  func announceOpening(damage: String?) {
     isOpenAnnounced = true
     if let damage { announce(.settled) { ArchiveDamaged(message: damage) } }
     announce(.settled) {

@@ -16,7 +16,6 @@ extension Application {
     sequence = opening.sequence
     contentSequence = opening.contentSequence
     reachableBytes = opening.reachableBytes
-    damage = opening.damage
     generations = opening.generations
     lastGeneration = opening.lastGeneration
     lastNode = opening.lastNode
@@ -41,6 +40,10 @@ extension Application {
     for session in connected.values where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former)
     phase = .open
+    if let damage = opening.damage {
+      runFacts.damage = damage
+      writeRun()
+    }
     loadWithheld(opening.withheld)
     updatePulling()
   }

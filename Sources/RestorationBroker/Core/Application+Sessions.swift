@@ -71,13 +71,13 @@ extension Application {
       generation: lastGeneration == 0 ? nil : generations.last?.record.generation,
       archive: archive,
       coder: coder,
-      damaged: damage
+      damaged: runFacts.damage
     )
   }
 
   private func reason(for role: String?, _ unitName: String?, hasState: Bool) -> RestorationReason {
-    guard hasState else { return damage == nil ? .pristine : .recover }
-    if damage != nil { return .recover }
+    if runFacts.damage != nil { return .recover }
+    guard hasState else { return .pristine }
     if restoring?.startedUnits.contains(unitName ?? "") == true { return .restore }
     if let role, let outcome = runFacts.outcomeByRole[role] {
       return outcome == .crashed ? .recover : .launch

@@ -38,8 +38,6 @@ package final class Application {
   var lastSession: SessionID = 0
   var run = RunRecord(run: 0, restorations: 0, facts: "{}")
   var runFacts = RunFacts()
-  /// The file was damaged when it was opened, and this is what was done; until the next run ends (R32).
-  var damage: String?
   /// Bytes of all rows that can still be read, as far as known (the archive limit counts them).
   var reachableBytes = 0
   /// By how much each state grew them that the archive has not counted yet.

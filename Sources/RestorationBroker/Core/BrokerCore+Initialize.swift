@@ -173,15 +173,17 @@ extension BrokerCore {
     var overviews: [ApplicationName: ApplicationOverview] = [:]
     for summary in summaries {
       guard let name = ApplicationName(summary.application) else { continue }
+      let facts = summary.run.map { RunFacts(text: $0.facts) } ?? RunFacts()
       overviews[name] = ApplicationOverview(
         application: name,
         sessions: 0,
         objects: summary.objects,
         generation: summary.generation == 0 ? nil : summary.generation,
         bytes: summary.bytes,
-        state: Self.availability(of: summary),
+        state: Self.availability(of: summary, facts),
         restoreAtLogin: context.settings.loginPolicies.policy(for: name),
-        units: (summary.run.map { RunFacts(text: $0.facts).units } ?? []).map(\.name)
+        units: facts.units.map(\.name),
+        damaged: facts.damage
       )
     }
     for application in applications.values {
@@ -191,10 +193,10 @@ extension BrokerCore {
   }
 
   /// What an archive that is not open has to restore, as far as its summary tells.
-  private static func availability(of summary: ArchiveSummary) -> RestorationState {
+  private static func availability(of summary: ArchiveSummary, _ facts: RunFacts) -> RestorationState {
     guard summary.state == .available else { return .unreadable }
     guard summary.objects > 0 else { return .none }
-    return summary.run.map { RunFacts(text: $0.facts).withholdsAll } ?? false ? .quarantined : .available
+    return facts.withholdsAll ? .quarantined : .available
   }
 
   /// The most recently used instance nobody lives in and no user has quit, else the first number nobody lives in.

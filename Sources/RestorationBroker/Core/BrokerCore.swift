@@ -120,7 +120,7 @@ package struct BrokerCore {
     case .success(let opening):
       application.load(opening)
       forgetLostSessions(of: application)
-      application.announceOpening()
+      application.announceOpening(damage: opening.damage)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
       application.reviveSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:

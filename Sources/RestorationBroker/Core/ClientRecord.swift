@@ -33,14 +33,14 @@ struct ClientRecord: Equatable {
     polls = value["polls"]?.bool ?? false
     detached = (value["detached"]?.array ?? []).compactMap { SessionName($0) }
     for entry in value["subscriptions"]?.array ?? [] {
-      guard let number = entry["number"]?.integer else { continue }
+      guard let number = entry["number"]?.storedCount else { continue }
       let names = entry["events"]?.array?.compactMap { $0.string.flatMap { EventName(rawValue: $0) } }
       let application = entry["application"]?.string.flatMap { ApplicationName($0) }
       // For one application whose name we cannot read is not for all of them.
       if application == nil, entry["application"] != nil { continue }
       subscriptions.append(.init(number: number, names: names.map { Set($0) }, application: application))
     }
-    lastSubscription = value["lastSubscription"]?.integer ?? 0
+    lastSubscription = value["lastSubscription"]?.storedCount ?? 0
     canBeCalled = value["canBeCalled"]?.bool ?? true
   }
 

@@ -30,6 +30,9 @@ package struct RunFacts: Sendable, Hashable {
   /// All that there is to restore is withheld.
   package var withholdsAll = false
 
+  /// What was found damaged when the archive was opened, and what was done about it; until a run ends (R32).
+  package var damage: String?
+
   /// Units that start the application's processes again, the delegate's first (R22).
   package var units: [Unit] = []
   /// The broker ended because the user's session did; processes that are gone afterwards have not crashed (R30).
@@ -57,14 +60,15 @@ package struct RunFacts: Sendable, Hashable {
     }
     endedByUserQuit = value["userQuit"]?.bool ?? false
     hasCompletedRestoration = value["completed"]?.bool ?? false
-    backedUp = value["backedUp"]?.integer ?? 0
+    backedUp = value["backedUp"]?.storedCount ?? 0
     blame = value["blame"].map { Blame($0) } ?? Blame()
-    quarantined = value["quarantined"]?.integer ?? 0
+    quarantined = value["quarantined"]?.storedCount ?? 0
     withholdsAll = value["withholdsAll"]?.bool ?? false
     isLogout = value["logout"]?.bool ?? false
+    damage = value["damage"]?.string
     units = (value["units"]?.array ?? []).compactMap { unit in
       unit["unit"]?.string.map {
-        Unit(name: $0, isDelegate: unit["delegate"]?.bool ?? false, run: unit["run"]?.integer ?? 0)
+        Unit(name: $0, isDelegate: unit["delegate"]?.bool ?? false, run: unit["run"]?.storedCount ?? 0)
       }
     }
   }
@@ -88,6 +92,7 @@ package struct RunFacts: Sendable, Hashable {
     if quarantined != 0 { object["quarantined"] = .integer(quarantined) }
     if withholdsAll { object["withholdsAll"] = true }
     if isLogout { object["logout"] = true }
+    if let damage { object["damage"] = .string(damage) }
     if !units.isEmpty {
       object["units"] = .array(
         units.map { ["unit": .string($0.name), "delegate": .bool($0.isDelegate), "run": .integer($0.run)] }
@@ -95,4 +100,9 @@ package struct RunFacts: Sendable, Hashable {
     }
     return JSONText(.object(object)).string
   }
+}
+
+extension JSONValue {
+  /// A count that an archive or a former broker kept, brought into the range of those that can be added to.
+  var storedCount: Int64? { integer.map { min(max(0, $0), 1 << 53) } }
 }

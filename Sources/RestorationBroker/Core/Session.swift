@@ -180,7 +180,7 @@ package struct SessionFacts: Sendable, Hashable {
     isDetached = value["detached"]?.bool ?? false
     isDiscarded = value["discarded"]?.bool ?? false
     serves = Set((value["serves"]?.array ?? []).compactMap { $0.string.flatMap { ServedMethod(rawValue: $0) } })
-    messageBytesMax = value["messageBytesMax"]?.integer
+    messageBytesMax = value["messageBytesMax"]?.storedCount
     restorationClasses = Set((value["classes"]?.array ?? []).compactMap(\.string))
     dataSources = Set((value["dataSources"]?.array ?? []).compactMap(\.integer))
     if let known = value["process"] {

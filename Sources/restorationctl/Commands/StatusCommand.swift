@@ -47,6 +47,8 @@ private struct Status {
   let objects: Int
   let archives: Int
   let archiveBytes: Int
+  /// Applications whose archive is or was damaged, and how.
+  let troubles: [(application: String, what: String)]
 
   init(socket: String, statistics: BrokerStatistics, applications: [ApplicationSummary]) {
     self.broker = statistics.brokerName
@@ -59,6 +61,10 @@ private struct Status {
     // An application without an archive has nothing in it but live sessions.
     self.archives = applications.count { $0.bytes > 0 || $0.generation != nil || $0.state != .none }
     self.archiveBytes = applications.reduce(0) { $0 + $1.bytes }
+    self.troubles = applications.compactMap { application in
+      let what = application.damaged ?? (application.state == .unreadable ? "its archive cannot be read" : nil)
+      return what.map { (application.application, $0) }
+    }
   }
 
   var text: String {
@@ -70,6 +76,9 @@ private struct Status {
     table.add(["Sessions:", String(sessions)])
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
+    for (application, what) in troubles {
+      table.add(["Damage:", "\(application.printable): \(what.printable)"])
+    }
     return table.text(header: false, width: nil)
   }
 
@@ -87,6 +96,17 @@ private struct Status {
     members.add("objects", Int64(objects))
     members.add("archives", Int64(archives))
     members.add("bytes", Int64(archiveBytes))
+    members.add(
+      "damaged",
+      text: JSONMembers.array(
+        troubles.map { application, what in
+          var trouble = JSONMembers()
+          trouble.add("application", application)
+          trouble.add("message", what)
+          return trouble.text
+        }
+      )
+    )
     return members.text
   }
 }

@@ -24,7 +24,8 @@ extension Application {
       bytes: headBytes,
       state: availability,
       restoreAtLogin: context.settings.loginPolicies.policy(for: name),
-      units: runFacts.units.map(\.name)
+      units: runFacts.units.map(\.name),
+      damaged: runFacts.damage
     )
   }
 

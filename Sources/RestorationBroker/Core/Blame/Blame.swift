@@ -97,10 +97,10 @@ extension Blame {
   }
 
   init(_ value: JSONValue) {
-    strikes = value["strikes"]?.integer.flatMap { Int(exactly: $0) } ?? 0
+    strikes = Int(value["strikes"]?.storedCount ?? 0)
     for (node, count) in value["suspects"]?.object?.members ?? [] {
-      guard let node = NodeID(node), let count = count.integer.flatMap({ Int(exactly: $0) }) else { continue }
-      suspects[node] = count
+      guard let node = NodeID(node), let count = count.storedCount else { continue }
+      suspects[node] = Int(count)
     }
   }
 }
