@@ -26,10 +26,19 @@ internal import Testing
   @Test func functionsAreShort() throws {
     for file in try Self.sources() + Self.tests() {
       for (line, length) in Self.functions(of: file) where length > 70 {
-        Issue.record("\(file):\(line) has a function of \(length) lines")
+        let isAllowed = Self.long.contains { $0.file == file.name && file.lines[line - 1].contains($0.function) }
+        #expect(isAllowed, "\(file):\(line) has a function of \(length) lines")
       }
     }
   }
+
+  /// Functions that are longer than others may be.
+  private static let long: [(function: String, file: String, reason: String)] = [
+    (
+      "func perform(_ effect: Effect)", "BrokerService+Effects.swift",
+      "one line or two for each effect: cut in two, each half would need a default, which drops new effects"
+    )
+  ]
 
   /// First line and length of each function. The text is laid out: a function ends at the first closing brace that is
   /// indented like its beginning.

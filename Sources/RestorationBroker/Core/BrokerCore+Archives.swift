@@ -21,8 +21,10 @@ extension BrokerCore {
       try application.verify(VerifyArchive(parameters), by: session, for: caller)
     case BackupArchive.method:
       try application.backUp(BackupArchive(parameters), by: session, for: caller)
-    default:
+    case ExportArchive.method:
       try application.export(ExportArchive(parameters), by: session, for: caller)
+    default:
+      throw Self.noSuchMethod(message.method)
     }
   }
 

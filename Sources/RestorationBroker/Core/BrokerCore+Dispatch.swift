@@ -42,12 +42,12 @@ extension BrokerCore {
       counters.decodes += 1
       try application.decode(DecodeRestorableState(message.parameters), by: session, for: message.caller)
     default:
-      if let (application, session) = boundSession(client) { application.heard(from: session) }
       try dispatchOther(message, client)
     }
   }
 
   private mutating func dispatchOther(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    if let (application, session) = boundSession(client) { application.heard(from: session) }
     // What is not in the table, and so not described by rpc.discover, cannot be called.
     guard RestorationMethods.names.contains(message.method) else { throw Self.noSuchMethod(message.method) }
     switch message.method {
@@ -93,7 +93,7 @@ extension BrokerCore {
     }
   }
 
-  private static func noSuchMethod(_ name: String) -> ErrorObject {
+  static func noSuchMethod(_ name: String) -> ErrorObject {
     .methodNotFound(name, hint: "Call rpc.discover for the methods that exist; names are case sensitive.")
   }
 
@@ -125,8 +125,10 @@ extension BrokerCore {
       try application.listQuarantine(ListQuarantine(parameters), messageBytesMax: max, for: caller)
     case ReleaseQuarantine.method:
       try application.releaseQuarantine(ReleaseQuarantine(parameters), for: caller)
-    default:
+    case DiscardApplicationState.method:
       try application.discard(DiscardApplicationState(parameters), for: caller)
+    default:
+      throw Self.noSuchMethod(message.method)
     }
   }
 
@@ -172,17 +174,27 @@ extension BrokerCore {
     case CompleteStateRestoration.method:
       let pending = application.completeRestoration(of: try Self.require(session))
       application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))
+    case Goodbye.method:
+      try sayGoodbye(Goodbye(parameters), client, application, Self.require(session), for: caller)
     default:
-      let request = try Goodbye(parameters)
-      let ending = try Self.require(session)
-      application.end(ending, SessionEnding(request.reason))
-      if let bound = client.bound, bound.application == application.id, bound.session == ending.id {
-        client.bound = nil
-      }
-      if client.detached[application.id] == ending.token { client.detached[application.id] = nil }
-      application.respond(caller, EmptyResult())
-      closeIfUseless(application)
+      throw Self.noSuchMethod(message.method)
     }
+  }
+
+  private mutating func sayGoodbye(
+    _ request: Goodbye,
+    _ client: Client,
+    _ application: Application,
+    _ session: Session,
+    for caller: Caller
+  ) {
+    application.end(session, SessionEnding(request.reason))
+    if let bound = client.bound, bound.application == application.id, bound.session == session.id {
+      client.bound = nil
+    }
+    if client.detached[application.id] == session.token { client.detached[application.id] = nil }
+    application.respond(caller, EmptyResult())
+    closeIfUseless(application)
   }
 
   /// Reading does not make an application: one that nothing was ever written to is unknown.

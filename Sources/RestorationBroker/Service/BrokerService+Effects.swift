@@ -8,6 +8,7 @@ internal import RestorationTransport
 internal import RestorationWire
 
 extension BrokerService {
+  /// One exhaustive switch, however long: an effect that it forgets does not compile.
   func perform(_ effect: Effect) {
     switch effect {
     case .respond(let caller, let answer):
@@ -58,13 +59,6 @@ extension BrokerService {
       connections[client]?.close(afterOutput: true)
     case .log(let level, let text, let application):
       log(level, text, application)
-    default:
-      performUpkeep(effect)
-    }
-  }
-
-  private func performUpkeep(_ effect: Effect) {
-    switch effect {
     case .endSubscription(let subscriber):
       endSubscription(subscriber)
     case .park(let caller):
@@ -87,8 +81,6 @@ extension BrokerService {
       setTimer(name, milliseconds)
     case .cancelTimer(let name):
       timers.removeValue(forKey: name)?.cancel()
-    default:
-      break
     }
   }
 
