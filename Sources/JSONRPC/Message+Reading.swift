@@ -60,7 +60,8 @@ extension Message {
     if method.utf8.count <= 64 { lastMethod = method }
     let params = envelope.slice(envelope.params)
     guard let parameters = Parameters(reading: params) else {
-      return .invalid(id: id, .invalidRequest(hint: "The member params must be an object or an array, or left out."))
+      let hint = "The member params must be an object, an array or null, or left out."
+      return .invalid(id: id, .invalidRequest(hint: hint))
     }
     let fault = params.flatMap(Parameters.repeatedMember)
     guard let id else {
@@ -131,7 +132,7 @@ private struct Envelope {
 }
 
 extension Parameters {
-  /// Nil when the value is neither object nor array.
+  /// Nil when the value is neither object nor array nor null, which libraries send where there are none.
   fileprivate init?(reading value: JSONSlice?) {
     guard let value else {
       self = .none
@@ -140,6 +141,7 @@ extension Parameters {
     switch value.kind {
     case .object: self = .named(value)
     case .array: self = .positional(value.elements ?? [])
+    case .null: self = .none
     default: return nil
     }
   }

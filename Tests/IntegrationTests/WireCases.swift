@@ -51,6 +51,7 @@ extension WireCase {
     WireCase("unknown members", #"{"jsonrpc":"2.0","id":1,"method":"ping","x":[{"y":[]}],"":0}"#, [pong("1")]),
     WireCase("a missing method", #"{"jsonrpc":"2.0","id":1}"#, [invalid("1")]),
     WireCase("a method that is no string", #"{"jsonrpc":"2.0","id":1,"method":7}"#, [invalid("1")]),
+    WireCase("parameters that are null", #"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#, [pong("1")]),
     WireCase("parameters that are a string", #"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#, [invalid("1")]),
     WireCase("parameters that are a number", #"{"jsonrpc":"2.0","id":1,"method":"ping","params":1}"#, [invalid("1")]),
     WireCase("an empty method", #"{"jsonrpc":"2.0","id":1,"method":""}"#, [.error("1", -32601, "methodNotFound")]),

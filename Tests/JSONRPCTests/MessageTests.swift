@@ -16,6 +16,12 @@ internal import Testing
     (#"{"jsonrpc":"2.0","method":""}"#, "notification "),
     (#"{"jsonrpc":"2.0","method":"m","params":{}}"#, "notification m {}"),
     (#"{"jsonrpc":"2.0","method":"m","params":[]}"#, "notification m ()"),
+    (#"{"jsonrpc":"2.0","method":"m","params":null}"#, "notification m"),
+    (#"{"jsonrpc":"2.0","method":"m","params": null ,"id":2}"#, "request 2 m"),
+    (
+      #"[{"jsonrpc":"2.0","id":1,"method":"m","params":null},{"jsonrpc":"2.0","method":"n","params":null}]"#,
+      "[request 1 m, notification n]"
+    ),
     (#"{"jsonrpc":"2.0","method":"m","params":[1,{"a":2}],"extra":{"x":1}}"#, #"notification m (1,{"a":2})"#),
     (#"{"\u006asonrpc":"2\u002e0","m\u0065thod":"\u006d","\u0069d":1}"#, "request 1 m"),
     (#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#, #"response 3 result {"a":1}"#),
@@ -40,7 +46,6 @@ internal import Testing
     (#"{"jsonrpc":"2.0","method":["m"],"id":null}"#, "invalid null -32600"),
     (#"{"jsonrpc":"2.0","method":"m","params":"bar","id":1}"#, "invalid 1 -32600"),
     (#"{"jsonrpc":"2.0","method":"m","params":1}"#, "invalid without id -32600"),
-    (#"{"jsonrpc":"2.0","method":"m","params":null,"id":2}"#, "invalid 2 -32600"),
     (#"{"jsonrpc":"2.0","method":"m","params":true,"id":2}"#, "invalid 2 -32600"),
     (#"{"jsonrpc":"2.0","method":"m","id":1.0}"#, "invalid without id -32600"),
     (#"{"jsonrpc":"2.0","method":"m","id":1e3}"#, "invalid without id -32600"),

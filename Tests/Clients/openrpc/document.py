@@ -51,6 +51,8 @@ class Document:
     def named(self, name, parameters):
         """The parameters that are described, by name, however they were given."""
         method = self.methods[name][1]
+        if parameters is None:
+            return {}
         if isinstance(parameters, list):
             return {one["name"]: value for one, value in zip(method["params"], parameters)}
         if method["x-direction"] == "toClient":
