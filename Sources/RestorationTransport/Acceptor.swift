@@ -15,6 +15,10 @@ final class Acceptor {
   /// Beyond this many, a refused connection is closed without a word.
   private static let lingeringMax = 64
   private(set) var statistics = AcceptStatistics()
+  /// The listener closes on purpose.
+  var isStopping = false
+  /// Why accepting failed last.
+  private(set) var lastError: (any Error)?
 
   init(
     eventLoop: any EventLoop,
@@ -32,7 +36,10 @@ final class Acceptor {
 
   /// Sets up the listening channel.
   func prepare(_ channel: any Channel) throws {
-    let pause = AcceptPause(milliseconds: settings.limits.acceptPauseMilliseconds) { [self] in statistics.pauses += 1 }
+    let pause = AcceptPause(milliseconds: settings.limits.acceptPauseMilliseconds) { [self] error in
+      lastError = error
+      statistics.pauses += 1
+    }
     try channel.pipeline.syncOperations.addHandler(pause)
   }
 
@@ -110,17 +117,17 @@ private final class AcceptPause: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
   private let pause: TimeAmount
-  private let whenPaused: () -> Void
+  private let whenPaused: (any Error) -> Void
   private var timer: Scheduled<Void>?
 
-  init(milliseconds: Int, whenPaused: @escaping () -> Void) {
+  init(milliseconds: Int, whenPaused: @escaping (any Error) -> Void) {
     self.pause = .milliseconds(Int64(milliseconds))
     self.whenPaused = whenPaused
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard error is IOError, timer == nil, let options = context.channel.syncOptions else { return }
-    whenPaused()
+    whenPaused(error)
     // Fails only for a closed channel, which does not accept anyway.
     try? options.setOption(.autoRead, value: false)
     timer = context.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in

@@ -22,6 +22,7 @@ package final class UnixListener: Sendable {
   /// - Parameters:
   ///   - store: keeps the connections when this process ends; those that it has kept before are gone on with first.
   ///   - whenRestored: told what has become of those, before any other connection is accepted.
+  ///   - whenLost: told why, should the listener close otherwise than by `stop`: nobody can connect any more.
   package static func start(
     _ socket: consuming ListeningSocket,
     on eventLoop: any EventLoop,
@@ -30,6 +31,7 @@ package final class UnixListener: Sendable {
     keepingIn store: (any DescriptorStore)? = nil,
     restoring inherited: InheritedConnections = InheritedConnections(),
     whenRestored: @Sendable (RestoredConnections) -> Void = { _ in },
+    whenLost: @escaping @Sendable (String) -> Void = { _ in },
     delegate: any ConnectionDelegate
   ) async throws(TransportError) -> UnixListener {
     let name = socket.name
@@ -51,6 +53,10 @@ package final class UnixListener: Sendable {
       let channel = try await accept(on: descriptor, acceptor)
       // NIO listens again with a backlog of its own.
       try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
+      channel.closeFuture.whenComplete { _ in
+        guard !acceptor.value.isStopping else { return }
+        whenLost(acceptor.value.lastError.map { "\($0)" } ?? "the system gave no reason")
+      }
       return UnixListener(name: name, channel: channel, acceptor: acceptor)
     } catch {
       throw TransportError(.closed, "the event loop does not take the listening socket: \(error)")
@@ -72,14 +78,19 @@ package final class UnixListener: Sendable {
   /// Stops accepting and removes the socket's name; connections stay. The lock stays until this object goes.
   package func stop() async {
     name?.unlink()
+    let (channel, acceptor) = (channel, acceptor)
     // Fails only when it is closed already.
-    try? await channel.close().get()
+    try? await eventLoop.flatSubmit {
+      acceptor.value.isStopping = true
+      return channel.close()
+    }.get()
   }
 
   /// Stops accepting if there is no connection; on the event loop only, where nothing can be accepted meanwhile.
   package func stopIfUnused() -> Bool {
     guard acceptor.value.statistics.connections == 0 else { return false }
     name?.unlink()
+    acceptor.value.isStopping = true
     channel.close(promise: nil)
     return true
   }

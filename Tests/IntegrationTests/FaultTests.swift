@@ -72,6 +72,28 @@ struct FaultTests {
     }
   }
 
+  /// Nobody could connect any more: the broker ends with the reason, so that it is started anew.
+  @Test(arguments: [("EPERM", 1), ("EPROTO", 71), ("EINVAL", 22), ("ENETDOWN", 100)])
+  func aListenerThatIsLostEndsTheBrokerAndSaysWhy(_ error: String, _ number: Int) async throws {
+    let failing = Strace.failing("accept4", with: error, from: 1, onlyOnce: true)
+    try await withBroker(BrokerOptions(wrapper: failing)) { broker in
+      let end = try broker.waitForEnd()
+      #expect(end == .exit(1))
+      #expect(broker.log.contains("the listening socket has closed"))
+      #expect(broker.log.contains("(errno: \(number))"), "\(broker.log)")
+    }
+  }
+
+  /// Without room for one more connection the broker waits until there is some.
+  @Test func aLackOfDescriptorsEndsNothing() async throws {
+    let failing = Strace.failing("accept4", with: "EMFILE", from: 1, onlyOnce: true)
+    try await withBroker(BrokerOptions(wrapper: failing)) { broker in
+      let client = try broker.connect()
+      try client.call("ping", [:])
+      #expect(try broker.terminate() == .exit(0))
+    }
+  }
+
   /// Who waits for the end of a transaction when the broker stops waits for the archive to be opened again, too.
   @Test func aBrokerThatStopsWhileATransactionFailsEndsAsItShould() async throws {
     try await withBroker { broker in

@@ -113,6 +113,7 @@ package final class Broker: Sendable {
         guard outcome != RestoredConnections() else { return }
         logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
       },
+      whenLost: { whenFatal("the listening socket has closed: \($0)") },
       delegate: service
     )
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
