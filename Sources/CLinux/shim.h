@@ -10,8 +10,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -48,6 +52,26 @@ static inline int clinux_pidfd_exit_status(int pidfd, int32_t *status) {
   }
   *status = info.exit_code;
   return 0;
+}
+
+// Makes the epoll sets that watch a descriptor close on exec. NIO's do not, and it does not say which they are; the
+// kernel does, where /proc is there.
+static inline void clinux_close_epolls_on_exec(int watched) {
+  DIR *infos = opendir("/proc/self/fdinfo");
+  if (!infos) return;
+  struct dirent *entry;
+  while ((entry = readdir(infos))) {
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%.16s", entry->d_name);
+    FILE *info = fopen(path, "re");
+    if (!info) continue;
+    int target;
+    while (fgets(line, sizeof line, info)) {
+      if (sscanf(line, "tfd: %d", &target) == 1 && target == watched) fcntl(atoi(entry->d_name), F_SETFD, FD_CLOEXEC);
+    }
+    fclose(info);
+  }
+  closedir(infos);
 }
 
 // glibc's struct ucred is hidden behind _GNU_SOURCE; this is the kernel's layout of it.

@@ -74,7 +74,9 @@ package enum UnixConnector {
       return connection
     }
     do {
-      return try await connection.get()
+      let connection = try await connection.get()
+      SystemCalls.closeEventLoopOnExec(watching: number)
+      return connection
     } catch {
       throw TransportError(.closed, "the connection was closed while it was set up: \(error)")
     }

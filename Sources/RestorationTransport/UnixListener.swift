@@ -53,6 +53,7 @@ package final class UnixListener: Sendable {
       let channel = try await accept(on: descriptor, acceptor)
       // NIO listens again with a backlog of its own.
       try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
+      SystemCalls.closeEventLoopOnExec(watching: descriptor)
       channel.closeFuture.whenComplete { _ in
         guard !acceptor.value.isStopping else { return }
         whenLost(acceptor.value.lastError.map { "\($0)" } ?? "the system gave no reason")

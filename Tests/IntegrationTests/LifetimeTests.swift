@@ -132,6 +132,18 @@ internal import Testing
     }
   }
 
+  /// Neither the broker nor a program with the client library hands its descriptors on.
+  @Test func descriptorsCloseOnExec() async throws {
+    try await withBroker { broker in
+      let client = try broker.client(.swift)
+      try client.initialize("a")
+      try broker.session("a").call("encodeRestorableState", ["object": .path("A"), "state": [:]])
+      let inherited = Set(ProcessStatus(getpid()).inheritable)
+      #expect(Set(try broker.status.inheritable).subtracting(inherited) == [])
+      #expect(Set(ProcessStatus(client.pid).inheritable).subtracting(inherited) == [])
+    }
+  }
+
   // MARK: Archives that cannot be used
 
   /// A file of a later version is left alone (R20).

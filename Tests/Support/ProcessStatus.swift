@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
+
 /// What the kernel says of a running process.
 package struct ProcessStatus {
   private let pid: Int32
@@ -16,6 +18,17 @@ package struct ProcessStatus {
 
   /// Open descriptors.
   package var descriptors: Int { Files.list("/proc/\(pid)/fd").count }
+
+  /// What a program that it starts would inherit besides the standard streams.
+  package var inheritable: [String] {
+    Files.list("/proc/\(pid)/fd").filter { name in
+      guard let number = Int(name), number > 2, let info = try? Files.text("/proc/\(pid)/fdinfo/\(name)") else {
+        return false
+      }
+      let flags = info.split(separator: "\n").first { $0.hasPrefix("flags:") }?.split(separator: "\t").last ?? ""
+      return (Int(flags, radix: 8) ?? 0) & Int(O_CLOEXEC) == 0
+    }.map { Files.target("/proc/\(pid)/fd/\($0)") }
+  }
 
   package var threads: [Int32] { Files.list("/proc/\(pid)/task").compactMap { Int32($0) } }
 

@@ -67,6 +67,13 @@ package enum Files {
     }
   }
 
+  /// What a symbolic link leads to.
+  package static func target(_ path: String) -> String {
+    var bytes = [CChar](repeating: 0, count: 4_096)
+    let count = readlink(path, &bytes, bytes.count)
+    return String(decoding: bytes.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   package static func size(_ path: String) -> Int {
     var status = stat()
     return lstat(path, &status) == 0 ? Int(status.st_size) : 0
