@@ -82,7 +82,9 @@ internal import Testing
     }
   }
 
-  @Test func handlesAreNeverGivenOutAgain() async throws {
+  /// Also where the file that counts the broker's starts is lost.
+  @Test(arguments: ["kept", "emptied", "deleted"])
+  func handlesAreNeverGivenOutAgain(_ epoch: String) async throws {
     try await withBroker { broker in
       var seen: Set<Int64> = []
       for round in 1...3 {
@@ -95,8 +97,12 @@ internal import Testing
           #expect(seen.insert(handle).inserted)
         }
         try client.call("goodbye", ["reason": "closed"])
-        try broker.crashAndRestart()
+        try broker.kill()
+        if epoch == "emptied" { try Files.write([], to: "\(broker.archives)/epoch") }
+        if epoch == "deleted" { Files.remove("\(broker.archives)/epoch") }
+        try broker.start()
       }
+      #expect(broker.log.contains("epoch was lost") == (epoch != "kept"))
     }
   }
 

@@ -204,7 +204,9 @@ final class CoreDriver {
   // MARK: The broker
 
   /// The broker dies and starts again: what was not committed is lost, connections are cut, processes live on.
-  func restart() {
+  ///
+  /// - Parameter start: the number of this start, where the count of them was lost.
+  func restart(start: Int64? = nil) {
     for peer in peers.values { peer.isConnected = false }
     peers = [:]
     files = [:]
@@ -212,7 +214,7 @@ final class CoreDriver {
     watched = [:]
     heldOpenings = []
     heldListings = []
-    epoch += 1
+    epoch = start ?? epoch + 1
     core = CoreDriver.makeCore(limits, epoch: epoch, isDeveloperMode)
   }
 

@@ -153,6 +153,46 @@ internal import Testing
     driver.inspect()
   }
 
+  /// The archive knows by which start of the broker handles were given out: the driver's first is the seventh.
+  @Test(arguments: [1, 7, 8])
+  func aLostCountOfStartsGivesNoOldHandleOut(_ start: Int64) throws {
+    let first = driver.connect(pid: 1)
+    let token = try #require(try first.initialize()["session"]?.string)
+    let kept = try first.register("Kept", below: nil)
+    let gone = try first.register("Gone", below: nil)
+    try first.encode("\(kept)", #"{"a":1}"#)
+    try first.call("unregisterObject", #"{"object":\#(gone)}"#)
+    driver.restart(start: start)
+    // Another application, in which the lost numbers are still to come.
+    try driver.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    let second = driver.connect(pid: 1)
+    try second.initialize("App", #""session":"\#(token)""#)
+    let new = try second.register("New", below: nil)
+    #expect(new > gone)
+    #expect(try second.decode("\(kept)")["state"] == ["a": 1])
+    #expect(try second.decode("\(new)")["status"] == "none")
+    // The start that was gone on from is in the archive now, and counts next time.
+    driver.restart(start: start)
+    let third = driver.connect(pid: 1)
+    try third.initialize("App", #""session":"\#(token)""#)
+    #expect(try third.register("Third", below: nil) > new)
+    driver.inspect()
+  }
+
+  @Test func anArchiveThatTheSameBrokerOpensAgainRaisesNothing() throws {
+    var limits = Limits()
+    limits.openArchivesMax = 1
+    let driver = CoreDriver(limits: limits)
+    let first = driver.connect(pid: 1)
+    let token = try #require(try first.initialize()["session"]?.string)
+    let before = try first.register("A", below: nil)
+    driver.disconnect(first)
+    try driver.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    let second = driver.connect(pid: 1)
+    try second.initialize("App", #""session":"\#(token)""#)
+    #expect(try second.register("B", below: nil) == before + 1)
+  }
+
   // MARK: Order
 
   @Test func messagesBehindAnOpeningKeepTheirOrder() throws {

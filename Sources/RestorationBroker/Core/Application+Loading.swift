@@ -23,6 +23,7 @@ extension Application {
     lastSession = opening.lastSession
     run = opening.run ?? run
     runFacts = RunFacts(text: run.facts)
+    context.noteEpoch(runFacts.epoch, of: name)
     for (id, text) in opening.contexts {
       let writer = WriterContext(text: text)
       contexts[id] = writer

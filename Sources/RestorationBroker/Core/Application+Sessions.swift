@@ -113,6 +113,7 @@ extension Application {
 
   func writeRun() {
     runFacts.withholdsAll = availability == .quarantined
+    runFacts.epoch = context.settings.epoch
     run.facts = runFacts.text
     write(.run(run))
   }

@@ -261,6 +261,8 @@ package final class CoreContext {
   var isEnding = false
   private var handleCounter: Int64 = 0
   private var callCounter: Int64 = 0
+  /// Applications whose archives were opened since the broker began.
+  private var known: Set<ApplicationName> = []
 
   package init(limits: Limits, settings: CoreSettings) {
     self.limits = limits
@@ -269,6 +271,15 @@ package final class CoreContext {
 
   func emit(_ effect: consuming Effect) {
     effects.append(effect)
+  }
+
+  /// An archive was opened that has seen this start of a broker. Where the count was lost and the number is still to
+  /// come, or is this broker's own, handles and calls are numbered above it.
+  func noteEpoch(_ seen: Int64, of application: ApplicationName) {
+    guard known.insert(application).inserted, seen >= settings.epoch else { return }
+    let lost = "the file epoch was lost: the archive is of start \(seen) of a broker, this is \(settings.epoch)"
+    emit(.log(.warning, "\(lost); handles are numbered above it", application: application))
+    settings.epoch = seen + 1
   }
 
   /// A handle never given out before.
@@ -301,6 +312,8 @@ package struct Moment: Hashable, Sendable {
 package struct CoreSettings: Sendable {
   /// Counts the broker's starts; the upper half of every handle.
   package var epoch: Int64
+  /// Handles are below 2^53.
+  static let epochs: Range<Int64> = 1..<((1 << 21) - 1)
   package var version: String
   package var systemVersion: String?
   /// Nothing is quarantined, and no user's quitting empties anything.

@@ -37,6 +37,8 @@ package struct RunFacts: Sendable, Hashable {
   package var units: [Unit] = []
   /// The broker ended because the user's session did; processes that are gone afterwards have not crashed (R30).
   package var isLogout = false
+  /// The last start of a broker that gave handles of this application out; 0 where that is not known.
+  package var epoch: Int64 = 0
 
   /// A unit, and in which run a session was of it last.
   package struct Unit: Sendable, Hashable {
@@ -66,6 +68,7 @@ package struct RunFacts: Sendable, Hashable {
     withholdsAll = value["withholdsAll"]?.bool ?? false
     isLogout = value["logout"]?.bool ?? false
     damage = value["damage"]?.string
+    epoch = value["epoch"]?.integer.flatMap { CoreSettings.epochs.contains($0) ? $0 : nil } ?? 0
     units = (value["units"]?.array ?? []).compactMap { unit in
       unit["unit"]?.string.map {
         Unit(name: $0, isDelegate: unit["delegate"]?.bool ?? false, run: unit["run"]?.storedCount ?? 0)
@@ -93,6 +96,7 @@ package struct RunFacts: Sendable, Hashable {
     if withholdsAll { object["withholdsAll"] = true }
     if isLogout { object["logout"] = true }
     if let damage { object["damage"] = .string(damage) }
+    if epoch != 0 { object["epoch"] = .integer(epoch) }
     if !units.isEmpty {
       object["units"] = .array(
         units.map { ["unit": .string($0.name), "delegate": .bool($0.isDelegate), "run": .integer($0.run)] }

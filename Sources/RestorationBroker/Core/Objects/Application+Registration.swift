@@ -223,6 +223,13 @@ extension Application {
     return node
   }
 
+  /// A handle never given out before. First the archive is told by which start of the broker, so that this stays true
+  /// where the count of starts is lost.
+  private func nextHandle() -> ObjectHandle {
+    if runFacts.epoch != context.settings.epoch { writeRun() }
+    return context.nextHandle()
+  }
+
   /// Makes the session the node's owner; one that owns it already keeps its handle (R1).
   private func claim(_ node: Node, by session: Session, classes: [String]) {
     if let held = node.claim, held.session == session.id {
@@ -231,7 +238,7 @@ extension Application {
     }
     let claim = Node.Claim(
       session: session.id,
-      handle: context.nextHandle(),
+      handle: nextHandle(),
       since: context.now.monotonic,
       classes: classes
     )
