@@ -130,6 +130,37 @@ internal import Testing
     }
   }
 
+  /// More applications than archives may be open: those whose clients have left make room, and resume when these are
+  /// back.
+  @Test func abandonedSessionsKeepNobodyOut() async throws {
+    try await withBroker { broker in
+      func call(_ method: String, _ scope: JSONObject, _ more: JSONObject = [:]) throws -> JSONValue {
+        var parameters = scope
+        for (name, value) in more.members { parameters[name] = value }
+        return try FramedClient(broker.socket, .http).call(method, .object(parameters))
+      }
+      let scopes = try (0..<70).map { number -> JSONObject in
+        var scope: JSONObject = ["application": .string("app\(number)")]
+        scope["session"] = try call("initialize", scope)["session"]
+        return scope
+      }
+      for (number, scope) in scopes.enumerated() {
+        let object = try call("registerObjectForStateRestoration", scope, ["restorationIdentifier": "A"])["object"]
+        let state: JSONValue = ["n": .integer(Int64(number))]
+        _ = try call("encodeRestorableState", scope, ["object": object ?? .null, "state": state])
+      }
+      let other = try broker.connect()
+      try other.call("encodeRestorableState", ["application": "other", "object": .path("A"), "state": ["n": 1]])
+      let decoded = try other.call("decodeRestorableState", ["application": "other", "object": .path("A")])
+      #expect(decoded["state"] == ["n": 1])
+      for (number, scope) in scopes.enumerated() {
+        let object = try call("registerObjectForStateRestoration", scope, ["restorationIdentifier": "A"])["object"]
+        let state = try call("decodeRestorableState", scope, ["object": object ?? .null])["state"]
+        #expect(state == ["n": .integer(Int64(number))])
+      }
+    }
+  }
+
   @Test func eventsCannotBeSubscribedToOverHTTP() async throws {
     try await withBroker { broker in
       let client = try FramedClient(broker.socket, .http)

@@ -221,6 +221,106 @@ internal import Testing
     driver.inspect("a")
   }
 
+  /// A session that was made by `initialize` over HTTP, whose connection is gone: what its calls have to name.
+  private func leaveSession(
+    _ application: String,
+    _ driver: CoreDriver,
+    pid: Int64,
+    _ more: String = ""
+  ) throws -> String {
+    let peer = driver.connect(pid: pid, canBeCalled: false)
+    let token = try #require(try peer.initialize(application, more)["session"]?.string)
+    driver.disconnect(peer)
+    return #""application":"\#(application)","session":"\#(token)""#
+  }
+
+  @Test func anArchiveOfDetachedSessionsWithoutConnectionIsClosedAndTheyGoOn() throws {
+    let driver = driver { $0.openArchivesMax = 2 }
+    let scope = try leaveSession("a", driver, pid: 1)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    let object = try peer.register("X", below: nil, scope)
+    try peer.encode("\(object)", #"{"n":1}"#, scope)
+    driver.disconnect(peer)
+    driver.advance(milliseconds: 1)
+    _ = try leaveSession("b", driver, pid: 2)
+    let other = driver.connect(pid: 3)
+    try other.encode(#"["Y"]"#, #"{"in":"c"}"#, #""application":"c""#)
+    #expect(try other.decode(#"["Y"]"#, #""application":"c""#)["state"] == ["in": "c"])
+    #expect(driver.closed == ["a"])
+    let back = driver.connect(pid: 1, canBeCalled: false)
+    #expect(try back.decode("\(object)", scope)["state"] == ["n": 1])
+    try back.encode("\(object)", #"{"n":2}"#, scope)
+    #expect(try back.register("X", below: nil, scope) == object)
+    driver.inspect("a")
+  }
+
+  @Test func aDetachedSessionThatIsConnectedHoldsItsArchiveOpen() throws {
+    let driver = driver { $0.openArchivesMax = 1 }
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    try peer.initialize("a")
+    expect(try driver.connect(pid: 2).fail("initialize", #"{"application":"b"}"#), "openArchivesMax", 2)
+    // The token may be left out on this connection.
+    try peer.register("X", below: nil, #""application":"a""#)
+    driver.disconnect(peer)
+    try driver.connect(pid: 3).initialize("b")
+    #expect(driver.closed == ["a"])
+  }
+
+  @Test func whatADetachedSessionHasYetToFetchHoldsItsArchiveOpen() throws {
+    let driver = driver { $0.openArchivesMax = 1 }
+    let scope = try leaveSession("a", driver, pid: 1, #""serves":["encodeRestorableStateWithCoder"]"#)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    let object = try peer.register("X", below: nil, scope)
+    try peer.call("invalidateRestorableState", #"{"object":\#(object),\#(scope)}"#)
+    driver.disconnect(peer)
+    func isHeld(_ pid: Int64) throws -> Bool {
+      let failure = try driver.connect(pid: pid).fail("describeApplication", #"{"application":"b"}"#)
+      return failure.kind == "limitExceeded"
+    }
+    #expect(try isHeld(2))
+    driver.advance(milliseconds: 1_000)
+    #expect(try isHeld(3))
+    let back = driver.connect(pid: 1, canBeCalled: false)
+    let call = try #require(try back.call("nextRequest", "{\(scope)}")["id"]?.integer)
+    driver.disconnect(back)
+    #expect(try isHeld(4))
+    let last = driver.connect(pid: 1, canBeCalled: false)
+    let states = #"{"states":[{"object":\#(object),"state":{"n":1}}]}"#
+    try last.call("answerRequest", #"{"id":\#(call),"result":\#(states),\#(scope)}"#)
+    driver.disconnect(last)
+    #expect(try !isHeld(5))
+    #expect(try driver.connect(pid: 1, canBeCalled: false).decode("\(object)", scope)["state"] == ["n": 1])
+  }
+
+  @Test func aDetachedSessionEndsInTimeAlsoWhereItsArchiveIsClosed() throws {
+    let driver = driver { $0.openArchivesMax = 1 }
+    let scope = try leaveSession("a", driver, pid: 1)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    try peer.register("X", below: nil, scope)
+    driver.disconnect(peer)
+    driver.advance(milliseconds: 300_000)
+    _ = try leaveSession("b", driver, pid: 2)
+    #expect(driver.closed == ["a"])
+    driver.advance(milliseconds: 299_999)
+    let contender = driver.connect(pid: 3)
+    let registration = #"{"restorationIdentifier":"X","application":"a"}"#
+    #expect(try contender.fail("registerObjectForStateRestoration", registration).kind == "duplicatePath")
+    driver.advance(milliseconds: 1)
+    try contender.register("X", below: nil, #""application":"a""#)
+    #expect(try driver.connect(pid: 1).fail("describeApplication", "{\(scope)}").code == -32602)
+    driver.inspect("a")
+  }
+
+  @Test func anInstanceWhoseDetachedSessionRestsIsNotVacant() throws {
+    let driver = driver { $0.openArchivesMax = 1 }
+    _ = try leaveSession("App@1", driver, pid: 1)
+    let peer = driver.connect(pid: 2)
+    #expect(try peer.initialize("App", #""instance":"auto""#)["application"] == "App@2")
+    try peer.goodbye("restart")
+    driver.advance(milliseconds: 600_000)
+    #expect(try driver.connect(pid: 3).initialize("App", #""instance":"auto""#)["application"] != "App@3")
+  }
+
   @Test func anArchiveIsNotClosedUnderARead() throws {
     let driver = driver { $0.openArchivesMax = 1 }
     let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))

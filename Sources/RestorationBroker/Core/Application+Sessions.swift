@@ -213,12 +213,13 @@ extension Application {
     }
   }
 
-  /// Nothing is under way, and nobody is there who would miss what is only in memory.
+  /// Nothing is under way, and nobody is there who would miss what is only in memory. (The clients that use a detached
+  /// session are known to the core.)
   var isIdle: Bool {
     waiting.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && exports.isEmpty && !isRestoring && round == nil
+      && calls.isEmpty && invalidated.isEmpty
       && sessions.values.allSatisfy { session in
-        session.client == nil && !session.facts.isDetached && !session.hasExited && session.windows.isEmpty
-          && session.polled.isEmpty
+        session.client == nil && !session.hasExited && session.windows.isEmpty && session.polled.isEmpty
       }
   }
 
@@ -233,14 +234,17 @@ extension Application {
   }
 
   /// Sessions of before: those whose processes are gone have crashed, the others may come back with their token.
-  func reviveSessions(ended: Set<SessionID>) {
+  ///
+  /// - Parameter lastUsed: when a session was last used, where the broker has closed the archive and knows.
+  func reviveSessions(ended: Set<SessionID>, lastUsed: Int64? = nil) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       if ended.contains(session.id) {
         if runFacts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }
         died(session)
       } else if session.facts.isDetached {
         if session.client == nil { session.usedElsewhere = true }
-        context.emit(.setTimer(.detached(id, session.id), milliseconds: Application.detachedMilliseconds))
+        if let lastUsed { session.lastUsed = lastUsed }
+        detachedTimerFired(session.id)
       } else if session.hasExited {
         context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
       } else if session.client == nil, let process = session.facts.process {

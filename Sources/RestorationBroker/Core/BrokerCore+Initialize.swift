@@ -210,6 +210,10 @@ extension BrokerCore {
     for application in applications.values where application.name.base == base {
       if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
     }
+    // Sessions that are used every now and then are there also while their archive is closed.
+    for (name, lastUsed) in resting where context.now.monotonic - lastUsed < Application.detachedMilliseconds {
+      if name.base == base, let instance = name.instance { taken.insert(instance) }
+    }
     for other in clients.values {
       guard let chosen = other.chosenInstance, let instance = chosen.instance, chosen.base == base else { continue }
       taken.insert(instance)

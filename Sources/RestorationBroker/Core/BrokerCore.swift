@@ -13,6 +13,8 @@ package struct BrokerCore {
   var clients: [ClientID: Client] = [:]
   package internal(set) var applications: [ApplicationID: Application] = [:]
   var applicationIDs: [ApplicationName: ApplicationID] = [:]
+  /// Applications whose archives were closed although they have sessions, and when one of those was last used.
+  var resting: [ApplicationName: Int64] = [:]
   private var applicationCounter = 0
   package internal(set) var counters = Counters()
 
@@ -122,7 +124,7 @@ package struct BrokerCore {
       forgetLostSessions(of: application)
       application.announceOpening(damage: opening.damage)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
-      application.reviveSessions(ended: ended)
+      application.reviveSessions(ended: ended, lastUsed: resting.removeValue(forKey: application.name))
     case .failure(let error) where error.kind == .unreadable:
       application.phase = .unreadable(error.message)
       application.sequence = 0
@@ -408,19 +410,23 @@ package struct BrokerCore {
   }
 
   /// Closes the least recently used archive nobody needs if as many are open as may be: one without sessions, else one
-  /// whose sessions have all lost their connections. Those are in the archive, and there again when it is opened.
+  /// whose sessions have no connection. Those are in the archive, and there again when it is opened.
   private mutating func makeRoom() throws(ErrorObject) {
     let max = context.limits.openArchivesMax
     guard applications.count >= max else { return }
-    let idle = applications.values.filter { application in
-      application.isIdle && !clients.values.contains { $0.waitsFor == application.id }
+    let needed = clients.values.reduce(into: Set<ApplicationID>()) { needed, client in
+      needed.formUnion(client.detached.keys)
+      if let waitsFor = client.waitsFor { needed.insert(waitsFor) }
     }
+    let idle = applications.values.filter { $0.isIdle && !needed.contains($0.id) }
     let empty = idle.filter(\.sessions.isEmpty)
     guard let oldest = (empty.isEmpty ? idle : empty).min(by: { $0.lastUsed < $1.lastUsed }) else {
       throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
     }
+    resting[oldest.name] = oldest.sessions.values.map(\.lastUsed).max()
     for session in oldest.sessions.keys {
       context.emit(.cancelTimer(.lost(oldest.id, session)))
+      context.emit(.cancelTimer(.detached(oldest.id, session)))
       context.emit(.unwatch(oldest.id, session))
     }
     close(oldest)
