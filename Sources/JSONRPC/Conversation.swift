@@ -24,6 +24,8 @@ package struct Conversation: Sendable {
     case notification(Notification)
     /// The answer to a call of ours, which has ended by it.
     case response(callID: Int, Response.Outcome)
+    /// A call of ours has ended by an answer that cannot be read; what it is, to go on from "the answer is".
+    case brokenAnswer(callID: Int, code: Int, String)
     /// The peer does not speak with us, or not sensibly: send the output, then close.
     case closeAfterOutput
   }
@@ -115,8 +117,11 @@ extension Conversation {
     switch event {
     case .frame(let frame):
       receive(frame, into: &out, &deliveries)
-    case .fault(let error):
+    case .fault(let error, let answer):
       write(error, to: nil, into: &out)
+      if let answer, let callID = outgoing.end(answer) {
+        deliveries.append(.brokenAnswer(callID: callID, code: error.code, answer.reason))
+      }
     case .refused(let error):
       write(error, to: nil, into: &out)
       deliveries.append(.closeAfterOutput)

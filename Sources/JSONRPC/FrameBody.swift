@@ -11,7 +11,7 @@ package struct FrameBody: Sendable {
     /// Whole; nothing but white space may follow.
     case after(Frame)
     /// The rest is passed over.
-    case failed(ErrorObject)
+    indirect case failed(ErrorObject, BrokenAnswer?)
   }
 
   private var mode = Mode.before
@@ -26,7 +26,7 @@ package struct FrameBody: Sendable {
 
   /// Why the frame is none, as far as that is known before its end.
   package var failure: ErrorObject? {
-    if case .failed(let error) = mode { error } else { nil }
+    if case .failed(let error, _) = mode { error } else { nil }
   }
 
   /// What another body would have to be given to be where this one is; nil where what comes is passed over.
@@ -57,12 +57,13 @@ package struct FrameBody: Sendable {
     case .before:
       return .fault(.parseError(hint: "The frame is empty. A frame holds one JSON object or an array of them."))
     case .inside:
-      let hint = "At offset \(scan.state.at) of the frame: the text ends too early."
-      return .fault(.parseError(hint: hint, offset: scan.state.at))
+      let at = scan.state.at
+      let answer = scan.brokenAnswer(input.take(at), "no JSON: the text ends too early")
+      return .fault(.parseError(hint: "At offset \(at) of the frame: the text ends too early.", offset: at), answer)
     case .after(let frame):
       return .frame(frame)
-    case .failed(let error):
-      return .fault(error)
+    case .failed(let error, let answer):
+      return .fault(error, answer)
     }
   }
 
@@ -96,9 +97,12 @@ package struct FrameBody: Sendable {
       mode = .after(Frame(storage))
     case .syntax:
       let at = scan.state.at
-      fail(.parseError(hint: "At offset \(at) of the frame: \(scan.message(for: outcome) ?? "").", offset: at))
+      let message = scan.message(for: outcome) ?? ""
+      let answer = scan.brokenAnswer(input.take(at), "no JSON: \(message) at offset \(at)")
+      fail(.parseError(hint: "At offset \(at) of the frame: \(message).", offset: at), answer)
     default:
-      if let error = scan.limitError(for: outcome) { fail(error) }
+      guard let error = scan.limitError(for: outcome) else { break }
+      fail(error, scan.brokenAnswer(input.take(scan.state.at), exceeding: error))
     }
   }
 
@@ -108,8 +112,8 @@ package struct FrameBody: Sendable {
     fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."))
   }
 
-  private mutating func fail(_ error: ErrorObject) {
-    mode = .failed(error)
+  private mutating func fail(_ error: ErrorObject, _ answer: BrokenAnswer? = nil) {
+    mode = .failed(error, answer)
     input.consumeAll()
     scan.trim()
   }

@@ -6,8 +6,9 @@
 package struct FrameDecoder: Sendable {
   package enum Event: Sendable {
     case frame(Frame)
-    /// Input that is no frame: to be answered with id null, then go on.
-    case fault(ErrorObject)
+    /// Input that is no frame: to be answered with id null, then go on. It may be the answer to a call of ours.
+    /// Indirect, because an event is as large as its largest case, and nearly all are frames.
+    indirect case fault(ErrorObject, BrokenAnswer? = nil)
     /// The peer speaks something else: to be answered with id null, then close. Nothing follows.
     case refused(ErrorObject)
   }

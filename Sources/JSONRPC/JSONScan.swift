@@ -16,10 +16,10 @@ struct JSONScan {
   let limits: FrameLimits
   private let referenceKey: [UInt8]
   private let literalKey: [UInt8]
-  private var subject = Subject.document
+  private(set) var subject = Subject.document
   private(set) var state = ScanState()
   private var levels: [ScanLevel] = []
-  private var tape: [TapeEntry] = []
+  private(set) var tape: [TapeEntry] = []
   private var references: [TapeReference] = []
 
   init(limits: FrameLimits, vocabulary: ScanVocabulary) {

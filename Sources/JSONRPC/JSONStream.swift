@@ -111,10 +111,10 @@ struct JSONStream {
     case .syntax:
       let at = scan.state.at
       mode = .recovering(atLineStart: at > 0 && input[at - 1] == UInt8(ascii: "\n"))
-      input.consume(at)
-      scan.trim()
       let message = scan.message(for: outcome) ?? ""
-      return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at))
+      let answer = scan.brokenAnswer(input.take(at), "no JSON: \(message) at offset \(at)")
+      scan.trim()
+      return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at), answer)
     default:
       return scan.limitError(for: outcome).map { giveUp(for: $0, &input) }
     }
@@ -137,9 +137,9 @@ struct JSONStream {
         insideString: state.phase == .insideString || state.phase == .insideName,
         escaped: false
       )
-    input.consume(state.at)
+    let answer = scan.brokenAnswer(input.take(state.at), exceeding: error)
     scan.trim()
-    return .fault(error)
+    return .fault(error, answer)
   }
 
   private mutating func skip(_ input: inout InputBuffer, nesting: Int, insideString: Bool, escaped: Bool) {

@@ -32,6 +32,18 @@ struct OutgoingCalls {
     return callID
   }
 
+  /// Ends the call that an answer was for which cannot be read: where its id was not read, the oldest.
+  mutating func end(_ broken: BrokenAnswer) -> Int? {
+    guard let id = broken.id else {
+      // The answer to that one may be another, and still come.
+      defer { open.first.map { forget($0) } }
+      return open.first
+    }
+    if let callID = end(id) { return callID }
+    _ = forgives(id)
+    return nil
+  }
+
   mutating func forget(_ callID: Int) {
     if remove(callID) { forgotten += 1 }
   }

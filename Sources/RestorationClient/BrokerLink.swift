@@ -445,6 +445,10 @@ extension BrokerLink: ConnectionDelegate {
       if let known = BrokerNotification(notification) { take(known) }
     case .request(let call, let request):
       take(call, request)
+    case .brokenAnswer:
+      // Who does not write JSON is no broker.
+      run(machine.closed(.protocolFault))
+      connection.close(afterOutput: false)
     case .closeAfterOutput:
       break
     }

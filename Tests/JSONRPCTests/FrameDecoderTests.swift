@@ -192,7 +192,7 @@ internal import Testing
 
   @Test func theFaultSaysWhereAndWhatToDo() throws {
     var peer = PeerFixture()
-    guard case .fault(let error)? = peer.events("[1,}".utf8).first else {
+    guard case .fault(let error, _)? = peer.events("[1,}".utf8).first else {
       Issue.record("no fault")
       return
     }

@@ -44,7 +44,7 @@ struct PeerFixture {
           conversation.respond(to: call, with: dispatch(request.method, request.parameters), into: &output)
         case .notification(let notification):
           _ = dispatch(notification.method, notification.parameters)
-        case .response, .closeAfterOutput:
+        case .response, .brokenAnswer, .closeAfterOutput:
           break
         }
       }
@@ -71,7 +71,7 @@ extension FrameDecoder.Event {
       case .message(let message): message.summary
       case .batch(let messages): "[" + messages.map(\.summary).joined(separator: ", ") + "]"
       }
-    case .fault(let error): "fault \(error.code)" + (error.limit.map { " " + $0 } ?? "")
+    case .fault(let error, _): "fault \(error.code)" + (error.limit.map { " " + $0 } ?? "")
     case .refused(let error): "refused \(error.code)"
     }
   }

@@ -37,7 +37,7 @@ internal import Testing
 
   @Test func theFaultNamesLimitMaximumAndValue() throws {
     var peer = PeerFixture(frames: Self.limits)
-    guard case .fault(let error)? = peer.events("[[[[[[".utf8).first else {
+    guard case .fault(let error, _)? = peer.events("[[[[[[".utf8).first else {
       Issue.record("no fault")
       return
     }

@@ -101,13 +101,9 @@ final class Peer {
         if let call = conversation.pendingCall(withID: id) { driver.cancel(Caller(client: self.id, call: call)) }
       } else if let fault = notification.fault { driver.refuse(message, fault) } else { driver.deliver(message) }
     case .response(let callID, let outcome):
-      let answer: CallAnswer =
-        switch outcome {
-        case .result(let result): .result(result)
-        case .error(let error):
-          .error(code: Int(error["code"]?.integer() ?? 0), message: error["message"]?.string() ?? "")
-        }
-      driver.answered(callID, answer, by: id)
+      driver.answered(callID, CallAnswer(outcome), by: id)
+    case .brokenAnswer(let callID, let code, let reason):
+      driver.answered(callID, .error(code: code, message: "the answer is \(reason)"), by: id)
     case .closeAfterOutput:
       break
     }
@@ -155,7 +151,8 @@ final class Peer {
 
   private func reply(_ callID: Int, _ member: String) {
     if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isAnswered = true }
-    transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"#)
+    // Where the member is no JSON, reading goes on at the next line.
+    transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"# + "\n")
   }
 
   /// Calls of a method that are not answered yet.

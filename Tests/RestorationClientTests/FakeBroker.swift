@@ -74,7 +74,7 @@ final class FakeBroker: ConnectionDelegate {
       }
     case .notification(let notification): sink.yield(.notification(notification))
     case .response(let callID, let outcome): sink.yield(.response(callID: callID, outcome))
-    case .closeAfterOutput: break
+    case .brokenAnswer, .closeAfterOutput: break
     }
   }
 

@@ -16,6 +16,32 @@ package enum CallAnswer: Sendable {
   case lost
 }
 
+extension CallAnswer {
+  package init(_ outcome: Response.Outcome) {
+    self =
+      switch outcome {
+      case .result(let result): .result(result)
+      case .error(let error):
+        .error(code: Int(clamping: error["code"]?.integer() ?? 0), message: error["message"]?.string() ?? "")
+      }
+  }
+
+  /// What is said of an error to whoever asks what became of the call.
+  var message: String? {
+    if case .error(_, let message) = self { Self.brief(message) } else { nil }
+  }
+
+  /// The beginning of what a client says, for people; nil where it says nothing.
+  static func brief(_ message: String) -> String? {
+    guard !message.isEmpty else { return nil }
+    guard message.utf8.count > messageBytesMax else { return message }
+    // An index within a character means its beginning.
+    return message[..<message.utf8.index(message.startIndex, offsetBy: messageBytesMax - 3)] + "…"
+  }
+
+  private static let messageBytesMax = 256
+}
+
 /// A call of the broker to a client that has not ended.
 struct PendingCall {
   let session: SessionID

@@ -22,14 +22,8 @@ extension BrokerService {
     connections[client]?.forget(callID)
   }
 
-  func answered(_ callID: Int, _ outcome: Response.Outcome, by client: ClientID) {
+  func answered(_ callID: Int, _ answer: CallAnswer, by client: ClientID) {
     guard let call = calls[client]?.removeValue(forKey: callID) else { return }
-    let answer: CallAnswer =
-      switch outcome {
-      case .result(let result): .result(result)
-      case .error(let error):
-        .error(code: Int(clamping: error["code"]?.integer() ?? 0), message: error["message"]?.string() ?? "")
-      }
     handle { $0.callEnded(call.application, call.number, answer, at: $1) }
   }
 

@@ -379,7 +379,10 @@ extension BrokerService: ConnectionDelegate {
         return
       }
     case .response(let callID, let outcome):
-      return answered(callID, outcome, by: client)
+      return answered(callID, CallAnswer(outcome), by: client)
+    case .brokenAnswer(let callID, let code, let reason):
+      logger.warning("an answer is \(reason)", metadata: ["pid": "\(connection.peer.pid)"])
+      return answered(callID, .error(code: code, message: "the answer is \(reason)"), by: client)
     case .closeAfterOutput:
       return
     }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A message that cannot be read to its end, and has nothing before that which only calls have: it may be the answer to
+/// a call of ours.
+package struct BrokenAnswer: Sendable {
+  /// Nil where it was not read.
+  package let id: RequestID?
+  /// What is wrong with it, to go on from "the answer is".
+  package let reason: String
+}
+
+extension JSONScan {
+  /// The message that could not be read, if it may be an answer. A batch is not: nobody could say which of its answers.
+  ///
+  /// - Parameter bytes: as far as it was scanned.
+  func brokenAnswer(_ bytes: [UInt8], _ reason: String) -> BrokenAnswer? {
+    guard case .message = subject, state.noted > 0 else { return nil }
+    let storage = FrameStorage(bytes: bytes, tape: Array(tape[..<state.noted]), references: [])
+    var names: [SliceName] = []
+    var id: RequestID?
+    var index = 1
+    while index < storage.tape.count {
+      let entry = storage.tape[index]
+      let name = SliceName(entry)
+      names.append(name)
+      if name.isEqual(to: "id", in: bytes) { id = RequestID(JSONSlice(storage: storage, entry: index)) }
+      // What has not ended is the last member begun.
+      guard Int(entry.next) > index else { break }
+      index = Int(entry.next)
+    }
+    // A member whose value was expected or has not ended is not on the tape.
+    if state.depth == 1, [.colon, .value, .insideString, .insideNumber].contains(state.phase) {
+      names.append(SliceName(range: state.nameStart..<state.nameEnd, escaped: state.nameEscaped))
+    }
+    let isCall = names.contains { $0.isEqual(to: "method", in: bytes) || $0.isEqual(to: "params", in: bytes) }
+    return isCall ? nil : BrokenAnswer(id: id, reason: reason)
+  }
+
+  func brokenAnswer(_ bytes: [UInt8], exceeding error: ErrorObject) -> BrokenAnswer? {
+    brokenAnswer(bytes, "beyond the limit \(error.data?["limit"]?.string ?? "of frames")")
+  }
+}

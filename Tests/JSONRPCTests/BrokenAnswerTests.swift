@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import Testing
+
+/// Answers to our calls that cannot be read: the call ends at once, instead of waiting for its deadline.
+@Suite struct BrokenAnswerTests {
+  /// What becomes of two open calls when a peer sends this, in pieces of so many bytes.
+  private static func ended(by text: String, step: Int = .max, frames: FrameLimits = FrameLimits()) -> [String] {
+    var peer = PeerFixture(frames: frames)
+    for _ in 1...2 { _ = peer.conversation.call(method: "ask", parameters: nil, into: &peer.output) }
+    return peer.events(text.utf8, step: step).flatMap { peer.conversation.receive($0, into: &peer.output) }.map {
+      switch $0 {
+      case .brokenAnswer(let callID, let code, let reason): "\(callID) \(code) \(reason)"
+      case .response(let callID, _): "\(callID) answered"
+      case .request, .notification, .closeAfterOutput: "something else"
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (#"{"jsonrpc":"2.0","id":2,"result":k2}"#, "2 -32700 no JSON: a value was expected at offset 33"),
+    (#"{"id":2,"result":{"a":[1,2,NaN]}}"#, "2 -32700 no JSON: a value was expected at offset 27"),
+    (#"{"id":2,"error":{"code":1,"message":"a\x"}}"#, "2 -32700 no JSON: unknown escape in a string at offset 38"),
+    (
+      #"{"\u0069d":2,"jsonrpc":"2.0","result":tru}"#,
+      "2 -32700 no JSON: only true, false and null are words at offset 41"
+    ),
+    (#"{"id":2 "result":1}"#, "2 -32700 no JSON: a comma or the end of the object or array was expected at offset 8"),
+    (#"{"result":{"params":1,"method":2},"id":2,"a":x}"#, "2 -32700 no JSON: a value was expected at offset 45"),
+    // The id of no open call, or none that was read: of that one nothing is known, of this one that it is the oldest.
+    (#"{"id":3,"result":k2}"#, nil), (#"{"id":"2","result":k2}"#, nil),
+    (#"{"jsonrpc":"2.0","result":k2,"id":2}"#, "1 -32700 no JSON: a value was expected at offset 26"),
+    (#"{'jsonrpc': '2.0', 'id': 2}"#, "1 -32700 no JSON: a member name in quotes was expected at offset 1"),
+    (#"{"id":2x,"result":1}"#, "2 -32700 no JSON: a comma or the end of the object or array was expected at offset 7"),
+    // Calls of the peer, and what is no message by itself.
+    (#"{"jsonrpc":"2.0","id":2,"method":"m","params":{"a":k2}}"#, nil), (#"{"id":2,"method":m}"#, nil),
+    (#"{"id":2,"params":[1,}"#, nil), (#"{"id":1,"m\u0065thod":"m",}"#, nil), (#"[{"id":2,"result":k2}]"#, nil),
+  ])
+  func aTextThatIsNoJSONEndsTheCallItAnswers(text: String, expected: String?) {
+    let expected = expected.map { [$0] } ?? []
+    for step in [1, 7, .max] {
+      #expect(Self.ended(by: text + "\n", step: step) == expected, "\(step)")
+      #expect(Self.ended(by: "Content-Length: \(text.utf8.count)\r\n\r\n\(text)", step: step) == expected, "\(step)")
+    }
+  }
+
+  @Test func aTextThatEndsTooEarlyInItsFrameEndsTheCall() {
+    let text = #"{"jsonrpc":"2.0","id":2,"result":{"a":1}"#
+    let ended = Self.ended(by: "Content-Length: \(text.utf8.count)\r\n\r\n\(text)")
+    #expect(ended == ["2 -32700 no JSON: the text ends too early"])
+  }
+
+  @Test func anAnswerBeyondALimitEndsTheCall() {
+    var limits = FrameLimits()
+    limits.depthMax = 8
+    limits.frameBytesMax = 1_000
+    let deep = #"{"id":2,"result":"# + String(repeating: "[", count: 8) + String(repeating: "]", count: 8) + "}"
+    #expect(Self.ended(by: deep, frames: limits) == ["2 -32008 beyond the limit depthMax"])
+    let long = #"{"id":2,"result":""# + String(repeating: "x", count: 1_000) + #""}"#
+    #expect(Self.ended(by: long, step: 10, frames: limits) == ["2 -32008 beyond the limit frameBytesMax"])
+  }
+
+  @Test func whatAnswersTheOthersStillDoes() {
+    let lines = [
+      #"{"jsonrpc":"2.0","id":2,"result":k2}"#, #"{"jsonrpc":"2.0","id":2,"result":1}"#,
+      #"{"jsonrpc":"2.0","id":1,"result":1}"#,
+    ]
+    let ended = Self.ended(by: lines.joined(separator: "\n"))
+    #expect(ended == ["2 -32700 no JSON: a value was expected at offset 33", "1 answered"])
+  }
+
+  @Test func thePeerIsToldOfTheFault() {
+    var peer = PeerFixture()
+    _ = peer.conversation.call(method: "ask", parameters: nil, into: &peer.output)
+    _ = peer.takeLines()
+    _ = peer.send(#"{"jsonrpc":"2.0","id":1,"result":k2}"# + "\n")
+    let lines = peer.takeLines()
+    #expect(lines.count == 1 && lines[0].hasPrefix(#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#), "\(lines)")
+  }
+
+  /// However much comes that is no JSON, each byte of it is looked at a bounded number of times.
+  @Test func manyFaultsInOneReadTakeLinearTime() {
+    var peer = PeerFixture()
+    let text = String(repeating: "{x\n", count: 200_000)
+    #expect(peer.events(text.utf8).count == 200_000)
+  }
+}
