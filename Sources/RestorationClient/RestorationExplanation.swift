@@ -47,8 +47,12 @@ extension SavingStep {
     case .encoded(let bytes): "its owner gave a state of \(bytes) bytes"
     case .unchanged: "the state was the same as before and was not written again"
     case .superseded: "its owner pushed a newer state meanwhile, which counts"
-    case .stale(let owner, let why):
+    case .elementUnnamed(let owner, let message):
+      "\(owner.sentence) did not name an element, which is saved by its index path"
+        + (message.map { ": \($0)" } ?? "")
+    case .stale(let owner, let why, let message):
       "its last good state is kept: \(owner.map { "\($0.sentence) " } ?? "its owner ")\(Self.reason(why))"
+        + (message.map { ": \($0)" } ?? "")
     case .pushed(let bytes): "its owner pushed a state of \(bytes) bytes"
     case .early: "that push is early: its owner had not decoded the older state, which is kept until it has"
     case .ownerEnded(let owner, let ending, let outcome): outcome.sentence(of: owner, ending)
@@ -93,7 +97,7 @@ extension RestoringStep {
     case .resolved(let identifier, true): "the element \(identifier) was found again"
     case .resolved(let identifier, false): "the element \(identifier) is not there any more"
     case .finished: "restored"
-    case .skipped(let reason): "left out: \(Self.reason(reason))"
+    case .skipped(let reason, let message): "left out: \(Self.reason(reason))" + (message.map { ": \($0)" } ?? "")
     case .absent: "nobody had registered it by the end of the restoration"
     }
   }

@@ -26,6 +26,8 @@ public struct RestoreResult: Hashable, Sendable {
     /// `refused`, `parentSkipped`, `classMismatch`, `quarantined`, `unreadable`, `notServed`, `failed`, `late`, `ended`
     /// and others; later brokers know more words.
     public let reason: String
+    /// What the client said of it, or what is wrong with its answer; for people.
+    public let message: String?
   }
 
   /// A unit that was not started.
@@ -38,7 +40,7 @@ public struct RestoreResult: Hashable, Sendable {
 
   init(_ wire: RestoreApplicationState.Reply) {
     restored = wire.restored.map(\.components)
-    skipped = wire.skipped.map { Skipped(path: $0.path.components, reason: $0.reason) }
+    skipped = wire.skipped.map { Skipped(path: $0.path.components, reason: $0.reason, message: $0.message) }
     absent = wire.absent.map(\.components)
     declined = wire.declined
     omitted = wire.omitted

@@ -35,6 +35,8 @@ public struct SaveResult: Hashable, Sendable {
     /// `late`, `ended`, `disconnected`, `malformed`, `missing`, `failed`, or the kind of the error that refused the new
     /// state.
     public let why: String
+    /// What the process said of it, or what is wrong with its answer; for people.
+    public let message: String?
   }
 
   /// A live object that a generation leaves out, and what excludes it.
@@ -58,7 +60,7 @@ public struct SaveResult: Hashable, Sendable {
     objects = wire.objects
     bytes = wire.bytes
     stale = wire.stale.map {
-      Stale(object: $0.object, path: $0.path, process: $0.process, pid: $0.pid, why: $0.why)
+      Stale(object: $0.object, path: $0.path, process: $0.process, pid: $0.pid, why: $0.why, message: $0.message)
     }
     excluded = wire.excluded.map {
       Excluded(

@@ -42,7 +42,7 @@ package enum RestoringStep: Sendable, Hashable {
   /// It is restored: its finish callback was sent, where its owner serves that (R21).
   case finished
   /// Not restored; why, in the words of `skipped`.
-  case skipped(reason: String)
+  case skipped(reason: String, message: String? = nil)
   /// Nobody had registered it by the end (R23).
   case absent
 }
@@ -74,7 +74,10 @@ extension RestoringStep: JSONWritable {
         ("decoded", [.required("owner", ObjectOwner.schema)]),
         ("resolved", [.required("identifier", .string), .required("found", .boolean)]),
         ("finished", []),
-        ("skipped", [.required("reason", .openWords(RestoreApplicationState.Reason.self))]),
+        (
+          "skipped",
+          [.required("reason", .openWords(RestoreApplicationState.Reason.self)), .optional("message", .string)]
+        ),
         ("absent", []),
       ]
     )
@@ -108,7 +111,9 @@ extension RestoringStep: JSONWritable {
       case .resolved(let identifier, let found):
         writer.member("identifier", identifier)
         writer.member("found", found)
-      case .skipped(let reason): writer.member("reason", reason)
+      case .skipped(let reason, let message):
+        writer.member("reason", reason)
+        writer.member("message", ifPresent: message)
       }
     }
   }
@@ -169,7 +174,8 @@ extension RestoringStep: JSONWritable {
     case "decoded": .decoded(try reader.value("owner") { ObjectOwner($0) })
     case "resolved": .resolved(identifier: try reader.string("identifier"), found: try reader.bool("found"))
     case "finished": .finished
-    case "skipped": .skipped(reason: try reader.string("reason"))
+    case "skipped":
+      .skipped(reason: try reader.string("reason"), message: try reader.optionalString("message"))
     case "absent": .absent
     default: nil
     }

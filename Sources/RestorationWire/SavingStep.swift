@@ -23,8 +23,10 @@ package enum SavingStep: Sendable, Hashable {
   case unchanged
   /// Its owner pushed a state so late that the answer is older (R12).
   case superseded
+  /// Who knows what the view shows did not name an element of it, which is saved by its index path; why (R28).
+  case elementUnnamed(ObjectOwner, message: String?)
   /// Its last good state is kept; why, in the words of `stale` (R12).
-  case stale(ObjectOwner?, why: String)
+  case stale(ObjectOwner?, why: String, message: String? = nil)
   /// A push of the owner was stored.
   case pushed(bytes: Int)
   /// That push is early: it hides nothing until it is settled (R19).
@@ -50,9 +52,13 @@ extension SavingStep: JSONWritable {
         ("encoded", [.required("bytes", .count)]),
         ("unchanged", []),
         ("superseded", []),
+        ("elementUnnamed", [.required("owner", ObjectOwner.schema), .optional("message", .string)]),
         (
           "stale",
-          [.required("owner", .nullable(ObjectOwner.schema)), .required("why", .openWords(StaleObject.Cause.self))]
+          [
+            .required("owner", .nullable(ObjectOwner.schema)), .required("why", .openWords(StaleObject.Cause.self)),
+            .optional("message", .string),
+          ]
         ),
         ("pushed", [.required("bytes", .count)]),
         ("early", []),
@@ -78,9 +84,13 @@ extension SavingStep: JSONWritable {
         writer.member("round", round)
       case .notServed(let owner): writer.member("owner", owner)
       case .encoded(let bytes), .pushed(let bytes): writer.member("bytes", bytes)
-      case .stale(let owner, let why):
+      case .elementUnnamed(let owner, let message):
+        writer.member("owner", owner)
+        writer.member("message", ifPresent: message)
+      case .stale(let owner, let why, let message):
         writer.member("owner", owner)
         writer.member("why", why)
+        writer.member("message", ifPresent: message)
       case .ownerEnded(let owner, let ending, let outcome):
         writer.member("owner", owner)
         writer.member("ending", ending)
@@ -102,6 +112,7 @@ extension SavingStep: JSONWritable {
     case .encoded: "encoded"
     case .unchanged: "unchanged"
     case .superseded: "superseded"
+    case .elementUnnamed: "elementUnnamed"
     case .stale: "stale"
     case .pushed: "pushed"
     case .early: "early"
@@ -127,7 +138,14 @@ extension SavingStep: JSONWritable {
     case "encoded": .encoded(bytes: try reader.count("bytes"))
     case "unchanged": .unchanged
     case "superseded": .superseded
-    case "stale": .stale(try reader.optional("owner") { ObjectOwner($0) }, why: try reader.string("why"))
+    case "elementUnnamed":
+      .elementUnnamed(try reader.value("owner") { ObjectOwner($0) }, message: try reader.optionalString("message"))
+    case "stale":
+      .stale(
+        try reader.optional("owner") { ObjectOwner($0) },
+        why: try reader.string("why"),
+        message: try reader.optionalString("message")
+      )
     case "pushed": .pushed(bytes: try reader.count("bytes"))
     case "early": .early
     case "ownerEnded":

@@ -21,6 +21,7 @@ package struct StaleObject: Hashable, Sendable, JSONWritable {
         "One of the words below, or the kind of the error that an encode of this state would have got, such as "
           + "`reservedKey`, `invalidReference`, `limitExceeded`, `replaced`."
       ),
+      .optional("message", .string, "Why, in the words of who was asked; for people. At most 256 bytes."),
     ])
   )
 
@@ -49,13 +50,23 @@ package struct StaleObject: Hashable, Sendable, JSONWritable {
   package var pid: Int64?
   /// A word of `Cause`, or the kind of an error.
   package var why: String
+  /// What who was asked has said of it, or what is wrong with the answer.
+  package var message: String?
 
-  package init(object: ObjectHandle?, path: [String]?, process: String?, pid: Int64?, why: String) {
+  package init(
+    object: ObjectHandle?,
+    path: [String]?,
+    process: String?,
+    pid: Int64?,
+    why: String,
+    message: String? = nil
+  ) {
     self.object = object
     self.path = path
     self.process = process
     self.pid = pid
     self.why = why
+    self.message = message
   }
 
   /// Reads an item of a result; nil where it has another form.
@@ -70,6 +81,7 @@ package struct StaleObject: Hashable, Sendable, JSONWritable {
       self.process = try reader.optionalString("process")
       self.pid = try reader.optionalInteger("pid")
       self.why = try reader.string("why")
+      self.message = try reader.optionalString("message")
     } catch {
       return nil
     }
@@ -82,6 +94,7 @@ package struct StaleObject: Hashable, Sendable, JSONWritable {
       writer.member("process", process)
       writer.member("pid", pid)
       writer.member("why", why)
+      writer.member("message", ifPresent: message)
     }
   }
 }

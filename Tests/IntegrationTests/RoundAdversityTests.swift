@@ -109,6 +109,26 @@ internal import Testing
     }
   }
 
+  @Test(arguments: [FramedClient.Framing.jsonStream, .contentLength])
+  func r12AnAnswerThatIsNoJSONEndsTheRoundAtOnce(_ framing: FramedClient.Framing) async throws {
+    try await withBroker { broker in
+      let client = try FramedClient(broker.socket, framing)
+      try client.call("initialize", ["application": .string(Self.application), "serves": [.string(Self.encode)]])
+      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      try client.send(WireClient.message("saveApplicationState", ["deadlineMilliseconds": 60_000], id: "save"))
+      let call = try #require(try client.receiveMessage()["id"]?.integer)
+      let begin = Deadline.now
+      try client.send(#"{"jsonrpc":"2.0","id":\#(call),"result":k2}"#)
+      let (fault, saved) = (try client.receiveMessage(), try client.receiveMessage())
+      #expect(Deadline.now - begin < 10_000)
+      #expect(fault["id"] == .null && fault["error"]?["code"] == -32700)
+      let stale = try #require(saved["result"]?["stale"]?.array?.first)
+      #expect(stale["path"] == .path("Main") && stale["why"] == "failed")
+      #expect(stale["message"] == "the answer is no JSON: a value was expected at offset 33")
+      #expect(broker.log.contains("an answer is no JSON: a value was expected at offset 33"))
+    }
+  }
+
   @Test func r18AChangeIsSavedByItself() async throws {
     try await withBroker(BrokerOptions(limits: ["roundQuietMilliseconds": 50])) { broker in
       let peer = try broker.serving(.python, of: Self.application, as: "quiet")

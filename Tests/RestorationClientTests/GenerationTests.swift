@@ -73,7 +73,8 @@ internal import Testing
   static let saving: [SavingStep] = [
     .included, .excluded(by: ["A"]), .excluded(by: nil), .referenced(by: ["A"]), .referenced(by: nil),
     .asked(owner, round: 1), .notServed(owner), .orphaned, .encoded(bytes: 1), .unchanged, .superseded,
-    .stale(owner, why: "late"), .stale(owner, why: "reservedKey"), .stale(nil, why: "missing"), .pushed(bytes: 1), .early,
+    .stale(owner, why: "late"), .stale(owner, why: "reservedKey"), .stale(nil, why: "missing"),
+    .stale(owner, why: "failed", message: "no"), .elementUnnamed(owner, message: "no"), .pushed(bytes: 1), .early,
     .saved(generation: 1), .ownerEnded(owner, .crashed, ProcessOutcome(.exited, code: 3)),
     .ownerEnded(owner, .logout, ProcessOutcome(.outOfMemory, unit: "u")),
     .ownerEnded(owner, .stopped, ProcessOutcome(.stopped)), .ownerEnded(owner, .crashed, ProcessOutcome(.unknown)),
@@ -85,7 +86,8 @@ internal import Testing
     .classMismatch(saved: "A", declared: []), .quarantined(since: Timestamp(milliseconds: 0)), .unreadable, .noState,
     .handedOut(owner, deferred: true), .handedOut(owner, deferred: false), .suspected, .decoded(owner),
     .resolved(identifier: "m", found: true), .resolved(identifier: "m", found: false), .finished,
-    .skipped(reason: "refused"), .skipped(reason: "later"), .absent, .unitStarted(unit: "u"),
+    .skipped(reason: "refused"), .skipped(reason: "later"), .skipped(reason: "failed", message: "no"), .absent,
+    .unitStarted(unit: "u"),
     .ownerEnded(owner, .crashed, ProcessOutcome(.signalled, signal: "SIGSEGV", unit: "u")),
   ]
 

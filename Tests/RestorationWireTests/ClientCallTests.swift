@@ -11,7 +11,9 @@ internal import Testing
     let steps: [SavingStep] = [
       .included, .excluded(by: ["Main"]), .excluded(by: nil), .referenced(by: nil), .referenced(by: ["A", "B"]),
       .asked(owner, round: 3), .notServed(owner), .orphaned, .encoded(bytes: 9), .unchanged, .superseded,
-      .stale(owner, why: "late"), .stale(nil, why: "ended"), .pushed(bytes: 2), .early,
+      .stale(owner, why: "late"), .stale(nil, why: "ended"),
+      .stale(owner, why: "failed", message: "no"), .elementUnnamed(owner, message: "no"),
+      .elementUnnamed(owner, message: nil), .pushed(bytes: 2), .early,
       .ownerEnded(owner, .crashed, ProcessOutcome(.signalled, signal: "SIGSEGV", unit: "u")), .saved(generation: 4),
     ]
     for step in steps {
@@ -26,7 +28,8 @@ internal import Testing
       .unitFailed(unit: "a.service", message: "no"), .awaited, .classMismatch(saved: "A", declared: ["B", "C"]),
       .quarantined(since: Timestamp(milliseconds: 1_700_000_000_000)), .unreadable, .noState,
       .handedOut(owner, deferred: true), .suspected, .decoded(owner), .resolved(identifier: "r", found: false),
-      .finished, .skipped(reason: "refused"), .absent, .unitStarted(unit: "a.service"),
+      .finished, .skipped(reason: "refused"), .skipped(reason: "failed", message: "no"), .absent,
+      .unitStarted(unit: "a.service"),
       .ownerEnded(owner, .logout, ProcessOutcome(.exited, code: 3)),
     ]
     for step in steps {

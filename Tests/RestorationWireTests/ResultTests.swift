@@ -63,7 +63,7 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(CompleteStateRestoration.Reply.self, #"{"pending":0}"#, wrong: ["{}", #"{"pending":true}"#]),
     ResultText(
       RestoreApplicationState.Reply.self,
-      #"{"restored":[["a"]],"skipped":[{"path":["a","b"],"reason":"refused"}],"absent":[["c"]],"#
+      #"{"restored":[["a"]],"skipped":[{"path":["a","b"],"reason":"failed","message":"m"}],"absent":[["c"]],"#
         + #""declined":true,"omitted":3,"failedUnits":[{"unit":"a.service","message":"it is gone"}],"milliseconds":7}"#,
       wrong: [
         "{}",
@@ -125,8 +125,8 @@ struct ResultText: CustomTestStringConvertible {
     ResultText(
       SaveApplicationState.Reply.self,
       #"{"saved":true,"generation":4,"objects":9,"bytes":812,"stale":[{"object":7,"path":["a","b"],"process":"p","#
-        + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed"},"#
-        + #"{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
+        + #""pid":12,"why":"late"},{"object":null,"path":[],"process":null,"pid":null,"why":"failed","#
+        + #""message":"m"},{"object":8,"path":null,"process":"p","pid":1,"why":"x"}],"excluded":[{"object":8,"path":["c"],"#
         + #""process":null,"pid":3,"by":7},{"object":9,"path":null,"process":"q","pid":3,"by":["d"]}],"#
         + #""omitted":2,"milliseconds":31}"#,
       wrong: [

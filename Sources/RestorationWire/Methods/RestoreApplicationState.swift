@@ -69,16 +69,20 @@ package struct RestoreApplicationState: RestorationMethod {
       .object([
         .required("path", .path, "The object."),
         .required("reason", .openWords(Reason.self), "Why it was not restored."),
+        .optional("message", .string, "Why, in the words of who was asked; for people. At most 256 bytes."),
       ])
     )
 
     package var path: IdentifierPath
     /// One of `Reason`; later brokers may have more.
     package var reason: String
+    /// What who was asked has said of it, or what is wrong with the answer.
+    package var message: String?
 
-    package init(path: IdentifierPath, reason: Reason) {
+    package init(path: IdentifierPath, reason: Reason, message: String? = nil) {
       self.path = path
       self.reason = reason.rawValue
+      self.message = message
     }
 
     package init?(_ slice: JSONSlice) {
@@ -86,6 +90,7 @@ package struct RestoreApplicationState: RestorationMethod {
         let reader = try ResultReader(slice)
         self.path = try reader.path("path")
         self.reason = try reader.string("reason")
+        self.message = try reader.optionalString("message")
       } catch {
         return nil
       }
@@ -95,6 +100,7 @@ package struct RestoreApplicationState: RestorationMethod {
       writer.object { writer in
         writer.member("path", path)
         writer.member("reason", reason)
+        writer.member("message", ifPresent: message)
       }
     }
   }

@@ -71,7 +71,10 @@ struct RestoreCommand: AsyncParsableCommand {
     if let omitted = result.omitted { text += "\(omitted) more are not listed.\n" }
     guard !result.skipped.isEmpty || !result.absent.isEmpty else { return text }
     var table = TextTable([TextTable.Column("NOT RESTORED"), TextTable.Column("WHY", minimum: nil)])
-    for skipped in result.skipped { table.add([skipped.path.joined(separator: "/"), skipped.reason]) }
+    for skipped in result.skipped {
+      let why = skipped.reason + (skipped.message.map { ": \($0)" } ?? "")
+      table.add([skipped.path.joined(separator: "/"), why])
+    }
     for path in result.absent { table.add([path.joined(separator: "/"), "absent"]) }
     text += "\n" + table.text(header: !legend.hidesLegend)
     if !legend.hidesLegend { text += "\nrestorationctl explain \(application) <path> says more.\n" }
@@ -103,6 +106,7 @@ struct RestoreCommand: AsyncParsableCommand {
     var members = JSONMembers()
     members.add("path", skipped.path)
     members.add("reason", skipped.reason)
+    if let message = skipped.message { members.add("message", message) }
     return members.text
   }
 }

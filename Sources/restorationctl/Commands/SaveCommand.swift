@@ -147,7 +147,8 @@ struct SaveCommand: AsyncParsableCommand {
       ])
       for stale in result.stale {
         table.add([
-          Self.name(stale.path), stale.process ?? "-", stale.pid.map { String($0) } ?? "-", stale.why,
+          Self.name(stale.path), stale.process ?? "-", stale.pid.map { String($0) } ?? "-",
+          stale.why + (stale.message.map { ": \($0)" } ?? ""),
         ])
       }
       text += "\n" + table.text(header: !legend.hidesLegend)
@@ -222,6 +223,7 @@ struct SaveCommand: AsyncParsableCommand {
     members.add("process", stale.process)
     members.add("pid", stale.pid)
     members.add("why", stale.why)
+    if let message = stale.message { members.add("message", message) }
     return members.text
   }
 

@@ -25,13 +25,16 @@ extension Application {
     case .make(let node):
       // Whether an answer that is lost comes of a crash is known when the session ends.
       if case .lost = answer {} else { closeFactoryWindow(of: node, for: session) }
+      restoring.messages[node] = answer.message
       drive(.made(node, made(answer, node, restoring)))
     case .handOut(let session):
       switch answer {
       case .result:
         if let owner = sessions[session] { tookIn(restoring.decisions.batch(of: session), owner) }
         drive(.handled(session, .done))
-      case .error: drive(.handled(session, .failed))
+      case .error:
+        for node in restoring.decisions.batch(of: session) { restoring.messages[node] = answer.message }
+        drive(.handled(session, .failed))
       case .lost:
         takeBack(restoring.decisions.lines[session]?.batch ?? [], restoring)
         drive(.handled(session, .lost))
@@ -326,7 +329,7 @@ extension Application: RestorationFacts {
     case .suspected: node.note(.suspected)
     case .settled(.restored): markDecoded(number)
     case .settled(.skipped(let reason)):
-      node.note(.skipped(reason: reason.rawValue))
+      node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring?.messages[number] : nil))
       switch reason {
       case .classMismatch, .quarantined, .unreadable: markDecoded(number)
       default: break

@@ -249,15 +249,16 @@ extension Application {
       guard case .settled(let outcome) = item.place,
         let path = tree.node(item.node).flatMap({ tree.path(of: $0) }) ?? restoring.paths[item.node]
       else { continue }
+      let message = outcome == .skipped(.failed) ? restoring.messages[item.node] : nil
       // Quotes and commas of the components, and what a reason takes.
-      bytes += path.bytes + 3 * path.components.count + 40
+      bytes += path.bytes + 3 * path.components.count + 40 + (message.map { JSONText(.string($0)).count + 11 } ?? 0)
       guard bytes <= bytesMax else {
         reply.omitted = (reply.omitted ?? 0) + 1
         continue
       }
       switch outcome {
       case .restored: reply.restored.append(path)
-      case .skipped(let reason): reply.skipped.append(.init(path: path, reason: reason))
+      case .skipped(let reason): reply.skipped.append(.init(path: path, reason: reason, message: message))
       case .absent: reply.absent.append(path)
       }
     }

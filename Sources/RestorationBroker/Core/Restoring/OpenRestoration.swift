@@ -19,6 +19,8 @@ final class OpenRestoration {
   /// What the sessions are being handed, until their calls are sent.
   var batches: [SessionID: OutgoingBatch] = [:]
   var calls: Set<CallNumber> = []
+  /// What clients have said of objects that they could not make or fill.
+  var messages: [NodeID: String] = [:]
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   var heldMakes: [(node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)] = []
   /// Units that were to start, and why those of them did not that did not.

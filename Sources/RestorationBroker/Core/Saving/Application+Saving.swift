@@ -212,7 +212,7 @@ extension Application {
   private func giveUpDelegate(of round: SaveRound) {
     endRoundCalls()
     if let delegate, delegate.serves(.willEncodeRestorableState) {
-      round.applicationStale = (delegate.id, delegate.owner, StaleObject.Cause.late.rawValue)
+      round.applicationStale = (delegate.id, delegate.owner, StaleObject.Cause.late.rawValue, nil)
     }
   }
 
@@ -229,9 +229,9 @@ extension Application {
       let owner = sessions[session]?.owner ?? endedOwner(session)
     {
       if case .lost = answer {
-        round.applicationStale = (session, owner, nil)
+        round.applicationStale = (session, owner, nil, nil)
       } else {
-        round.applicationStale = (session, owner, why)
+        round.applicationStale = (session, owner, why, answer.message)
       }
     }
     advanceRound { $0.prepared() }

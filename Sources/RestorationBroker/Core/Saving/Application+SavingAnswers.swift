@@ -156,13 +156,28 @@ extension Application {
       take(answer, to: call, for: round)
       tellProgress(of: round)
     case .identify(let identified):
-      if case .result(let slice) = answer, let said = ModelIdentifierForElementAtIndexPath.Answer(slice),
-        said.identifier?.utf8.count ?? 0 <= ParameterReader.nameBytesMax
-      {
-        round.identify(identified, as: said.identifier)
-      }
+      take(answer, to: identified, by: call.session, for: round)
       advanceRound { $0.identified(call.session, identified) }
     }
+  }
+
+  /// What a data source has said of an element (R28).
+  private func take(
+    _ answer: CallAnswer,
+    to question: SaveRound.StateMachine.Question,
+    by session: SessionID,
+    for round: SaveRound
+  ) {
+    if case .lost = answer { return }
+    if case .result(let slice) = answer, let said = ModelIdentifierForElementAtIndexPath.Answer(slice),
+      said.identifier?.utf8.count ?? 0 <= ParameterReader.nameBytesMax
+    {
+      return round.identify(question, as: said.identifier)
+    }
+    guard let node = tree.nodes[question.node], let source = sessions[session],
+      round.unnamed.insert(node.id).inserted
+    else { return }
+    node.note(.elementUnnamed(source.owner, message: answer.message))
   }
 
   private func take(_ answer: CallAnswer, to call: PendingCall, for round: SaveRound) {
@@ -172,6 +187,7 @@ extension Application {
     case .lost where sessionBack(after: call) != nil: return advanceRound { $0.asksAgain(session) }
     case .lost: return lost(session)
     case .error:
+      for target in batch { round.messages[target.node] = answer.message }
       find(reachFromHead(batch.map(\.node), for: round))
       return advanceRound { $0.failed(session, .failed) }
     case .result(let slice):
@@ -228,7 +244,9 @@ extension Application {
     case .unchanged:
       tree.nodes[target.node]?.note(.unchanged)
       return .encoded
-    case .failed: return .refused(StaleObject.Cause.failed.rawValue)
+    case .failed(let message):
+      round.messages[target.node] = CallAnswer.brief(message)
+      return .refused(StaleObject.Cause.failed.rawValue)
     case .malformed: return .refused(StaleObject.Cause.malformed.rawValue)
     case .state(let encoded, let elements, let revision):
       do throws(ErrorObject) {

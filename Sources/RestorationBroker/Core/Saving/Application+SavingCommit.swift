@@ -133,9 +133,11 @@ extension Application {
     _ reached: Set<NodeID>
   ) -> [StaleObject] {
     var stale: [StaleObject] = []
-    if let (session, owner, why) = round.applicationStale {
+    if let (session, owner, why, message) = round.applicationStale {
       let why = why ?? cause(of: .lost, session).rawValue
-      stale.append(StaleObject(object: nil, path: [], process: owner.process, pid: owner.pid, why: why))
+      stale.append(
+        StaleObject(object: nil, path: [], process: owner.process, pid: owner.pid, why: why, message: message)
+      )
     }
     let known = round.machine.known.compactMap { tree.node($0)?.id }
     let late = reached.subtracting(known).sorted().compactMap { id -> EncodeTarget? in
@@ -152,14 +154,16 @@ extension Application {
       guard let node = tree.node(target.node), isKept(node, target) else { continue }
       let cause = replacement(of: target) ?? why ?? cause(of: .lost, target.session).rawValue
       let owner = sessions[target.session]?.owner ?? endedOwner(target.session)
-      node.note(.stale(owner, why: cause))
+      let message = cause == StaleObject.Cause.failed.rawValue ? round.messages[node.id] : nil
+      node.note(.stale(owner, why: cause, message: message))
       stale.append(
         StaleObject(
           object: node.claim?.handle == target.handle ? target.handle : nil,
           path: tree.path(of: node)?.components,
           process: owner?.process,
           pid: owner?.pid,
-          why: cause
+          why: cause,
+          message: message
         )
       )
     }

@@ -25,7 +25,11 @@ package final class SaveRound {
   /// The application's own state, and who gave it.
   var application: (state: CheckedState, session: SessionID)?
   /// Why there is none although the delegate was to give one; `why` is nil where its session was lost.
-  var applicationStale: (session: SessionID, owner: ObjectOwner, why: String?)?
+  var applicationStale: (session: SessionID, owner: ObjectOwner, why: String?, message: String?)?
+  /// What owners have said of states that they could not give.
+  var messages: [NodeID: String] = [:]
+  /// Views with an element that was not named when it was asked for (R28).
+  var unnamed: Set<NodeID> = []
   /// Nodes that the generation will hold, as far as it is known.
   var reached: Set<NodeID> = []
   /// When objects were looked for; what is claimed later is not of this round.
