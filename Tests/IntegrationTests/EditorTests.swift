@@ -210,6 +210,53 @@ internal import Testing
     }
   }
 
+  @Test(arguments: [Editor.vim, .neovim])
+  func ofUnsavedChangesThatAKilledEditorLeftBehindItsUserIsTold(editor: Editor) async throws {
+    try await withBroker { broker in
+      let home = try Self.home(broker, "home", editor)
+      let first = try EditorProcess(editor, broker, home: home)
+      try first.ready()
+      try first.run(["edit two.txt", "normal ihello", "preserve", "42"])
+      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+      try first.process.kill()
+
+      let second = try EditorProcess(editor, broker, home: home)
+      #expect(try second.restored().windows == ["two.txt:42*"])
+      let told = try Self.told(second, home)
+      #expect(told["messages"]?.string?.contains("1 swap file(s) with unsaved changes") == true, "\(told)")
+      #expect(told["readonly"] == 0)
+      // The other one is still there for :recover.
+      #expect(told["swap"]?.string?.hasSuffix(".swo") == true, "\(told)")
+    }
+  }
+
+  @Test(arguments: [Editor.vim, .neovim])
+  func aFileThatARunningEditorHasOpenComesBackReadOnly(editor: Editor) async throws {
+    try await withBroker { broker in
+      let home = try Self.home(broker, "home", editor)
+      let first = try EditorProcess(editor, broker, home: home)
+      try first.ready()
+      try first.run(["set noswapfile", "edit two.txt", "42"])
+      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+      try first.process.kill()
+
+      let running = try EditorProcess(editor, broker, home: home, files: ["two.txt"])
+      try running.run(["normal ihello", "preserve"])
+      let next = try EditorProcess(editor, broker, home: home)
+      #expect(try next.restored().windows == ["two.txt:42*"])
+      let told = try Self.told(next, home)
+      #expect(told["readonly"] == 1)
+      #expect(told["messages"]?.string?.contains("unsaved") == false, "\(told)")
+    }
+  }
+
+  /// What Vim has told its user, and how the file of the selected window is opened.
+  private static func told(_ editor: EditorProcess, _ home: String) throws -> JSONValue {
+    let told = "{'messages': execute('messages'), 'readonly': &readonly, 'swap': swapname('%')}"
+    try editor.run(["call writefile([json_encode(\(told))], $HOME .. '/told')"])
+    return try JSONCodec.parse(try Files.read("\(home)/told"))
+  }
+
   @Test(arguments: Editor.allCases)
   func whoeverQuitsBeginsAfreshAndWhoeverIsEndedDoesNot(editor: Editor) async throws {
     try await withBroker { broker in

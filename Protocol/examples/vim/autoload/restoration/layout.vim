@@ -115,7 +115,9 @@ endfunction
 " What to do about a swap file, instead of asking: it is what a killed editor leaves behind.
 function! s:AnswerSwapFile() abort
   let swap = swapinfo(v:swapname)
-  if get(swap, 'pid') > 0
+  let pid = get(swap, 'pid')
+  " Vim 9.0 also names a process that has ended.
+  if pid > 0 && pid != getpid() && isdirectory('/proc/' .. pid)
     let v:swapchoice = 'o'
   elseif get(swap, 'dirty', 1)
     " Kept for :recover.
