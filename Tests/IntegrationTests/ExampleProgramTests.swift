@@ -140,6 +140,20 @@ internal import Testing
     }
   }
 
+  /// What it has started may go on for a moment: standard error is read until nobody has it open.
+  @Test func inBashNothingIsSaidWhereSIGPIPEIsIgnored() async throws {
+    let command = try ExampleProgram.bash.command()
+    try await withBroker { broker in
+      let script = #"for each in 1 2 3 4 5 6; do "$@" "Note$each" </dev/null 2>&1 >/dev/null & done; wait"#
+      let result = try ChildProcess.run(
+        ["bash", "-c", "trap '' PIPE; \(script)", "bash"] + command,
+        environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
+      )
+      #expect(result.output == "")
+      #expect(result.end == .exit(0), "\(result.errors)")
+    }
+  }
+
   @Test func inCANoteOfAnotherProgramIsKeptWhole() async throws {
     _ = try ExampleProgram.c.command()
     try await withBroker { broker in

@@ -87,13 +87,14 @@ fi
 call completeStateRestoration <<<'{}' >/dev/null || exit
 
 # Both a line of standard input and a request of the broker are waited for in the background. Who has got something
-# writes one word into this pipe; the rest is in a pipe of its own.
+# writes one word into this pipe; the rest is in a pipe of its own, which has no reader when the program has ended. Where
+# SIGPIPE is ignored, bash would tell of that.
 exec {events}<> <(:) {input}<&0
 
 wait_for_line() {
   exec {typed}< <(
     if IFS= read -r line <&"$input" || [[ -n $line ]]; then echo line >&"$events"; else echo end >&"$events"; fi
-    printf '%s\n' "$line"
+    printf '%s\n' "$line" 2>/dev/null
   )
 }
 
@@ -104,7 +105,7 @@ wait_for_request() {
     else
       echo "lost $?" >&"$events"
     fi
-    printf '%s\n' "$request"
+    printf '%s\n' "$request" 2>/dev/null
   )
 }
 
