@@ -88,6 +88,93 @@ internal import Testing
     }
   }
 
+  @Test("R28 Rows that were selected are found again after the data were reordered", arguments: kinds)
+  func findsRowsAgain(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let first = try LibraryClient(library, broker)
+      try Self.openList(first, rows: ["k1", "k2", "k3"])
+      let selected: JSONValue = [["role": "selected", "indexPath": [0, 1]]]
+      try first.tell("set", ["name": "List", "state": ["zoom": 1], "elements": selected])
+      #expect(try first.tell("save")["stale"] == [])
+      try first.kill()
+
+      let second = try LibraryClient(library, broker)
+      try Self.openList(second, rows: ["k3", "k1", "new", "k2"])
+      let found: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "k2", "resolved": true]]
+      #expect(try second.tell("decode", ["name": "List"])["elements"] == found)
+      #expect(try second.tell("errors") == [])
+      try second.end()
+    }
+  }
+
+  private static func openList(_ client: LibraryClient, rows: JSONValue) throws {
+    try client.open()
+    try client.tell("register", ["identifier": "Main", "kind": "viewController"])
+    try client.tell("register", ["identifier": "List", "parent": .path("Main"), "kind": "view"])
+    try client.tell("source", ["name": "List", "rows": rows])
+  }
+
+  @Test("What a callback raises is told to the broker with its type and in the log", arguments: kinds)
+  func tellsWhatACallbackRaises(_ library: LibraryClient.Library) async throws {
+    try await withScratch { directory in
+      let asking = try AskingBroker(in: directory)
+      let client = try LibraryClient(library, socket: asking.socket, errors: directory.file("client.log"))
+      func answer(_ method: String, _ params: JSONValue) throws -> JSONValue {
+        try client.tell("call", ["method": "ask", "params": ["method": .string(method), "params": params]])
+      }
+      try client.open()
+      try client.register("Editor")
+      try client.tell("set", ["name": "Editor", "state": "fail"])
+      try client.tell("source", ["name": "Editor", "rows": [5, "\"five\""]])
+      try client.tell("class", ["restorationClass": "Document"])
+
+      let encoded = try answer("encodeRestorableStateWithCoder", ["round": 1, "objects": [["object": 1]]])
+      let raised: JSONValue = "ValueError: there is none now"
+      #expect(encoded["result"] == ["states": [["object": 1, "error": ["message": raised]]]])
+      let decoded = try answer("decodeRestorableStateWithCoder", ["objects": [["object": 1, "state": [:]]]])
+      #expect(decoded["error"] == ["code": -32603, "message": raised])
+      let taken: JSONValue = ["restorationClass": "Document", "identifierPath": .path("Taken")]
+      let refused: JSONValue = ["code": -32004, "message": "restoration.BrokerError: it is taken. Take another."]
+      #expect(try answer("objectWithRestorationIdentifierPath", taken)["error"] == refused)
+      let row: JSONValue = ["view": .path("Editor"), "indexPath": [0], "role": "selected"]
+      let wrong: JSONValue = [
+        "code": -32603, "message": "TypeError: identifier([0]) gave 5; give a string or None",
+      ]
+      #expect(try answer("modelIdentifierForElementAtIndexPath", row)["error"] == wrong)
+      let quoted: JSONValue = ["view": .path("Editor"), "indexPath": [1], "role": "selected"]
+      #expect(try answer("modelIdentifierForElementAtIndexPath", quoted)["result"] == "\"five\"")
+      #expect(try client.tell("errors").array?.count == 4)
+      try client.end()
+    }
+  }
+
+  @Test("R12 An object whose callback raises a long message is stale, and no other is", arguments: kinds)
+  func failsAlone(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(library, broker)
+      try client.open()
+      for name in ["Broken", "Editor"] { try client.register(name) }
+      try client.tell("set", ["name": "Broken", "state": ["fail": 5_000_000]])
+      try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
+      #expect(try client.tell("save")["stale"]?.array?.map { $0["path"] } == [.path("Broken")])
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+
+      try client.tell("set", ["name": "Document", "state": ["fail": 5_000_000]])
+      try client.tell("class", ["restorationClass": "Document"])
+      try client.tell("register", ["identifier": "Document", "restorationClass": "Document"])
+      try client.tell("push", ["name": "Document", "state": ["cursor": 2]])
+      try client.tell("goodbye", ["reason": "restart"])
+      try client.open()
+      try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
+      for name in ["Broken", "Editor"] { try client.register(name) }
+      try client.tell("class", ["restorationClass": "Document"])
+      let restored = try client.tell("restore", ["deadline": 10])
+      #expect(restored["skipped"]?.array?.map { $0["path"] } == [.path("Document")])
+      #expect(restored["restored"] == [.path("Editor")])
+      try client.end()
+    }
+  }
+
   @Test("Calls made at once before the session is open share one")
   func opensOneSession() async throws {
     try await withBroker { broker in

@@ -140,6 +140,23 @@ internal import Testing
     }
   }
 
+  @Test("What the broker cannot read is told at once", arguments: LibraryClient.Library.allCases)
+  func tellsWhatTheBrokerCannotRead(_ library: LibraryClient.Library) async throws {
+    try await withScratch { directory in
+      let asking = try AskingBroker(in: directory)
+      let client = try LibraryClient(library, socket: asking.socket, errors: directory.file("client.log"))
+      try client.open()
+      try client.tell("notify", ["method": "mutter", "params": [:]])
+      #expect(try client.tell("await", ["what": "error", "count": 1]) == 1)
+      if library == .c {
+        #expect(try client.log() == ["error parseError"])
+      } else {
+        #expect(try client.tell("errors") == ["the broker could not read what was sent: Parse error"])
+      }
+      try client.end()
+    }
+  }
+
   @Test("Where the session was forgotten, parents are registered first, also those that came later")
   func registersParentsFirst() async throws {
     try await withBroker { broker in

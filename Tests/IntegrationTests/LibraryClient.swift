@@ -4,6 +4,19 @@ internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 
+/// A broker that calls its client as the client itself wants: `Tests/Clients/libraries/asking.py`.
+final class AskingBroker {
+  let socket: String
+  private let process: ChildProcess
+
+  init(in directory: ScratchDirectory) throws {
+    socket = directory.file("asking.sock")
+    let program = "\(Products.repository)/Tests/Clients/libraries/asking.py"
+    process = try ChildProcess(["python3", "-u", program, socket], errors: directory.file("asking.log"))
+    guard try process.output?.next() == "ready" else { throw TestFailure("\(program) does not start") }
+  }
+}
+
 /// A process on top of a library of `Protocol/clients`. What it can be told is at the top of
 /// `Tests/Clients/libraries/driver.py`; all of them know the same lines.
 final class LibraryClient {

@@ -69,6 +69,8 @@ struct restoration {
   byte_queue in, out;
   pending *pending;  /* the newest first */
   served_method *served;
+  restoration_answer *on_error;
+  void *on_error_data;
   restoration_object *objects;  /* in the order of their registration */
   restoration_object *removed;  /* freed when nobody can be using them */
   json_int_t last_id, last_revision;
@@ -534,13 +536,17 @@ json_t *restoration_call(
 /* -- Answers of the broker -------------------------------------------------------------------------------------- */
 
 static void take_answer(restoration *handle, const json_t *message, json_int_t id, const char *unreadable) {
+  restoration_failure failure;
+  if (!id && handle->on_error) {
+    refused(&failure, json_object_get(message, "error"));
+    handle->on_error(handle, NULL, &failure, handle->on_error_data);
+  }
   pending **place = &handle->pending;
   /* What could not be read is answered without id: the last message is the likely one. */
   while (id && *place && (*place)->id != id) place = &(*place)->next;
   pending *call = *place;
   if (!call) return;
   *place = call->next;
-  restoration_failure failure;
   json_t *result = json_object_get(message, "result");
   const json_t *error = json_object_get(message, "error");
   if (unreadable) fail(&failure, RESTORATION_UNREADABLE, "the answer cannot be read: %s", unreadable);
@@ -842,6 +848,11 @@ int restoration_serve(restoration *handle, const char *method, restoration_handl
   memcpy(served->method, method, size);
   handle->served = served;
   return 0;
+}
+
+void restoration_on_error(restoration *handle, restoration_answer *told, void *data) {
+  handle->on_error = told;
+  handle->on_error_data = data;
 }
 
 static json_t *serves(const restoration *handle) {

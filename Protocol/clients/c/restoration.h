@@ -79,6 +79,10 @@ json_int_t restoration_send(
     restoration *handle, const char *method, json_t *params, restoration_answer *answer, void *data,
     restoration_failure *failure);
 
+/* `told` gets errors that name no call: the broker could not read something that was sent, such as an answer to one of
+ * its own calls. Where calls wait, the one that was sent last fails as well. `result` is NULL. */
+void restoration_on_error(restoration *handle, restoration_answer *told, void *data);
+
 /* Says that an answer is not wanted any more. It is still told: as it would have been, or as requestCancelled. */
 void restoration_cancel(restoration *handle, json_int_t id);
 

@@ -30,6 +30,7 @@ import re
 import select
 import socket as sockets
 import time
+import traceback
 import uuid
 from dataclasses import dataclass, field
 from typing import (
@@ -212,6 +213,10 @@ def _text(value: Any) -> str:
         return text if text.isascii() else text.encode().decode()
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidState(f"this cannot be sent: {error}") from error
+
+
+class _JSON(str):
+    """A result that is text already."""
 
 
 def _integer(text: str) -> Union[int, decimal.Decimal]:
@@ -709,25 +714,22 @@ class _Session:
         """The answer to a call of the broker, as a line."""
         number = json.dumps(message["id"])
         answer = getattr(self, f"_answer_{message['method']}", None)
+        if answer is None:
+            return _refusal(number, -32601, f"{message['method']!a} is not served")
         try:
-            if answer is None:
-                raise BrokerError({"code": -32601, "message": f"{message['method']} is not served"})
             result = yield from answer(message.get("params") or {})
-            text = result if isinstance(result, str) else _text(result)
+            text = result if isinstance(result, _JSON) else _text(result)
             text = f'{{"jsonrpc":"2.0","id":{number},"result":{text}}}'
             text.encode()
             beyond = _beyond(text, self.limits)
             if beyond:
                 raise BrokerError(beyond)
             return text
-        except RestorationError as error:
-            code, why = getattr(error, "code", -32603), str(error)
         except Exception as error:  # of a callback: the broker goes on without this one
             _log.exception("%s failed", message["method"])
-            code, why = -32603, f"{type(error).__name__}: {error}"
-        return f'{{"jsonrpc":"2.0","id":{number},"error":{_text({"code": code, "message": _printable(why)})}}}'
+            return _refusal(number, error.code if isinstance(error, BrokerError) else -32603, _described(error))
 
-    def _answer_encodeRestorableStateWithCoder(self, params: Mapping[str, Any]) -> _Answering[str]:
+    def _answer_encodeRestorableStateWithCoder(self, params: Mapping[str, Any]) -> _Answering[_JSON]:
         bytes_left = self.limits.get("frameBytesMax", 4 << 20) // 2
         values_left = self.limits.get("valuesPerFrameMax", 65536) // 2
         pieces: List[str] = []
@@ -737,14 +739,14 @@ class _Session:
                 piece = yield from self._piece(handle)
             except Exception as error:
                 _log.exception("the state of %r could not be had", self._objects.get(handle, handle))
-                piece = _text({"object": handle, "error": {"message": _printable(f"{type(error).__name__}: {error}")}})
+                piece = _text({"object": handle, "error": {"message": _described(error)}})
             size, values = len(piece.encode()), piece.count(",") + piece.count(":")
             if pieces and (size > bytes_left or values > values_left):
                 piece = _text({"object": handle, "later": True})
             else:
                 bytes_left, values_left = bytes_left - size, values_left - values
             pieces.append(piece)
-        return '{"states":[' + ",".join(pieces) + "]}"
+        return _JSON('{"states":[' + ",".join(pieces) + "]}")
 
     def _piece(self, handle: int) -> _Answering[str]:
         thing = self._objects.get(handle)
@@ -809,7 +811,10 @@ class _Session:
     def _answer_modelIdentifierForElementAtIndexPath(self, params: Mapping[str, Any]) -> _Answering[Any]:
         source = self._source(params["view"])
         result = source.identifier(params["indexPath"]) if source else None
-        return (yield result) if inspect.isawaitable(result) else result
+        result = (yield result) if inspect.isawaitable(result) else result
+        if result is not None and not isinstance(result, str):
+            raise TypeError(f"identifier({params['indexPath']}) gave {result!r}; give a string or None")
+        return result
 
     def _answer_indexPathForElementWithModelIdentifier(self, params: Mapping[str, Any]) -> _Answering[Any]:
         source = self._source(params["view"])
@@ -861,8 +866,14 @@ def _guarded(callback: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+def _described(error: Exception) -> str:
+    """Type and message, also of an exception that fails to tell its own."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    return text[:1000].encode("utf-8", "replace").decode()
+
+
+def _refusal(number: str, code: int, why: str) -> str:
+    return f'{{"jsonrpc":"2.0","id":{number},"error":{_text({"code": code, "message": why})}}}'
 
 
 def _present(**members: Any) -> Dict[str, Any]:
@@ -945,8 +956,9 @@ class _Answers:
     def take(self, message: Mapping[str, Any]) -> None:
         """What is made of an answer is made at once: the next message may be about it."""
         number = message.get("id")
-        if number is None and self.waiting:
-            number = max(self.waiting)  # the broker could not read the call, and the last is the likely one
+        if number is None:
+            _log.error("the broker could not read what was sent: %s", BrokerError(message.get("error")))
+            number = max(self.waiting, default=None)  # of calls, the last is the likely one
         if not isinstance(number, int) or number not in self.waiting:
             return
         call, succeed, fail = self.waiting.pop(number)

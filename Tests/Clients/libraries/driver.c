@@ -117,6 +117,13 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
   return made->object ? json_pack("{s:I}", "object", restoration_object_handle(made->object)) : NULL;
 }
 
+static void take_error(restoration *handle, json_t *result, const restoration_failure *error, void *data) {
+  (void)handle;
+  (void)result;
+  (void)data;
+  note(json_pack("[ss]", "error", error->kind));
+}
+
 /* -- Commands --------------------------------------------------------------------------------------------------- */
 
 static bool resume(void) {
@@ -142,6 +149,7 @@ static json_t *open_session(const json_t *command) {
       .serves_states = !serving || json_is_true(serving),
   };
   if (options.serves_states) restoration_serve(session, "objectWithRestorationIdentifierPath", factory, NULL);
+  restoration_on_error(session, take_error, NULL);
   if (restoration_begin(session, &options, patience, &failure) == 0)
     return json_incref((json_t *)(size_t)restoration_found(session));
   restoration_close(session);
@@ -250,6 +258,11 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "objects") == 0) return list_objects();
   if (strcmp(what, "await") == 0) return await_count(command);
   if (strcmp(what, "goodbye") == 0) return say_goodbye(command);
+  if (strcmp(what, "notify") == 0) {
+    json_t *params = json_incref(json_object_get(command, "params"));
+    const char *method = json_string_value(json_object_get(command, "method"));
+    return restoration_notify(session, method, params, &failure) < 0 ? NULL : json_null();
+  }
   if (strcmp(what, "set") == 0) {
     kept_object *thing = thing_of(command);
     json_decref(thing->state);

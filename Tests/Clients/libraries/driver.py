@@ -8,20 +8,24 @@ PYTHONPATH, so that an installed one can be tested.
 
   open {application, process?, serving?, patience?}            -> restoration
   together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
-  register {identifier, parent?, restorationClass?, wait?}     -> {path, state}; the parent is a path
-  set {name, state}          what its encode callback gives: null for unchanged, "fail" for a failure
+  register {identifier, parent?, restorationClass?, wait?, kind?}     -> {path, state}; the parent is a path
+  set {name, state, elements?}  what its encode callback gives: null for unchanged, "fail" for a failure, in the factory
+                             and in decode as well, or {fail: number} for one with so long a message
+  source {name, rows}        registers a data source of a view that shows the model identifiers `rows`           -> null
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
   large {name, digits}       pushes large numbers, and what they are read as: is it all the same?            -> bool
   unwritable {name}          pushes what JSON has no form for
   interrupted {name, bytes}  pushes in a `with` block that a signal ends                          -> what came out of it
-  decode {name}                                                -> {status, state}; of a long text its length
+  decode {name}                                  -> {status, state, elements?}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
   save, complete, goodbye {reason}, close                      -> what the broker answers
   restore {deadline}                                           -> what the broker answers
   call {method, params, timeout?}                              -> what the broker answers
+  notify {method, params}                                      -> null
   log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
+  errors                     -> what the library has logged as errors; each counts as `error`
   await {what, count}        serves until it has happened so often                               -> count
   objects                    -> {name: [path, is it replaced]}
 """
@@ -30,6 +34,7 @@ import asyncio
 import decimal
 import inspect
 import json
+import logging
 import os
 import select
 import signal
@@ -45,22 +50,39 @@ class Driver:
         self.session = None
         self.objects = {}
         self.states = {}
+        self.elements = {}
         self.events = []
+        self.errors = []
         self.counts = {}
 
     def note(self, what, *more):
         self.events.append([what, *more])
+        self.count(what)
+
+    def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def encode(self, name):
         self.note("encode", name)
-        if self.states.get(name) == "fail":
+        self.fail(name)
+        state = long(self.states.get(name))
+        return restoration.Snapshot(state, self.elements[name]) if self.elements.get(name) else state
+
+    def decode(self, name, saved):
+        self.note("decode", name, short(saved.state))
+        self.fail(name)
+
+    def fail(self, name):
+        state = self.states.get(name)
+        if state == "fail":
             raise ValueError("there is none now")
-        return long(self.states.get(name))
+        if isinstance(state, dict) and "fail" in state:
+            raise ValueError("x" * state["fail"])
 
     def factory(self, wanted):
         name = wanted.path[-1]
         self.note("create", "/".join(wanted.path))
+        self.fail(name)
         made = self.session.register(
             name, wanted.path[:-1] or None, restoration_class=wanted.restoration_class, **self.callbacks(name))
         if not inspect.isawaitable(made):
@@ -78,7 +100,7 @@ class Driver:
             return {}
         return {
             "encode": lambda: self.encode(name),
-            "decode": lambda saved: self.note("decode", name, short(saved.state)),
+            "decode": lambda saved: self.decode(name, saved),
             "finished": lambda: self.note("finished", name),
         }
 
@@ -96,16 +118,19 @@ class Driver:
         things = yield asyncio.gather(*(self.session.register(each) for each in identifiers))
         self.objects.update(zip(identifiers, things))
 
-    def do_register(self, identifier, parent=None, restorationClass=None, wait=None):
+    def do_register(self, identifier, parent=None, restorationClass=None, wait=None, kind="object"):
         self.states.setdefault(identifier, None)
         self.objects[identifier] = thing = yield self.session.register(
-            identifier, parent, restoration_class=restorationClass, wait=wait, **self.callbacks(identifier))
+            identifier, parent, restoration_class=restorationClass, wait=wait, kind=kind, **self.callbacks(identifier))
         return {"path": thing.path, "state": thing.restoration}
 
-    def do_set(self, name, state):
-        self.states[name] = state
+    def do_set(self, name, state, elements=()):
+        self.states[name], self.elements[name] = state, elements
         return None
         yield
+
+    def do_source(self, name, rows):
+        yield self.session.register_data_source(self.objects[name], Rows(rows, self.kind))
 
     def do_push(self, name, state=None, bytes=None):
         state = state if bytes is None else {"text": "x" * bytes}
@@ -139,7 +164,8 @@ class Driver:
 
     def do_decode(self, name):
         saved = yield self.objects[name].decode()
-        return {"status": saved.status, "state": short(saved.state)}
+        answer = {"status": saved.status, "state": short(saved.state)}
+        return {**answer, "elements": saved.elements} if saved.elements else answer
 
     def do_invalidate(self, name):
         yield self.objects[name].invalidate()
@@ -178,14 +204,57 @@ class Driver:
             self.session.timeout = timeout
         return (yield self.session.call(method, params))
 
+    def do_notify(self, method, params):
+        yield self.session.notify(method, params)
+
     def do_log(self):
         events, self.events = self.events, []
         return events
         yield
 
+    def do_errors(self):
+        errors, self.errors = self.errors, []
+        return errors
+        yield
+
     def do_objects(self):
         return {name: [thing.path, thing.is_replaced] for name, thing in self.objects.items()}
         yield
+
+
+class Rows:
+    """Knows the rows of a view by their model identifiers."""
+
+    def __init__(self, rows, kind):
+        self.rows = rows
+        self.kind = kind
+
+    def identifier(self, index_path):
+        return self.told(self.rows[index_path[-1]])
+
+    def index_path(self, identifier):
+        return self.told([0, self.rows.index(identifier)] if identifier in self.rows else None)
+
+    def told(self, answer):
+        if self.kind == "sync":
+            return answer
+
+        async def wait():
+            return answer
+
+        return wait()
+
+
+class Log(logging.Handler):
+    """What the library logs as errors."""
+
+    def __init__(self, driver):
+        super().__init__(logging.ERROR)
+        self.driver = driver
+
+    def emit(self, record):
+        self.driver.errors.append(record.getMessage())
+        self.driver.count("error")
 
 
 def long(state):
@@ -263,13 +332,13 @@ def run_sync(driver):
 async def run_async(driver):
     loop, source, waiting = asyncio.get_running_loop(), Input(), asyncio.Queue()
     happened = asyncio.Event()
-    note = driver.note
+    count = driver.count
 
-    def noted(*what):
-        note(*what)
+    def counted(what):
+        count(what)
         happened.set()
 
-    driver.note = noted
+    driver.count = counted
     loop.add_reader(0, lambda: waiting.put_nowait(source.read()))
     while True:
         lines = await waiting.get()
@@ -300,7 +369,10 @@ async def run_async(driver):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sync":
-        run_sync(Driver(*sys.argv[1:]))
+    driver = Driver(*sys.argv[1:])
+    logging.basicConfig()
+    logging.getLogger("restoration").addHandler(Log(driver))
+    if driver.kind == "sync":
+        run_sync(driver)
     else:
-        asyncio.run(run_async(Driver(*sys.argv[1:])))
+        asyncio.run(run_async(driver))
