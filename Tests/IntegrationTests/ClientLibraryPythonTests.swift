@@ -175,6 +175,54 @@ internal import Testing
     }
   }
 
+  @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", arguments: kinds)
+  func leavesTheSessionToTheParent(_ library: LibraryClient.Library) async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(library, broker)
+      try client.open()
+      try client.register("Editor")
+      try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+      let calls = [
+        "encode", "decode", "invalidate", "encode_later", "register", "save", "goodbye", "serve", "open", "notify",
+      ]
+      let all = calls + (library == .python ? ["fileno"] : [])
+      let refused: [JSONValue] = all.map { [.string($0), "SessionForked"] }
+      let told = try client.tell("fork", ["name": "Editor", "identifier": "Child"])
+      #expect(told.array == refused + [["exit", nil], ["close", nil], ["own", true]])
+
+      #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
+      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
+      // It hears of a call by itself, so that its descriptor is still watched.
+      try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
+      let other = try broker.session(Self.application)
+      #expect(try other.call("saveApplicationState")["stale"] == [])
+      #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
+      #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
+      #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
+      try client.end()
+    }
+  }
+
+  @Test("Threads share a session: no call waits for another one's answer, and others serve meanwhile")
+  func isUsedByThreads() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.python, broker)
+      try client.open()
+      let names = ["A", "B", "C", "D"]
+      for name in names { try client.register(name) }
+      try client.tell("register", ["identifier": "Asked"])
+      let members: JSONObject = ["names": .array(names.map { .string($0) }), "count": 200]
+      try client.send("threads", members)
+      let other = try broker.session(Self.application)
+      #expect(try other.call("saveApplicationState")["stale"] == [])
+      #expect(try client.receive() == [true, true, true, true, nil, nil])
+      for name in names {
+        #expect(try other.call("decodeRestorableState", ["object": .path(name)])["state"] == ["count": 200])
+      }
+      try client.end()
+    }
+  }
+
   @Test("Calls made at once before the session is open share one")
   func opensOneSession() async throws {
     try await withBroker { broker in

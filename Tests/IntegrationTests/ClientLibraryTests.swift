@@ -157,6 +157,28 @@ internal import Testing
     }
   }
 
+  @Test("A forked child cannot use its parent's handle, and neither ends nor disturbs its session")
+  func leavesTheSessionToTheParent() async throws {
+    try await withBroker { broker in
+      let client = try LibraryClient(.c, broker)
+      try client.open()
+      try client.register("Editor")
+      try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+      let refused: [JSONValue] = ["encode", "decode", "invalidate", "notify", "resume", "goodbye"]
+        .map { [.string($0), "forked"] }
+      let told = try client.tell("fork", ["name": "Editor", "identifier": "Child"])
+      #expect(told.array == refused + [["wait", -1], ["fd", -1], ["own", 0]])
+      #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
+      try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
+      let other = try broker.session(Self.application)
+      #expect(try other.call("saveApplicationState")["stale"] == [])
+      #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
+      #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
+      #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
+      try client.end()
+    }
+  }
+
   @Test("Where the session was forgotten, parents are registered first, also those that came later")
   func registersParentsFirst() async throws {
     try await withBroker { broker in

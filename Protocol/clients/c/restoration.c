@@ -65,6 +65,7 @@ struct restoration_object {
 
 struct restoration {
   int fd;
+  pid_t pid;  /* of the process that connected it */
   char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
   byte_queue in, out;
   pending *pending;  /* the newest first */
@@ -103,6 +104,7 @@ static const char *kind_of(int code) {
     case RESTORATION_NO_MEMORY: return "noMemory";
     case RESTORATION_MISUSE: return "misuse";
     case RESTORATION_UNREADABLE: return "unreadable";
+    case RESTORATION_FORKED: return "forked";
     default: return "";
   }
 }
@@ -128,8 +130,14 @@ static void out_of_memory(restoration_failure *failure) {
   fail(failure, RESTORATION_NO_MEMORY, "there is no memory left");
 }
 
+/* In a forked child what is sent and what comes is for the parent alone. */
+static bool is_inherited(const restoration *handle) { return handle->pid != getpid(); }
+
 static void lost(const restoration *handle, restoration_failure *failure) {
-  fail(failure, RESTORATION_LOST, "the broker on %s closed the connection or ended", handle->socket);
+  if (is_inherited(handle))
+    fail(failure, RESTORATION_FORKED, "the handle belongs to the process that forked this one; open another one here");
+  else
+    fail(failure, RESTORATION_LOST, "the broker on %s closed the connection or ended", handle->socket);
 }
 
 static const char *text_of(const json_t *object, const char *name) {
@@ -291,6 +299,7 @@ static int connect_once(restoration *handle) {
     return error;
   }
   handle->fd = fd;
+  handle->pid = getpid();
   handle->connection++;
   return 0;
 }
@@ -343,7 +352,7 @@ restoration *restoration_open(const char *socket, restoration_failure *failure) 
   return handle;
 }
 
-int restoration_fd(const restoration *handle) { return handle->fd; }
+int restoration_fd(const restoration *handle) { return is_inherited(handle) ? -1 : handle->fd; }
 
 short restoration_events(const restoration *handle) {
   return handle->out.start < handle->out.end ? POLLIN | POLLOUT : POLLIN;
@@ -392,7 +401,7 @@ static bool is_beyond(
 
 /* Puts a message on the way; the broker could not tell whose one that it cannot read is, so limits are kept here. */
 static int put(restoration *handle, const json_t *message, restoration_failure *failure) {
-  if (handle->fd < 0) {
+  if (restoration_fd(handle) < 0) {
     lost(handle, failure);
     return -1;
   }
@@ -420,6 +429,7 @@ static int put(restoration *handle, const json_t *message, restoration_failure *
 
 /* Writes what can be written now. 0, or -1 where the connection is lost. */
 static int flush(restoration *handle) {
+  if (is_inherited(handle)) return -1;
   byte_queue *out = &handle->out;
   while (handle->fd >= 0 && out->start < out->end) {
     ssize_t count = send(handle->fd, out->bytes + out->start, out->end - out->start, MSG_NOSIGNAL);
@@ -772,7 +782,7 @@ static void take_line(restoration *handle, json_t *message) {
 /* Takes the whole lines that are there. A callback may change everything. */
 static void take_lines(restoration *handle) {
   byte_queue *in = &handle->in;
-  while (handle->fd >= 0 && in->start < in->end) {
+  while (restoration_fd(handle) >= 0 && in->start < in->end) {
     size_t from = in->searched > in->start ? in->searched : in->start;
     const char *line = in->bytes + in->start;
     const char *feed = memchr(in->bytes + from, '\n', in->end - from);
@@ -816,6 +826,7 @@ static int fill(restoration *handle) {
 
 int restoration_dispatch(restoration *handle) {
   enter(handle);
+  if (is_inherited(handle)) drop(handle);
   if (handle->fd >= 0) {
     unsigned connection = handle->connection;
     int written = flush(handle);
@@ -829,7 +840,7 @@ int restoration_dispatch(restoration *handle) {
 }
 
 int restoration_wait(restoration *handle, int milliseconds) {
-  if (handle->fd < 0) return -1;
+  if (restoration_fd(handle) < 0) return restoration_dispatch(handle);
   struct pollfd polled = {handle->fd, restoration_events(handle), 0};
   int count = poll(&polled, 1, milliseconds);
   if (count <= 0) return 0;
@@ -995,6 +1006,10 @@ static void register_again(restoration *handle, int milliseconds) {
 }
 
 int restoration_resume(restoration *handle, int milliseconds, restoration_failure *failure) {
+  if (is_inherited(handle)) {
+    lost(handle, failure);
+    return -1;
+  }
   int64_t end = now() + milliseconds;
   int patience = milliseconds > 1000 ? milliseconds : 1000;
   int result;

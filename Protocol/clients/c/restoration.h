@@ -4,7 +4,8 @@
  *
  * One handle is one connection, and at most one session. There are no threads: whatever the broker wants is answered
  * from restoration_dispatch, which an event loop calls when the descriptor is ready, and while a blocking call waits.
- * A handle is for one thread at a time. Callbacks may call everything here, restoration_close included.
+ * A handle is for one thread at a time, and for the process that opened it: in a forked child restoration_close closes
+ * the descriptor and leaves the session to the parent. Callbacks may call everything here, restoration_close included.
  *
  * json_t arguments that are passed in are taken over ("stolen") where the comment says so, also when the call fails.
  * Names, parameters and results are those of the protocol's pages.
@@ -39,6 +40,7 @@ enum {
   RESTORATION_NO_MEMORY = -4,   /* "noMemory" */
   RESTORATION_MISUSE = -5,      /* "misuse": of this library; the message says what */
   RESTORATION_UNREADABLE = -6,  /* "unreadable": jansson cannot read the answer, such as an integer beyond 64 bits */
+  RESTORATION_FORKED = -7,      /* "forked": another process has forked this one and keeps the handle; open one here */
 };
 
 /* -- Connection ------------------------------------------------------------------------------------------------- */

@@ -29,9 +29,11 @@ import os
 import re
 import select
 import socket as sockets
+import threading
 import time
 import traceback
 import uuid
+import weakref
 from dataclasses import dataclass, field
 from typing import (
     Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn,
@@ -40,8 +42,8 @@ from typing import (
 
 __all__ = [
     "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "Snapshot",
-    "Wanted", "default_socket", "load", "store",
+    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
+    "SessionForked", "Snapshot", "Wanted", "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
 
@@ -95,6 +97,10 @@ class CallTimedOut(RestorationError, TimeoutError):
 
 class SessionEnded(RestorationError):
     """The session was closed, or has said goodbye."""
+
+
+class SessionForked(SessionEnded):
+    """The session belongs to the process that forked this one. Open another session here."""
 
 
 class InvalidState(RestorationError, ValueError, TypeError):
@@ -494,11 +500,25 @@ def _referred(target: Any) -> Any:
     return target
 
 
+#: Sessions that this process has connected.
+_sessions: "weakref.WeakSet[_Session]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for session in list(_sessions):
+        session._leave_to_parent()
+    _sessions.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class _Session:
     """Bookkeeping of a session. It does no input and output: generators yield the calls they need."""
 
     _object_type: Type[Any] = _Object
     _serves = False
+    _connection: Optional[sockets.socket] = None
 
     def __init__(
         self,
@@ -564,6 +584,7 @@ class _Session:
         self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
         self._extends = False
         self._ended = False
+        self._forked = False
         self._prepare()
 
     def _prepare(self) -> None:
@@ -853,7 +874,17 @@ class _Session:
             raise BrokerError(beyond)
         return text.encode() + b"\n"
 
+    def _leave_to_parent(self) -> None:
+        """In a forked child. Nothing but the descriptor is closed: the socket is the parent's."""
+        self._forked = self._ended = True
+        if self._connection is not None:
+            self._connection.close()
+
     def _check(self) -> None:
+        if self._forked:
+            raise SessionForked(
+                f"the session of {self.application} belongs to the process that forked this one; "
+                "open another session here")
         if self._ended:
             raise SessionEnded(f"the session of {self.application} has ended")
 
@@ -1018,20 +1049,33 @@ class RestorableObject(_Object):
 
 
 class Session(_Session):
-    """One process's stay with the broker. For one thread at a time; what is registered is kept by a `with` block.
+    """One process's stay with the broker; what is registered is kept by a `with` block.
+
+    Several threads may use it. A call waits for those of other threads; `serve` lets them pass while nothing comes.
+    Callbacks are called in whichever thread reads, one at a time: call nothing here while you hold a lock they need.
 
     A block that ends well says goodbye with `leave`, and what is saved stays. One that ends by an exception just
     closes the connection: when the process ends too, that is a crash, and the next run's reason is `recover`.
     """
 
     _object_type = RestorableObject
-    _connection: Optional[sockets.socket] = None
+
+    def _prepare(self) -> None:
+        self._lines = _Lines()
+        self._lock = threading.RLock()  # held by a call from its beginning to its end, and by callbacks
+        self._polling = threading.RLock()  # held by a thread that serves, while it waits without the other one
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._connection = None
+        self._prepare()  # locks of threads that are not here
 
     def open(self) -> "Session":
         """Connects. A `with` block does it by itself."""
         self._check()
-        if self._connection is None:
-            self._connect()
+        with self._lock:
+            if self._connection is None:
+                self._connect()
         return self
 
     def __enter__(self) -> "Session":
@@ -1052,13 +1096,15 @@ class Session(_Session):
 
     def close(self) -> None:
         """Closes the connection, without goodbye."""
-        self._ended = True
-        self._disconnect()
+        with self._lock:
+            self._ended = True
+            self._disconnect()
 
     def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep what is saved, `closed` and `userQuit` do not."""
-        self._perform(self._goodbye(reason))
-        self._disconnect()
+        with self._lock:
+            self._perform(self._goodbye(reason))
+            self._disconnect()
 
     def register(
         self,
@@ -1131,36 +1177,57 @@ class Session(_Session):
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification; nothing answers it."""
         self._check()
-        try:
-            self._connected()
-            self._send(self._frame(method, params or {}), self._deadline(0))
-        except ConnectionLost:
-            if not self.patience:
-                raise
-            self._connected()
-            self._send(self._frame(method, params or {}), self._deadline(0))
-        with contextlib.suppress(ConnectionLost):
-            self._take_lines()  # what came meanwhile: nothing else would say that it is there
+        with self._lock:
+            try:
+                self._connected()
+                self._send(self._frame(method, params or {}), self._deadline(0))
+            except ConnectionLost:
+                if not self.patience:
+                    raise
+                self._connected()
+                self._send(self._frame(method, params or {}), self._deadline(0))
+            with contextlib.suppress(ConnectionLost):
+                self._take_lines()  # what came meanwhile: nothing else would say that it is there
 
     # Serving
 
     def fileno(self) -> int:
         """To wait for with select and the like; readable: `serve(0)`. Another one after `on_reconnected`."""
         self._check()
-        return self._connected().fileno()
+        with self._lock:
+            return self._connected().fileno()
 
     def serve(self, seconds: Optional[float] = None) -> None:
         """Answers the broker for so long; for ever with None. With 0 it takes what is there and does not wait."""
+        if self._forked:
+            self._check()
         end = None if seconds is None else time.monotonic() + seconds
-        while not self._ended:
-            try:
-                self._connected()
-                if not self._read(end):
+        while True:
+            with self._lock:
+                if self._ended:
                     return
+                connection = self._connected()
+            try:
+                with self._lock:
+                    if self._take_lines():
+                        continue
+                if not self._wait(connection, end):
+                    return
+                with self._lock:
+                    if connection is self._connection and self._receive():
+                        self._take_lines()
             except ConnectionLost:
                 if not self.patience:
                     raise
-                self._connected()
+
+    def _wait(self, connection: sockets.socket, end: Optional[float]) -> bool:
+        """Whether there is something to read before the end. Other threads may make calls, and close, meanwhile."""
+        if not self._polling.acquire(timeout=-1 if end is None else max(0, end - time.monotonic())):
+            return False
+        try:
+            return connection.fileno() < 0 or _readable(connection, end)
+        finally:
+            self._polling.release()
 
     # Connection
 
@@ -1168,6 +1235,7 @@ class Session(_Session):
         return self._connection or self._reconnect(go_on=True)
 
     def _connect(self) -> bool:
+        _sessions.add(self)
         connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         try:
             connection.settimeout(self.timeout)
@@ -1188,7 +1256,10 @@ class Session(_Session):
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            with contextlib.suppress(OSError):
+                connection.shutdown(sockets.SHUT_RDWR)  # a thread that serves is to look again
+            with self._polling:
+                connection.close()
             self._answers.lose(self.socket)
 
     def _reconnect(self, go_on: bool) -> sockets.socket:
@@ -1215,18 +1286,19 @@ class Session(_Session):
         return time.monotonic() + self.timeout + seconds
 
     def _perform(self, call: _Call[_T]) -> _T:
-        self._check()
-        for attempt in itertools.count(1):
-            try:
-                if self._connection is None:
-                    if self.token is None:
-                        self._connect()
-                    else:
-                        self._reconnect(go_on=not call.ends)
-                return self._exchange(call)
-            except ConnectionLost:
-                if not call.repeatable or not self.patience or attempt == 3:
-                    raise
+        with self._lock:
+            for attempt in itertools.count(1):
+                self._check()
+                try:
+                    if self._connection is None:
+                        if self.token is None:
+                            self._connect()
+                        else:
+                            self._reconnect(go_on=not call.ends)
+                    return self._exchange(call)
+                except ConnectionLost:
+                    if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
+                        raise
         raise AssertionError("the loop has no end")
 
     def _exchange(self, call: _Call[_T]) -> _T:
@@ -1318,14 +1390,12 @@ class Session(_Session):
         self._lines.buffer += data
         return True
 
-    def _read(self, end: Optional[float]) -> bool:
+    def _read(self, end: float) -> bool:
         """Waits for something to read, and takes all whole messages; false after the end."""
         if self._take_lines():
             return True
         assert self._connection is not None
-        seconds = None if end is None else end - time.monotonic()
-        readable, _, _ = _poll(self._connection, False, seconds)
-        if not readable:
+        if not _readable(self._connection, end):
             return False
         if self._receive():
             self._take_lines()
@@ -1391,6 +1461,10 @@ def _poll(connection: sockets.socket, writing: bool, seconds: Optional[float]) -
     bits = events[0][1] if events else 0
     broken = bool(bits & (select.POLLERR | select.POLLHUP | select.POLLNVAL))
     return bool(bits & select.POLLIN) or broken, bool(bits & select.POLLOUT), broken
+
+
+def _readable(connection: sockets.socket, end: Optional[float]) -> bool:
+    return _poll(connection, False, None if end is None else end - time.monotonic())[0]
 
 
 def store(application: str, path: Union[str, Path], state: State, socket: Optional[str] = None) -> None:
@@ -1473,11 +1547,15 @@ class AsyncSession(_Session):
     _serves = True
 
     def _prepare(self) -> None:
-        self._writer: Optional[asyncio.StreamWriter] = None
+        self._writer: Optional[asyncio.StreamWriter] = None  # on `_connection`
         self._answers = _Answers()
         self._tasks: Set["asyncio.Future[Any]"] = set()
         self._reader_task: Optional["asyncio.Task[None]"] = None
         self._reconnecting: Optional["asyncio.Task[Any]"] = None
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._writer = None  # to close it would take the descriptor out of the parent's epoll instance
 
     async def open(self) -> "AsyncSession":
         """Connects. An `async with` block does it by itself."""
@@ -1504,6 +1582,8 @@ class AsyncSession(_Session):
 
     async def close(self) -> None:
         """Closes the connection, without goodbye."""
+        if self._forked:
+            return
         self._ended = True
         writer = self._writer
         tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
@@ -1593,6 +1673,8 @@ class AsyncSession(_Session):
 
     async def serve(self) -> None:
         """Waits until the session is closed; raises where the broker is lost for good."""
+        if self._forked:
+            self._check()
         while not self._ended:
             await self._ready()
             if self._reader_task is not None:
@@ -1601,7 +1683,8 @@ class AsyncSession(_Session):
     # Connection
 
     async def _connect(self) -> bool:
-        connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        _sessions.add(self)
+        connection = self._connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         connection.setblocking(False)
         lines, number = _Lines(), next(self._ids)
         try:
@@ -1757,7 +1840,7 @@ class AsyncSession(_Session):
                 await self._ready()
                 return await self._exchange(call)
             except ConnectionLost:
-                if not call.repeatable or not self.patience or attempt == 3:
+                if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
                     raise
         raise AssertionError("the loop has no end")
 

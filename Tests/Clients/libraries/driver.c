@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "restoration.h"
@@ -238,6 +239,50 @@ static json_t *await_count(const json_t *command) {
   return json_incref(json_object_get(counts, what));
 }
 
+static void told(json_t *list, const char *what, bool has_failed) {
+  json_array_append_new(list, json_pack("[ss]", what, has_failed ? failure.kind : ""));
+}
+
+/* What a child may do with the session of its parent, and with one of its own. */
+static json_t *in_child(const json_t *command) {
+  json_t *list = json_array();
+  restoration_object *object = thing_of(command)->object;
+  told(list, "encode", restoration_encode(object, json_object(), patience, &failure) < 0);
+  told(list, "decode", !restoration_decode(object, patience, &failure));
+  told(list, "invalidate", restoration_invalidate(object, &failure) < 0);
+  told(list, "notify", restoration_notify(session, "goodbye", json_pack("{s:s}", "reason", "closed"), &failure) < 0);
+  told(list, "resume", restoration_resume(session, patience, &failure) < 0);
+  told(list, "goodbye", restoration_goodbye(session, "closed", patience, &failure) < 0);
+  json_array_append_new(list, json_pack("[si]", "wait", restoration_wait(session, -1)));
+  json_array_append_new(list, json_pack("[si]", "fd", restoration_fd(session)));
+  restoration_close(session);
+  json_t *own = json_object_get(command, "identifier");
+  session = restoration_open(socket_path, &failure);
+  restoration_session options = {.application = "org.example.Notes", .process = "child"};
+  int result = restoration_begin(session, &options, patience, &failure);
+  json_t *params = json_pack("{s:O}", "restorationIdentifier", own);
+  object = restoration_register(session, params, NULL, NULL, patience, &failure);
+  if (result == 0) result = restoration_encode(object, json_pack("{s:s}", "of", "child"), patience, &failure);
+  json_array_append_new(list, json_pack("[si]", "own", result));
+  restoration_goodbye(session, "restart", patience, &failure);
+  return list;
+}
+
+static json_t *fork_child(const json_t *command) {
+  int ends[2];
+  if (pipe(ends) < 0) return NULL;
+  pid_t child = fork();
+  if (child == 0) {
+    json_dumpfd(in_child(command), ends[1], 0);
+    _exit(0);
+  }
+  close(ends[1]);
+  json_t *list = json_loadfd(ends[0], 0, NULL);
+  close(ends[0]);
+  waitpid(child, NULL, 0);
+  return list ? list : json_null();
+}
+
 static json_t *say_goodbye(const json_t *command) {
   const char *reason = json_string_value(json_object_get(command, "reason"));
   if (restoration_goodbye(session, reason, patience, &failure) < 0) return NULL;
@@ -258,6 +303,7 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "objects") == 0) return list_objects();
   if (strcmp(what, "await") == 0) return await_count(command);
   if (strcmp(what, "goodbye") == 0) return say_goodbye(command);
+  if (strcmp(what, "fork") == 0) return fork_child(command);
   if (strcmp(what, "notify") == 0) {
     json_t *params = json_incref(json_object_get(command, "params"));
     const char *method = json_string_value(json_object_get(command, "method"));

@@ -24,6 +24,8 @@ PYTHONPATH, so that an installed one can be tested.
   restore {deadline}                                           -> what the broker answers
   call {method, params, timeout?}                              -> what the broker answers
   notify {method, params}                                      -> null
+  fork {name, identifier}    a child uses the session, lets it go, and pushes with its own    -> [[call, outcome], ...]
+  threads {names, count}     a thread for each name pushes {"count": 1...count}, others serve; then closes -> all true?
   log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
   errors                     -> what the library has logged as errors; each counts as `error`
   await {what, count}        serves until it has happened so often                               -> count
@@ -32,6 +34,7 @@ PYTHONPATH, so that an installed one can be tested.
 
 import asyncio
 import decimal
+import gc
 import inspect
 import json
 import logging
@@ -39,6 +42,7 @@ import os
 import select
 import signal
 import sys
+import threading
 
 import restoration
 
@@ -206,6 +210,75 @@ class Driver:
 
     def do_notify(self, method, params):
         yield self.session.notify(method, params)
+
+    def do_fork(self, name, identifier):
+        incoming, outgoing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                told = self.in_child(name, identifier)
+                os.write(outgoing, json.dumps(told).encode())
+            finally:
+                os._exit(0)
+        os.close(outgoing)
+        with open(incoming, "rb") as answer:
+            told = json.loads(answer.read() or b"null")
+        os.waitpid(child, 0)
+        return told
+        yield
+
+    def in_child(self, name, identifier):
+        session, thing = self.session, self.objects[name]
+        calls = {
+            "encode": lambda: thing.encode({"child": True}), "decode": thing.decode, "invalidate": thing.invalidate,
+            "encode_later": lambda: thing.encode_later({"child": True}), "register": lambda: session.register("Child"),
+            "save": session.save, "goodbye": lambda: session.goodbye("closed"), "serve": session.serve,
+            "open": session.open, "notify": lambda: session.notify("goodbye", {"reason": "closed"}),
+        }
+        if self.kind == "sync":
+            calls["fileno"] = session.fileno
+        told = [[what, self.outcome(call)] for what, call in calls.items()]
+        leave = session.__exit__ if self.kind == "sync" else session.__aexit__
+        told += [["exit", self.outcome(lambda: leave(None, None, None))], ["close", self.outcome(session.close)]]
+        application, socket = session.application, session.socket
+        self.session = self.objects = session = thing = calls = leave = None
+        gc.collect()
+        own = restoration.Session(application, process="child", socket=socket)
+        told.append(["own", self.outcome(lambda: own.open().register(identifier).encode({"of": "child"}))])
+        own.goodbye("restart")
+        return told
+
+    def outcome(self, call):
+        try:
+            result = call()
+            return asyncio.run(result) if inspect.isawaitable(result) else result
+        except Exception as error:
+            return type(error).__name__
+
+    def do_threads(self, names, count):
+        outcomes = []
+
+        def run(work):
+            try:
+                outcomes.append(work())
+            except Exception as error:
+                outcomes.append(f"{type(error).__name__}: {error}")
+
+        def push(thing):
+            return all([thing.encode({"count": number}) for number in range(1, count + 1)])
+
+        serving = [threading.Thread(target=run, args=[self.session.serve]) for _ in range(2)]
+        pushing = [threading.Thread(target=run, args=[lambda name=name: push(self.objects[name])]) for name in names]
+        for thread in serving + pushing:
+            thread.start()
+        for thread in pushing:
+            thread.join()
+        self.session.close()
+        for thread in serving:
+            thread.join()
+        self.session = None
+        return outcomes
+        yield
 
     def do_log(self):
         events, self.events = self.events, []
