@@ -69,11 +69,12 @@ internal import Testing
 
   @Test func everyNoteComesBackInItsLanguage() async throws {
     #expect(Set(Self.programs) == Set(ExampleProgram.allCases))
-    for program in Self.programs { _ = try program.command() }
     let states = Dictionary(uniqueKeysWithValues: Self.languages.map { (Self.path($0), Self.state($0)) })
     let owners = Dictionary(uniqueKeysWithValues: Self.languages.map { (Self.path($0), $0) })
     // Alone: nobody waits for a parent longer than ten seconds.
     try await withBroker(BrokerOptions(isAlone: true)) { broker in
+      // Compiled before any of them runs.
+      for program in Self.programs { _ = try program.command() }
       // Children first: they wait for their parents.
       let first = try Processes(in: Self.languages.reversed(), broker)
       try first.expectAll { _ in "new" }

@@ -34,8 +34,6 @@ internal import Testing
 
   @Test(arguments: ExampleProgram.allCases)
   func aNoteIsThereAgainAfterAKill(_ program: ExampleProgram) async throws {
-    let command = try program.command()
-    #expect(!command.isEmpty)
     try await withBroker { broker in
       let first = try Self.start(program, ["Note"], broker)
       try first.expect("new")
@@ -59,7 +57,6 @@ internal import Testing
 
   @Test(arguments: ExampleProgram.allCases)
   func whatWasTypedLastIsKeptHoweverItEnds(_ program: ExampleProgram) async throws {
-    _ = try program.command()
     try await withBroker { broker in
       let first = try Self.start(program, ["Note"], broker)
       try first.type("one\ntwo")
@@ -82,7 +79,6 @@ internal import Testing
   /// A blank state would hide what is saved from everybody else.
   @Test(arguments: ExampleProgram.allCases)
   func aRoundGetsTheNoteAndNothingWhereThereIsNone(_ program: ExampleProgram) async throws {
-    _ = try program.command()
     try await withBroker { broker in
       let process = try Self.start(program, ["Note"], broker)
       try process.expect("new")
@@ -102,8 +98,8 @@ internal import Testing
 
   @Test(arguments: ExampleProgram.allCases)
   func withoutABrokerItSaysWhatToDo(_ program: ExampleProgram) async throws {
-    let command = try program.command()
     try await withScratch { scratch in
+      let command = try program.command()
       let variables: [[String: String?]] = [
         ["RESTORATIOND_SOCKET": scratch.file("none.sock")],
         ["RESTORATIOND_SOCKET": nil, "XDG_RUNTIME_DIR": scratch.path],
@@ -122,7 +118,6 @@ internal import Testing
   /// It was saved by another program, in another form.
   @Test(arguments: ExampleProgram.allCases)
   func whatIsNoNoteIsLeftAsItIs(_ program: ExampleProgram) async throws {
-    _ = try program.command()
     try await withBroker { broker in
       let states: [JSONValue] = [["foo": 1], ["note": nil], ["note": 5], ["note": ["deep": "er"]], [:]]
       for (number, state) in states.enumerated() {
@@ -155,7 +150,6 @@ internal import Testing
   }
 
   @Test func inCANoteOfAnotherProgramIsKeptWhole() async throws {
-    _ = try ExampleProgram.c.command()
     try await withBroker { broker in
       for (name, text) in [("Long", String(repeating: "ü", count: 50_000)), ("Odd", "a\u{0}b")] {
         let other = try broker.session(Self.application)
@@ -180,8 +174,8 @@ internal import Testing
   }
 
   @Test func inCWhatIsNoUnicodeIsReplaced() async throws {
-    let command = try ExampleProgram.c.command()
     try await withBroker { broker in
+      let command = try ExampleProgram.c.command()
       let script = #"printf 'a\377b\303\nc\342\202' | "$0" Note"#
       let result = try ChildProcess.run(
         ["sh", "-c", script] + command,
@@ -195,18 +189,21 @@ internal import Testing
 
   @Test(arguments: ExampleProgram.allCases)
   func aPathThatNoSocketHasIsSaidToBeTooLong(_ program: ExampleProgram) async throws {
-    let command = try program.command()
-    let socket = "/tmp/" + String(repeating: "long", count: 40)
-    let result = try ChildProcess.run(command + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
-    #expect(result.end == .exit(69))
-    #expect(result.output.isEmpty)
-    #expect(result.errors.contains("/tmp/longlong"), "\(result.errors)")
-    #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+    try await withScratch { _ in
+      let socket = "/tmp/" + String(repeating: "long", count: 40)
+      let result = try ChildProcess.run(
+        try program.command() + ["Note"],
+        environment: ["RESTORATIOND_SOCKET": socket]
+      )
+      #expect(result.end == .exit(69))
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains("/tmp/longlong"), "\(result.errors)")
+      #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+    }
   }
 
   @Test(arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
   func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) async throws {
-    _ = try program.command()
     try await withBroker { broker in
       let process = try Self.start(program, ["Note"], broker)
       try process.expect("new")
@@ -219,7 +216,6 @@ internal import Testing
 
   @Test(arguments: ExampleProgram.allCases.filter { $0.outlivesBroker })
   func withALibraryItGoesOnWithTheNextBroker(_ program: ExampleProgram) async throws {
-    _ = try program.command()
     try await withBroker { broker in
       let process = try Self.start(program, ["Note"], broker)
       try process.expect("new")
@@ -234,8 +230,8 @@ internal import Testing
 
   @Test(arguments: ExampleProgram.allCases)
   func anErrorOfTheBrokerIsShownWithItsHint(_ program: ExampleProgram) async throws {
-    let command = try program.command()
     try await withBroker { broker in
+      let command = try program.command()
       let process = try Self.start(program, ["a/b"], broker)
       let error = try broker.session(Self.application)
         .failure("registerObjectForStateRestoration", ["restorationIdentifier": "a/b"])

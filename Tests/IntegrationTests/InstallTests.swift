@@ -200,11 +200,13 @@ internal import Testing
 
   /// Otherwise they would need Swift where they are installed.
   @Test(.enabled(if: Products.isOptimised, "is about the release programs of Tests/run.sh"))
-  func releaseProgramsNeedNoSwift() throws {
-    for program in [Products.broker, Products.control] {
-      let result = try ChildProcess.run(["ldd", program])
-      #expect(result.end == .exit(0))
-      #expect(result.output.contains("libc.so.6") && !result.output.contains("libswift"), "\(result.output)")
+  func releaseProgramsNeedNoSwift() async throws {
+    try await withScratch { _ in
+      for program in [Products.broker, Products.control] {
+        let result = try ChildProcess.run(["ldd", program])
+        #expect(result.end == .exit(0))
+        #expect(result.output.contains("libc.so.6") && !result.output.contains("libswift"), "\(result.output)")
+      }
     }
   }
 }

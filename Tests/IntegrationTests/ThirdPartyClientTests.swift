@@ -11,8 +11,8 @@ internal import Testing
 
   @Test("A client that others wrote works unmodified", arguments: ThirdPartyClient.allCases)
   func aClientThatOthersWroteWorks(_ client: ThirdPartyClient) async throws {
-    try client.requireInstalled()
     try await withBroker { broker in
+      try client.requireInstalled()
       let errors = broker.directory.file("client")
       let program = try ChildProcess(
         try client.command(),
