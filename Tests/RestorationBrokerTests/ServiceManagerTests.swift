@@ -73,8 +73,8 @@ internal import Testing
     var broker: Broker?
     let manager: FakeManager?
 
-    init(_ manager: FakeManager?) throws {
-      self.directory = try ScratchDirectory()
+    init(_ manager: FakeManager?, in directory: ScratchDirectory) throws {
+      self.directory = directory
       self.manager = manager
       try start()
     }
@@ -101,20 +101,11 @@ internal import Testing
     deinit {
       try? stop()
       try? group.syncShutdownGracefully()
-      directory.remove()
     }
-  }
 
-  private let files = ["a.service": ["[X-Restoration]\nApplication=App\n"]]
+    // MARK: What processes do
 
-  /// Does what blocks on another thread than those that tests share with the broker.
-  private func apart<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
-    try await NIOThreadPool.singleton.runIfActive(body)
-  }
-
-  private func save(_ service: Service, unit: String) async throws {
-    let socket = service.socket
-    try await apart {
+    func save(unit: String) throws {
       let client = try WireClient(socket)
       try client.call("initialize", ["application": "App"])
       let registered = try client.call(
@@ -124,99 +115,109 @@ internal import Testing
       try client.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
       try client.call("goodbye", ["reason": "restart"])
     }
-  }
 
-  /// The steps of a restoration that waits until nobody has come.
-  private func restore(_ service: Service) async throws -> [JSONValue] {
-    let socket = service.socket
-    let explained = try await apart {
+    /// The steps of a restoration that waits until nobody has come.
+    func restore() throws -> [JSONValue] {
       let client = try WireClient(socket)
       try client.call("restoreApplicationState", ["application": "App", "deadlineMilliseconds": 200])
-      return try client.call("explainRestoration", ["application": "App", "object": ["Main"]])
+      let explained = try client.call("explainRestoration", ["application": "App", "object": ["Main"]])
+      return try #require(explained["restored"]?.array)
     }
-    return try #require(explained["restored"]?.array)
-  }
 
-  @Test func r33AManagerThatDoesNotAnswerDoesNotHoldUpTheEnd() throws {
-    let manager = FakeManager()
-    manager.state.withLock { $0.isSilent = true }
-    let service = try Service(manager)
-    try WireClient(service.socket).call("ping")
-    // The answer comes only after the end, and changes nothing any more.
-    try service.stop()
-    #expect(manager.state.withLock { $0.stuck.count } == 1)
-    manager.letGo()
-  }
-
-  @Test func r22AUnitIsStartedOnlyForTheApplicationThatItsFileNames() async throws {
-    let manager = FakeManager()
-    manager.state.withLock { $0.files = files }
-    let service = try Service(manager)
-    try await save(service, unit: "a.service")
-    #expect(try await restore(service).contains { $0["step"] == "unitStarted" })
-    #expect(manager.state.withLock { $0.started } == ["a.service"])
-    manager.state.withLock { $0.files = ["a.service": ["[X-Restoration]\nApplication=Another\n"]] }
-    let refused = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
-    #expect(refused["message"]?.string?.contains("does not say Application=App") == true)
-    #expect(manager.state.withLock { $0.started } == ["a.service"])
-  }
-
-  @Test(arguments: ["/bin/sh -c true", "../a.service", "a.service; true", "a@.service", "a.socket"])
-  func whatIsNoNameOfAUnitNeverReachesTheManager(unit: String) async throws {
-    let manager = FakeManager()
-    manager.state.withLock { $0.files = [unit: ["[X-Restoration]\nApplication=App\n"]] }
-    let service = try Service(manager)
-    try await save(service, unit: unit)
-    #expect(try await restore(service).contains { $0["step"] == "absent" })
-    #expect(manager.state.withLock { $0.started }.isEmpty)
-  }
-
-  @Test func r22AUnitThatDoesNotStartIsExplainedInTheWordsOfTheManager() async throws {
-    let manager = FakeManager()
-    manager.state.withLock { $0.files = ["broken.service": ["[X-Restoration]\nApplication=%p\nApplication=App"]] }
-    let service = try Service(manager)
-    try await save(service, unit: "broken.service")
-    let failed = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
-    #expect(failed["message"]?.string?.contains("its start job failed") == true)
-    manager.state.withLock { $0.failure = ServiceManagerError("the user manager does not answer") }
-    let unanswered = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
-    #expect(unanswered["message"]?.string == "the user manager does not answer")
-  }
-
-  @Test func r22WithoutAManagerItIsSaidHowToStartTheUnit() async throws {
-    let service = try Service(nil)
-    try await save(service, unit: "a.service")
-    let failed = try #require(try await restore(service).first { $0["step"] == "unitFailed" })
-    #expect(failed["message"]?.string?.contains("systemctl --user start a.service") == true)
-  }
-
-  // MARK: Ends
-
-  /// Has a process open a session and be killed; the event that tells of it.
-  private func kill(_ service: Service) async throws -> JSONValue {
-    let (socket, errors) = (service.socket, service.directory.file("errors"))
-    return try await apart {
+    /// Has a process open a session and be killed; the event that tells of it.
+    func kill() throws -> JSONValue {
       let monitor = try WireClient(socket)
       try monitor.call("subscribe", ["application": "App", "events": ["sessionEnded"]])
-      let child = try ProcessClient(.python, socket: socket, errors: errors)
+      let child = try ProcessClient(.python, socket: socket, errors: directory.file("errors"))
       try child.initialize("App")
       try child.kill()
       return try monitor.notification("event")
     }
   }
 
+  /// Runs a test with a broker beside this manager.
+  private func withService(
+    _ manager: FakeManager?,
+    _ body: @Sendable (Service) throws -> Void
+  ) async throws {
+    try await withScratch { try body(Service(manager, in: $0)) }
+  }
+
+  private let files = ["a.service": ["[X-Restoration]\nApplication=App\n"]]
+
+  @Test func r33AManagerThatDoesNotAnswerDoesNotHoldUpTheEnd() async throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.isSilent = true }
+    try await withService(manager) { service in
+      try WireClient(service.socket).call("ping")
+      // The answer comes only after the end, and changes nothing any more.
+      try service.stop()
+      #expect(manager.state.withLock { $0.stuck.count } == 1)
+      manager.letGo()
+    }
+  }
+
+  @Test func r22AUnitIsStartedOnlyForTheApplicationThatItsFileNames() async throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.files = files }
+    try await withService(manager) { service in
+      try service.save(unit: "a.service")
+      #expect(try service.restore().contains { $0["step"] == "unitStarted" })
+      #expect(manager.state.withLock { $0.started } == ["a.service"])
+      manager.state.withLock { $0.files = ["a.service": ["[X-Restoration]\nApplication=Another\n"]] }
+      let refused = try #require(try service.restore().first { $0["step"] == "unitFailed" })
+      #expect(refused["message"]?.string?.contains("does not say Application=App") == true)
+      #expect(manager.state.withLock { $0.started } == ["a.service"])
+    }
+  }
+
+  @Test(arguments: ["/bin/sh -c true", "../a.service", "a.service; true", "a@.service", "a.socket"])
+  func whatIsNoNameOfAUnitNeverReachesTheManager(unit: String) async throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.files = [unit: ["[X-Restoration]\nApplication=App\n"]] }
+    try await withService(manager) { service in
+      try service.save(unit: unit)
+      #expect(try service.restore().contains { $0["step"] == "absent" })
+      #expect(manager.state.withLock { $0.started }.isEmpty)
+    }
+  }
+
+  @Test func r22AUnitThatDoesNotStartIsExplainedInTheWordsOfTheManager() async throws {
+    let manager = FakeManager()
+    manager.state.withLock { $0.files = ["broken.service": ["[X-Restoration]\nApplication=%p\nApplication=App"]] }
+    try await withService(manager) { service in
+      try service.save(unit: "broken.service")
+      let failed = try #require(try service.restore().first { $0["step"] == "unitFailed" })
+      #expect(failed["message"]?.string?.contains("its start job failed") == true)
+      manager.state.withLock { $0.failure = ServiceManagerError("the user manager does not answer") }
+      let unanswered = try #require(try service.restore().first { $0["step"] == "unitFailed" })
+      #expect(unanswered["message"]?.string == "the user manager does not answer")
+    }
+  }
+
+  @Test func r22WithoutAManagerItIsSaidHowToStartTheUnit() async throws {
+    try await withService(nil) { service in
+      try service.save(unit: "a.service")
+      let failed = try #require(try service.restore().first { $0["step"] == "unitFailed" })
+      #expect(failed["message"]?.string?.contains("systemctl --user start a.service") == true)
+    }
+  }
+
+  // MARK: Ends
+
   @Test func r30TheEndOfAProcessIsKnownExactly() async throws {
     let manager = FakeManager()
-    let service = try Service(manager)
-    manager.state.withLock { $0.unit = "a.service" }
-    let killed = try await kill(service)
-    #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["unit"] == "a.service")
-    manager.state.withLock { $0.result = UnitResult(result: "oom-kill", activeState: "failed") }
-    #expect(try await kill(service)["how"] == "outOfMemory")
-    manager.state.withLock { $0.result = UnitResult(activeState: "deactivating") }
-    #expect(try await kill(service)["ending"] == "stopped")
-    manager.state.withLock { $0.isStopping = true }
-    #expect(try await kill(service)["ending"] == "logout")
+    try await withService(manager) { service in
+      manager.state.withLock { $0.unit = "a.service" }
+      let killed = try service.kill()
+      #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["unit"] == "a.service")
+      manager.state.withLock { $0.result = UnitResult(result: "oom-kill", activeState: "failed") }
+      #expect(try service.kill()["how"] == "outOfMemory")
+      manager.state.withLock { $0.result = UnitResult(activeState: "deactivating") }
+      #expect(try service.kill()["ending"] == "stopped")
+      manager.state.withLock { $0.isStopping = true }
+      #expect(try service.kill()["ending"] == "logout")
+    }
   }
 
   @Test func r30AManagerThatDoesNotAnswerHoldsNobodyUp() async throws {
@@ -225,33 +226,35 @@ internal import Testing
       $0.unit = "a.service"
       $0.isStuck = true
     }
-    let service = try Service(manager)
-    let killed = try await kill(service)
-    #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL")
-    manager.letGo()
+    try await withService(manager) { service in
+      let killed = try service.kill()
+      #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL")
+      manager.letGo()
+    }
   }
 
   @Test func r30WithoutAManagerTheKernelTells() async throws {
-    let service = try Service(nil)
-    let killed = try await kill(service)
-    #expect(killed["how"] == "signalled" && killed["signal"] == "SIGKILL" && killed["unit"] == .null)
+    try await withService(nil) { service in
+      let killed = try service.kill()
+      #expect(killed["how"] == "signalled" && killed["signal"] == "SIGKILL" && killed["unit"] == .null)
+    }
   }
 
   @Test func r30ABrokerThatEndsWithTheUsersSessionRemembersIt() async throws {
     let manager = FakeManager()
-    let service = try Service(manager)
-    let socket = service.socket
-    // It lives until the broker has ended: its end is the session's, not the other way round.
-    let child = try ProcessClient(.python, socket: socket, errors: service.directory.file("errors"))
-    try child.initialize("App")
-    let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
-    manager.state.withLock { $0.isStopping = true }
-    try service.stop()
-    _ = Glibc.kill(child.pid, SIGKILL)
-    manager.state.withLock { $0.isStopping = false }
-    try service.start()
-    let reply = try await apart { try WireClient(socket).call("initialize", ["application": "App"]) }
-    #expect(reply["restoration"]?["reason"] == "launch")
+    try await withService(manager) { service in
+      // It lives until the broker has ended: its end is the session's, not the other way round.
+      let child = try ProcessClient(.python, socket: service.socket, errors: service.directory.file("errors"))
+      try child.initialize("App")
+      let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      try child.call("encodeRestorableState", ["object": registered["object"] ?? .null, "state": [:]])
+      manager.state.withLock { $0.isStopping = true }
+      try service.stop()
+      try child.kill()
+      manager.state.withLock { $0.isStopping = false }
+      try service.start()
+      let reply = try WireClient(service.socket).call("initialize", ["application": "App"])
+      #expect(reply["restoration"]?["reason"] == "launch")
+    }
   }
 }
