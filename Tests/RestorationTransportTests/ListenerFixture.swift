@@ -4,6 +4,7 @@ internal import JSONRPC
 internal import NIOCore
 internal import NIOPosix
 internal import RestorationTransport
+internal import TestSupport
 
 /// A listener on a socket of its own for the time of one test.
 struct ListenerFixture: Sendable {
@@ -39,7 +40,9 @@ struct ListenerFixture: Sendable {
         allowedUser: allowedUser,
         delegate: delegate
       )
-      try await body(ListenerFixture(listener: listener, delegate: delegate, path: path, directory: directory))
+      let fixture = ListenerFixture(listener: listener, delegate: delegate, path: path, directory: directory)
+      // Its peers block while they wait.
+      try await withTaskExecutorPreference(BlockingExecutor()) { try await body(fixture) }
       await listener.stop()
     } catch {
       try await group.shutdownGracefully()

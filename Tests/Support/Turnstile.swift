@@ -35,11 +35,14 @@ actor Turnstile {
   }
 }
 
-/// Runs tests that block, in a thread of their own, so that they take none from the tests that do not.
-final class BlockingExecutor: TaskExecutor {
+/// Runs a test in a thread of its own: it may block without taking a thread from the other tests, and does not wait for
+/// one that they have.
+package final class BlockingExecutor: TaskExecutor {
   private let queue = DispatchQueue(label: "test")
 
-  func enqueue(_ job: consuming ExecutorJob) {
+  package init() {}
+
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
