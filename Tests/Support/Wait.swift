@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Waits for what no event announces, such as something the broker notices by itself.
 package enum Wait {
-  /// Asks until the answer is yes. Each question is a call that the broker answers: it is given time to get on.
+  /// Asks until the answer is yes. Between two questions the machine is left to those who are waited for.
   package static func until(
     _ what: String,
     _ deadline: Deadline = Deadline(),
@@ -12,7 +12,7 @@ package enum Wait {
   ) throws {
     while try !isTrue() {
       guard !deadline.isOver else { throw TestFailure("waited in vain until \(what)") }
-      sched_yield()
+      moment(.milliseconds(2))
     }
   }
 }
