@@ -4,15 +4,17 @@ internal import Glibc
 
 /// Waits for what no event announces, such as something the broker notices by itself.
 package enum Wait {
-  /// Asks until the answer is yes. Between two questions the machine is left to those who are waited for.
+  /// Asks until the answer is yes, ever less often: between two questions the machine is left to whom is waited for.
   package static func until(
     _ what: String,
     _ deadline: Deadline = Deadline(),
     _ isTrue: () throws -> Bool
   ) throws {
+    var pause = 1
     while try !isTrue() {
       guard !deadline.isOver else { throw TestFailure("waited in vain until \(what)") }
-      moment(.milliseconds(2))
+      moment(.milliseconds(pause))
+      pause = min(64, 2 * pause)
     }
   }
 }
