@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// `Protocol/archive-format.md` is true: its example is carried out as it stands there.
-@Suite struct ArchiveFormatTests {
+@Suite(.passesTurnstile) struct ArchiveFormatTests {
   private static var page: String {
     get throws {
       let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

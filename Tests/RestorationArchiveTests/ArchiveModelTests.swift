@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// Random histories, in which each engine has to say the same as `NaiveArchive`.
-@Suite struct ArchiveModelTests {
+@Suite(.passesTurnstile) struct ArchiveModelTests {
   @Test(arguments: ArchiveEngine.allCases, Array(1...5) as [UInt64])
   func anyHistoryReadsAsTheNaiveArchiveSays(engine: ArchiveEngine, seed: UInt64) async throws {
     // Small limits, so that commits delete too and every batch ends in the middle of something.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
-@Suite struct ArchiveStoreTests {
+@Suite(.passesTurnstile) struct ArchiveStoreTests {
   // MARK: Transactions
 
   @Test(arguments: ArchiveEngine.allCases)

@@ -2,10 +2,11 @@
 
 internal import Foundation
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// Checking what is stored, piece by piece, and copying it to files.
-@Suite struct ArchiveVerificationTests {
+@Suite(.passesTurnstile) struct ArchiveVerificationTests {
   private struct Outcome {
     var rows: [VerificationPiece.Row] = []
     var faults: [VerificationPiece.Fault] = []

@@ -6,7 +6,7 @@ internal import TestSupport
 internal import Testing
 
 /// Real full and read-only disks; only root can make them.
-@Suite struct FullDiskTests {
+@Suite(.passesTurnstile) struct FullDiskTests {
   /// A small file system of one test's own.
   final class SmallDisk: Sendable {
     private let scratch: ScratchDirectory

@@ -3,10 +3,11 @@
 internal import CSQLite
 internal import Glibc
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// Disks that do not do what they are told.
-@Suite struct SQLiteFaultTests {
+@Suite(.passesTurnstile) struct SQLiteFaultTests {
   private static func changes(_ round: Int) -> [ArchiveChange] {
     (1...20).map { .state($0, "\(round) " + String(repeating: "x", count: 300)) }
   }

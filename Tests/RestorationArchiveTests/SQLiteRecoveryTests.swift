@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// What becomes of archives whose files are not as they were left (R32).
-@Suite struct SQLiteRecoveryTests {
+@Suite(.passesTurnstile) struct SQLiteRecoveryTests {
   private static let application = "org.example.Notes"
   private static let main = "org.example.Notes.sqlite"
   private static let log = "org.example.Notes.sqlite-wal"

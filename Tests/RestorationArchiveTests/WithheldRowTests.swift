@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// Rows that are kept until they are released (R35).
-@Suite struct WithheldRowTests {
+@Suite(.passesTurnstile) struct WithheldRowTests {
   private static func row(_ sequence: SequenceNumber) -> StateRow { StateRow(node: 1, sequence: sequence) }
 
   @Test(arguments: ArchiveEngine.allCases)

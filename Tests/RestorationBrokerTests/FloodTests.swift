@@ -9,7 +9,7 @@ internal import Testing
 
 /// Thousands of random calls, crashes, failed transactions and restarts; after every one the tree must be sound and the
 /// archive must say the same.
-@Suite struct FloodTests {
+@Suite(.passesTurnstile) struct FloodTests {
   @Test(arguments: [1, 2, 3, 13] as [UInt64])
   func anythingInAnyOrderKeepsTheTreeSoundAndTheArchiveTrue(_ seed: UInt64) throws {
     var flood = Flood(seed: seed)

@@ -5,10 +5,11 @@ internal import RestorationClient
 internal import RestorationTransport
 internal import RestorationWire
 internal import Synchronization
+internal import TestSupport
 internal import Testing
 
 /// Calls about whole archives: what is sent, how pages and parts are joined and cut, and who is told of progress.
-@Suite(.timeLimit(.minutes(2))) struct ArchiveTests {
+@Suite(.passesTurnstile, .timeLimit(.minutes(2))) struct ArchiveTests {
   private static var limits: String {
     var writer = JSONWriter()
     Limits().write(to: &writer)

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Thousands of events in any order, held against what the state machine promises.
-@Suite struct SessionRandomTests {
+@Suite(.passesTurnstile) struct SessionRandomTests {
   typealias Machine = RestorationSession.StateMachine
 
   /// The broker's side, and the books on what the machine does.

@@ -57,21 +57,11 @@ package func withScratch<Result: Sendable>(
   alone: Bool = false,
   _ body: @Sendable (ScratchDirectory) throws -> Result
 ) async throws -> Result {
-  let held = await Turnstile.shared.enter(alone: alone)
-  let result: Swift.Result<Result, any Error>
-  do {
-    result = .success(
-      try await withTaskExecutorPreference(BlockingExecutor()) { () async throws -> Result in
-        let directory = try ScratchDirectory()
-        defer { directory.remove() }
-        return try body(directory)
-      }
-    )
-  } catch {
-    result = .failure(error)
+  try await passingTurnstile(alone: alone) {
+    let directory = try ScratchDirectory()
+    defer { directory.remove() }
+    return try body(directory)
   }
-  await Turnstile.shared.leave(held)
-  return try result.get()
 }
 
 /// A broker under test and the verbs a test has for it. Everything is undone in reverse order when the test is over.

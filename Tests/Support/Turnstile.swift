@@ -1,9 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Dispatch
+package import Testing
 
-/// Lets a few broker tests run at a time, and those that measure alone, however many the test runner starts at once.
-actor Turnstile {
+/// Runs a test when there is a place for it, in a thread of its own, which it may block. It must not wait for a second
+/// place meanwhile.
+package func passingTurnstile<Result: Sendable>(
+  alone: Bool = false,
+  _ body: @Sendable () async throws -> Result
+) async throws -> Result {
+  let held = await Turnstile.shared.enter(alone: alone)
+  let result: Swift.Result<Result, any Error>
+  do {
+    result = .success(try await withTaskExecutorPreference(BlockingExecutor()) { try await body() })
+  } catch {
+    result = .failure(error)
+  }
+  await Turnstile.shared.leave(held)
+  return try result.get()
+}
+
+/// Has the tests of a suite pass the turnstile: those that start no broker, but keep the disk or a processor busy.
+package struct TurnstileTrait: SuiteTrait, TestTrait, TestScoping {
+  package let isRecursive = true
+
+  package func provideScope(
+    for test: Test,
+    testCase: Test.Case?,
+    performing function: @Sendable () async throws -> Void
+  ) async throws {
+    try await passingTurnstile(function)
+  }
+}
+
+extension Trait where Self == TurnstileTrait {
+  package static var passesTurnstile: Self { Self() }
+}
+
+/// Lets a few tests run at a time, and those that measure alone, however many the test runner starts at once.
+private actor Turnstile {
   static let shared = Turnstile(places: 3)
 
   private let places: Int
