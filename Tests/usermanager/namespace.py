@@ -23,6 +23,7 @@ Its first line says who the user is. Whoever wants to run something as the user 
 """
 
 import ctypes
+import errno
 import json
 import os
 import re
@@ -72,17 +73,21 @@ def make_directories(path):
 class Group:
     """The control group of this process, with one below it that is the user's."""
 
+    # What is said of a group that another process has just swept, because nobody was in it.
+    SWEPT = (errno.ENOENT, errno.ENODEV)
+
     def __init__(self):
         mount("cgroup2", GROUPS, "cgroup2")
         self.sweep()
         while True:
             self.path = f"{GROUPS}/restorationdtest{os.urandom(6).hex()}.slice"
-            os.makedirs(f"{self.path}/init.scope")
             try:
+                os.makedirs(f"{self.path}/init.scope")
                 self.join(f"{self.path}/init.scope")
                 break
-            except FileNotFoundError:
-                pass  # another one has just swept it; from now on none does
+            except OSError as error:
+                if error.errno not in self.SWEPT:
+                    raise
         # As logind names it: that is how libsystemd tells the units of a user manager.
         self.user = f"{self.path}/user@{UID}.service"
 
@@ -116,7 +121,11 @@ class Group:
     def end(self):
         self.kill()
         self.join(GROUPS)
-        self.remove(self.path)
+        try:
+            self.remove(self.path)
+        except OSError as error:
+            if error.errno not in self.SWEPT:
+                raise
 
     def sweep(self):
         """Removes what was left by a process that was killed before it could clean up."""
