@@ -111,6 +111,7 @@ struct FaultingDisk: Sendable {
     state.withLock { state in
       state.tables[UInt(bitPattern: table)] = UInt(bitPattern: original)
       state.paths[UInt(bitPattern: file)] = path
+      // Another file may have been there before.
       state.systemErrors[UInt(bitPattern: file)] = nil
     }
     file.pointee.pMethods = UnsafePointer(table)
