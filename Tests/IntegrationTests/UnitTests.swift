@@ -30,10 +30,15 @@ struct ApplicationUnitTests {
     try manager.systemctl("daemon-reload")
   }
 
-  /// Starts all three and waits until each has pushed its state; what each pushed.
+  /// Starts all three and waits until each has pushed its state and its unit is known; what each pushed.
   private func begin(_ manager: UserManager) throws -> [String: String] {
     try manager.systemctl("start", "main.service", "left.service", "right.service")
-    return try facts("pushed", manager)
+    let pushed = try facts("pushed", manager)
+    // The broker asks the manager about each unit, which may take longer than the push.
+    try Wait.until("all units are known") {
+      try overview(manager)?["units"]?.array?.count == Self.units.count
+    }
+    return pushed
   }
 
   /// What the processes wrote down last under a word, once all three have.
