@@ -11,6 +11,7 @@ final class AcknowledgedMark {
   private let descriptor: Int32
 
   /// `<UUID of the archive> <sequence, 20 digits>`
+  static let bytes = offset + digits
   private static let digits = 20
   private static let offset = 37
 
@@ -22,13 +23,12 @@ final class AcknowledgedMark {
     let digits = String(sequence)
     let text = "\(archive) \(String(repeating: "0", count: Self.digits - digits.utf8.count))\(digits)"
     let count = text.utf8.count
-    guard pwrite(descriptor, text, count, 0) == count, ftruncate(descriptor, off_t(count)) == 0 else {
-      close(descriptor)
-      return nil
-    }
+    guard pwrite(descriptor, text, count, 0) == count, ftruncate(descriptor, off_t(count)) == 0 else { return nil }
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
 
   func write(_ sequence: SequenceNumber) {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.digits) { text in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The files of the store are opened, synced and renamed here and nowhere else; everything inside an archive goes
-// through SQLite.
+// The files of the store are opened, synced and renamed here, but for the mark (AcknowledgedMark); everything inside an
+// archive goes through SQLite.
 internal import Glibc
 
 /// A system call that failed.
@@ -122,6 +122,24 @@ struct ArchiveDirectory: Sendable {
       offset += off_t(count)
       try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
     }
+  }
+
+  /// Whether there is a second file with the same bytes as the first.
+  func isSame(_ name: String, as other: String) throws(SystemError) -> Bool {
+    guard case .file(let size, _) = try entry(name), case .file(size, _) = try entry(other) else { return false }
+    let descriptor = open(pathname(other), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError("open", pathname(other)) }
+    defer { close(descriptor) }
+    var isSame = true
+    var offset: off_t = 0
+    try read(name) { bytes in
+      withUnsafeTemporaryAllocation(byteCount: bytes.count, alignment: 8) { others in
+        isSame = isSame && pread(descriptor, others.baseAddress, bytes.count, offset) == bytes.count
+          && others.elementsEqual(bytes)
+      }
+      offset += off_t(bytes.count)
+    }
+    return isSame
   }
 
   // MARK: Changing

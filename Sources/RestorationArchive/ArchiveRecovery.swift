@@ -13,13 +13,12 @@
 /// 6. A file is damaged only if it is found so twice, in bytes that were read without an error. Any error of reading
 ///    leaves all files as they are.
 /// 7. What SQLite would drop of a log is copied aside, with the main file it belongs to, before SQLite sees the log.
+/// 8. What was found and done is in the archive before anything that shows it is gone (`ArchiveRows.damage`).
 struct ArchiveRecovery {
   /// An archive that is open and sound.
   struct Opened {
     var archive: SQLiteArchive
     let index: ArchiveIndex
-    /// What was found damaged or missing, and what was done about it.
-    var damage: String?
   }
 
   let directory: ArchiveDirectory
@@ -33,8 +32,10 @@ struct ArchiveRecovery {
       try refuseForeignFiles()
       try removeLeftovers()
       switch try entry(files.main) {
-      case .absent, .other:
+      case .absent:
         return try openWithoutMain()
+      case .other:
+        throw .unreadable("\(directory.pathname(files.main)) is not a regular file; move it away")
       case .file(size: 0, _):
         // Archives get their name when they are complete: an empty one has lost everything.
         return try replace(because: "the file is empty")
@@ -71,31 +72,21 @@ struct ArchiveRecovery {
   }
 
   private func openMain() throws(OpeningFailure) -> Opened {
-    let hasLog = try entry(files.log) != .absent
     let log = try OpeningFailure.deciding { () throws(SystemError) in try directory.logFinding(of: files) }
     let mark = try acknowledgedMark()
     do throws(OpeningFailure) {
-      var copies = log.isDamaged ? try keepCopies() : nil
-      var opened = try openFile(files.main)
-      guard let loss = loss(in: opened, log: hasLog ? log : nil, mark) else {
-        // What is left of a commit that was cut short must not be found behind later ones.
-        if log == .torn { try? opened.archive.checkpoint(.emptyingFile) }
-        return opened
-      }
-      if hasLog, copies == nil {
+      var loss = log?.damage
+      if loss == nil {
+        let opened = try openFile(files.main)
+        loss = self.loss(in: opened, hasLog: log != nil, mark)
+        if loss == nil {
+          // What is left of a commit that was cut short must not be found behind later ones.
+          if log == .torn { try emptyLog(of: opened) }
+          return opened
+        }
         opened.archive.connection.close()
-        copies = try keepCopies()
-        opened = try openFile(files.main)
       }
-      // From here on the loss is known, and not found again.
-      try? opened.archive.checkpoint(.emptyingFile)
-      opened.archive.acknowledge(opened.index.tip.sequence)
-      let place = copies.map { "; the files as they were found are kept as \(directory.pathname($0))" } ?? ""
-      opened.damage = """
-        the log of the archive of \(files.application) \(loss): the archive is as it was at sequence \
-        \(opened.index.tip.sequence), and later changes are lost\(place)
-        """
-      return opened
+      return try settle(loss ?? "", hasLog: log != nil)
     } catch {
       guard case .damaged(let text) = error else { throw error }
       return try replace(because: text)
@@ -103,20 +94,72 @@ struct ArchiveRecovery {
   }
 
   /// What shows that acknowledged changes are missing from an archive as it was opened; nil if nothing does.
-  ///
-  /// - Parameter log: what was found in the log; nil if there was none.
-  private func loss(in opened: Opened, log: LogWalk.Finding?, _ mark: [UInt8]) -> String? {
-    if case .damaged(let text) = log { return "was damaged (\(text))" }
+  private func loss(in opened: Opened, hasLog: Bool, _ mark: [UInt8]) -> String? {
     let last = opened.index.tip.sequence
     let acknowledged = AcknowledgedMark.sequence(in: mark, archive: opened.archive.archive) ?? last
-    if log == nil, acknowledged > last || opened.archive.isUnclosed { return "is missing" }
+    if !hasLog, acknowledged > last || opened.archive.isUnclosed { return "is missing" }
     return acknowledged > last ? "was damaged (it ends before sequence \(acknowledged))" : nil
+  }
+
+  /// Opens an archive as far as there is anything of it, and puts into it what was found and done.
+  private func settle(_ loss: String, hasLog: Bool) throws(OpeningFailure) -> Opened {
+    let copies = hasLog ? try keepCopies() : nil
+    let place = copies.map { "; the files as they were found are kept as \(directory.pathname($0))" } ?? ""
+    var sequence = try lastSequence(of: files.main)
+    if hasLog, let alone = try lastSequenceWithoutLog(), alone > sequence ?? -1 {
+      try OpeningFailure.deciding { () throws(SystemError) in
+        try directory.remove(files.log)
+        try directory.sync()
+      }
+      sequence = alone
+    }
+    guard let sequence else { throw .damaged("its log \(loss)") }
+    let damage = """
+      the log of the archive of \(files.application) \(loss): the archive is as it was at sequence \(sequence), and \
+      changes after that, if there were any, are lost\(place)
+      """
+    try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      try SQLiteArchive.settle(at: directory.pathname(files.main), damage: damage)
+    }
+    return try openFile(files.main)
+  }
+
+  /// The last sequence in the main file alone: a damaged log may be of a time before the last checkpoint, and would be
+  /// replayed over what is newer.
+  private func lastSequenceWithoutLog() throws(OpeningFailure) -> SequenceNumber? {
+    try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.main, to: files.fresh) }
+    let sequence = try lastSequence(of: files.fresh)
+    try removeLeftovers()
+    return sequence
+  }
+
+  /// The last sequence in an archive file; nil if the file is damaged.
+  private func lastSequence(of name: String) throws(OpeningFailure) -> SequenceNumber? {
+    do throws(OpeningFailure) {
+      let opened = try openFile(name)
+      opened.archive.connection.close()
+      return opened.index.tip.sequence
+    } catch {
+      guard case .damaged = error else { throw error }
+      return nil
+    }
+  }
+
+  private func emptyLog(of opened: Opened) throws(OpeningFailure) {
+    do throws(OpeningFailure) {
+      try OpeningFailure.deciding { () throws(SQLiteFailure) in
+        try opened.archive.connection.checkpoint(.emptyingFile)
+      }
+    } catch {
+      // On a full disk the next opening finds the same.
+      guard case .full = error else { throw error }
+    }
   }
 
   /// The text of the mark; empty if there is none.
   private func acknowledgedMark() throws(OpeningFailure) -> [UInt8] {
     var text: [UInt8] = []
-    guard try entry(files.mark) != .absent else { return text }
+    guard case .file(AcknowledgedMark.bytes, _) = try entry(files.mark) else { return text }
     try OpeningFailure.deciding { () throws(SystemError) in
       try directory.read(files.mark) { text.append(contentsOf: $0) }
     }
@@ -165,12 +208,10 @@ struct ArchiveRecovery {
   }
 
   private func openWithoutMain() throws(OpeningFailure) -> Opened {
-    let hasLog = try entry(files.log) != .absent
-    let hasBackup = try entry(files.backup) != .absent
-    let hasDamaged = try lastDamaged() > 0
-    if hasLog || hasBackup || hasDamaged {
+    for name in [files.log, files.mark, files.backup] where try entry(name) != .absent {
       return try replace(because: "the file is missing")
     }
+    guard try lastDamaged() == 0 else { return try replace(because: "the file is missing") }
     guard isCreating else { throw .absent }
     try createFresh()
     do throws(OpeningFailure) {
@@ -205,12 +246,16 @@ struct ArchiveRecovery {
   /// Moves what there is aside and puts the backup, or an empty archive, in its place.
   private func replace(because reason: String) throws(OpeningFailure) -> Opened {
     let source = try prepareReplacement()
-    let aside = try moveAside()
+    let aside = try placeAside()
+    let place = aside.map { "; what was there is kept as \(directory.pathname($0.main))" } ?? ""
+    let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(place)"
+    try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      try SQLiteArchive.settle(at: directory.pathname(files.fresh), damage: damage)
+    }
+    try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
+    if let aside { try moveAside(to: aside) }
     try install()
-    var opened = try openFile(files.main)
-    let place = aside.map { "; what was there is kept as \(directory.pathname($0))" } ?? ""
-    opened.damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(place)"
-    return opened
+    return try openFile(files.main)
   }
 
   /// Makes the file that will take the archive's place; says what it is.
@@ -225,12 +270,7 @@ struct ArchiveRecovery {
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.backup, to: files.fresh) }
     do throws(OpeningFailure) {
-      let copy = try openFile(files.fresh).archive
-      try OpeningFailure.deciding { () throws(SQLiteFailure) in
-        try SQLiteArchive.settleCopy(copy.connection)
-        try copy.connection.checkpoint(.emptyingFile)
-      }
-      copy.close(keepingLog: false)
+      try openFile(files.fresh).archive.connection.close()
       return "the last good backup takes its place"
     } catch {
       guard case .damaged(let text) = error else { throw error }
@@ -256,8 +296,8 @@ struct ArchiveRecovery {
     }
   }
 
-  /// Moves main file and log aside under the next free number; returns the new name.
-  private func moveAside() throws(OpeningFailure) -> String? {
+  /// Where main file and log go: under the next free number; nil if there is neither.
+  private func placeAside() throws(OpeningFailure) -> (main: String, log: String)? {
     let hasMain = try entry(files.main) != .absent
     let hasLog = try entry(files.log) != .absent
     guard hasMain || hasLog else { return nil }
@@ -265,27 +305,35 @@ struct ArchiveRecovery {
     // A log alone belongs to the file whose move was interrupted, if there is one without a log.
     if hasMain || number == 0 { number += 1 }
     if try entry(files.damaged(number).log) != .absent { number += 1 }
-    let target = files.damaged(number)
+    return files.damaged(number)
+  }
+
+  private func moveAside(to target: (main: String, log: String)) throws(OpeningFailure) {
+    let (hasMain, hasLog) = (try entry(files.main) != .absent, try entry(files.log) != .absent)
     try OpeningFailure.deciding { () throws(SystemError) in
       if hasMain { try directory.move(files.main, to: target.main) }
       if hasLog { try directory.move(files.log, to: target.log) }
       try directory.sync()
     }
-    return hasMain ? target.main : target.log
   }
 
   /// Copies main file and log aside as they are, under the next free number; returns the main file's new name.
+  ///
+  /// If opening fails afterwards, the next one finds the same: it makes no more copies.
   private func keepCopies() throws(OpeningFailure) -> String {
-    let target = files.damaged(try lastDamaged() + 1)
-    do throws(SystemError) {
-      try directory.copy(files.main, to: target.main)
-      try directory.copy(files.log, to: target.log)
+    let number = try lastDamaged()
+    let (last, target) = (files.damaged(number), files.damaged(number + 1))
+    return try OpeningFailure.deciding { () throws(SystemError) -> String in
+      if try directory.isSame(files.main, as: last.main), try directory.isSame(files.log, as: last.log) {
+        return last.main
+      }
+      try directory.copy(files.main, to: files.fresh)
+      try directory.copy(files.log, to: files.fresh + ArchiveFiles.logSuffix)
+      try directory.move(files.fresh, to: target.main)
+      try directory.move(files.fresh + ArchiveFiles.logSuffix, to: target.log)
       try directory.sync()
-    } catch {
-      for name in [target.main, target.log] { try? directory.remove(name) }
-      throw OpeningFailure(error)
+      return target.main
     }
-    return target.main
   }
 
   /// The highest number of a damaged file or log; 0 if there is none. A number that nobody could have counted up to is
@@ -330,9 +378,9 @@ extension ArchiveDirectory {
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it away"
   }
 
-  /// What will be replayed of an archive's log.
-  func logFinding(of files: ArchiveFiles) throws(SystemError) -> LogWalk.Finding {
-    guard try entry(files.log) != .absent else { return .empty }
+  /// What will be replayed of an archive's log; nil if there is none.
+  func logFinding(of files: ArchiveFiles) throws(SystemError) -> LogWalk.Finding? {
+    guard try entry(files.log) != .absent else { return nil }
     var walk = LogWalk()
     try read(files.log) { walk.take($0) }
     return walk.finding
@@ -340,7 +388,7 @@ extension ArchiveDirectory {
 }
 
 extension LogWalk.Finding {
-  var isDamaged: Bool {
-    if case .damaged = self { true } else { false }
+  fileprivate var damage: String? {
+    if case .damaged(let text) = self { "was damaged (\(text))" } else { nil }
   }
 }

@@ -39,6 +39,8 @@ protocol ArchiveRows {
   /// In ascending order of node.
   func claims() throws(ArchiveError) -> [ClaimRecord]
   func run() throws(ArchiveError) -> RunRecord?
+  /// What was found damaged and what was done; nil once a run has been written since.
+  func damage() throws(ArchiveError) -> String?
   /// In ascending order of sequence.
   func withheld() throws(ArchiveError) -> [WithheldRow]
 

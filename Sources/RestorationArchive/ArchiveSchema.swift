@@ -31,6 +31,9 @@ enum ArchiveSchema {
     );
     CREATE TABLE IF NOT EXISTS unclosed (
       id INTEGER PRIMARY KEY
+    );
+    CREATE TABLE IF NOT EXISTS damage (
+      id INTEGER PRIMARY KEY, text TEXT
     )
     """
 
@@ -87,7 +90,7 @@ enum ArchiveStatement: Int, CaseIterable {
   case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration, insertWithheld
   case writeTip, writeSession, writeClaim, writeRun
   case deleteStates, deleteEarly, deleteNode, deleteEmptied, deleteContext, deleteGeneration, deleteSession, deleteClaim
-  case deleteWithheld
+  case deleteWithheld, deleteDamage
   case readState, readNode
 
   var sql: String {
@@ -120,6 +123,7 @@ enum ArchiveStatement: Int, CaseIterable {
     case .deleteSession: "DELETE FROM session WHERE session = ?1"
     case .deleteClaim: "DELETE FROM claim WHERE node = ?1"
     case .deleteWithheld: "DELETE FROM withheld WHERE sequence = ?1"
+    case .deleteDamage: "DELETE FROM damage"
     case .readState:
       """
       SELECT node, context, session, revision, written, checksum, text, links, elements, bytes

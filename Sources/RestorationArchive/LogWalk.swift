@@ -11,7 +11,7 @@ struct LogWalk {
     case empty
     /// Every finished commit is replayed.
     case whole
-    /// At most the last commit is not replayed: so does a write look that was under way when the power failed.
+    /// At most the last commit is not replayed: a write that was under way at a kill or a power cut looks the same.
     case torn
     /// Commits that had been finished are not replayed; why.
     case damaged(String)
@@ -27,6 +27,8 @@ struct LogWalk {
   private var pending: [UInt8] = []
   private var checksum = Checksum(first: 0, second: 0)
   private var frames = 0
+  /// The last frame read does not end a commit.
+  private var isInCommit = false
   /// A frame did not continue the ones before it; from there on SQLite replays nothing.
   private var isBroken = false
   /// The number of the first frame of this log from there on; nil while there is none.
@@ -55,7 +57,7 @@ struct LogWalk {
     case .valid:
       if let firstInvalid {
         hasFramePastThatCommit ? .damaged("frame \(firstInvalid) of \(frames) is invalid") : .torn
-      } else if !pending.isEmpty {
+      } else if isInCommit || !pending.isEmpty {
         .torn
       } else {
         frames == 0 ? .empty : .whole
@@ -108,7 +110,10 @@ struct LogWalk {
     if !isBroken {
       checksum.add(bytes[..<8], isBigEndian)
       checksum.add(bytes[Self.frameHeaderBytes...], isBigEndian)
-      if isOfThisLog, bytes.bigEndian(at: 0) != 0, checksum.stands(in: bytes, at: 16) { return }
+      if isOfThisLog, bytes.bigEndian(at: 0) != 0, checksum.stands(in: bytes, at: 16) {
+        isInCommit = !isCommit
+        return
+      }
       isBroken = true
     }
     guard isOfThisLog else { return }

@@ -127,6 +127,8 @@ struct MemoryArchive: ArchiveRows {
 
   func run() -> RunRecord? { contents.run }
 
+  func damage() -> String? { nil }
+
   func withheld() -> [WithheldRow] { contents.withheld.values.sorted { $0.row.sequence < $1.row.sequence } }
 
   func forgetCached() {}

@@ -21,14 +21,14 @@ package actor MemoryArchiveStore: ArchiveStore {
     lastEpoch += 1
     if let archive = archives[application] {
       try archive.reopen(epoch: lastEpoch)
-      return try archive.opening(damage: nil)
+      return try archive.opening()
     }
     guard creating else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     try checkQuota()
     let rows = MemoryArchive(archive: SQLiteArchive.newUUID())
     let archive = OpenArchive(application, rows: rows, index: rows.index(), epoch: lastEpoch, upkeep: upkeep)
     archives[application] = archive
-    return try archive.opening(damage: nil)
+    return try archive.opening()
   }
 
   package func comeRound() async -> UInt64 {

@@ -45,7 +45,7 @@ final class OpenArchive<Rows: ArchiveRows> {
 
   // MARK: Reading
 
-  func opening(damage: String?) throws(ArchiveError) -> ArchiveOpening {
+  func opening() throws(ArchiveError) -> ArchiveOpening {
     let hidden = Set(unusedContexts)
     var opening = ArchiveOpening(
       lease: ArchiveLease(application: application, epoch: epoch),
@@ -53,7 +53,7 @@ final class OpenArchive<Rows: ArchiveRows> {
       sequence: index.tip.sequence,
       contentSequence: index.tip.content,
       reachableBytes: index.totals.reachableBytes,
-      damage: damage
+      damage: try rows.damage()
     )
     opening.nodes = try scan(after: 0, limit: .max, at: .head)
     opening.contexts = try rows.contexts().filter { !hidden.contains($0.key) }

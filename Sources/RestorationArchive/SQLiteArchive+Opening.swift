@@ -103,10 +103,23 @@ extension SQLiteArchive {
     try connection.checkpoint(.emptyingFile)
   }
 
-  /// Makes the file of a connection an archive of its own that was closed: numbers somebody knows from the original do
-  /// not hold for it, and it needs no log.
-  static func settleCopy(_ connection: SQLiteConnection) throws(SQLiteFailure) {
-    try connection.execute("UPDATE archive SET uuid = '\(newUUID())'; DELETE FROM unclosed")
+  /// Makes an archive file one of its own that was closed: numbers somebody knows from what it was do not hold for it,
+  /// and it needs no log.
+  ///
+  /// - Parameter damage: what its first opening tells; nil for a copy of a sound archive.
+  static func settle(at path: String, damage: String?) throws(SQLiteFailure) {
+    let connection = try SQLiteConnection(path: path)
+    connection.checkpointsOnClose = true
+    defer { connection.close() }
+    try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; \(ArchiveSchema.additions)")
+    try connection.execute("UPDATE archive SET uuid = '\(newUUID())'; DELETE FROM unclosed; DELETE FROM damage")
+    if let damage {
+      let statement = try connection.prepare("INSERT INTO damage VALUES (1, ?1)")
+      statement.bind(1, damage)
+      try statement.run()
+    }
+    try connection.execute("COMMIT")
+    try connection.checkpoint(.emptyingFile)
   }
 
   /// A random UUID (RFC 9562, version 4).

@@ -47,9 +47,7 @@ extension SQLiteArchive {
     let statement = try connection.prepare("VACUUM INTO ?1")
     statement.bind(1, path)
     try statement.run()
-    let copy = try SQLiteConnection(path: path)
-    try Self.settleCopy(copy)
-    copy.close()
+    try Self.settle(at: path, damage: nil)
   }
 
   /// Reads what is known of an archive that is not open, and leaves its files as they are.

@@ -17,7 +17,7 @@ struct SQLiteArchive: ArchiveRows {
   private var mark: AcknowledgedMark?
   /// The archive is marked as unclosed, in a transaction that is durable.
   private(set) var isUnclosed: Bool
-  /// So is its main file, as far as is known.
+  /// So is its main file, unless moving it there failed: then the next checkpoint does it.
   private(set) var isMainUnclosed = false
 
   init(_ connection: SQLiteConnection, archive: String, markPath: String, isUnclosed: Bool) {
@@ -96,8 +96,8 @@ struct SQLiteArchive: ArchiveRows {
 
   /// Moves the log into the main file; a failed sync makes the outcome of earlier commits uncertain.
   mutating func checkpoint(_ kind: SQLiteConnection.Checkpoint) throws(ArchiveError) {
-    try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
     isMainUnclosed = isUnclosed
+    try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
   }
 
   // MARK: Writing
@@ -244,6 +244,8 @@ struct SQLiteArchive: ArchiveRows {
     statement.bind(2, record.restorations)
     statement.bind(3, record.facts)
     try statement.run()
+    // Whoever writes the run has read what the opening told.
+    try connection.statement(.deleteDamage).run()
   }
 
   func write(_ tip: ArchiveTip) throws(ArchiveError) {
@@ -381,6 +383,12 @@ struct SQLiteArchive: ArchiveRows {
       run = RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")
     }
     return run
+  }
+
+  func damage() throws(ArchiveError) -> String? {
+    var damage: String?
+    try forEachRow("SELECT text FROM damage") { damage = $0.string(0) }
+    return damage
   }
 
   func withheld() throws(ArchiveError) -> [WithheldRow] {

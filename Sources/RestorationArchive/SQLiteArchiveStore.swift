@@ -57,7 +57,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     lastEpoch += 1
     if let archive = archives[application] {
       try archive.reopen(epoch: lastEpoch)
-      return try archive.opening(damage: nil)
+      return try archive.opening()
     }
     let files = ArchiveFiles(application)
     let opened = try ArchiveRecovery(directory: directory, files: files, quota: quota, isCreating: creating).open()
@@ -68,7 +68,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
       epoch: lastEpoch,
       upkeep: upkeep
     )
-    let opening = try archive.opening(damage: opened.damage)
+    let opening = try archive.opening()
     archives[application] = archive
     summaries[application] = nil
     return opening

@@ -64,7 +64,8 @@ public struct RestorationSituation: Hashable, Sendable {
   public let archive: String?
   /// Who wrote last and when; nil where nobody has.
   public let origin: StateOrigin?
-  /// Only after a damaged archive was set aside: what was done, for people (R32).
+  /// What was found damaged in the archive and what was done, for people (R32); nil if nothing was, or a run has ended
+  /// since.
   public let damaged: String?
 
   init(_ wire: RestorationWire.RestorationSituation) {

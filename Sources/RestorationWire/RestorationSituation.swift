@@ -51,7 +51,7 @@ package struct RestorationSituation: Hashable, Sendable, JSONWritable {
       .optional(
         "damaged",
         .string,
-        "Present only after a damaged archive was set aside: what was done, for people (R32)."
+        "Present until a run has ended, if the archive was found damaged: what was found and done, for people (R32)."
       ),
     ])
   )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSQLite
+internal import Glibc
 internal import Synchronization
 
 /// The system's files as SQLite sees them, failing on demand below one directory.
@@ -11,7 +12,7 @@ struct FaultingDisk: Sendable {
   enum Operation: Hashable, Sendable { case read, write, sync, truncate }
 
   struct Fault: Sendable {
-    /// The result code SQLite gets.
+    /// The result code SQLite gets; with SQLITE_OK what it reads is wrong.
     var code: Int32
     /// The `errno` it finds.
     var systemError: Int32 = 5
@@ -87,8 +88,11 @@ struct FaultingDisk: Sendable {
     let table = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     table.initialize(to: original.pointee)
     table.pointee.xRead = { file, bytes, count, offset in
-      FaultingDisk.fault(.read, file)
-        ?? FaultingDisk.system(file)?.xRead?(file, bytes, count, offset) ?? SQLITE_IOERR
+      guard let code = FaultingDisk.fault(.read, file) else {
+        return FaultingDisk.system(file)?.xRead?(file, bytes, count, offset) ?? SQLITE_IOERR
+      }
+      if code == SQLITE_OK, let bytes { memset(bytes, 0xa5, Int(count)) }
+      return code
     }
     table.pointee.xWrite = { file, bytes, count, offset in
       FaultingDisk.fault(.write, file)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CSQLite
 internal import RestorationArchive
 internal import TestSupport
 internal import Testing
@@ -16,12 +17,14 @@ internal import Testing
   /// The files of an archive that was never closed, as a kill leaves them.
   private struct Remains {
     var files: [String: [UInt8]]
+    let archive: String
     let sequence: SequenceNumber
 
     /// - Parameter directory: where the archive is open.
     init(of directory: ArchiveFolder, _ author: ArchiveAuthor) throws {
       files = [:]
       for name in LogDamageTests.files { files[name] = try directory.read(name) }
+      archive = author.opening.archive
       sequence = author.sequence
     }
 
@@ -62,6 +65,8 @@ internal import Testing
     var author = try await fixture.author(application)
     let report = author.opening.damage
     #expect(report != nil || author.sequence == whole.sequence, comment)
+    // Numbers that somebody knows from later on than this hold for another archive.
+    #expect((author.opening.archive == whole.archive) == (report == nil), comment)
     let number = author.sequence
     if report == nil { #expect(try await author.text(of: number % 5 + 1)?.hasPrefix("\(number) ") == true, comment) }
     // Whatever is done with the archive from here on: the bytes are there.
@@ -72,9 +77,13 @@ internal import Testing
       let kept = try fixture.directory.names.filter { $0.contains("+damaged-") }.map { try fixture.directory.read($0) }
       #expect(kept.contains(log), "\(comment.rawValue): \(report ?? "")")
     }
-    let again = try await fixture.author(application)
-    #expect(again.opening.damage == nil, comment)
+    var again = try await fixture.author(application)
+    #expect(again.opening.damage == report, comment)
+    try await again.apply(.run(RunRecord(run: 1, restorations: 0, facts: "")))
     await again.store.close(again.lease)
+    let last = try await fixture.author(application)
+    #expect(last.opening.damage == nil, comment)
+    await last.store.close(last.lease)
     return report != nil
   }
 
@@ -174,6 +183,59 @@ internal import Testing
       #expect(try await Self.check(newer.with(log: older.log), of: newer, "round \(round)"))
     }
     await author.store.close(author.lease)
+  }
+
+  /// The log had been moved into the main file and not begun anew: replaying a part of it would undo what is there.
+  @Test func aDamagedLogDoesNotHideWhatTheMainFileHas() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    try await Self.write(&author, 1...26)
+    try await author.store.backUp(author.lease)
+    let whole = try Remains(of: fixture.directory, author)
+    await author.store.close(author.lease)
+    let frames = (whole.log.count - Self.headerBytes) / Self.frameBytes
+    for frame in stride(from: 0, to: frames, by: 3) {
+      let remains = whole.flipping((Self.headerBytes + frame * Self.frameBytes + 100) * 8)
+      #expect(try await Self.check(remains, of: whole, "frame \(frame)"))
+      let opened = try await remains.fixture().author(Self.application)
+      #expect(opened.sequence == whole.sequence, "frame \(frame)")
+    }
+  }
+
+  /// What a commit had written when it failed belongs to no commit: a later one must not look damaged because of it.
+  @Test func framesOfACommitThatFailedDoNotStayInTheLog() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    let disk = FaultingDisk(fixture.directory.path)
+    var author = try await fixture.author(Self.application)
+    try await Self.write(&author, 1...9)
+    disk.fail(FaultingDisk.Fault(code: SQLITE_FULL, operations: [.write], after: 400))
+    let changes = (11...611).map { ArchiveChange.state($0, String(repeating: "x", count: 8_000)) }
+    await #expect(throws: ArchiveError.self) { try await author.apply(changes) }
+    disk.heal()
+    let remains = try Remains(of: fixture.directory, author)
+    #expect(remains.log.count > 100 * Self.frameBytes)
+    let opened = try remains.fixture()
+    let again = try await opened.author(Self.application)
+    #expect(again.opening.damage == nil)
+    #expect(again.sequence == 9)
+    #expect(try opened.directory.read(Self.log).isEmpty)
+    await again.store.close(again.lease)
+    await author.store.close(author.lease)
+  }
+
+  /// Each call tries again; the copies are made once.
+  @Test func anArchiveThatCannotBeOpenedIsCopiedAsideOnce() async throws {
+    let remains = try await Self.remains(begunAnew: false).flipping(100)
+    let fixture = try remains.fixture()
+    let disk = FaultingDisk(fixture.directory.path)
+    disk.fail(FaultingDisk.Fault(code: SQLITE_IOERR, operations: [.read]))
+    for _ in 0..<3 {
+      await #expect(throws: ArchiveError.self) { try await fixture.store.open(Self.application, creating: true) }
+    }
+    disk.heal()
+    #expect(try await fixture.author(Self.application).opening.damage?.contains("+damaged-1.sqlite") == true)
+    let copies = fixture.directory.names.filter { $0.contains("+damaged-") }
+    #expect(copies == ["x+damaged-1.sqlite", "x+damaged-1.sqlite-wal"])
   }
 
   @Test func anArchiveThatIsListedBeforeItIsOpenedIsNotCalledAvailable() async throws {

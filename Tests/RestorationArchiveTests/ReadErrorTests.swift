@@ -68,10 +68,32 @@ internal import Testing
       let text = try await author.text(of: 9)
       #expect(text?.hasPrefix(condition.state) == true, "read \(count), \(String(describing: kind))")
       #expect(!fixture.directory.names.contains("x+damaged-2.sqlite"), "read \(count)")
-      if condition != .inRecovery {
-        #expect(author.opening.damage == nil, "read \(count)")
-        #expect(!fixture.directory.names.contains("x+damaged-1.sqlite"), "read \(count)")
+      // What was done in an opening that failed afterwards is told all the same.
+      #expect((author.opening.damage != nil) == (condition == .inRecovery), "read \(count)")
+      #expect(fixture.directory.names.contains("x+damaged-1.sqlite") == (condition == .inRecovery), "read \(count)")
+      await author.store.close(author.lease)
+      if !hasFailed {
+        #expect(count > 10)
+        return
       }
+    }
+  }
+
+  /// Memory or a controller that fails once, and says nothing.
+  @Test func bytesReadWronglyOnceReplaceNothing() async throws {
+    let files = try await Condition.withBackup.files()
+    for count in 0... {
+      let fixture = try ArchiveFixture(.sqlite)
+      for (name, bytes) in files { try fixture.directory.write(bytes, to: name) }
+      let disk = FaultingDisk(fixture.directory.path)
+      disk.fail(
+        FaultingDisk.Fault(code: SQLITE_OK, systemError: 0, operations: [.read], after: count, isLasting: false)
+      )
+      if let opening = try? await fixture.store.open("x") { await fixture.store.close(opening.lease) }
+      let hasFailed = disk.heal()
+      let author = try await fixture.author("x")
+      #expect(author.opening.damage == nil, "read \(count)")
+      #expect(try await author.text(of: 9)?.hasPrefix("new") == true, "read \(count)")
       await author.store.close(author.lease)
       if !hasFailed {
         #expect(count > 10)

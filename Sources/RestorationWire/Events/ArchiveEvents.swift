@@ -98,10 +98,10 @@ package struct ArchiveClosed: RestorationEvent {
   package func writeMembers(to writer: inout JSONWriter) {}
 }
 
-/// An archive was found damaged and set aside when it was opened (R32).
+/// An archive was found damaged when it was opened (R32).
 package struct ArchiveDamaged: RestorationEvent {
   package static let name = EventName.archiveDamaged
-  package static let summary = "An archive was found damaged when it was opened, and set aside (R32)."
+  package static let summary = "An archive was found damaged when it was opened: what was found and done (R32)."
   package static let members: [Schema.Member] = [
     .required("message", .string, "For people: what is wrong and what was done."),
   ]
