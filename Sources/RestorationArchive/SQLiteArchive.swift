@@ -97,7 +97,13 @@ struct SQLiteArchive: ArchiveRows {
   /// Moves the log into the main file; a failed sync makes the outcome of earlier commits uncertain.
   mutating func checkpoint(_ kind: SQLiteConnection.Checkpoint) throws(ArchiveError) {
     isMainUnclosed = isUnclosed
-    try writing("checkpoint") { () throws(SQLiteFailure) in try connection.checkpoint(kind) }
+    do throws(SQLiteFailure) {
+      try connection.checkpoint(kind)
+    } catch {
+      // What could not be read is in the log as before.
+      if error.isRead { throw ArchiveError(.definite, "checkpoint: \(error.message) (SQLite \(error.code))") }
+      try writing("checkpoint") { () throws(SQLiteFailure) in throw error }
+    }
   }
 
   // MARK: Writing

@@ -31,6 +31,9 @@ struct SQLiteFailure: Error, Hashable {
   /// A system call failed, for another reason than space.
   var isInputOutput: Bool { primary == SQLITE_IOERR && !isFull }
 
+  /// A read failed. SQLITE_IOERR_READ or SQLITE_IOERR_CORRUPTFS, cast macros that are not imported.
+  var isRead: Bool { code == SQLITE_IOERR | 1 << 8 || code == SQLITE_IOERR | 33 << 8 }
+
   /// Another connection has the file.
   var isBusy: Bool { primary == SQLITE_BUSY || primary == SQLITE_LOCKED }
 

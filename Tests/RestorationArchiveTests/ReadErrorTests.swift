@@ -79,6 +79,26 @@ internal import Testing
     }
   }
 
+  /// The log has what it had before: nothing is uncertain.
+  @Test func aCheckpointThatCannotReadTheLogIsTriedAgain() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    let disk = FaultingDisk(fixture.directory.path)
+    var author = try await fixture.author("x")
+    // The first commit has a checkpoint of its own.
+    try await author.apply(.state(1, "text 0"))
+    try await author.maintain()
+    for number in 1...3 {
+      try await author.apply(.state(1, "text \(number)"))
+      disk.fail(FaultingDisk.Fault(code: Self.code(EIO), operations: [.read], isLasting: false))
+      let kind = await failure { () async throws(ArchiveError) in try await author.maintain() }
+      #expect(kind == .definite)
+      #expect(disk.heal())
+    }
+    #expect(try await author.text(of: 1) == "text 3")
+    try await author.maintain()
+    await author.store.close(author.lease)
+  }
+
   /// Memory or a controller that fails once, and says nothing.
   @Test func bytesReadWronglyOnceReplaceNothing() async throws {
     let files = try await Condition.withBackup.files()
