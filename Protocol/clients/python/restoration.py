@@ -1552,6 +1552,14 @@ class AsyncSession(_Session):
         self._tasks: Set["asyncio.Future[Any]"] = set()
         self._reader_task: Optional["asyncio.Task[None]"] = None
         self._reconnecting: Optional["asyncio.Task[Any]"] = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None  # in which it was opened
+
+    def _check(self) -> None:
+        super()._check()
+        if self._loop not in (None, asyncio.get_running_loop()):
+            raise RuntimeError(
+                f"the session of {self.application} belongs to another event loop; "
+                "call it there, as with asyncio.run_coroutine_threadsafe")
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
@@ -1584,6 +1592,8 @@ class AsyncSession(_Session):
         """Closes the connection, without goodbye."""
         if self._forked:
             return
+        if not self._ended:
+            self._check()
         self._ended = True
         writer = self._writer
         tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
@@ -1701,6 +1711,7 @@ class AsyncSession(_Session):
         except BaseException:
             connection.close()
             raise
+        self._loop = asyncio.get_running_loop()
         self._writer, self._answers, self._draining = writer, _Answers(), asyncio.Lock()
         self._reader_task = asyncio.ensure_future(self._run(reader, writer, self._answers, lines))
         return same
