@@ -17,6 +17,21 @@ internal import Testing
     }
   }
 
+  @Test("close() ends the calls of other threads at once")
+  func closes() async throws {
+    try await run("closes")
+  }
+
+  @Test("close() ends calls and serving of other threads also while they connect again")
+  func closesWhileReconnecting() async throws {
+    try await run("closes_while_reconnecting")
+  }
+
+  @Test("close() ends serving in another thread without an error, also without patience")
+  func endsServing() async throws {
+    try await run("ends_serving")
+  }
+
   @Test("From another event loop an AsyncSession refuses calls at once")
   func staysInItsLoop() async throws {
     try await run("stays_in_its_loop")

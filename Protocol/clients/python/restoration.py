@@ -1052,7 +1052,8 @@ class Session(_Session):
     """One process's stay with the broker; what is registered is kept by a `with` block.
 
     Several threads may use it. A call waits for those of other threads; `serve` lets them pass while nothing comes.
-    Callbacks are called in whichever thread reads, one at a time: call nothing here while you hold a lock they need.
+    Callbacks are called in whichever thread reads, one at a time, and hold up the others meanwhile: a callback must not
+    wait for another thread that uses the session. Call nothing here while you hold a lock that callbacks need.
 
     A block that ends well says goodbye with `leave`, and what is saved stays. One that ends by an exception just
     closes the connection: when the process ends too, that is a crash, and the next run's reason is `recover`.
@@ -1064,6 +1065,7 @@ class Session(_Session):
         self._lines = _Lines()
         self._lock = threading.RLock()  # held by a call from its beginning to its end, and by callbacks
         self._polling = threading.RLock()  # held by a thread that serves, while it waits without the other one
+        self._closing = threading.RLock()  # held while the descriptor is closed: its number may be used again then
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
@@ -1095,9 +1097,12 @@ class Session(_Session):
             self.close()
 
     def close(self) -> None:
-        """Closes the connection, without goodbye."""
+        """Closes the connection, without goodbye. Calls of other threads raise SessionEnded."""
+        self._ended = True
+        connection = self._connection
+        if connection is not None:
+            self._shut(connection)  # the thread that holds the lock may be waiting for an answer
         with self._lock:
-            self._ended = True
             self._disconnect()
 
     def goodbye(self, reason: str) -> None:
@@ -1202,11 +1207,12 @@ class Session(_Session):
         if self._forked:
             self._check()
         end = None if seconds is None else time.monotonic() + seconds
-        while True:
-            with self._lock:
-                if self._ended:
-                    return
-                connection = self._connected()
+        while not self._ended:
+            try:
+                with self._lock:
+                    connection = self._connected()
+            except SessionEnded:  # closed meanwhile
+                return
             try:
                 with self._lock:
                     if self._take_lines():
@@ -1217,7 +1223,7 @@ class Session(_Session):
                     if connection is self._connection and self._receive():
                         self._take_lines()
             except ConnectionLost:
-                if not self.patience:
+                if not self.patience and not self._ended:
                     raise
 
     def _wait(self, connection: sockets.socket, end: Optional[float]) -> bool:
@@ -1248,6 +1254,7 @@ class Session(_Session):
         self._lines = _Lines()
         self._answers = _Answers()
         try:
+            self._check()  # another thread may have closed the session before there was a connection to shut
             return self._exchange(self._initialize())
         except BaseException:
             self._disconnect()
@@ -1256,17 +1263,21 @@ class Session(_Session):
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(OSError):
-                connection.shutdown(sockets.SHUT_RDWR)  # a thread that serves is to look again
-            with self._polling:
+            self._shut(connection)  # a thread that serves is to look again
+            with self._polling, self._closing:
                 connection.close()
             self._answers.lose(self.socket)
 
+    def _shut(self, connection: sockets.socket) -> None:
+        """Ends a connection for all threads that wait for it."""
+        with self._closing, contextlib.suppress(OSError):
+            connection.shutdown(sockets.SHUT_RDWR)
+
     def _reconnect(self, go_on: bool) -> sockets.socket:
         """Connects again, and goes on with the session."""
-        self._check()
         end = time.monotonic() + self.patience
         for pause in _pauses():
+            self._check()
             try:
                 same = self._connect()
                 if go_on:
@@ -1297,7 +1308,7 @@ class Session(_Session):
                             self._reconnect(go_on=not call.ends)
                     return self._exchange(call)
                 except ConnectionLost:
-                    if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
+                    if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
                         raise
         raise AssertionError("the loop has no end")
 

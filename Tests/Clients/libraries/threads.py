@@ -6,12 +6,31 @@ Each function at the end is a scenario. It ends with status 0 when all went as i
 """
 
 import asyncio
+import os
+import socket as sockets
 import sys
 import threading
 
 import restoration
 
 APPLICATION = "org.example.Notes"
+FOREVER = 3000
+
+
+class Watched:
+    """A lock that tells when a thread has to wait for it."""
+
+    def __init__(self, lock):
+        self.lock = lock
+        self.contended = threading.Event()
+
+    def __enter__(self):
+        if not self.lock.acquire(blocking=False):
+            self.contended.set()
+            self.lock.acquire()
+
+    def __exit__(self, *error):
+        self.lock.release()
 
 
 class Running(threading.Thread):
@@ -33,8 +52,63 @@ class Running(threading.Thread):
         return self.result
 
 
+def opened(socket, **more):
+    session = restoration.Session(APPLICATION, socket=socket, serving=True, **more)
+    session._lock = Watched(session._lock)
+    return session.open()
+
+
+def waiting(session, socket):
+    """A thread whose call is on its way, and waits until somebody registers "Parent". It is not sent twice."""
+    session.register("Asked", encode=lambda: {"asked": True})
+    child = {"restorationIdentifier": "Child", "restorationParent": ["Parent"],
+             "awaitParentMilliseconds": FOREVER * 1000}
+    register = "registerObjectForStateRestoration"
+    thread = Running(lambda: session.call(register, child, timeout=FOREVER, repeatable=False)["path"])
+    with restoration.Session(APPLICATION, socket=socket) as other:
+        assert other.save()["stale"] == []  # nobody else could have answered
+    return thread
+
+
+def lose(session):
+    """Has the connection end, as if the broker had."""
+    with sockets.socket(fileno=os.dup(session.fileno())) as connection:
+        connection.shutdown(sockets.SHUT_RDWR)
+
+
 def equal(found, expected):
     assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+def closes(socket):
+    session = opened(socket)
+    call = waiting(session, socket)
+    session.close()
+    equal(call.outcome(), "SessionEnded")
+
+
+def closes_while_reconnecting(socket):
+    link = socket + ".link"
+    for first in ("serve", "call"):
+        os.symlink(socket, link)
+        session = opened(link, patience=FOREVER)
+        os.unlink(link)
+        lose(session)
+        works = {"serve": session.serve, "call": lambda: session.call("ping")}
+        threads = {first: Running(works.pop(first))}
+        threads.update((name, Running(work)) for name, work in works.items())
+        session._lock.contended.wait()
+        session.close()
+        outcomes = {name: thread.outcome() for name, thread in threads.items()}
+        equal(outcomes, {"serve": None, "call": "SessionEnded"})
+
+
+def ends_serving(socket):
+    for _ in range(100):
+        session = opened(socket, patience=0)
+        serving = Running(session.serve)
+        session.close()
+        equal(serving.outcome(), None)
 
 
 def stays_in_its_loop(socket):
