@@ -32,6 +32,16 @@ internal import Testing
     try await run("ends_serving")
   }
 
+  @Test("A session that is closed while open() waits for another thread stays closed")
+  func opensNoMore() async throws {
+    try await run("opens_no_more")
+  }
+
+  @Test("A class can be registered while another thread connects again")
+  func registersClasses() async throws {
+    try await run("registers_classes")
+  }
+
   @Test("From another event loop an AsyncSession refuses calls at once")
   func staysInItsLoop() async throws {
     try await run("stays_in_its_loop")

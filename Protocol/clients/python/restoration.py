@@ -1074,8 +1074,8 @@ class Session(_Session):
 
     def open(self) -> "Session":
         """Connects. A `with` block does it by itself."""
-        self._check()
         with self._lock:
+            self._check()
             if self._connection is None:
                 self._connect()
         return self
@@ -1163,11 +1163,13 @@ class Session(_Session):
 
     def register_class(self, name: str, factory: Callable[[Wanted], Optional[RestorableObject]]) -> None:
         """`factory` makes, and registers, the objects of a restoration class."""
-        self._perform(self._register_class(name, factory))
+        with self._lock:
+            self._perform(self._register_class(name, factory))
 
     def register_data_source(self, view: Any, source: Any) -> None:
         """`source.identifier(index_path)` and `source.index_path(identifier)` say which element is where."""
-        self._perform(self._register_data_source(view, source))
+        with self._lock:
+            self._perform(self._register_data_source(view, source))
 
     def call(
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,

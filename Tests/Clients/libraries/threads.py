@@ -111,6 +111,43 @@ def ends_serving(socket):
         equal(serving.outcome(), None)
 
 
+def opens_no_more(socket):
+    session = opened(socket)
+    call = waiting(session, socket)
+    late = Running(session.open)
+    session._lock.contended.wait()
+    session.close()
+    equal([call.outcome(), late.outcome()], ["SessionEnded", "SessionEnded"])
+
+
+class Name(str):
+    """A name that runs `looked_up` when something looks it up for the first time after that was set."""
+
+    looked_up = None
+
+    def __hash__(self):
+        looked_up, self.looked_up = self.looked_up, None
+        if looked_up:
+            looked_up()
+        return super().__hash__()
+
+
+def registers_classes(socket):
+    session = opened(socket)
+    name, late = Name("First"), []
+    session.register_class(name, lambda wanted: None)
+
+    def look_up():
+        late.append(Running(lambda: session.register_class("Late", lambda wanted: None)))
+        session._lock.contended.wait()
+
+    name.looked_up = look_up
+    lose(session)
+    session.call("ping")
+    equal([thread.outcome() for thread in late], [None])
+    session.goodbye("restart")
+
+
 def stays_in_its_loop(socket):
     session = restoration.AsyncSession(APPLICATION, socket=socket)
     home = asyncio.new_event_loop()
