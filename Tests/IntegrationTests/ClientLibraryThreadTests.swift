@@ -42,6 +42,11 @@ internal import Testing
     try await run("registers_classes")
   }
 
+  @Test("A child that is forked while another thread's call waits is refused the session, and opens its own")
+  func forks() async throws {
+    try await run("forks")
+  }
+
   @Test("From another event loop an AsyncSession refuses calls at once")
   func staysInItsLoop() async throws {
     try await run("stays_in_its_loop")

@@ -7,6 +7,7 @@ Each function at the end is a scenario. It ends with status 0 when all went as i
 
 import asyncio
 import os
+import signal
 import socket as sockets
 import sys
 import threading
@@ -145,6 +146,32 @@ def registers_classes(socket):
     lose(session)
     session.call("ping")
     equal([thread.outcome() for thread in late], [None])
+    session.goodbye("restart")
+
+
+def forks(socket):
+    session = opened(socket)
+    editor = session.register("Editor")
+    call = waiting(session, socket)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            for work in (lambda: editor.encode({}), session.open, session.serve, lambda: session.goodbye("closed")):
+                equal(Running(work).outcome(), "SessionForked")
+            session.close()
+            with restoration.Session(APPLICATION, socket=socket) as own:
+                own.register("Own").encode({"of": "child"})
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+    equal(os.waitpid(child, 0)[1], 0)
+    with restoration.Session(APPLICATION, socket=socket) as other:
+        other.register("Parent")
+        equal(call.outcome(), ["Parent", "Child"])
+        equal(editor.encode({"of": "parent"}), True)
+        equal(restoration.load(APPLICATION, "Own", socket).state, {"of": "child"})
     session.goodbye("restart")
 
 
