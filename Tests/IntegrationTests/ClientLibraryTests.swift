@@ -157,6 +157,22 @@ internal import Testing
     }
   }
 
+  @Test("A call that the callback for errors makes is not the one that the broker could not read")
+  func callsAfterAnError() async throws {
+    try await withScratch { directory in
+      let asking = try AskingBroker(in: directory)
+      let client = try LibraryClient(.c, socket: asking.socket, errors: directory.file("client.log"))
+      try client.open()
+      try client.tell("retort")
+      #expect(try client.failure("call", ["method": "mutter", "params": [:]]).kind == "parseError")
+      try client.tell("await", ["what": "retort", "count": 1])
+      try client.tell("notify", ["method": "mutter", "params": [:]])
+      try client.tell("await", ["what": "retort", "count": 2])
+      #expect(try client.log() == ["error parseError", "retort answered", "error parseError", "retort answered"])
+      try client.end()
+    }
+  }
+
   @Test("A forked child cannot use its parent's handle, and neither ends nor disturbs its session")
   func leavesTheSessionToTheParent() async throws {
     try await withBroker { broker in

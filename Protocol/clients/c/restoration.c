@@ -546,23 +546,21 @@ json_t *restoration_call(
 /* -- Answers of the broker -------------------------------------------------------------------------------------- */
 
 static void take_answer(restoration *handle, const json_t *message, json_int_t id, const char *unreadable) {
-  restoration_failure failure;
-  if (!id && handle->on_error) {
-    refused(&failure, json_object_get(message, "error"));
-    handle->on_error(handle, NULL, &failure, handle->on_error_data);
-  }
   pending **place = &handle->pending;
   /* What could not be read is answered without id: the last message is the likely one. */
   while (id && *place && (*place)->id != id) place = &(*place)->next;
   pending *call = *place;
-  if (!call) return;
-  *place = call->next;
+  if (call) *place = call->next;
   json_t *result = json_object_get(message, "result");
   const json_t *error = json_object_get(message, "error");
+  restoration_failure failure;
   if (unreadable) fail(&failure, RESTORATION_UNREADABLE, "the answer cannot be read: %s", unreadable);
-  else if (error) refused(&failure, error);
+  else if (error || !id) refused(&failure, error);
   else if (!result) fail(&failure, RESTORATION_UNREADABLE, "the answer has no result");
-  bool failed = unreadable || error || !result;
+  bool failed = unreadable || error || !id || !result;
+  /* The call is chosen by now: what the callback sends is not meant. */
+  if (!id && handle->on_error) handle->on_error(handle, NULL, &failure, handle->on_error_data);
+  if (!call) return;
   call->answer(handle, failed ? NULL : result, failed ? &failure : NULL, call->data);
   free(call);
 }

@@ -3,7 +3,7 @@
 """A broker that calls its client as the client itself wants: asking.py SOCKET
 
   ask {method, params}    calls the client so, and answers with all that the client answers
-  mutter                  a notification: says that it could not read something
+  mutter                  says that it could not read something, whether it is a call or a notification
 
 Whatever is registered has the next handle; the identifier "Taken" is refused. Prints "ready".
 """

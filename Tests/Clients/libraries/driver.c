@@ -3,7 +3,9 @@
  * Does what a test tells it with Protocol/clients/c: driver SOCKET
  *
  * The commands are those of driver.py, which lists them. What Python's library does by itself after a loss, resuming
- * and sending again, is done here by the program, as programs in C have to.
+ * and sending again, is done here by the program, as programs in C have to. One more:
+ *
+ *   retort    from now on the callback for errors that name no call makes a call; its answer counts as `retort`  -> null
  */
 #include <poll.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ static json_t *events, *counts, *classes;
 static restoration *session;
 static const char *socket_path;
 static int resume_patience = 10000;
+static bool retorts;
 static restoration_failure failure;
 
 static void note(json_t *event) {
@@ -118,11 +121,17 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
   return made->object ? json_pack("{s:I}", "object", restoration_object_handle(made->object)) : NULL;
 }
 
-static void take_error(restoration *handle, json_t *result, const restoration_failure *error, void *data) {
+static void take_retort(restoration *handle, json_t *result, const restoration_failure *error, void *data) {
   (void)handle;
+  (void)data;
+  note(json_pack("[ss]", "retort", result ? "answered" : error->kind));
+}
+
+static void take_error(restoration *handle, json_t *result, const restoration_failure *error, void *data) {
   (void)result;
   (void)data;
   note(json_pack("[ss]", "error", error->kind));
+  if (retorts) restoration_send(handle, "ping", json_object(), take_retort, NULL, NULL);
 }
 
 /* -- Commands --------------------------------------------------------------------------------------------------- */
@@ -349,6 +358,10 @@ static json_t *perform(const char *what, const json_t *command) {
     json_t *result = events;
     events = json_array();
     return result;
+  }
+  if (strcmp(what, "retort") == 0) {
+    retorts = true;
+    return json_null();
   }
   if (strcmp(what, "close") == 0) {
     restoration_close(session);
