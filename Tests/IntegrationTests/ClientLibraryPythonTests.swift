@@ -203,7 +203,7 @@ internal import Testing
     }
   }
 
-  @Test("Threads share a session: no call waits for another one's answer, and others serve meanwhile")
+  @Test("Threads share a session: their calls are made one after another, and others serve meanwhile")
   func isUsedByThreads() async throws {
     try await withBroker { broker in
       let client = try LibraryClient(.python, broker)
