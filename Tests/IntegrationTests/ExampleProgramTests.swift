@@ -135,13 +135,24 @@ internal import Testing
     }
   }
 
-  /// What it has started may go on for a moment: standard error is read until nobody has it open.
+  /// What it has started goes on after it: here what prints into a pipe waits until the pipe has no reader. Standard
+  /// error is read until nobody has it open.
   @Test func inBashNothingIsSaidWhereSIGPIPEIsIgnored() async throws {
     let command = try ExampleProgram.bash.command()
     try await withBroker { broker in
-      let script = #"for each in 1 2 3 4 5 6; do "$@" "Note$each" </dev/null 2>&1 >/dev/null & done; wait"#
+      let script = #"""
+        trap '' PIPE
+        printf() {
+          if [[ ${FUNCNAME[1]} == wait_for_* ]]; then
+            python3 -c 'import select; poll = select.poll(); poll.register(1, 0); poll.poll()'
+          fi
+          builtin printf "$@"
+        }
+        export -f printf
+        "$@" Note </dev/null 2>&1 >/dev/null
+        """#
       let result = try ChildProcess.run(
-        ["bash", "-c", "trap '' PIPE; \(script)", "bash"] + command,
+        ["bash", "-c", script, "bash"] + command,
         environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
       )
       #expect(result.output == "")
