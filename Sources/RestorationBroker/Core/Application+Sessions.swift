@@ -219,7 +219,8 @@ extension Application {
     waiting.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && exports.isEmpty && !isRestoring && round == nil
       && calls.isEmpty && invalidated.isEmpty
       && sessions.values.allSatisfy { session in
-        session.client == nil && !session.hasExited && session.windows.isEmpty && session.polled.isEmpty
+        session.client == nil && session.poll == nil && !session.hasExited && session.windows.isEmpty
+          && session.polled.isEmpty
       }
   }
 

@@ -415,7 +415,7 @@ package struct BrokerCore {
     let max = context.limits.openArchivesMax
     guard applications.count >= max else { return }
     let needed = clients.values.reduce(into: Set<ApplicationID>()) { needed, client in
-      needed.formUnion(client.detached.keys)
+      for (id, token) in client.detached where applications[id]?.session(token: token) != nil { needed.insert(id) }
       if let waitsFor = client.waitsFor { needed.insert(waitsFor) }
     }
     let idle = applications.values.filter { $0.isIdle && !needed.contains($0.id) }

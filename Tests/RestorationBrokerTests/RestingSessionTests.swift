@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// Sessions whose archive is closed to make room for another one, and goes on being theirs.
+@Suite struct RestingSessionTests {
+  private func driver(archives: Int = 1) -> CoreDriver {
+    var limits = Limits()
+    limits.openArchivesMax = archives
+    return CoreDriver(limits: limits)
+  }
+
+  /// Whether no further archive can be opened; if one can, an open one has been closed for it.
+  private func isHeld(_ driver: CoreDriver) -> Bool {
+    let other = driver.connect(pid: 900)
+    defer { driver.disconnect(other) }
+    let id = other.start("encodeRestorableState", other.encoding(#"["Z"]"#, "{}", #""application":"Other""#))
+    guard other.resultIfAny(of: id) == nil else { return false }
+    return (try? other.failure(of: id))?.data["limit"] == "openArchivesMax"
+  }
+
+  @Test func anArchiveWhoseSessionsHaveLostTheirConnectionsIsClosedAndTheyComeBackToIt() throws {
+    let driver = driver(archives: 1)
+    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let token = try #require(try first.initialize("a")["session"]?.string)
+    let object = try first.register("X")
+    try first.encode("\(object)", #"{"n":1}"#)
+    driver.disconnect(first)
+    try second.encode(#"["Y"]"#, "{}", #""application":"b""#)
+    #expect(driver.closed == ["a"])
+    let back = driver.connect(pid: 1)
+    #expect(try back.initialize("a", #""session":"\#(token)""#)["session"]?.string == token)
+    try back.encode("\(object)", #"{"n":2}"#)
+    driver.disconnect(back)
+    try second.encode(#"["Y"]"#, "{}", #""application":"b""#)
+    driver.kill(back)
+    let next = driver.connect(pid: 3)
+    #expect(try next.initialize("a")["restoration"]?["reason"]?.string == "recover")
+    driver.inspect("a")
+  }
+
+  /// A session that was made by `initialize` over HTTP, whose connection is gone: what its calls have to name.
+  private func leaveSession(
+    _ application: String,
+    _ driver: CoreDriver,
+    pid: Int64,
+    _ more: String = ""
+  ) throws -> String {
+    let peer = driver.connect(pid: pid, canBeCalled: false)
+    let token = try #require(try peer.initialize(application, more)["session"]?.string)
+    driver.disconnect(peer)
+    return #""application":"\#(application)","session":"\#(token)""#
+  }
+
+  @Test func anArchiveOfDetachedSessionsWithoutConnectionIsClosedAndTheyGoOn() throws {
+    let driver = driver(archives: 2)
+    let scope = try leaveSession("a", driver, pid: 1)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    let object = try peer.register("X", below: nil, scope)
+    try peer.encode("\(object)", #"{"n":1}"#, scope)
+    driver.disconnect(peer)
+    driver.advance(milliseconds: 1)
+    _ = try leaveSession("b", driver, pid: 2)
+    let other = driver.connect(pid: 3)
+    try other.encode(#"["Y"]"#, #"{"in":"c"}"#, #""application":"c""#)
+    #expect(try other.decode(#"["Y"]"#, #""application":"c""#)["state"] == ["in": "c"])
+    #expect(driver.closed == ["a"])
+    let back = driver.connect(pid: 1, canBeCalled: false)
+    #expect(try back.decode("\(object)", scope)["state"] == ["n": 1])
+    try back.encode("\(object)", #"{"n":2}"#, scope)
+    #expect(try back.register("X", below: nil, scope) == object)
+    driver.inspect("a")
+  }
+
+  @Test func aDetachedSessionThatIsConnectedHoldsItsArchiveOpen() throws {
+    let driver = driver(archives: 1)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    try peer.initialize("a")
+    #expect(isHeld(driver))
+    // The token may be left out on this connection.
+    try peer.register("X", below: nil, #""application":"a""#)
+    driver.disconnect(peer)
+    try driver.connect(pid: 3).initialize("b")
+    #expect(driver.closed == ["a"])
+  }
+
+  @Test func whatADetachedSessionHasYetToFetchHoldsItsArchiveOpen() throws {
+    let driver = driver(archives: 1)
+    let scope = try leaveSession("a", driver, pid: 1, #""serves":["encodeRestorableStateWithCoder"]"#)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    let object = try peer.register("X", below: nil, scope)
+    try peer.call("invalidateRestorableState", #"{"object":\#(object),\#(scope)}"#)
+    driver.disconnect(peer)
+    #expect(isHeld(driver))
+    driver.advance(milliseconds: 1_000)
+    #expect(isHeld(driver))
+    let back = driver.connect(pid: 1, canBeCalled: false)
+    let call = try #require(try back.call("nextRequest", "{\(scope)}")["id"]?.integer)
+    driver.disconnect(back)
+    #expect(isHeld(driver))
+    let last = driver.connect(pid: 1, canBeCalled: false)
+    let states = #"{"states":[{"object":\#(object),"state":{"n":1}}]}"#
+    try last.call("answerRequest", #"{"id":\#(call),"result":\#(states),\#(scope)}"#)
+    driver.disconnect(last)
+    #expect(!isHeld(driver))
+    #expect(try driver.connect(pid: 1, canBeCalled: false).decode("\(object)", scope)["state"] == ["n": 1])
+  }
+
+  @Test func aDetachedSessionEndsInTimeAlsoWhereItsArchiveIsClosed() throws {
+    let driver = driver(archives: 1)
+    let scope = try leaveSession("a", driver, pid: 1)
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    try peer.register("X", below: nil, scope)
+    driver.disconnect(peer)
+    driver.advance(milliseconds: 300_000)
+    _ = try leaveSession("b", driver, pid: 2)
+    #expect(driver.closed == ["a"])
+    driver.advance(milliseconds: 299_999)
+    let contender = driver.connect(pid: 3)
+    let registration = #"{"restorationIdentifier":"X","application":"a"}"#
+    #expect(try contender.fail("registerObjectForStateRestoration", registration).kind == "duplicatePath")
+    driver.advance(milliseconds: 1)
+    try contender.register("X", below: nil, #""application":"a""#)
+    #expect(try driver.connect(pid: 1).fail("describeApplication", "{\(scope)}").code == -32602)
+    driver.inspect("a")
+  }
+
+  @Test func anInstanceWhoseDetachedSessionRestsIsNotVacant() throws {
+    let driver = driver(archives: 1)
+    _ = try leaveSession("App@1", driver, pid: 1)
+    let peer = driver.connect(pid: 2)
+    #expect(try peer.initialize("App", #""instance":"auto""#)["application"] == "App@2")
+    try peer.goodbye("restart")
+    driver.advance(milliseconds: 600_000)
+    #expect(try driver.connect(pid: 3).initialize("App", #""instance":"auto""#)["application"] != "App@3")
+  }
+
+  // MARK: What holds an archive open
+
+  @Test func aNextRequestThatWaitsHoldsItsArchiveOpen() throws {
+    let driver = driver()
+    let poller = try Poller(driver, serves: ["pathChanged"])
+    let (peer, wait) = poller.wait(10_000)
+    #expect(isHeld(driver))
+    driver.advance(milliseconds: 10_000)
+    #expect(try peer.result(of: wait).isNull)
+    #expect(!isHeld(driver))
+  }
+
+  @Test(arguments: [false, true])
+  func aConnectionWhoseSessionHasEndedHoldsNoArchiveOpen(_ byGoodbye: Bool) throws {
+    let driver = driver()
+    let peer = driver.connect(pid: 1, canBeCalled: false)
+    let token = try #require(try peer.initialize("a")["session"]?.string)
+    if byGoodbye {
+      let other = driver.connect(pid: 1, canBeCalled: false)
+      try other.call("goodbye", #"{"application":"a","session":"\#(token)","reason":"restart"}"#)
+    } else {
+      driver.advance(milliseconds: 600_000)
+    }
+    #expect(!isHeld(driver))
+    #expect(driver.closed == ["a"])
+  }
+}
