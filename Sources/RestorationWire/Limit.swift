@@ -242,8 +242,8 @@ package struct Limit: Sendable {
       \.openArchivesMax,
       .count,
       1...4_096,
-      "Archives open at a time. The least recently used one without connected sessions is closed and opened again when "
-        + "needed; only when all have some is one more refused."
+      "Archives open at a time. When another one is needed, the least recently used one whose sessions can rest is "
+        + "closed; only if there is none is one more refused."
     ),
   ]
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
@@ -163,5 +164,122 @@ internal import Testing
     }
     #expect(!isHeld(driver))
     #expect(driver.closed == ["a"])
+  }
+
+  @Test func aSessionThatHoldsBackTheEndOfTheRestorationHoldsItsArchiveOpen() throws {
+    let driver = driver()
+    let poller = try Poller(driver)
+    try poller.call("extendStateRestoration")
+    #expect(isHeld(driver))
+    driver.advance(milliseconds: 10_000)
+    #expect(!isHeld(driver))
+  }
+
+  @Test func notificationsThatNobodyHasFetchedHoldNoArchiveOpenAndAreFetchedAfterwards() throws {
+    let driver = driver()
+    let poller = try Poller(driver, serves: ["registrationReplaced"])
+    let handle = try poller.register("X")
+    let other = driver.connect()
+    try other.initialize()
+    try other.register("X", below: nil, #""takeOver":true"#)
+    try other.goodbye("restart")
+    #expect(!isHeld(driver))
+    #expect(driver.closed == ["App"])
+    let request = try poller.next()
+    #expect(request["method"] == "registrationReplaced")
+    #expect(request["params"]?["object"]?.integer == handle)
+    #expect(try poller.next().isNull)
+    driver.inspect()
+  }
+
+  // MARK: What only memory knows
+
+  @Test(arguments: [false, true])
+  func r19ABlankPushHidesNothingFromASessionThatHasNotDecodedBeforeItRested(_ isDetached: Bool) throws {
+    let driver = driver()
+    let script = driver.connect(pid: 3)
+    try script.encode(#"["X"]"#, #"{"good":1}"#, #""application":"App""#)
+    let peer = driver.connect(pid: 1, canBeCalled: !isDetached)
+    let token = try #require(try peer.initialize()["session"]?.string)
+    let scope = #""application":"App","session":"\#(token)""#
+    try peer.register("X", below: nil, scope)
+    driver.disconnect(peer)
+    #expect(!isHeld(driver))
+    #expect(driver.closed.contains("App"))
+    let back = driver.connect(pid: 1, canBeCalled: !isDetached)
+    try back.initialize("App", #""session":"\#(token)""#)
+    try back.encode(#"["X"]"#, #"{"blank":1}"#, scope)
+    #expect(try back.decode(#"["X"]"#, scope)["state"] == ["good": 1])
+    driver.inspect()
+  }
+
+  /// The time of an early state runs from its claim, not from when the archive was opened.
+  @Test func r19AnEarlyStateIsSettledInTimeAlsoIfItsSessionRestedMeanwhile() throws {
+    let driver = driver()
+    try driver.connect(pid: 3).encode(#"["X"]"#, #"{"good":1}"#, #""application":"App""#)
+    let poller = try Poller(driver)
+    let handle = try poller.register("X")
+    driver.advance(milliseconds: 30_000)
+    try poller.call("encodeRestorableState", #""object":\#(handle),"state":{"new":1}"#)
+    #expect(!isHeld(driver))
+    driver.advance(milliseconds: 29_000)
+    try poller.call("ping")
+    try poller.call("describeApplication")
+    #expect(driver.application("App")?.tree.node(at: ["X"])?.state?.isEarly == true)
+    driver.advance(milliseconds: 1_000)
+    #expect(driver.application("App")?.tree.node(at: ["X"])?.state?.isEarly == false)
+  }
+
+  @Test func r8ALoserThatRestedCannotWriteAnyMore() throws {
+    let driver = driver()
+    let poller = try Poller(driver)
+    let handle = try poller.register("X")
+    let other = driver.connect()
+    try other.initialize()
+    try other.register("X", below: nil, #""takeOver":true"#)
+    try other.goodbye("restart")
+    #expect(!isHeld(driver))
+    for object in [#"["X"]"#, "\(handle)"] {
+      let failure = try poller.fail("encodeRestorableState", #""object":\#(object),"state":{}"#)
+      #expect(failure.kind == "replaced")
+    }
+    driver.inspect()
+  }
+
+  @Test func r21WhatASessionFetchedBeforeItRestedItIsToldOfInTheEnd() throws {
+    let driver = driver()
+    try driver.connect(pid: 3).encode(#"["X"]"#, #"{"n":1}"#, #""application":"App""#)
+    let poller = try Poller(driver, serves: ["applicationFinishedRestoringState"])
+    let handle = try poller.register("X")
+    #expect(try poller.call("decodeRestorableState", #""object":\#(handle)"#)["state"] == ["n": 1])
+    #expect(!isHeld(driver))
+    try poller.call("completeStateRestoration")
+    #expect(try poller.next()["params"] == ["objects": [.integer(handle)]])
+  }
+
+  @Test func r19ASessionThatWasRestoredBeforeItRestedPushesNothingEarly() throws {
+    let driver = driver()
+    try driver.connect(pid: 3).encode(#"["X"]"#, #"{"old":1}"#, #""application":"App""#)
+    let poller = try Poller(driver)
+    let handle = try poller.register("X")
+    try poller.call("completeStateRestoration")
+    #expect(!isHeld(driver))
+    try poller.call("encodeRestorableState", #""object":\#(handle),"state":{"new":1}"#)
+    #expect(try poller.call("decodeRestorableState", #""object":\#(handle)"#)["state"] == ["new": 1])
+  }
+
+  @Test func anotherArchiveAtTheSamePlaceIsNotGivenWhatTheSessionsOfTheOldOneHad() throws {
+    let driver = driver()
+    let poller = try Poller(driver, serves: ["registrationReplaced"])
+    try poller.register("X")
+    let other = driver.connect()
+    try other.initialize()
+    try other.register("X", below: nil, #""takeOver":true"#)
+    try other.goodbye("restart")
+    #expect(!isHeld(driver))
+    driver.tamper("App") { $0 = NaiveArchive(uuid: "another") }
+    let next = try Poller(driver, serves: ["registrationReplaced"])
+    #expect(try next.next().isNull)
+    driver.inspect()
   }
 }

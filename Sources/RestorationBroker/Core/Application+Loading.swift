@@ -8,9 +8,11 @@ extension Application {
   ///
   /// Sessions of before are there again, without connection: those of living processes go on where they were when
   /// they come back with their token; the service tells of each whether its process is still there.
-  func load(_ opening: ArchiveOpening) {
+  ///
+  /// - Parameter resting: what this broker knows of the sessions from before it closed the archive.
+  func load(_ opening: ArchiveOpening, after resting: RestingSessions? = nil) {
     let connected = sessions
-    let former = nodesByHandle.compactMapValues(\.claim)
+    let former = resting ?? restingSessions
     reset()
     archive = opening.archive
     sequence = opening.sequence
@@ -37,9 +39,9 @@ extension Application {
       headBytes += reading.state?.bytes ?? 0
     }
     tree.indexAll()
-    loadSessions(opening.sessions, connected: connected)
+    loadSessions(opening.sessions, former: former.sessions, lastUsed: resting?.lastUsed ?? context.now.monotonic)
     for session in connected.values where sessions[session.id] == nil { abandonPoll(of: session) }
-    loadClaims(opening.claims, former: former)
+    loadClaims(opening.claims, former: former.claims)
     phase = .open
     if let damage = opening.damage {
       runFacts.damage = damage
@@ -72,7 +74,7 @@ extension Application {
     earlyDue = nil
   }
 
-  private func loadSessions(_ records: [SessionRecord], connected: [SessionID: Session]) {
+  private func loadSessions(_ records: [SessionRecord], former: [SessionID: Session], lastUsed: Int64) {
     for record in records {
       guard record.ending == nil else {
         endedSessions[record.session] = record
@@ -80,13 +82,16 @@ extension Application {
       }
       let session = Session(id: record.session, token: record.token, facts: SessionFacts(text: record.facts))
       session.unitName = session.facts.storyboard ?? session.facts.unit
-      if let before = connected[record.session] {
+      let before = former[record.session]
+      session.lastUsed = before?.lastUsed ?? lastUsed
+      if let before, before.token == record.token {
         session.client = before.client
         session.exit = before.exit
         session.unitName = before.unitName
         session.replaced = before.replaced
         session.replacedNodes = before.replacedNodes
         session.usedElsewhere = before.usedElsewhere
+        session.unfinished = before.unfinished
         session.hasCompletedRestoration = before.hasCompletedRestoration
         session.isPolling = before.isPolling
         session.polled = before.polled
@@ -95,13 +100,12 @@ extension Application {
       } else {
         session.isPolling = session.facts.isDetached && !session.facts.serves.isEmpty
       }
-      session.lastUsed = context.now.monotonic
       sessions[session.id] = session
     }
     loadRoles()
   }
 
-  /// - Parameter former: claims known from before a transaction failed.
+  /// - Parameter former: claims known from before a transaction failed or the archive was closed.
   private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
     for record in claims {
       guard let node = tree.nodes[record.node] else { continue }
@@ -112,12 +116,14 @@ extension Application {
       // take a good push for a blank one would hide it.
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
+      let before = former[record.handle]
       let claim = Node.Claim(
         session: session.id,
         handle: record.handle,
-        since: former[record.handle]?.since ?? context.now.monotonic,
+        since: before?.since ?? context.now.monotonic,
         classes: classes,
-        hasDecoded: former[record.handle]?.hasDecoded ?? !isEarly
+        hasDecoded: before?.hasDecoded ?? !isEarly,
+        isRolledBack: before?.isRolledBack ?? false
       )
       hold(node, claim, by: session)
       if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }

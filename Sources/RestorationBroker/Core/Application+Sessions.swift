@@ -213,14 +213,14 @@ extension Application {
     }
   }
 
-  /// Nothing is under way, and nobody is there who would miss what is only in memory. (The clients that use a detached
-  /// session are known to the core.)
+  /// Nothing is under way, and nobody waits for anything. (The clients that use a detached session are known to the
+  /// core.)
   var isIdle: Bool {
     waiting.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && exports.isEmpty && !isRestoring && round == nil
       && calls.isEmpty && invalidated.isEmpty
       && sessions.values.allSatisfy { session in
         session.client == nil && session.poll == nil && !session.hasExited && session.windows.isEmpty
-          && session.polled.isEmpty
+          && session.extensions == 0
       }
   }
 
@@ -235,16 +235,13 @@ extension Application {
   }
 
   /// Sessions of before: those whose processes are gone have crashed, the others may come back with their token.
-  ///
-  /// - Parameter lastUsed: when a session was last used, where the broker has closed the archive and knows.
-  func reviveSessions(ended: Set<SessionID>, lastUsed: Int64? = nil) {
+  func reviveSessions(ended: Set<SessionID>) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       if ended.contains(session.id) {
         if runFacts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }
         died(session)
       } else if session.facts.isDetached {
         if session.client == nil { session.usedElsewhere = true }
-        if let lastUsed { session.lastUsed = lastUsed }
         detachedTimerFired(session.id)
       } else if session.hasExited {
         context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))

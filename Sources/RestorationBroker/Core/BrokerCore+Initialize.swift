@@ -211,7 +211,8 @@ extension BrokerCore {
       if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
     }
     // Sessions that are used every now and then are there also while their archive is closed.
-    for (name, lastUsed) in resting where context.now.monotonic - lastUsed < Application.detachedMilliseconds {
+    for (name, sessions) in resting
+    where context.now.monotonic - sessions.lastUsed < Application.detachedMilliseconds {
       if name.base == base, let instance = name.instance { taken.insert(instance) }
     }
     for other in clients.values {

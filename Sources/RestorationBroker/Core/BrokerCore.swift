@@ -13,8 +13,8 @@ package struct BrokerCore {
   var clients: [ClientID: Client] = [:]
   package internal(set) var applications: [ApplicationID: Application] = [:]
   var applicationIDs: [ApplicationName: ApplicationID] = [:]
-  /// Applications whose archives were closed although they have sessions, and when one of those was last used.
-  var resting: [ApplicationName: Int64] = [:]
+  /// Applications whose archives were closed although they have sessions.
+  var resting: [ApplicationName: RestingSessions] = [:]
   private var applicationCounter = 0
   package internal(set) var counters = Counters()
 
@@ -120,11 +120,11 @@ package struct BrokerCore {
     }
     switch result {
     case .success(let opening):
-      application.load(opening)
+      application.load(opening, after: resting.removeValue(forKey: application.name))
       forgetLostSessions(of: application)
       application.announceOpening(damage: opening.damage)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
-      application.reviveSessions(ended: ended, lastUsed: resting.removeValue(forKey: application.name))
+      application.reviveSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:
       application.phase = .unreadable(error.message)
       application.sequence = 0
@@ -423,11 +423,13 @@ package struct BrokerCore {
     guard let oldest = (empty.isEmpty ? idle : empty).min(by: { $0.lastUsed < $1.lastUsed }) else {
       throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
     }
-    resting[oldest.name] = oldest.sessions.values.map(\.lastUsed).max()
-    for session in oldest.sessions.keys {
-      context.emit(.cancelTimer(.lost(oldest.id, session)))
-      context.emit(.cancelTimer(.detached(oldest.id, session)))
-      context.emit(.unwatch(oldest.id, session))
+    for (name, sessions) in resting where sessions.areOver(at: context.now) { resting[name]?.forget() }
+    if !oldest.sessions.isEmpty { resting[oldest.name] = oldest.restingSessions }
+    for session in oldest.sessions.values {
+      session.objects = [:]
+      context.emit(.cancelTimer(.lost(oldest.id, session.id)))
+      context.emit(.cancelTimer(.detached(oldest.id, session.id)))
+      context.emit(.unwatch(oldest.id, session.id))
     }
     close(oldest)
   }
