@@ -22,6 +22,8 @@ final class CoreDriver {
   /// Archives are not opened until `openHeld()`.
   var holdsOpenings = false
   var holdsListings = false
+  /// Nobody looks whether processes have ended until `probeHeld()`.
+  var holdsProbes = false
   /// Whether receipts say how many bytes are reachable; costs a replay of all generations.
   var measuresArchives = true
   private(set) var peers: [ClientID: Peer] = [:]
@@ -53,6 +55,7 @@ final class CoreDriver {
   private var ends: [ClientProcess: ProcessEnd] = [:]
   private var heldOpenings: [(id: ApplicationID, name: ApplicationName, creating: Bool)] = []
   private var heldListings: [ListingPurpose] = []
+  private var heldProbes: [(application: ApplicationID, sessions: [SessionID], call: ProbedCall)] = []
   private var clientCounter: ClientID = 0
   /// Notifications of the event being carried out.
   private var notices: [(ApplicationID, WriteQueue.Notice)] = []
@@ -214,6 +217,7 @@ final class CoreDriver {
     watched = [:]
     heldOpenings = []
     heldListings = []
+    heldProbes = []
     epoch = start ?? epoch + 1
     core = CoreDriver.makeCore(limits, epoch: epoch, isDeveloperMode)
   }
@@ -259,6 +263,14 @@ final class CoreDriver {
     let held = heldListings
     heldListings = []
     for purpose in held { list(purpose) }
+    settle()
+  }
+
+  func probeHeld() {
+    holdsProbes = false
+    let held = heldProbes
+    heldProbes = []
+    for (application, sessions, call) in held { probe(sessions, of: application, call) }
     settle()
   }
 
@@ -431,12 +443,8 @@ final class CoreDriver {
       }
     case .unwatch(let application, let session): watched[Watch(application: application, session: session)] = nil
     case .probe(let application, let sessions, let call):
-      var ended: [SessionID: ProcessEnd] = [:]
-      for session in sessions {
-        let process = watched[Watch(application: application, session: session)]
-        if let process, dead.contains(process) { ended[session] = ends[process] ?? ProcessEnd() }
-      }
-      core.probed(application, sessions, ended: ended, call, at: now)
+      guard !holdsProbes else { return heldProbes.append((application, sessions, call)) }
+      probe(sessions, of: application, call)
     case .setTimer(let name, let milliseconds): timers[name] = now.monotonic + max(1, milliseconds)
     case .cancelTimer(let name): timers[name] = nil
     case .disconnect(let client):
@@ -465,6 +473,15 @@ final class CoreDriver {
       core.unitChecked(id, session, unit, unitFiles[unit.description], at: now)
     default: break
     }
+  }
+
+  private func probe(_ sessions: [SessionID], of application: ApplicationID, _ call: ProbedCall) {
+    var ended: [SessionID: ProcessEnd] = [:]
+    for session in sessions {
+      let process = watched[Watch(application: application, session: session)]
+      if let process, dead.contains(process) { ended[session] = ends[process] ?? ProcessEnd() }
+    }
+    core.probed(application, sessions, ended: ended, call, at: now)
   }
 
   // MARK: Calls to clients

@@ -166,6 +166,45 @@ internal import Testing
     #expect(driver.closed == ["a"])
   }
 
+  @Test(arguments: ["initialize", "registerObjectForStateRestoration"])
+  func aCallThatWaitsUntilItIsKnownWhichProcessesLiveHoldsItsArchiveOpen(_ method: String) throws {
+    let driver = driver()
+    let first = driver.connect(pid: 1)
+    try first.initialize()
+    try first.register("X")
+    driver.disconnect(first)
+    let second = driver.connect(pid: 2, canBeCalled: false)
+    driver.holdsProbes = true
+    let id = second.start(method, #"{"application":"App","restorationIdentifier":"X"}"#)
+    let next = second.start("ping")
+    #expect(!second.hasAnswer(id) && !second.hasAnswer(next))
+    #expect(isHeld(driver))
+    driver.killUnnoticed(first)
+    driver.probeHeld()
+    #expect(second.resultIfAny(of: id) != nil && second.hasAnswer(next))
+  }
+
+  /// The archive was closed all the same, because it could not be opened anew.
+  @Test func aCallThatWaitsUntilItIsKnownWhichProcessesLiveIsAnsweredAlsoIfTheArchiveIsClosed() throws {
+    let driver = driver()
+    let first = driver.connect(pid: 1)
+    try first.initialize()
+    driver.disconnect(first)
+    driver.holdsProbes = true
+    driver.holdsCommits = true
+    let second = driver.connect(pid: 2)
+    let id = second.start("initialize", #"{"application":"App"}"#)
+    let next = second.start("ping")
+    driver.openingFailures["App"] = ArchiveError(.definite, "the disk is full")
+    driver.connect(pid: 3).notify("encodeRestorableState", #"{"application":"App","object":["X"],"state":{}}"#)
+    driver.failCommit("App")
+    driver.openingFailures = [:]
+    driver.holdsCommits = false
+    driver.probeHeld()
+    #expect(second.resultIfAny(of: id) != nil && second.hasAnswer(next))
+    driver.inspect()
+  }
+
   @Test func aSessionThatHoldsBackTheEndOfTheRestorationHoldsItsArchiveOpen() throws {
     let driver = driver()
     let poller = try Poller(driver)

@@ -62,6 +62,8 @@ package final class Application {
   var lastUsed: Int64 = 0
   /// Reads of the archive whose answers have not come.
   var readsUnderWay = 0
+  /// Questions which processes have ended whose answers have not come.
+  var probesUnderWay = 0
   /// Calls to clients that have not ended.
   var calls: [CallNumber: PendingCall] = [:]
   /// The save round that is under way (R12).
@@ -154,6 +156,12 @@ package final class Application {
     contextIDs[writer] = lastContext
     write(.context(lastContext, text: writer.text))
     return lastContext
+  }
+
+  /// Brings a call to `probed` when it is known which of the sessions' processes are gone.
+  func probe(_ sessions: [SessionID], for call: ProbedCall) {
+    probesUnderWay += 1
+    context.emit(.probe(id, sessions, call))
   }
 
   // MARK: Finding

@@ -311,24 +311,26 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    if case .message(let message) = call { clients[message.caller.client]?.isProbing = false }
-    guard let application = applications[id] else { return }
-    for session in sessions.compactMap({ application.sessions[$0] }) {
+    let application = applications[id]
+    application?.probesUnderWay -= 1
+    for session in sessions.compactMap({ application?.sessions[$0] }) {
       guard let end = ended[session.id] else { continue }
       session.exit = end
-      application.died(session)
+      application?.died(session)
     }
-    application.verified = Set(sessions)
+    application?.verified = Set(sessions)
     switch call {
     case .message(let message):
       guard let client = clients[message.caller.client] else { break }
+      client.isProbing = false
+      // Where the archive was closed meanwhile, it is opened again.
       process(message, client)
-      application.verified = []
+      application?.verified = []
       drain(client)
     case .registration(let caller, let session, let request):
-      application.finish(request, by: session, for: caller)
+      application?.finish(request, by: session, for: caller)
     }
-    application.verified = []
+    application?.verified = []
   }
 
   /// Brings a message to `probed` when it is known which of the sessions' processes are gone; the client waits.
@@ -339,7 +341,7 @@ package struct BrokerCore {
     _ client: Client
   ) {
     client.isProbing = true
-    context.emit(.probe(application.id, sessions, .message(message)))
+    application.probe(sessions, for: .message(message))
   }
 
   package mutating func timerFired(_ timer: TimerName, at now: Moment) {

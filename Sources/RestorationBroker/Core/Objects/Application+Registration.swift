@@ -331,7 +331,7 @@ extension Application {
         return
       }
       let contested = try register(request, by: session, for: caller)
-      if !contested.isEmpty { context.emit(.probe(id, contested, .registration(caller, number, request))) }
+      if !contested.isEmpty { probe(contested, for: .registration(caller, number, request)) }
     } catch {
       context.emit(.respond(caller, .error(error)))
     }
