@@ -179,6 +179,27 @@ internal import Testing
     driver.inspect()
   }
 
+  /// It knows no start of a broker; the handles of its claims do.
+  @Test func anArchiveFromBeforeTheCountWasKeptGivesNoHandleOutThatIsClaimed() throws {
+    let first = driver.connect(pid: 1)
+    let token = try #require(try first.initialize()["session"]?.string)
+    let kept = try first.register("Kept", below: nil)
+    driver.tamper("App") { archive in
+      for (index, change) in archive.log.enumerated() {
+        guard case .run(var run) = change else { continue }
+        var facts = RunFacts(text: run.facts)
+        facts.epoch = 0
+        run.facts = facts.text
+        archive.replace(SequenceNumber(index + 1), with: .run(run))
+      }
+    }
+    driver.restart(start: 1)
+    let second = driver.connect(pid: 1)
+    try second.initialize("App", #""session":"\#(token)""#)
+    #expect(try second.register("New", below: nil) > kept)
+    driver.inspect()
+  }
+
   @Test func anArchiveThatTheSameBrokerOpensAgainRaisesNothing() throws {
     var limits = Limits()
     limits.openArchivesMax = 1

@@ -25,7 +25,9 @@ extension Application {
     lastSession = opening.lastSession
     run = opening.run ?? run
     runFacts = RunFacts(text: run.facts)
-    context.noteEpoch(runFacts.epoch, of: name)
+    // Archives of older brokers tell it by the handles of their claims alone.
+    let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
+    context.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0), of: name)
     for (id, text) in opening.contexts {
       let writer = WriterContext(text: text)
       contexts[id] = writer
