@@ -47,6 +47,13 @@ package struct Frame: Sendable {
     return count
   }
 
+  /// The message as one that cannot be used, if it may be an answer.
+  func brokenAnswer(_ reason: String) -> BrokenAnswer? {
+    let root = storage.root
+    guard root.elements == nil, root["method"] == nil, root["params"] == nil else { return nil }
+    return BrokenAnswer(id: root["id"].flatMap { RequestID($0) }, reason: reason)
+  }
+
   /// Whether any message is not an answer.
   var holdsCalls: Bool {
     switch content {

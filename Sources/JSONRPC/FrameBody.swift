@@ -109,7 +109,11 @@ package struct FrameBody: Sendable {
   private mutating func findRest() {
     input.skipWhiteSpace()
     guard !input.isEmpty else { return }
-    fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."))
+    var answer: BrokenAnswer?
+    if case .after(let frame) = mode {
+      answer = frame.brokenAnswer("no JSON: something follows the message in its frame")
+    }
+    fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."), answer)
   }
 
   private mutating func fail(_ error: ErrorObject, _ answer: BrokenAnswer? = nil) {

@@ -51,6 +51,28 @@ internal import Testing
     #expect(ended == ["2 -32700 no JSON: the text ends too early"])
   }
 
+  @Test func anAnswerThatSomethingFollowsInItsFrameEndsTheCall() {
+    for (text, expected) in [
+      (#"{"jsonrpc":"2.0","id":2,"result":1} k2"#, ["2 -32700 no JSON: something follows the message in its frame"]),
+      (#"{"id":2,"result":1}{"id":1,"result":1}"#, ["2 -32700 no JSON: something follows the message in its frame"]),
+      (#"{"id":2,"result":1,"method":"m"}x"#, []), (#"[{"id":2,"result":1}]x"#, []),
+    ] {
+      for step in [1, 7, .max] {
+        let ended = Self.ended(by: "Content-Length: \(text.utf8.count)\r\n\r\n\(text)", step: step)
+        #expect(ended == expected, "\(text)")
+      }
+    }
+  }
+
+  /// What does not begin as an object is nobody's answer: a line that was not meant for us must end no call.
+  @Test(arguments: ["k2", "", "[k2]", "7", "}", "\"x\""])
+  func aTextThatDoesNotBeginAsAnObjectEndsNoCall(_ text: String) {
+    let answer = #"{"jsonrpc":"2.0","id":2,"result":1}"#
+    #expect(Self.ended(by: "\(answer)\n\(text)\n") == ["2 answered"])
+    let frames = [answer, text].map { "Content-Length: \($0.utf8.count)\r\n\r\n\($0)" }
+    #expect(Self.ended(by: frames.joined()) == ["2 answered"])
+  }
+
   @Test func anAnswerBeyondALimitEndsTheCall() {
     var limits = FrameLimits()
     limits.depthMax = 8
