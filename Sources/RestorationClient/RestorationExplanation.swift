@@ -41,6 +41,7 @@ extension SavingStep {
     case .excluded(nil): "left out: it has no identifier, or something above it has none"
     case .referenced(let by?): "\(by) refers to it, so that it is saved although no walk reaches it"
     case .referenced(nil): "the application's own state refers to it, so that it is saved"
+    case .asked(let owner, 0): "asked \(owner.sentence) for its state, because it said that it has changed"
     case .asked(let owner, let round): "asked \(owner.sentence) for its state in round \(round)"
     case .notServed(let owner): "\(owner.sentence) cannot be asked: what it pushed last is current"
     case .orphaned: "nobody owns it: what was saved last is kept"
@@ -96,6 +97,9 @@ extension RestoringStep {
     case .decoded(let owner): "\(owner.sentence) fetched the state by itself"
     case .resolved(let identifier, true): "the element \(identifier) was found again"
     case .resolved(let identifier, false): "the element \(identifier) is not there any more"
+    case .elementUnresolved(let owner, let message):
+      "\(owner.sentence) did not say where an element is, which is returned as it was saved"
+        + (message.map { ": \($0)" } ?? "")
     case .finished: "restored"
     case .skipped(let reason, let message): "left out: \(Self.reason(reason))" + (message.map { ": \($0)" } ?? "")
     case .absent: "nobody had registered it by the end of the restoration"

@@ -39,6 +39,8 @@ package enum RestoringStep: Sendable, Hashable {
   case decoded(ObjectOwner)
   /// An identifier of an element was looked for in the data of today (R28).
   case resolved(identifier: String, found: Bool)
+  /// Who knows what the view shows did not say where an element is, which is returned raw; why (R28).
+  case elementUnresolved(ObjectOwner, message: String?)
   /// It is restored: its finish callback was sent, where its owner serves that (R21).
   case finished
   /// Not restored; why, in the words of `skipped`.
@@ -73,6 +75,7 @@ extension RestoringStep: JSONWritable {
         ("suspected", []),
         ("decoded", [.required("owner", ObjectOwner.schema)]),
         ("resolved", [.required("identifier", .string), .required("found", .boolean)]),
+        ("elementUnresolved", [.required("owner", ObjectOwner.schema), .optional("message", .string)]),
         ("finished", []),
         (
           "skipped",
@@ -111,6 +114,9 @@ extension RestoringStep: JSONWritable {
       case .resolved(let identifier, let found):
         writer.member("identifier", identifier)
         writer.member("found", found)
+      case .elementUnresolved(let owner, let message):
+        writer.member("owner", owner)
+        writer.member("message", ifPresent: message)
       case .skipped(let reason, let message):
         writer.member("reason", reason)
         writer.member("message", ifPresent: message)
@@ -136,6 +142,7 @@ extension RestoringStep: JSONWritable {
     case .suspected: "suspected"
     case .decoded: "decoded"
     case .resolved: "resolved"
+    case .elementUnresolved: "elementUnresolved"
     case .finished: "finished"
     case .skipped: "skipped"
     case .absent: "absent"
@@ -173,6 +180,8 @@ extension RestoringStep: JSONWritable {
     case "suspected": .suspected
     case "decoded": .decoded(try reader.value("owner") { ObjectOwner($0) })
     case "resolved": .resolved(identifier: try reader.string("identifier"), found: try reader.bool("found"))
+    case "elementUnresolved":
+      .elementUnresolved(try reader.value("owner") { ObjectOwner($0) }, message: try reader.optionalString("message"))
     case "finished": .finished
     case "skipped":
       .skipped(reason: try reader.string("reason"), message: try reader.optionalString("message"))

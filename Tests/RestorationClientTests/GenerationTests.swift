@@ -72,7 +72,8 @@ internal import Testing
 
   static let saving: [SavingStep] = [
     .included, .excluded(by: ["A"]), .excluded(by: nil), .referenced(by: ["A"]), .referenced(by: nil),
-    .asked(owner, round: 1), .notServed(owner), .orphaned, .encoded(bytes: 1), .unchanged, .superseded,
+    .asked(owner, round: 1), .asked(owner, round: 0), .notServed(owner), .orphaned, .encoded(bytes: 1), .unchanged,
+    .superseded,
     .stale(owner, why: "late"), .stale(owner, why: "reservedKey"), .stale(nil, why: "missing"),
     .stale(owner, why: "failed", message: "no"), .elementUnnamed(owner, message: "no"), .pushed(bytes: 1), .early,
     .saved(generation: 1), .ownerEnded(owner, .crashed, ProcessOutcome(.exited, code: 3)),
@@ -87,7 +88,7 @@ internal import Testing
     .handedOut(owner, deferred: true), .handedOut(owner, deferred: false), .suspected, .decoded(owner),
     .resolved(identifier: "m", found: true), .resolved(identifier: "m", found: false), .finished,
     .skipped(reason: "refused"), .skipped(reason: "later"), .skipped(reason: "failed", message: "no"), .absent,
-    .unitStarted(unit: "u"),
+    .unitStarted(unit: "u"), .elementUnresolved(owner, message: "no"), .elementUnresolved(owner, message: nil),
     .ownerEnded(owner, .crashed, ProcessOutcome(.signalled, signal: "SIGSEGV", unit: "u")),
   ]
 

@@ -28,6 +28,7 @@ internal import Testing
       .unitFailed(unit: "a.service", message: "no"), .awaited, .classMismatch(saved: "A", declared: ["B", "C"]),
       .quarantined(since: Timestamp(milliseconds: 1_700_000_000_000)), .unreadable, .noState,
       .handedOut(owner, deferred: true), .suspected, .decoded(owner), .resolved(identifier: "r", found: false),
+      .elementUnresolved(owner, message: "no"), .elementUnresolved(owner, message: nil),
       .finished, .skipped(reason: "refused"), .skipped(reason: "failed", message: "no"), .absent,
       .unitStarted(unit: "a.service"),
       .ownerEnded(owner, .logout, ProcessOutcome(.exited, code: 3)),

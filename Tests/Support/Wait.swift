@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Waits for what no event announces, such as something the broker notices by itself.
 package enum Wait {
-  /// Asks until the answer is yes, ever less often: between two questions the machine is left to whom is waited for.
+  /// Asks until the answer is yes, ever less often: in between, the machine is free for the process that is waited for.
   package static func until(
     _ what: String,
     _ deadline: Deadline = Deadline(),

@@ -8,12 +8,16 @@ package struct ExplainRestoration: RestorationMethod {
   package static let summary = "Tells why an object was saved and restored, or was not."
   package static let parameters: [Schema.Member] = [
     .required("object", .reference, "The object."),
-    .optional("reveal", .boolean, "Name the elements of a confidential object."),
+    .optional(
+      "reveal",
+      .boolean,
+      "Tell also what may quote the state of a confidential object: names of elements, and messages of clients."
+    ),
   ]
   package static let errors: [ErrorDescription] = [.unknownObject, .unknownApplication, .archiveUnreadable]
 
   package var object: ObjectReference
-  /// Whether a confidential object's model identifiers are told.
+  /// Whether a confidential object's model identifiers are told, and what clients have said of it.
   package var reveal: Bool
 
   package init(object: ObjectReference, reveal: Bool = false) {

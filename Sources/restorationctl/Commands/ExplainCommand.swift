@@ -24,7 +24,7 @@ struct ExplainCommand: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
   @OptionGroup var legend: LegendOptions
 
-  @Flag(help: "Name the elements of a confidential object.")
+  @Flag(help: "Tell also what may quote the state of a confidential object.")
   var reveal = false
 
   @Argument(help: "The application, with its instance where it has one.")

@@ -9,15 +9,21 @@ extension Application {
   func explain(_ request: ExplainRestoration, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let node = try requireNode(request.object)
-    // Names of a model are its data as much as the state is.
+    // Names of a model are its data as much as the state is, and what a client says of it may quote that.
     let hides = node.record.isConfidential && !request.reveal
     let reply = ExplainRestoration.Reply(
       path: tree.path(of: node),
-      saved: node.savingSteps,
-      restored: node.restoringSteps.filter { !hides || !$0.namesModel },
+      saved: hides ? node.savingSteps.map(\.withoutMessage) : node.savingSteps,
+      restored: hides ? node.restoringSteps.filter { !$0.namesModel }.map(\.withoutMessage) : node.restoringSteps,
       verdict: verdict(on: node)
     )
     respond(caller, reply)
+  }
+
+  /// What a client says of several objects at once may be about a confidential one of them: then it is only theirs.
+  func concerned(_ nodes: [NodeID]) -> [NodeID] {
+    let confidential = nodes.filter { tree.node($0)?.record.isConfidential == true }
+    return confidential.isEmpty ? nodes : confidential
   }
 
   /// What went wrong comes before what went well, restoring before saving.
@@ -72,7 +78,27 @@ extension Node {
   }
 }
 
+extension SavingStep {
+  /// The same without what a client has said.
+  fileprivate var withoutMessage: SavingStep {
+    switch self {
+    case .elementUnnamed(let owner, _): .elementUnnamed(owner, message: nil)
+    case .stale(let owner, let why, _): .stale(owner, why: why)
+    default: self
+    }
+  }
+}
+
 extension RestoringStep {
+  /// The same without what a client has said.
+  fileprivate var withoutMessage: RestoringStep {
+    switch self {
+    case .elementUnresolved(let owner, _): .elementUnresolved(owner, message: nil)
+    case .skipped(let reason, _): .skipped(reason: reason)
+    default: self
+    }
+  }
+
   /// Whether it tells an identifier of the application's model.
   fileprivate var namesModel: Bool {
     if case .resolved = self { true } else { false }

@@ -21,6 +21,8 @@ struct ElementResolution {
   var resolved: [Element] = []
   var next = 0
   var call: CallNumber?
+  /// It has been noted that the data source does not say where elements are.
+  var isUnresolved = false
 
   func isOf(_ restoring: OpenRestoration) -> Bool {
     if case .batch(let number, _, _) = purpose { number == restoring.number } else { false }
@@ -126,14 +128,25 @@ extension Application {
         settleElement(number, nil)
       }
     } else {
+      if case .lost = answer {} else { noteUnresolved(number, answer.message) }
       settleElement(number, element)
     }
     askNext(number)
   }
 
+  /// Notes once that the data source does not say where the elements are.
+  private func noteUnresolved(_ number: Int, _ message: String?) {
+    guard let resolution = resolutions[number], !resolution.isUnresolved, let view = tree.node(resolution.view),
+      let source = dataSource(of: view)
+    else { return }
+    resolutions[number]?.isUnresolved = true
+    view.note(RestoringStep.elementUnresolved(source.owner, message: message))
+  }
+
   /// What was not found in time is handed out as it was saved.
   func finishResolution(_ number: Int) {
     guard let resolution = resolutions[number] else { return }
+    if resolution.call != nil { noteUnresolved(number, nil) }
     abandonResolution(number)
     let elements = resolution.resolved + resolution.elements[resolution.next...]
     switch resolution.purpose {

@@ -33,7 +33,7 @@ extension Application {
         if let owner = sessions[session] { tookIn(restoring.decisions.batch(of: session), owner) }
         drive(.handled(session, .done))
       case .error:
-        for node in restoring.decisions.batch(of: session) { restoring.messages[node] = answer.message }
+        for node in concerned(restoring.decisions.batch(of: session)) { restoring.messages[node] = answer.message }
         drive(.handled(session, .failed))
       case .lost:
         takeBack(restoring.decisions.lines[session]?.batch ?? [], restoring)

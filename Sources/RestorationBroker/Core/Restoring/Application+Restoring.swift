@@ -249,7 +249,8 @@ extension Application {
       guard case .settled(let outcome) = item.place,
         let path = tree.node(item.node).flatMap({ tree.path(of: $0) }) ?? restoring.paths[item.node]
       else { continue }
-      let message = outcome == .skipped(.failed) ? restoring.messages[item.node] : nil
+      let isConfidential = tree.node(item.node)?.record.isConfidential ?? true
+      let message = outcome == .skipped(.failed) && !isConfidential ? restoring.messages[item.node] : nil
       // Quotes and commas of the components, and what a reason takes.
       bytes += path.bytes + 3 * path.components.count + 40 + (message.map { JSONText(.string($0)).count + 11 } ?? 0)
       guard bytes <= bytesMax else {

@@ -68,8 +68,12 @@ extension Application {
     if !call(session, forStatesOf: batch, round: 0, for: .pull) {
       // It is asked when it is there again.
       pull.lane.lost()
-    } else if !pulls.values.contains(where: \.lane.isAsking) {
-      context.emit(.setTimer(.pulls(id), milliseconds: Application.pullMilliseconds))
+    } else {
+      // What was told of the time before makes room, as where a state is pushed.
+      for target in batch { tree.nodes[target.node]?.note(.asked(session.owner, round: 0), isFirst: true) }
+      if !pulls.values.contains(where: \.lane.isAsking) {
+        context.emit(.setTimer(.pulls(id), milliseconds: Application.pullMilliseconds))
+      }
     }
     pulls[number] = pull
   }
@@ -82,7 +86,7 @@ extension Application {
       }
       pulls[session] = nil
       var lane = pull.lane
-      for target in lane.giveUp() { announceFailure(of: target, .late) }
+      for target in lane.giveUp() { brought(nothingOf: target, .late) }
     }
     if let due = pulls.values.filter(\.lane.isAsking).map(\.due).min() {
       context.emit(.setTimer(.pulls(id), milliseconds: max(1, due - now)))
@@ -103,14 +107,17 @@ extension Application {
       return
     case .error:
       _ = pull.lane.answered { _ in false }
-      for target in batch { announceFailure(of: target, .failed) }
+      let concerned = concerned(batch.map(\.node))
+      for target in batch {
+        brought(nothingOf: target, .failed, message: concerned.contains(target.node) ? answer.message : nil)
+      }
     case .result(let slice):
       let states = EncodeRestorableStateWithCoder.Answer(slice)?.states
       let later = take(states ?? [], of: batch)
       late = pull.lane.answered { later.contains($0.handle) }
     }
     pulls[call.session] = pull
-    if let late { announceFailure(of: late, .late) }
+    if let late { brought(nothingOf: late, .late) }
     self.pull(from: call.session)
   }
 
@@ -125,13 +132,13 @@ extension Application {
         switch said[target.handle] {
         case .later: later.insert(target.handle)
         case .unchanged: break
-        case .failed: announceFailure(of: target, .failed)
-        case .malformed: announceFailure(of: target, .malformed)
-        case nil: announceFailure(of: target, .missing)
+        case .failed(let message): brought(nothingOf: target, .failed, message: CallAnswer.brief(message))
+        case .malformed: brought(nothingOf: target, .malformed)
+        case nil: brought(nothingOf: target, .missing)
         case .state(let state, let elements, let revision): try take(state, elements, revision, at: target)
         }
       } catch {
-        announceFailure(of: target, EncodeFailed.Failure(error))
+        brought(nothingOf: target, EncodeFailed.Failure(error))
       }
     }
     return later
@@ -157,8 +164,13 @@ extension Application {
     announceEncoding(at: node, bytes: record.bytes, by: session, for: nil)
   }
 
-  private func announceFailure(of target: EncodeTarget, _ error: EncodeFailed.Failure) {
+  /// The owner was asked for an object in vain: it is explained, and subscribers are told.
+  ///
+  /// - Parameter message: what the owner says of it.
+  private func brought(nothingOf target: EncodeTarget, _ error: EncodeFailed.Failure, message: String? = nil) {
     guard let node = tree.nodes[target.node], node.claim?.handle == target.handle else { return }
+    let why = error == .late ? StaleObject.Cause.late.rawValue : error.kind
+    node.note(.stale(sessions[target.session]?.owner, why: why, message: message))
     announce(.settled) {
       EncodeFailed(
         object: target.handle,

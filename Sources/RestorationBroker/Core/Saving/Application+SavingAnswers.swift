@@ -187,7 +187,7 @@ extension Application {
     case .lost where sessionBack(after: call) != nil: return advanceRound { $0.asksAgain(session) }
     case .lost: return lost(session)
     case .error:
-      for target in batch { round.messages[target.node] = answer.message }
+      for node in concerned(batch.map(\.node)) { round.messages[node] = answer.message }
       find(reachFromHead(batch.map(\.node), for: round))
       return advanceRound { $0.failed(session, .failed) }
     case .result(let slice):

@@ -163,7 +163,7 @@ extension Application {
           process: owner?.process,
           pid: owner?.pid,
           why: cause,
-          message: message
+          message: node.record.isConfidential ? nil : message
         )
       )
     }
