@@ -17,7 +17,7 @@ final class Acceptor {
   private(set) var statistics = AcceptStatistics()
   /// The listener closes on purpose.
   var isStopping = false
-  /// Why accepting failed last.
+  /// Why accepting failed since the last connection that was accepted.
   private(set) var lastError: (any Error)?
 
   init(
@@ -38,6 +38,7 @@ final class Acceptor {
   func prepare(_ channel: any Channel) throws {
     let pause = AcceptPause(milliseconds: settings.limits.acceptPauseMilliseconds) { [self] error in
       lastError = error
+    } whenPaused: { [self] in
       statistics.pauses += 1
     }
     try channel.pipeline.syncOperations.addHandler(pause)
@@ -48,6 +49,7 @@ final class Acceptor {
     let peer = try peer(of: channel)
     guard statistics.connections < settings.limits.connectionsMax else { return try refuse(channel) }
     _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate, keeper: keeper)
+    lastError = nil
     statistics.accepted += 1
     count(channel)
   }
@@ -117,17 +119,21 @@ private final class AcceptPause: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
   private let pause: TimeAmount
-  private let whenPaused: (any Error) -> Void
+  private let whenFailed: (any Error) -> Void
+  private let whenPaused: () -> Void
   private var timer: Scheduled<Void>?
 
-  init(milliseconds: Int, whenPaused: @escaping (any Error) -> Void) {
+  init(milliseconds: Int, whenFailed: @escaping (any Error) -> Void, whenPaused: @escaping () -> Void) {
     self.pause = .milliseconds(Int64(milliseconds))
+    self.whenFailed = whenFailed
     self.whenPaused = whenPaused
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    guard error is IOError, timer == nil, let options = context.channel.syncOptions else { return }
-    whenPaused(error)
+    guard error is IOError else { return }
+    whenFailed(error)
+    guard timer == nil, let options = context.channel.syncOptions else { return }
+    whenPaused()
     // Fails only for a closed channel, which does not accept anyway.
     try? options.setOption(.autoRead, value: false)
     timer = context.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in

@@ -6,6 +6,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import RestorationBroker
 internal import RestorationTransport
+internal import Synchronization
 internal import SystemdSupport
 
 /// Serves until it is asked to end, and tells the service manager of it, if there is one.
@@ -16,6 +17,12 @@ struct Service {
   let logger: Logger
   let notifier: Notifier
   private let status: StatusLine
+  private let loss = Loss()
+
+  /// Whether the process ends because nobody can connect any more.
+  private final class Loss: Sendable, Error {
+    let hasHappened = Atomic(false)
+  }
 
   init(
     flags: BrokerConfiguration.Flags,
@@ -57,6 +64,7 @@ struct Service {
     watchdog?.cancel()
     notifier.barrier()
     output.flush()
+    if loss.hasHappened.load(ordering: .relaxed) { throw loss }
   }
 
   private func start(_ configuration: BrokerConfiguration, on eventLoop: any EventLoop) throws -> Broker {
@@ -70,7 +78,13 @@ struct Service {
         restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
         on: eventLoop,
         manager: hasUser ? UserServiceManager() : nil,
-        logger: logger
+        logger: logger,
+        whenLost: { [loss, logger] reason in
+          // The archives are sound, and so is what clients have yet to save.
+          logger.critical("ending, because \(reason)")
+          loss.hasHappened.store(true, ordering: .relaxed)
+          kill(getpid(), SIGTERM)
+        }
       ) { reason in
         fail("ending, because \(reason)")
         Glibc.exit(1)

@@ -84,6 +84,38 @@ struct FaultTests {
     }
   }
 
+  /// It ends in order: what was still to be written is, and clients are asked what they have to save.
+  @Test func aListenerThatIsLostCostsNobodyAState() async throws {
+    let failing = Strace.failing("accept4", with: "EPERM", from: 5, onlyOnce: true)
+    try await withBroker(BrokerOptions(wrapper: failing)) { broker in
+      let client = try broker.connect()
+      let served: JSONValue = ["encodeRestorableStateWithCoder"]
+      try client.call("initialize", ["application": "a", "serves": served])
+      let object = try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])["object"]
+      try client.notify("encodeRestorableState", ["object": .path("B"), "state": ["n": 2]])
+      try client.call("ping", [:])
+      // One of these is not accepted, and the listener is lost.
+      let others = (1...3).map { _ in try? broker.connect() }
+      let call = try client.receiveMessage()
+      #expect(call["method"] == "encodeRestorableStateWithCoder")
+      let answer: JSONValue = [
+        "jsonrpc": "2.0", "id": call["id"] ?? .null,
+        "result": ["states": [["object": object ?? .null, "state": ["n": 1]]]],
+      ]
+      try client.send(JSONText(answer).string + "\n")
+      #expect(try broker.waitForEnd() == .exit(1))
+      withExtendedLifetime(others) {}
+      #expect(broker.log.contains("the listening socket has closed"))
+      broker.options.wrapper = []
+      try broker.start()
+      let reader = try broker.connect()
+      for (name, number) in [("A", 1), ("B", 2)] {
+        let state = try reader.call("decodeRestorableState", ["application": "a", "object": .path(name)])["state"]
+        #expect(state == ["n": .integer(Int64(number))])
+      }
+    }
+  }
+
   /// Without room for one more connection the broker waits until there is some.
   @Test func aLackOfDescriptorsEndsNothing() async throws {
     let failing = Strace.failing("accept4", with: "EMFILE", from: 1, onlyOnce: true)

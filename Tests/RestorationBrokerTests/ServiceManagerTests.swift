@@ -86,9 +86,15 @@ internal import Testing
       let flags = BrokerConfiguration.Flags(socket: socket, archives: directory.file("archives"))
       let configuration = try BrokerConfiguration(flags, environment: { _ in nil }, readFile: { _ in nil })
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-      broker = try Broker.startAndWait(configuration, on: group.next(), manager: manager, logger: logger) { reason in
-        Issue.record("\(reason)")
-      }
+      let fails: @Sendable (String) -> Void = { Issue.record("\($0)") }
+      broker = try Broker.startAndWait(
+        configuration,
+        on: group.next(),
+        manager: manager,
+        logger: logger,
+        whenLost: fails,
+        whenFatal: fails
+      )
     }
 
     func stop() throws {

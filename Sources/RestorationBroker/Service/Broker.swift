@@ -23,6 +23,7 @@ package final class Broker: Sendable {
     on eventLoop: any EventLoop,
     manager: (any ServiceManager)? = nil,
     logger: Logger,
+    whenLost: @escaping @Sendable (String) -> Void,
     whenFatal: @escaping @Sendable (String) -> Void
   ) throws -> Broker {
     try EventLoopTaskExecutor(eventLoop).wait {
@@ -33,6 +34,7 @@ package final class Broker: Sendable {
         on: eventLoop,
         manager: manager,
         logger: logger,
+        whenLost: whenLost,
         whenFatal: whenFatal
       )
     }
@@ -55,6 +57,7 @@ package final class Broker: Sendable {
   ///   - descriptors: keeps connections when this process ends; nil where nobody does.
   ///   - inherited: the connections that it has kept of the process before.
   ///   - manager: the user's service manager; nil where there is none.
+  ///   - whenLost: nobody can connect any more, for this reason: the process is to end in order, with an error.
   ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
   package static func start(
     _ configuration: BrokerConfiguration,
@@ -66,6 +69,7 @@ package final class Broker: Sendable {
     on eventLoop: any EventLoop,
     manager: (any ServiceManager)? = nil,
     logger: Logger,
+    whenLost: @escaping @Sendable (String) -> Void,
     whenFatal: @escaping @Sendable (String) -> Void
   ) async throws -> Broker {
     let limits = configuration.limits
@@ -113,7 +117,7 @@ package final class Broker: Sendable {
         guard outcome != RestoredConnections() else { return }
         logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
       },
-      whenLost: { whenFatal("the listening socket has closed: \($0)") },
+      whenLost: { whenLost("the listening socket has closed: \($0)") },
       delegate: service
     )
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
