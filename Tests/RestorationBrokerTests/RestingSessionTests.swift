@@ -231,6 +231,23 @@ internal import Testing
     driver.inspect()
   }
 
+  /// R15: it waits for the change it is about, and the archive is closed after that.
+  @Test func aNotificationThatWaitsForTheDiskWhenItsArchiveIsClosedIsFetchedAfterwards() throws {
+    let driver = driver()
+    let poller = try Poller(driver, serves: ["registrationReplaced"])
+    try poller.register("X")
+    let (other, third) = (driver.connect(), driver.connect())
+    try other.initialize()
+    driver.holdsCommits = true
+    other.start("registerObjectForStateRestoration", #"{"restorationIdentifier":"X","takeOver":true}"#)
+    other.start("goodbye", #"{"reason":"restart"}"#)
+    third.start("encodeRestorableState", #"{"application":"Other","object":["Z"],"state":{}}"#)
+    #expect(driver.closed == ["App"])
+    driver.holdsCommits = false
+    driver.commit()
+    #expect(try poller.next()["method"] == "registrationReplaced")
+  }
+
   // MARK: What only memory knows
 
   @Test(arguments: [false, true])

@@ -8,6 +8,8 @@ internal import RestorationWire
 /// It is bounded by what one application may have, by the number of applications, and by time: detached sessions are
 /// over after a while.
 struct RestingSessions {
+  /// What their application was while its archive was open.
+  let application: ApplicationID
   /// When one of them was last used.
   let lastUsed: Int64
   private(set) var sessions: [SessionID: Session]
@@ -28,6 +30,7 @@ struct RestingSessions {
 extension Application {
   var restingSessions: RestingSessions {
     RestingSessions(
+      application: id,
       lastUsed: sessions.values.map(\.lastUsed).max() ?? context.now.monotonic,
       sessions: sessions,
       claims: nodesByHandle.compactMapValues(\.claim)

@@ -204,6 +204,11 @@ extension BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    applications[id]?.putNotification(method, parameters, for: session)
+    if let application = applications[id] {
+      application.putNotification(method, parameters, for: session)
+    } else if let sessions = resting.values.first(where: { $0.application == id }) {
+      // The archive was closed after this was written.
+      sessions.sessions[session]?.polled.add(PollQueue.Entry(call: nil, method: method, parameters: parameters))
+    }
   }
 }
