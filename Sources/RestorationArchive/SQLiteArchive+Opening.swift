@@ -109,7 +109,6 @@ extension SQLiteArchive {
   /// - Parameter damage: what its first opening tells; nil for a copy of a sound archive.
   static func settle(at path: String, damage: String?) throws(SQLiteFailure) {
     let connection = try SQLiteConnection(path: path)
-    connection.checkpointsOnClose = true
     defer { connection.close() }
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; \(ArchiveSchema.additions)")
     try connection.execute("UPDATE archive SET uuid = '\(newUUID())'; DELETE FROM unclosed; DELETE FROM damage")
@@ -120,6 +119,8 @@ extension SQLiteArchive {
     }
     try connection.execute("COMMIT")
     try connection.checkpoint(.emptyingFile)
+    // Before, the log is what shows the damage.
+    connection.checkpointsOnClose = true
   }
 
   /// A random UUID (RFC 9562, version 4).

@@ -324,6 +324,23 @@ internal import Testing
     #expect(try poller.call("decodeRestorableState", #""object":\#(handle)"#)["state"] == ["new": 1])
   }
 
+  @Test func r18WhatASessionWasToBeAskedForItIsAskedForWhenItIsBack() throws {
+    let driver = driver()
+    let serves = #""serves":["encodeRestorableStateWithCoder"]"#
+    let peer = driver.connect(pid: 1)
+    let token = try #require(try peer.initialize("App", serves)["session"]?.string)
+    let handle = try peer.register("X")
+    try peer.encode("\(handle)", #"{"n":1}"#)
+    try peer.call("invalidateRestorableState", #"{"object":\#(handle)}"#)
+    driver.disconnect(peer)
+    driver.advance(milliseconds: 1_000)
+    #expect(!isHeld(driver))
+    let back = driver.connect(pid: 1)
+    try back.initialize("App", #""session":"\#(token)",\#(serves)"#)
+    driver.advance(milliseconds: 1_000)
+    #expect(back.openCalls("encodeRestorableStateWithCoder").count == 1)
+  }
+
   @Test func anotherArchiveAtTheSamePlaceIsNotGivenWhatTheSessionsOfTheOldOneHad() throws {
     let driver = driver()
     let poller = try Poller(driver, serves: ["registrationReplaced"])

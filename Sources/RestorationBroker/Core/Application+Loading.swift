@@ -51,6 +51,9 @@ extension Application {
     }
     loadWithheld(opening.withheld)
     updatePulling()
+    brokenWindows = former.brokenWindows
+    hasOpenedWindow = former.hasOpenedWindow
+    invalidate(former.pulled)
   }
 
   private func reset() {
@@ -85,8 +88,9 @@ extension Application {
       let session = Session(id: record.session, token: record.token, facts: SessionFacts(text: record.facts))
       session.unitName = session.facts.storyboard ?? session.facts.unit
       let before = former[record.session]
-      session.lastUsed = before?.lastUsed ?? lastUsed
+      session.lastUsed = lastUsed
       if let before, before.token == record.token {
+        session.lastUsed = before.lastUsed
         session.client = before.client
         session.exit = before.exit
         session.unitName = before.unitName

@@ -28,6 +28,8 @@ package struct BrokerCore {
   }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
+  /// Whether sessions of closed archives are expected back: what is known of them would be lost with the broker.
+  func awaitsRestingSessions(at now: Moment) -> Bool { resting.values.contains { $0.isAwaited(at: now) } }
   package var objectCount: Int { applications.values.reduce(0) { $0 + $1.tree.count } }
 
   // MARK: Clients
@@ -426,7 +428,8 @@ package struct BrokerCore {
       throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
     }
     for (name, sessions) in resting where sessions.areOver(at: context.now) { resting[name]?.forget() }
-    if !oldest.sessions.isEmpty { resting[oldest.name] = oldest.restingSessions }
+    // Sessions of an archive that could not be read are none of those that rest.
+    if !oldest.sessions.isEmpty, case .open = oldest.phase { resting[oldest.name] = oldest.restingSessions }
     for session in oldest.sessions.values {
       session.objects = [:]
       context.emit(.cancelTimer(.lost(oldest.id, session.id)))

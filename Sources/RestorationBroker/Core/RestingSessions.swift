@@ -14,16 +14,28 @@ struct RestingSessions {
   let lastUsed: Int64
   private(set) var sessions: [SessionID: Session]
   private(set) var claims: [ObjectHandle: Node.Claim]
+  /// What sessions that were away were still to be asked for.
+  private(set) var pulled: [EncodeTarget]
+  /// Restorations that a crash cut short (R19).
+  private(set) var brokenWindows: Set<NodeID>
+  private(set) var hasOpenedWindow: Bool
 
   /// Whether all of them end as soon as the archive is opened.
   func areOver(at now: Moment) -> Bool {
     now.monotonic - lastUsed >= Application.detachedMilliseconds && sessions.values.allSatisfy(\.facts.isDetached)
   }
 
+  /// Whether a session is expected back that its application alone would not wait for.
+  func isAwaited(at now: Moment) -> Bool {
+    now.monotonic - lastUsed < Application.detachedMilliseconds && sessions.values.contains { $0.facts.isDetached }
+  }
+
   /// Keeps only when they were last used.
   mutating func forget() {
     sessions = [:]
     claims = [:]
+    pulled = []
+    brokenWindows = []
   }
 }
 
@@ -33,7 +45,10 @@ extension Application {
       application: id,
       lastUsed: sessions.values.map(\.lastUsed).max() ?? context.now.monotonic,
       sessions: sessions,
-      claims: nodesByHandle.compactMapValues(\.claim)
+      claims: nodesByHandle.compactMapValues(\.claim),
+      pulled: pulls.sorted { $0.key < $1.key }.flatMap { $0.value.lane.asked + $0.value.lane.waiting },
+      brokenWindows: brokenWindows,
+      hasOpenedWindow: hasOpenedWindow
     )
   }
 }

@@ -112,6 +112,7 @@ extension BrokerService {
   fileprivate var isAtWork: Bool {
     !closings.isEmpty || archives.values.contains { $0.isBusy || $0.isMaintaining }
       || unitStarts > 0 || core.applications.values.contains { $0.restoring != nil }
+      || core.awaitsRestingSessions(at: clock.now)
   }
 
   fileprivate func monitor() -> ActivityMonitor {

@@ -45,6 +45,17 @@ extension Application {
     invalidated.formUnion(session.objects.values.map(\.id))
   }
 
+  /// These were to be asked for when the archive was closed, and are still.
+  func invalidate(_ targets: [EncodeTarget]) {
+    let nodes = targets.filter { tree.nodes[$0.node]?.claim?.handle == $0.handle }.map(\.node)
+    guard !nodes.isEmpty else { return }
+    noteChange()
+    if invalidated.isEmpty {
+      context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
+    }
+    invalidated.formUnion(nodes)
+  }
+
   func invalidationTimerFired() {
     var asked: Set<SessionID> = []
     for id in invalidated.sorted() {
