@@ -134,7 +134,8 @@ struct ArchiveDirectory: Sendable {
     var offset: off_t = 0
     try read(name) { bytes in
       withUnsafeTemporaryAllocation(byteCount: bytes.count, alignment: 8) { others in
-        isSame = isSame && pread(descriptor, others.baseAddress, bytes.count, offset) == bytes.count
+        isSame =
+          isSame && pread(descriptor, others.baseAddress, bytes.count, offset) == bytes.count
           && others.elementsEqual(bytes)
       }
       offset += off_t(bytes.count)

@@ -55,7 +55,6 @@ enum SystemCalls {
   /// This process.
   static var processID: Int32 { getpid() }
 
-
   /// Opens a name without following it and without any right on what it names; for `status` and `changeMode`.
   static func openName(_ path: String) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("open") { open(path, clinux_o_path | O_NOFOLLOW | O_CLOEXEC) })

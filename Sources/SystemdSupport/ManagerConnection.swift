@@ -57,7 +57,12 @@ final class ManagerConnection {
     let name = "org.freedesktop.DBus"
     guard
       let reply = try? connection.call(
-        name, "/org/freedesktop/DBus", name, "NameHasOwner", [service], deadline
+        name,
+        "/org/freedesktop/DBus",
+        name,
+        "NameHasOwner",
+        [service],
+        deadline
       ), reply.readBool() == true
     else { return nil }
     return connection

@@ -113,8 +113,11 @@ package final class UserManager: Sendable {
     do throws(UserManagerError) {
       return try await perform { (connection, deadline) throws(UserManagerError) -> Bool in
         let reply = try connection.call(
-          ManagerConnection.managerPath, "org.freedesktop.DBus.Properties", "Get",
-          [ManagerConnection.managerInterface, "SystemState"], deadline
+          ManagerConnection.managerPath,
+          "org.freedesktop.DBus.Properties",
+          "Get",
+          [ManagerConnection.managerInterface, "SystemState"],
+          deadline
         )
         return reply.readVariant() == .string("stopping")
       }
@@ -175,7 +178,11 @@ package final class UserManager: Sendable {
     _ deadline: MonotonicTime
   ) throws(UserManagerError) -> [String: BusMessage.Value] {
     let reply = try connection.call(
-      path, "org.freedesktop.DBus.Properties", "GetAll", ["\(ManagerConnection.service).\(interface)"], deadline
+      path,
+      "org.freedesktop.DBus.Properties",
+      "GetAll",
+      ["\(ManagerConnection.service).\(interface)"],
+      deadline
     )
     return reply.readProperties(names)
   }

@@ -61,10 +61,12 @@ extension String {
 
   private func first(_ width: Int) -> String {
     var left = width
-    return String(prefix { character in
-      left -= character.columns
-      return left >= 0
-    })
+    return String(
+      prefix { character in
+        left -= character.columns
+        return left >= 0
+      }
+    )
   }
 
   private func last(_ width: Int) -> String {

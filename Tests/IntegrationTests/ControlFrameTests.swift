@@ -124,7 +124,8 @@ internal import Testing
   }
 
   @Test(arguments: [
-    (["lsit"], "'list'"), (["-j", "--socket", "/nowhere", "tre", "a"], "'tree'"), (["tree", "a", "--jsno"], "'--json'"),
+    (["lsit"], "'list'"), (["-j", "--socket", "/nowhere", "tre", "a"], "'tree'"),
+    (["tree", "a", "--jsno"], "'--json'"),
     (["history", "--no-legnd", "a"], "'--no-legend'"), (["help", "lsit"], "'list'"), (["-j", "help", "tre"], "'tree'"),
   ])
   func aMistypedWordIsToldTheRightOne(_ arguments: [String], _ word: String) async throws {
@@ -172,7 +173,8 @@ internal import Testing
     try await withBroker { broker in
       let state: JSONValue = ["text": .string(String(repeating: "x", count: 250 << 10))]
       try broker.connect().call(
-        "encodeRestorableState", ["application": "a", "object": .path("Large"), "state": state]
+        "encodeRestorableState",
+        ["application": "a", "object": .path("Large"), "state": state]
       )
       try body(broker)
     }
@@ -311,7 +313,10 @@ internal import Testing
         #expect(result.output.contains("…") && result.output.contains("End "))
       }
       let shown = try ControlTool.runOnTerminal(broker, ["list", "--no-pager"], columns: 90)
-      #expect(shown.output.split(separator: "\n").contains { $0.hasPrefix("org.") && $0.count == 90 }, "\(shown.output)")
+      #expect(
+        shown.output.split(separator: "\n").contains { $0.hasPrefix("org.") && $0.count == 90 },
+        "\(shown.output)"
+      )
       let ascii = try ControlTool.run(broker, ["list"], environment: ["LC_ALL": "C"])
       #expect(ascii.output.contains("...") && ascii.output.utf8.allSatisfy { $0 < 0x80 })
       #expect(try ControlTool.run(broker, ["list", "--full"]).output.contains(name))
@@ -351,7 +356,8 @@ internal import Testing
         let scalar = try #require(UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init))
         let name = "Name\(scalar)"
         try client.call(
-          "encodeRestorableState", ["application": "a", "object": .path(name), "state": [name: 1]]
+          "encodeRestorableState",
+          ["application": "a", "object": .path(name), "state": [name: 1]]
         )
         let tree = try ControlTool.run(broker, ["tree", "a"]).output
         #expect(tree.contains(#"Name\u{\#(digits)}"#), "\(tree)")

@@ -16,7 +16,8 @@ internal import Testing
     try first.initialize(application, ["process": "main"])
     let second = try broker.client(.python)
     try second.initialize(application, ["process": "sidebar"])
-    func register(_ client: ProcessClient, _ identifier: JSONValue, _ parent: JSONValue, _ more: JSONObject = [:]) throws
+    func register(_ client: ProcessClient, _ identifier: JSONValue, _ parent: JSONValue, _ more: JSONObject = [:])
+      throws
       -> JSONValue
     {
       var parameters: JSONObject = ["restorationIdentifier": identifier, "restorationParent": parent]
@@ -27,7 +28,10 @@ internal import Testing
     try toolbar.call("encodeRestorableState", ["object": bar, "state": ["kept": true]])
     let main = try register(first, "Main", .null, ["kind": "viewController", "objectClass": "WindowController"])
     let editor = try register(
-      first, "Editor", main, ["kind": "viewController", "objectClass": ["TextEditor", "Editor"], "position": 2]
+      first,
+      "Editor",
+      main,
+      ["kind": "viewController", "objectClass": ["TextEditor", "Editor"], "position": 2]
     )
     let popover = try register(first, .null, main, ["kind": "viewController", "objectClass": "Popover"])
     let find = try register(first, "Find", popover, ["kind": "view"])

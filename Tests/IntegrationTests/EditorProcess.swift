@@ -39,7 +39,8 @@ enum Editor: String, CaseIterable, Sendable {
 
   /// Keys that open a file and go to a line.
   func open(_ file: String, line: Int) -> String {
-    self == .emacs ? keys("(progn (find-file \"\(file)\") (goto-line \(line)))") : keys("edit \(file)") + keys("\(line)")
+    self == .emacs
+      ? keys("(progn (find-file \"\(file)\") (goto-line \(line)))") : keys("edit \(file)") + keys("\(line)")
   }
 
   /// Writes the settings that its user has: nothing but the plugin, what the test adds, and `report`.

@@ -94,7 +94,9 @@ internal import Testing
       ]
       try app.tell("call", ["method": "setRestorationIdentifier", "params": parameters])
       let all = try Self.save(broker, app)
-      #expect(all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"])
+      #expect(
+        all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"]
+      )
       #expect(all.saved == Set(all.asked))
       #expect(all.excluded == ["(no path)"])
     }

@@ -151,7 +151,9 @@ internal import Testing
   @Test func responsesKeepTheOrderOfTheRequests() async throws {
     try await withBroker { broker in
       let client = try FramedClient(broker.socket, .http)
-      try client.send(bytes: [Self.waiting(milliseconds: 20_000), Self.ping].flatMap { FramedClient.Framing.http.frame($0) })
+      try client.send(
+        bytes: [Self.waiting(milliseconds: 20_000), Self.ping].flatMap { FramedClient.Framing.http.frame($0) }
+      )
       try broker.session("a").call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
       #expect(try client.receiveMessage()["result"]?["path"] == .path("P", "C"))
       #expect(try client.receive()?.text == Self.pong)

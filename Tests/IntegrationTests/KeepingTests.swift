@@ -30,7 +30,8 @@ internal import Testing
     "the_library_for_asyncio_waits_on_at_the_next_broker",
   ]
 
-  private static func run(_ scenario: String...) async throws -> (end: ChildProcess.End, output: String, errors: String) {
+  private static func run(_ scenario: String...) async throws -> (end: ChildProcess.End, output: String, errors: String)
+  {
     try await withScratch { scratch in
       try ChildProcess.run(
         ["python3", "-B", "\(Products.repository)/Tests/Clients/keeping/keeping.py"] + scenario,

@@ -76,7 +76,11 @@ internal import Testing
   @Test func theApplicationAndNamesOfEventsChooseWhatIsShown() async throws {
     try await withBroker { broker in
       let one = try Self.monitor(broker, ["org.example.Notes", "--no-legend", "--full"])
-      let few = try Self.monitor(broker, ["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"], among: 2)
+      let few = try Self.monitor(
+        broker,
+        ["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"],
+        among: 2
+      )
       for application in ["other", "org.example.Notes"] { try Self.edit(broker, application) }
       let first = try Self.line(one)
       #expect(first.contains("archiveOpened") && !first.contains("org.example.Notes"))

@@ -73,9 +73,10 @@ internal import Testing
       _ = try Self.dpkg(["mkdir", "-p", "\(root)/var/lib/dpkg"])
       // Who is not root is root in a namespace of their own.
       let asRoot = geteuid() == 0 ? [] : ["unshare", "--map-root-user"]
-      let dpkg = asRoot + [
-        "dpkg", "--root=\(root)", "--force-not-root,script-chrootless,depends", "--log=\(directory.file("log"))",
-      ]
+      let dpkg =
+        asRoot + [
+          "dpkg", "--root=\(root)", "--force-not-root,script-chrootless,depends", "--log=\(directory.file("log"))",
+        ]
       let enabled = [
         "graphical-session.target.wants/restoration-login.service", "sockets.target.wants/restorationd.socket",
       ]

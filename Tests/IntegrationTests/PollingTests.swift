@@ -106,7 +106,10 @@ internal import Testing
       try script.call("answerRequest", ["id": request["id"] ?? .null, "result": ["states": [state]]])
       let reader = try broker.connect()
       try Wait.until("the state is there") {
-        let found = try reader.call("decodeRestorableState", ["application": Self.application, "object": .path("Note")])
+        let found = try reader.call(
+          "decodeRestorableState",
+          ["application": Self.application, "object": .path("Note")]
+        )
         return found["state"] == ["n": 1]
       }
     }

@@ -80,8 +80,10 @@ struct ServiceRestartTests {
       try manager.allowManyRestarts()
       let load = try LoadClient(
         manager,
-        ["pipelined": 2, "contentLength": 2, "keepAlive": 1, "connector": 1, "idle": 2, "idleSession": 3,
-          "idleSubscriber": 2]
+        [
+          "pipelined": 2, "contentLength": 2, "keepAlive": 1, "connector": 1, "idle": 2, "idleSession": 3,
+          "idleSubscriber": 2,
+        ]
       )
       let libraries = try (0..<3).map { index in
         let client = try manager.client(.swift)

@@ -46,8 +46,10 @@ struct ServiceStopTests {
   @Test func aStopWaitsForASlowClientBeyondTheUnitsTime() async throws {
     try await withUserManager { manager in
       try manager.dropIn("short", service: "TimeoutStopSec=2")
-      try manager.write(#"{"limits": {"stopRoundMilliseconds": 20000}}"#,
-        to: "\(manager.home)/.config/restorationd/config.json")
+      try manager.write(
+        #"{"limits": {"stopRoundMilliseconds": 20000}}"#,
+        to: "\(manager.home)/.config/restorationd/config.json"
+      )
       let client = try Self.begin(manager)
       try client.tell("push")
       try client.tell("set", ["name": "A", "state": ["n": 3]])

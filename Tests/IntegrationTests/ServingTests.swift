@@ -150,7 +150,10 @@ internal import Testing
       try worker.send("await", ["what": "create", "count": 2])
       try delegate.send("restore")
       #expect(try worker.receive()["count"] == 2)
-      try Self.register(worker, ["identifier": "Text", "parent": .path("Main", "Doc"), "kind": "view", "await": 10_000])
+      try Self.register(
+        worker,
+        ["identifier": "Text", "parent": .path("Main", "Doc"), "kind": "view", "await": 10_000]
+      )
       let result = try delegate.receive()
       #expect(result["skipped"] == [] && result["absent"] == [])
       let restored = (result["restored"]?.array ?? []).map { ($0.array ?? []).compactMap(\.string) }

@@ -23,12 +23,15 @@ internal import Testing
       _ = try ChildProcess.run(["rm", "-f", copy + suffix, copy + "-shm"])
       if Files.exists(file) { _ = try ChildProcess.run(["cp", file, copy + suffix]) }
     }
-    let double = "SELECT count(*) FROM (SELECT 1 FROM state WHERE revision > 0 GROUP BY node, session, revision "
+    let double =
+      "SELECT count(*) FROM (SELECT 1 FROM state WHERE revision > 0 GROUP BY node, session, revision "
       + "HAVING count(*) > 1)"
     let number = "json_extract(text, '$.n')"
-    let backwards = "SELECT count(*) FROM (SELECT \(number) AS n, lag(\(number)) OVER (PARTITION BY node, session "
+    let backwards =
+      "SELECT count(*) FROM (SELECT \(number) AS n, lag(\(number)) OVER (PARTITION BY node, session "
       + "ORDER BY revision) AS before FROM state WHERE revision > 0) WHERE n < before"
-    let heads = "WITH now AS (SELECT node, parent, component, max(sequence) FROM node GROUP BY node) "
+    let heads =
+      "WITH now AS (SELECT node, parent, component, max(sequence) FROM node GROUP BY node) "
       + "SELECT p.component, c.component, json_extract(text, '$.n'), revision, json_extract(text, '$.sum'), "
       + "length(json_extract(text, '$.pad')), max(s.sequence) FROM state s JOIN now c USING (node) "
       + "JOIN now p ON p.node = c.parent GROUP BY s.node"

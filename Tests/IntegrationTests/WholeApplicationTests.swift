@@ -77,7 +77,9 @@ internal import Testing
     let delegate = try broker.serving(.python, of: application, as: "delegate", ["delegate": true])
     try delegate.register(
       delegateObjects.map { name in
-        var object: JSONObject = ["identifier": .string(name), "kind": "viewController", "state": ["is": .string(name)]]
+        var object: JSONObject = [
+          "identifier": .string(name), "kind": "viewController", "state": ["is": .string(name)],
+        ]
         if name != "Main" { object["parent"] = ["Main"] }
         return object
       }
@@ -166,7 +168,8 @@ internal import Testing
       ]
       #expect(state?["near"] == [near], "\(document.path)")
       #expect(
-        found?["coder"]?["UIApplicationStateRestorationTimestampKey"]?.string?.count == 24, "\(document.path)"
+        found?["coder"]?["UIApplicationStateRestorationTimestampKey"]?.string?.count == 24,
+        "\(document.path)"
       )
     }
     #expect(objects["Main/W\(index)"]?["state"] == ["worker": .integer(Int64(index))])
@@ -175,7 +178,9 @@ internal import Testing
     #expect(restored["finished"]?.array?.count == names.count, "worker \(index): each once")
     // Made first, then filled, then told (R21).
     let log = try worker.log()
-    let kinds = log.compactMap { $0.split(separator: " ").first }.filter { ["create", "decode", "finished"].contains($0) }
+    let kinds = log.compactMap { $0.split(separator: " ").first }.filter {
+      ["create", "decode", "finished"].contains($0)
+    }
     #expect(kinds == kinds.sorted(), "worker \(index): \(log.prefix(8))")
     #expect(kinds.filter { $0 == "create" }.count == (documents + 1) / 2, "worker \(index)")
   }

@@ -99,7 +99,8 @@ internal import Testing
   }
 
   @Test(arguments: [
-    "X: y\r\n\r\n{}", "Content-Length: -1\r\n\r\n", "Content-Length: 4 0\r\n\r\n", "Content-Length: 2x\r\n\r\n{}", "Content-Length:\r\n\r\n{}",
+    "X: y\r\n\r\n{}", "Content-Length: -1\r\n\r\n", "Content-Length: 4 0\r\n\r\n", "Content-Length: 2x\r\n\r\n{}",
+    "Content-Length:\r\n\r\n{}",
     "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "Content-Length: 9999999999999999\r\n\r\n",
     "Content-Length: 2\r\nno header\r\n\r\n{}", "Content-Length: 2\r\nContent-Type: a/b; charset=latin1\r\n\r\n{}",
     "Content-Length: 2\r\nX: " + String(repeating: "y", count: 5_000) + "\r\n\r\n{}",
@@ -153,7 +154,8 @@ internal import Testing
   @Test func randomInputIsSurvived() {
     var generator = SeededGenerator(seed: 5)
     let pieces = [
-      "Content-Length", ":", " ", "5", "38", "\r\n", "\n", "\r\n\r\n", "{", "}", "[", "\"", "a", "\u{0}", "é", Self.tick,
+      "Content-Length", ":", " ", "5", "38", "\r\n", "\n", "\r\n\r\n", "{", "}", "[", "\"", "a", "\u{0}", "é",
+      Self.tick,
       "Content-Type: x; charset=utf-8", String(repeating: "z", count: 300),
     ]
     for _ in 0..<2_000 {

@@ -110,7 +110,10 @@ internal import Testing
     let peer = driver.connect(pid: 3)
     try peer.initialize("App", #""process":"main""#)
     let handle = try peer.register(
-      "V", below: nil, #""kind":"viewController","objectClass":["A","B"],"confidential":true"#)
+      "V",
+      below: nil,
+      #""kind":"viewController","objectClass":["A","B"],"confidential":true"#
+    )
     try peer.encode("\(handle)", #"{"secret":1}"#, #""elements":[{"role":"selected","indexPath":[1]}]"#)
     try peer.register("Empty")
     let objects = try #require(try peer.call("readArchive")["objects"]?.array)
@@ -184,7 +187,8 @@ internal import Testing
     driver.inspect()
     driver.restart()
     #expect(
-      try driver.connect(pid: 3).paths(#""application":"App""#) == ["Gone", "Vacant", "Vacant/Child"])
+      try driver.connect(pid: 3).paths(#""application":"App""#) == ["Gone", "Vacant", "Vacant/Child"]
+    )
   }
 
   @Test func discardingGenerationsOfLiveSessionsNeedsForce() throws {

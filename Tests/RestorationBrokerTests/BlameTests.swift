@@ -416,7 +416,8 @@ internal import Testing
   }
 
   @Test func r31TheApplicationsOwnStateIsWithheldWithTheArchive() throws {
-    let served = #""delegate":true,"serves":["willEncodeRestorableState","shouldSaveApplicationState","#
+    let served =
+      #""delegate":true,"serves":["willEncodeRestorableState","shouldSaveApplicationState","#
       + #""shouldRestoreApplicationState","didDecodeRestorableState"]"#
     let author = try start(2, served)
     author.serves["willEncodeRestorableState"] = { _ in #"{"state":{"tab":3}}"# }

@@ -70,7 +70,8 @@ internal import Testing
     try peer.encode(#"["B"]"#, #"{ "x" : [ 1 , {"$restorable" : [ "A" ] } , " y " ] , "z" : 2 }"#)
     #expect(
       try peer.text(peer.start("decodeRestorableState", #"{"object":["B"]}"#))
-        .contains(#"{"x":[1,{"$restorable":["A"],"object":null}," y "],"z":2}"#))
+        .contains(#"{"x":[1,{"$restorable":["A"],"object":null}," y "],"z":2}"#)
+    )
   }
 
   // MARK: R14, R27
@@ -339,7 +340,9 @@ internal import Testing
   @Test func r25R26TheCoderTellsOfTheWriter() throws {
     let writer = driver.connect(pid: 7)
     try writer.initialize(
-      "App", #""process":"w","bundleVersion":"2.1","userInterfaceIdiom":5,"storyboard":{"unit":"s.service"}"#)
+      "App",
+      #""process":"w","bundleVersion":"2.1","userInterfaceIdiom":5,"storyboard":{"unit":"s.service"}"#
+    )
     try writer.register("V", below: nil, #""kind":"viewController""#)
     try writer.register("W", below: nil, #""kind":"viewController","storyboard":{"unit":"w.service"}"#)
     try writer.register("O")
@@ -351,7 +354,8 @@ internal import Testing
     #expect(coder["UIApplicationStateRestorationSystemVersionKey"] == "Test 1")
     #expect(coder["UIStateRestorationViewControllerStoryboardKey"] == ["unit": "s.service"])
     #expect(
-      try peer.decode(#"["W"]"#)["coder"]?["UIStateRestorationViewControllerStoryboardKey"] == ["unit": "w.service"])
+      try peer.decode(#"["W"]"#)["coder"]?["UIStateRestorationViewControllerStoryboardKey"] == ["unit": "w.service"]
+    )
     #expect(try peer.decode(#"["O"]"#)["coder"]?["UIStateRestorationViewControllerStoryboardKey"] == nil)
     try peer.register("N")
     #expect(try peer.decode(#"["N"]"#)["coder"]?.isNull == true)
@@ -379,7 +383,9 @@ internal import Testing
     let next = driver.connect(pid: 2)
     try next.initialize("App", aliases)
     let result = try next.call(
-      "registerObjectForStateRestoration", next.registration("X", below: nil, #""objectClass":\#(live)"#))
+      "registerObjectForStateRestoration",
+      next.registration("X", below: nil, #""objectClass":\#(live)"#)
+    )
     #expect(result["restoration"] == ["state": "available", "classMatches": .bool(matches)])
     let answer = try next.decode(#"["X"]"#)
     #expect(answer["status"] == (matches ? "available" : "classMismatch"))

@@ -107,9 +107,11 @@ internal import Testing
     peer.notify("encodeRestorableState", peer.encoding("12345", "{}"))
     peer.notify("encodeRestorableState", peer.encoding(#"["Main"]"#, "{}"))
     let events = monitor.takeNotifications("event")
-    #expect(events.map { $0["error"]?["kind"]?.string } == [
-      "limitExceeded", "reservedKey", "limitExceeded", "invalidParams", "unknownObject",
-    ])
+    #expect(
+      events.map { $0["error"]?["kind"]?.string } == [
+        "limitExceeded", "reservedKey", "limitExceeded", "invalidParams", "unknownObject",
+      ]
+    )
     #expect(
       events.first?.facts == [
         "object": .integer(main), "path": ["Main"], "process": "main", "pid": 3,

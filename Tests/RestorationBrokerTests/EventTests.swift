@@ -94,7 +94,9 @@ internal import Testing
     let monitor = try subscriber()
     if let reason { try peer.goodbye(reason) } else { driver.crash(peer) }
     let events = monitor.takeNotifications("event")
-    #expect(events.map { $0["name"]?.string } == ["sessionEnded"] + (reason == "userQuit" ? ["applicationDiscarded"] : []))
+    #expect(
+      events.map { $0["name"]?.string } == ["sessionEnded"] + (reason == "userQuit" ? ["applicationDiscarded"] : [])
+    )
     #expect(events.first?["ending"]?.string == reason ?? "crashed")
     #expect(events.first?["objects"]?.integer == objects)
     if reason == "userQuit" {

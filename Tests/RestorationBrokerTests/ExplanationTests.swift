@@ -16,7 +16,9 @@ internal import Testing
     let serves = #""process":"editor","serves":["encodeRestorableStateWithCoder"]"#
     try peer.initialize("App", serves + more)
     peer.serves["encodeRestorableStateWithCoder"] = { parameters in
-      let states = (parameters["objects"]?.array ?? []).map { #"{"object":\#($0["object"]?.integer ?? 0),"state":{"n":1}}"# }
+      let states = (parameters["objects"]?.array ?? []).map {
+        #"{"object":\#($0["object"]?.integer ?? 0),"state":{"n":1}}"#
+      }
       return #"{"states":[\#(states.joined(separator: ","))]}"#
     }
     return peer

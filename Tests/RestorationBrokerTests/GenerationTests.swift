@@ -47,7 +47,8 @@ internal import Testing
     #expect(result["restoration"]?["generation"] == 1)
     #expect(result["restoration"]?["archive"] == "archive-1")
     let generation = try #require(
-      try peer.call("listGenerations")["generations"]?.array?.first)
+      try peer.call("listGenerations")["generations"]?.array?.first
+    )
     #expect(generation["kind"] == "startup")
     #expect(generation["objects"] == 1)
     #expect(generation["bytes"] == 7)

@@ -55,10 +55,14 @@ internal import Testing
     let decomposed = try peer.register("cafe\u{301}")
     #expect(composed != decomposed)
     let renamed = try peer.call(
-      "setRestorationIdentifier", #"{"object":\#(composed),"restorationIdentifier":"x"}"#)
+      "setRestorationIdentifier",
+      #"{"object":\#(composed),"restorationIdentifier":"x"}"#
+    )
     #expect(renamed["path"] == ["x"])
     let back = try peer.call(
-      "setRestorationIdentifier", #"{"object":\#(decomposed),"restorationIdentifier":"caf\u00e9"}"#)
+      "setRestorationIdentifier",
+      #"{"object":\#(decomposed),"restorationIdentifier":"caf\u00e9"}"#
+    )
     #expect(back["path"] == ["caf\u{e9}"])
     driver.inspect()
   }
@@ -137,16 +141,22 @@ internal import Testing
   @Test func r1ADetachedSessionKeepsItsPathAlthoughItsProcessHasEnded() throws {
     let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
     let registered = try first.call(
-      "registerObjectForStateRestoration", first.registration("Main", below: nil, #""application":"App""#))
+      "registerObjectForStateRestoration",
+      first.registration("Main", below: nil, #""application":"App""#)
+    )
     let token = try #require(registered["session"]?.string)
     let other = driver.connect(pid: 3)
     try other.call("goodbye", #"{"application":"App","reason":"restart","session":"\#(token)"}"#)
     let again = try first.call(
-      "registerObjectForStateRestoration", first.registration("Main", below: nil, #""application":"App""#))
+      "registerObjectForStateRestoration",
+      first.registration("Main", below: nil, #""application":"App""#)
+    )
     #expect(again["session"] != .string(token))
     driver.killUnnoticed(first)
     let failure = try second.fail(
-      "registerObjectForStateRestoration", second.registration("Main", below: nil, #""application":"App""#))
+      "registerObjectForStateRestoration",
+      second.registration("Main", below: nil, #""application":"App""#)
+    )
     #expect(failure.kind == "duplicatePath")
     driver.inspect()
   }

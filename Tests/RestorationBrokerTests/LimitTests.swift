@@ -35,7 +35,10 @@ internal import Testing
     #expect(try peer.paths() == ["a", "b"])
     try peer.encode(#"["a","x"]"#, "{}")
     expect(
-      try peer.fail("registerObjectForStateRestoration", peer.registration("d")), "objectsPerApplicationMax", 4)
+      try peer.fail("registerObjectForStateRestoration", peer.registration("d")),
+      "objectsPerApplicationMax",
+      4
+    )
     try peer.register("b")
     try peer.encode(#"["a","x"]"#, #"{"a":1}"#)
     try peer.call("unregisterObject", #"{"object":["b"]}"#)
@@ -69,19 +72,30 @@ internal import Testing
     try peer.register("12345", below: #"["abcd"]"#)
     expect(
       try peer.fail("registerObjectForStateRestoration", peer.registration("123456", below: #"["abcd"]"#)),
-      "pathBytesMax", 11)
+      "pathBytesMax",
+      11
+    )
     expect(
       try peer.fail(
-        "registerObjectForStateRestoration", peer.registration("1234", below: #"["abcd"]"#, #""position":1"#)),
-      "pathBytesMax", 11)
+        "registerObjectForStateRestoration",
+        peer.registration("1234", below: #"["abcd"]"#, #""position":1"#)
+      ),
+      "pathBytesMax",
+      11
+    )
     expect(
-      try peer.fail("registerObjectForStateRestoration", peer.registration("ééééé1")), "pathBytesMax", 11)
+      try peer.fail("registerObjectForStateRestoration", peer.registration("ééééé1")),
+      "pathBytesMax",
+      11
+    )
     try peer.register("ééééé")
     try peer.encode(#"["a","b","c","d","ef"]"#, "{}")
     expect(try peer.fail("encodeRestorableState", peer.encoding(#"["a","b","c","d","efg"]"#, "{}")), "pathBytesMax", 11)
     expect(
       try peer.fail("setRestorationIdentifier", #"{"object":["abcd"],"restorationIdentifier":"abcde"}"#),
-      "pathBytesMax", 11)
+      "pathBytesMax",
+      11
+    )
     try peer.call("setRestorationIdentifier", #"{"object":["abcd"],"restorationIdentifier":"abc"}"#)
     #expect(try peer.paths().contains("abc/12345"))
     driver.inspect()

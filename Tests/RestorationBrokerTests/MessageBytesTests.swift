@@ -26,10 +26,11 @@ internal import Testing
     return JSONText(.array(path.map { .string($0) })).string
   }
 
-  private static let everything = RestoringFixture.served + [
-    "encodeRestorableStateWithCoder", "shouldSaveApplicationState", "willEncodeRestorableState", "pathChanged",
-    "modelIdentifierForElementAtIndexPath",
-  ]
+  private static let everything =
+    RestoringFixture.served + [
+      "encodeRestorableStateWithCoder", "shouldSaveApplicationState", "willEncodeRestorableState", "pathChanged",
+      "modelIdentifierForElementAtIndexPath",
+    ]
 
   /// Its bundle version takes six times its bytes as JSON.
   private func join(_ pid: Int64, _ messageBytesMax: Int, _ more: String = "") throws -> Peer {
@@ -168,7 +169,8 @@ internal import Testing
       asked += 1
       return #""model""#
     }
-    let elements = #"[{"role":"selected","indexPath":[\#(path)]},{"role":"selected","indexPath":[3]},"#
+    let elements =
+      #"[{"role":"selected","indexPath":[\#(path)]},{"role":"selected","indexPath":[3]},"#
       + #"{"role":"topVisible","indexPath":[4],"identifier":"\#(long)"}]"#
     writer.serves["encodeRestorableStateWithCoder"] = { parameters in
       let states = (parameters["objects"]?.array ?? []).compactMap { $0["object"]?.integer }.map { handle in

@@ -79,9 +79,11 @@ internal import Testing
     try plant("A", "A/B")
     driver.forgetWritten()
     #expect(
-      try peer.call("setRestorationParent", #"{"object":["A","B"],"restorationParent":["A"]}"#)["path"] == ["A", "B"])
+      try peer.call("setRestorationParent", #"{"object":["A","B"],"restorationParent":["A"]}"#)["path"] == ["A", "B"]
+    )
     #expect(
-      try peer.call("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"A"}"#)["path"] == ["A"])
+      try peer.call("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"A"}"#)["path"] == ["A"]
+    )
     #expect(driver.written.isEmpty)
   }
 
@@ -200,7 +202,8 @@ internal import Testing
     try silent.register("S", below: #"["A","B"]"#)
     try peer.call("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"Z"}"#)
     #expect(
-      other.takeNotifications("pathChanged") == [["object": .integer(child), "path": ["Z", "B", "C"]]])
+      other.takeNotifications("pathChanged") == [["object": .integer(child), "path": ["Z", "B", "C"]]]
+    )
     let told = peer.takeNotifications("pathChanged")
     #expect(told.count == 1)
     #expect(told.first?["path"] == ["Z", "B"])
@@ -253,9 +256,11 @@ internal import Testing
     #expect(result["paths"] == [["P", "Tab#0"], ["P", "Tab#1"], ["P", "Tab#2"]])
     #expect(driver.written.count == 3)
     #expect(
-      try states() == ["P": "P", "P/Tab#0": "2", "P/Tab#1": "0", "P/Tab#2": "1", "P/Tab#1/X": ""])
+      try states() == ["P": "P", "P/Tab#0": "2", "P/Tab#1": "0", "P/Tab#2": "1", "P/Tab#1/X": ""]
+    )
     #expect(
-      other.takeNotifications("pathChanged") == [["object": .integer(below), "path": ["P", "Tab#1", "X"]]])
+      other.takeNotifications("pathChanged") == [["object": .integer(below), "path": ["P", "Tab#1", "X"]]]
+    )
     #expect(try peer.state("\(handles[0])") == ["was": "0"])
     driver.inspect()
   }
@@ -270,10 +275,12 @@ internal import Testing
     #expect(try pointer(#"["P","A"],["P","B"],["P","A"]"#) == "/children/2")
     #expect(try pointer(#"\#(excluded)"#) == "/children/0")
     #expect(
-      try peer.fail("setChildren", #"{"object":["P"],"children":[["P","A"],["P","D"]]}"#).kind == "unknownObject")
+      try peer.fail("setChildren", #"{"object":["P"],"children":[["P","A"],["P","D"]]}"#).kind == "unknownObject"
+    )
     try peer.register("A", below: #"["P"]"#, #""position":0"#)
     #expect(
-      try peer.fail("setChildren", #"{"object":["P"],"children":[["P","A"]]}"#).kind == "duplicatePath")
+      try peer.fail("setChildren", #"{"object":["P"],"children":[["P","A"]]}"#).kind == "duplicatePath"
+    )
     #expect(try peer.paths() == ["P", "P/A", "P/A#0", "P/B", "Q", "Q/C"])
     driver.inspect()
   }
@@ -297,7 +304,8 @@ internal import Testing
     try plant("A")
     let waiting = peer.start(
       "registerObjectForStateRestoration",
-      peer.registration("C", below: #"["Z"]"#, #""awaitParentMilliseconds":1000"#))
+      peer.registration("C", below: #"["Z"]"#, #""awaitParentMilliseconds":1000"#)
+    )
     try peer.call("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"Z"}"#)
     #expect(try peer.result(of: waiting)["path"] == ["Z", "C"])
   }

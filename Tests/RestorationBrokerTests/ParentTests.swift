@@ -68,7 +68,8 @@ internal import Testing
     try editor.initialize()
     let waiting = editor.start(
       "registerObjectForStateRestoration",
-      editor.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#))
+      editor.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
+    )
     #expect(!editor.hasAnswer(waiting))
     try editor.register("Other")
     driver.advance(milliseconds: 999)
@@ -84,7 +85,8 @@ internal import Testing
     try peer.initialize()
     let waiting = peer.start(
       "registerObjectForStateRestoration",
-      peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#))
+      peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
+    )
     driver.advance(milliseconds: 1_000)
     #expect(try peer.failure(of: waiting).kind == "unknownParent")
     try peer.register("Main")
@@ -96,9 +98,13 @@ internal import Testing
     for peer in [first, second, main] { try peer.initialize() }
     let wait = #""awaitParentMilliseconds":1000"#
     let one = first.start(
-      "registerObjectForStateRestoration", first.registration("Editor", below: #"["Main"]"#, wait))
+      "registerObjectForStateRestoration",
+      first.registration("Editor", below: #"["Main"]"#, wait)
+    )
     let two = second.start(
-      "registerObjectForStateRestoration", second.registration("Editor", below: #"["Main"]"#, wait))
+      "registerObjectForStateRestoration",
+      second.registration("Editor", below: #"["Main"]"#, wait)
+    )
     try main.register("Main")
     #expect(try first.result(of: one)["path"] == ["Main", "Editor"])
     #expect(try second.failure(of: two).kind == "duplicatePath")
@@ -129,7 +135,8 @@ internal import Testing
     for index in 0..<3_000 {
       peer.notify(
         "registerObjectForStateRestoration",
-        peer.registration("n\(index)", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#))
+        peer.registration("n\(index)", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
+      )
     }
     try peer.register("Main")
     #expect(driver.application("App")?.tree.count == 3_001)
@@ -154,7 +161,8 @@ internal import Testing
     try peer.initialize()
     let waiting = peer.start(
       "registerObjectForStateRestoration",
-      peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#))
+      peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
+    )
     try peer.goodbye("restart")
     #expect(try peer.failure(of: waiting).kind == "notInitialized")
     #expect(driver.timerCount == 0)
@@ -166,7 +174,8 @@ internal import Testing
     try main.initialize()
     peer.start(
       "registerObjectForStateRestoration",
-      peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#))
+      peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
+    )
     driver.disconnect(peer)
     try main.register("Main")
     #expect(try main.paths() == ["Main"])
@@ -247,13 +256,16 @@ internal import Testing
     let peer = driver.connect()
     try peer.initialize()
     let result = try peer.call(
-      "registerObjectForStateRestoration", peer.registration(nil, below: nil, #""kind":"\#(kind)""#))
+      "registerObjectForStateRestoration",
+      peer.registration(nil, below: nil, #""kind":"\#(kind)""#)
+    )
     #expect(result["path"]?.isNull == true)
     #expect(result["included"] == false)
     let excluded = try #require(result["object"]?.integer)
     let child = try peer.call(
       "registerObjectForStateRestoration",
-      peer.registration("Child", below: "\(excluded)", #""kind":"viewController""#))
+      peer.registration("Child", below: "\(excluded)", #""kind":"viewController""#)
+    )
     #expect(child["path"] == ["Child"])
     #expect(child["included"] == false)
     driver.inspect()
@@ -263,7 +275,8 @@ internal import Testing
     let peer = driver.connect()
     try peer.initialize()
     #expect(
-      try peer.fail("registerObjectForStateRestoration", peer.registration(nil)).kind == "invalidIdentifier")
+      try peer.fail("registerObjectForStateRestoration", peer.registration(nil)).kind == "invalidIdentifier"
+    )
     try peer.register("a")
     let failure = try peer.fail("setRestorationIdentifier", #"{"object":["a"],"restorationIdentifier":null}"#)
     #expect(failure.kind == "invalidIdentifier")
@@ -358,7 +371,8 @@ internal import Testing
     try peer.initialize()
     func included(_ identifier: String, _ kind: String, below parent: String?) throws -> Bool? {
       try peer.call(
-        "registerObjectForStateRestoration", peer.registration(identifier, below: parent, #""kind":"\#(kind)""#)
+        "registerObjectForStateRestoration",
+        peer.registration(identifier, below: parent, #""kind":"\#(kind)""#)
       )["included"]?.bool
     }
     #expect(try included("lonely", "view", below: nil) == false)

@@ -99,7 +99,11 @@ final class Peer {
       )
       if let id = CancelRequest(notification.parameters)?.id, notification.method == CancelRequest.method {
         if let call = conversation.pendingCall(withID: id) { driver.cancel(Caller(client: self.id, call: call)) }
-      } else if let fault = notification.fault { driver.refuse(message, fault) } else { driver.deliver(message) }
+      } else if let fault = notification.fault {
+        driver.refuse(message, fault)
+      } else {
+        driver.deliver(message)
+      }
     case .response(let callID, let outcome):
       driver.answered(callID, CallAnswer(outcome), by: id)
     case .brokenAnswer(let callID, let code, let reason):

@@ -48,10 +48,12 @@ internal import Testing
     let (view, data) = (try owner(three), try source())
     let id = view.start("saveApplicationState")
     let calls = data.openCalls(Self.identify)
-    #expect(calls.map(\.parameters) == [
-      ["view": ["C", "V"], "indexPath": [0, 1], "role": "selected"],
-      ["view": ["C", "V"], "indexPath": [0, 0], "role": "topVisible"],
-    ])
+    #expect(
+      calls.map(\.parameters) == [
+        ["view": ["C", "V"], "indexPath": [0, 1], "role": "selected"],
+        ["view": ["C", "V"], "indexPath": [0, 0], "role": "topVisible"],
+      ]
+    )
     #expect(!view.hasAnswer(id))
     data.answer(calls[1].id, "null")
     data.answer(calls[0].id, #""one""#)

@@ -96,9 +96,11 @@ internal import Testing
     let targets = (1...3).map { target($0, of: 1) }
     var (machine, _) = encoding(targets)
     #expect(machine.answered(1, [1: .encoded, 2: .refused("reservedKey")]) == [.commit])
-    #expect(machine.stale == [
-      Machine.Stale(target: targets[1], why: "reservedKey"), Machine.Stale(target: targets[2], why: "missing"),
-    ])
+    #expect(
+      machine.stale == [
+        Machine.Stale(target: targets[1], why: "reservedKey"), Machine.Stale(target: targets[2], why: "missing"),
+      ]
+    )
   }
 
   @Test func r12AnErrorMakesTheBatchStaleAndTheNextOneIsAskedFor() {
@@ -187,9 +189,11 @@ internal import Testing
   @Test func r7WhatIsFoundByReferencesIsAskedForOnce() {
     let targets = [target(1, of: 1), target(2, of: 1), target(3, of: 2)]
     var (machine, _) = encoding([targets[0]])
-    #expect(machine.found([targets[0], targets[1], targets[2]], bytesMax: [1: 1_000, 2: 1_000]) == [
-      .encode(2, [targets[2]])
-    ])
+    #expect(
+      machine.found([targets[0], targets[1], targets[2]], bytesMax: [1: 1_000, 2: 1_000]) == [
+        .encode(2, [targets[2]])
+      ]
+    )
     #expect(machine.answered(1, [1: .encoded]) == [.encode(1, [targets[1]])])
     #expect(machine.answered(2, [3: .encoded]) == [])
     #expect(machine.answered(1, [2: .encoded]) == [.commit])

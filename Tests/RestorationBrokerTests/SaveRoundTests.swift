@@ -265,14 +265,18 @@ internal import Testing
     peer.answer(call.id, #"{"states":[\#(states.joined(separator: ","))]}"#)
     let reply = try peer.result(of: id)
     #expect(reply["saved"] == true)
-    #expect(stale(reply).sorted() == [
-      "O1: reservedKey", "O2: invalidReference", "O3: limitExceeded", "O4: failed", "O5: malformed", "O6: malformed",
-      "O7: malformed", "O8: malformed", "O9: missing",
-    ])
-    #expect(try archived(1) == [
-      "O0": ["fine": 1], "O1": .null, "O2": .null, "O3": .null, "O4": .null, "O5": .null, "O6": .null, "O7": .null,
-      "O8": .null, "O9": .null,
-    ])
+    #expect(
+      stale(reply).sorted() == [
+        "O1: reservedKey", "O2: invalidReference", "O3: limitExceeded", "O4: failed", "O5: malformed", "O6: malformed",
+        "O7: malformed", "O8: malformed", "O9: missing",
+      ]
+    )
+    #expect(
+      try archived(1) == [
+        "O0": ["fine": 1], "O1": .null, "O2": .null, "O3": .null, "O4": .null, "O5": .null, "O6": .null, "O7": .null,
+        "O8": .null, "O9": .null,
+      ]
+    )
     driver.inspect()
   }
 

@@ -398,7 +398,8 @@ internal import Testing
     #expect(driver.application("App")?.sessions.isEmpty == true)
     driver.inspect()
     #expect(
-      try peer.fail("decodeRestorableState", #"{"object":["Main"],\#(app),"session":"\#(token)"}"#).code == -32602)
+      try peer.fail("decodeRestorableState", #"{"object":["Main"],\#(app),"session":"\#(token)"}"#).code == -32602
+    )
     // Without its token the connection begins anew.
     #expect(try peer.decode(#"["Main"]"#, app)["state"] == ["a": 1])
     #expect(try begin(peer) != token)
@@ -449,7 +450,9 @@ internal import Testing
     let peer = driver.connect(pid: 1)
     let first = try begin(peer)
     let result = try peer.call(
-      "registerObjectForStateRestoration", peer.registration("Main", below: nil, #""application":"Other""#))
+      "registerObjectForStateRestoration",
+      peer.registration("Main", below: nil, #""application":"Other""#)
+    )
     #expect(result["session"]?.string != first)
     try peer.encode(#"["Main"]"#, "{}", app)
     try peer.encode(#"["Main"]"#, "{}", #""application":"Other""#)

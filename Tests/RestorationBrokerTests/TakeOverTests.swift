@@ -25,12 +25,14 @@ internal import Testing
     #expect(after != before)
     #expect(
       old.takeNotifications("registrationReplaced")
-        == [["object": .integer(before), "path": ["Main"], "by": ["process": "new", "pid": 2]]])
+        == [["object": .integer(before), "path": ["Main"], "by": ["process": "new", "pid": 2]]]
+    )
     for object in ["\(before)", #"["Main"]"#] {
       #expect(try old.fail("encodeRestorableState", old.encoding(object, #"{"a":2}"#)).code == -32010)
       #expect(try old.fail("unregisterObject", #"{"object":\#(object)}"#).kind == "replaced")
       #expect(
-        try old.fail("setRestorationParent", #"{"object":\#(object),"restorationParent":null}"#).kind == "replaced")
+        try old.fail("setRestorationParent", #"{"object":\#(object),"restorationParent":null}"#).kind == "replaced"
+      )
     }
     #expect(try new.state("\(after)") == ["a": 1])
     driver.inspect()
@@ -98,7 +100,9 @@ internal import Testing
     try new.encode("\(mover)", #"{"b":1}"#)
     driver.forgetWritten()
     let failure = try new.fail(
-      "setRestorationIdentifier", #"{"object":\#(mover),"restorationIdentifier":"Main","takeOver":true}"#)
+      "setRestorationIdentifier",
+      #"{"object":\#(mover),"restorationIdentifier":"Main","takeOver":true}"#
+    )
     #expect(failure.kind == "duplicatePath")
     #expect(failure.data["path"] == ["Main", "Child"])
     #expect(driver.written.isEmpty)

@@ -39,7 +39,8 @@ internal import Testing
     private func handle(_ request: FakeBroker.Pending) async throws {
       let chance = isKind ? 0 : Int.random(in: 0..<100, using: &generator)
       guard request.request.method == EncodeRestorableState.method,
-        case .named(let parameters) = request.request.parameters, let handle = parameters["object"]?.integer(), let revision = parameters["revision"]?.integer(),
+        case .named(let parameters) = request.request.parameters, let handle = parameters["object"]?.integer(),
+        let revision = parameters["revision"]?.integer(),
         let number = parameters["state"]?["n"]?.integer()
       else { return try await chance > 90 ? request.cut() : request.answer("{}") }
       guard let name = script.name(of: handle) else {

@@ -221,7 +221,8 @@ internal import Testing
       #expect(again.text.contains("Main"))
       try await second.refuse(unknown)
       script.change { $0.silent = [] }
-      let registered = #"{"object":101,"path":["Main"],"included":true,"restoration":{"state":"none","classMatches":true}}"#
+      let registered =
+        #"{"object":101,"path":["Main"],"included":true,"restoration":{"state":"none","classMatches":true}}"#
       try await again.answer(registered)
       for number in 1...2 {
         let request = try await fake.events.request()

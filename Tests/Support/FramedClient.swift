@@ -112,7 +112,9 @@ package final class FramedClient {
       return reply
     }
     guard let end = buffer.firstRange(of: "\r\n\r\n".utf8) else { return nil }
-    var lines = String(decoding: buffer[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n").map(String.init)[...]
+    var lines = String(decoding: buffer[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n").map(String.init)[
+      ...
+    ]
     var reply = Reply()
     if framing == .http {
       let status = lines.removeFirst().split(separator: " ")

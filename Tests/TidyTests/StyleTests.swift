@@ -67,7 +67,9 @@ internal import Testing
       #expect(file.lines.first == "// SPDX-License-Identifier: Apache-2.0", "\(file)")
     }
     for file in try SourceFile.all("Sources", ".h") + SourceFile.all("Tests", ".pl", ".py", ".sh")
-      + SourceFile.all("systemd", ".pl", ".py", ".sh") + SourceFile.all("Protocol", ".py") + [SourceFile("Package.swift")]
+      + SourceFile.all("systemd", ".pl", ".py", ".sh") + SourceFile.all("Protocol", ".py") + [
+        SourceFile("Package.swift")
+      ]
     {
       #expect(file.lines.prefix(3).contains { $0.contains("SPDX-License-Identifier: Apache-2.0") }, "\(file)")
     }
@@ -118,7 +120,8 @@ internal import Testing
       }
       // The moment of a kill is random, and nothing can only be watched for a while.
       let mayLetTimePass = [
-        "KillTests.swift", "ResourceTests.swift", "RoundKillTests.swift", "ServiceStopTests.swift", "ServiceTests.swift",
+        "KillTests.swift", "ResourceTests.swift", "RoundKillTests.swift", "ServiceStopTests.swift",
+        "ServiceTests.swift",
         "Wait.swift",
       ].contains(file.name)
       #expect(mayLetTimePass || !file.code.contains { $0.contains("Wait.moment") }, "\(file)")

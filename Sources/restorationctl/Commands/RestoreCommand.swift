@@ -60,7 +60,8 @@ struct RestoreCommand: AsyncParsableCommand {
   /// What came of it in one line.
   static func summary(of result: RestoreResult, _ application: String) -> String {
     if result.declined { return "\(application) did not want to be restored.\n" }
-    let counts = "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
+    let counts =
+      "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
       + "\(result.absent.count) absent"
     return "\(application): \(counts), in \(Int64(result.duration / .milliseconds(1))) ms.\n"
   }

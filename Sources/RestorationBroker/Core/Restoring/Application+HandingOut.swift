@@ -80,9 +80,10 @@ extension Application {
     let summary = node.stateBeforeClaim
     let text = record.map { splice($0) }
     let coder = summary.flatMap { self.coder(of: $0) }
-    let isSent = text.map { text in
-      text.count + path.jsonBytes + Self.objectBytes + (coder?.count ?? 0) <= batchBytesMax(of: session.id)
-    } ?? false
+    let isSent =
+      text.map { text in
+        text.count + path.jsonBytes + Self.objectBytes + (coder?.count ?? 0) <= batchBytesMax(of: session.id)
+      } ?? false
     guard !isSent || mayHandOut(node, to: session) else {
       restoring.heldMakes.append((number, lookup, session.id))
       return watchTrials()

@@ -208,7 +208,8 @@ extension Application {
       // What is said of an object that was not asked for is not listened to.
       guard let target = targets[state.object] else { continue }
       // Of one that is there twice it is not known which is meant.
-      fates[target.node] = counts[state.object] == 1
+      fates[target.node] =
+        counts[state.object] == 1
         ? fate(of: state, target, for: round) : .refused(StaleObject.Cause.malformed.rawValue)
     }
     for target in batch {

@@ -148,7 +148,7 @@ extension Application {
     let cases =
       round.machine.stale.map { ($0.target, $0.why) }
       + round.staged.map { ($0.target, refused[$0.target.node] ?? replacement(of: $0.target)) }
-        .filter { $0.1 != nil }
+      .filter { $0.1 != nil }
       + late.map { ($0, StaleObject.Cause.late.rawValue) }
     for (target, why) in cases {
       guard let node = tree.node(target.node), isKept(node, target) else { continue }
@@ -195,7 +195,8 @@ extension Application {
     nodesByHandle.filter { !reached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
       let owner = owner(of: node)
       let excluder = tree.excluder(of: node) ?? node
-      let reference = excluder.claim.map { ObjectReference.handle($0.handle) }
+      let reference =
+        excluder.claim.map { ObjectReference.handle($0.handle) }
         ?? tree.path(of: excluder).map { .path($0) }
       return ExcludedObject(
         object: handle,
