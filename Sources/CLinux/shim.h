@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,12 @@ static inline void clinux_close_epolls_on_exec(int watched) {
     fclose(info);
   }
   closedir(infos);
+}
+
+// Stores a word of memory that another process will read if this one is killed: after all stores before it in program
+// order, and before all stores after it.
+static inline void clinux_store(void *word, uint64_t value) {
+  atomic_store((_Atomic uint64_t *)word, value);
 }
 
 // glibc's struct ucred is hidden behind _GNU_SOURCE; this is the kernel's layout of it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CLinux
 internal import JSONRPC
-internal import Synchronization
 
 /// A page for each connection in memory that outlives this process, so that whoever comes after it knows which
 /// connections it can go on with, and how. Used on one event loop only.
@@ -162,7 +162,7 @@ package final class ConnectionLedger {
   /// Written after everything else of the page, and before what follows.
   func setState(_ state: State, page: Int) {
     let word = base.advanced(by: page * Self.pageBytes + 8 * Word.state.rawValue)
-    word.assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(state.rawValue, ordering: .sequentiallyConsistent)
+    clinux_store(word, state.rawValue)
   }
 
   func setContext(_ context: [UInt8], page: Int) {
