@@ -25,6 +25,9 @@ internal import Synchronization
 /// try await broker.encode(RestorableState(jsonText: #"{"cursor":42}"#), for: editor.reference)
 /// ```
 public final class BrokerConnection: Sendable {
+  /// Of this library; a broker built from the same sources has the same.
+  public static let version = ProtocolVersion.program
+
   /// The path of the socket this is connected to.
   public let socketPath: String
 

@@ -4,6 +4,9 @@ package import JSONRPC
 
 /// Versions of the protocol this code speaks; within one, only additions are made.
 package enum ProtocolVersion {
+  /// Of the programs and libraries of this repository.
+  package static let program = "0.1.0"
+
   package static let first: Int64 = 1
   package static let current: Int64 = 1
 

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import RestorationClient
 
 /// The control tool: asks a running broker and shows its answers.
 @main
@@ -39,7 +40,7 @@ struct Control: AsyncParsableCommand {
         74  the output could not be written
         75  not done, try again: --timeout is over, or the broker is busy
       """,
-    version: "0.1.0",
+    version: BrokerConnection.version,
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, ExplainCommand.self,
       HistoryCommand.self, DiffCommand.self, MonitorCommand.self, SaveCommand.self, RestoreCommand.self,

@@ -9,7 +9,7 @@ internal import RestorationWire
 
 /// A running broker: the listening socket, the service behind it, the store behind that.
 package final class Broker: Sendable {
-  package static let version = "0.1.0"
+  package static let version = ProtocolVersion.program
 
   let listener: UnixListener
   let service: BrokerService
