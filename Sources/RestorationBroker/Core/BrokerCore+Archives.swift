@@ -6,39 +6,11 @@ internal import RestorationWire
 
 /// Whole archives: checking, copying, giving them out and taking them in.
 extension BrokerCore {
-  mutating func dispatchArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    if message.method == ImportArchive.method { return try importArchive(message, client) }
-    guard let (application, session) = try scope(of: message, client) else { return }
-    try requireKnown(application, session)
-    let (caller, parameters) = (message.caller, message.parameters)
-    if message.method == RollBack.method { return try rollBack(message, client, application, session) }
-    // What a check finds and what is exported nobody would see.
-    guard caller.call != nil || message.method == BackupArchive.method else { return }
-    switch message.method {
-    case DiffGenerations.method:
-      try application.diffGenerations(DiffGenerations(parameters), by: session, for: caller)
-    case VerifyArchive.method:
-      try application.verify(VerifyArchive(parameters), by: session, for: caller)
-    case BackupArchive.method:
-      try application.backUp(BackupArchive(parameters), by: session, for: caller)
-    case ExportArchive.method:
-      try application.export(ExportArchive(parameters), by: session, for: caller)
-    default:
-      throw Self.noSuchMethod(message.method)
+  mutating func rollBack(_ call: MethodTable.Call<RollBack>) throws(ErrorObject) {
+    if !call.request.force, let others = call.application.unverifiedSessions {
+      return probe(others, of: call.application, for: call.message, call.client)
     }
-  }
-
-  private mutating func rollBack(
-    _ message: IncomingMessage,
-    _ client: Client,
-    _ application: Application,
-    _ session: Session?
-  ) throws(ErrorObject) {
-    let request = try RollBack(message.parameters)
-    if !request.force, let others = application.unverifiedSessions {
-      return probe(others, of: application, for: message, client)
-    }
-    try application.rollBack(request, by: session, for: message.caller)
+    try call.application.rollBack(call.request, by: call.session, for: call.caller)
   }
 
   /// A piece of work of the store is done.
@@ -57,7 +29,7 @@ extension BrokerCore {
 
   /// Takes a document or a part of one; with the last part, everything that can be wrong with it by itself is found
   /// before its archive is opened, so that a document that is refused makes none.
-  private mutating func importArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+  mutating func importArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     do throws(ErrorObject) {
       // The last part comes here again when its archive is open.
       if client.upload?.plan == nil, try !takePart(of: message, client) { return }

@@ -19,7 +19,7 @@ extension BrokerCore {
       client.chosenInstance = nil
       if message.caller.call == nil {
         // Names of methods that exist are ours; anything else is a client's text and does not get into the log.
-        let method = RestorationMethods.names.contains(message.method) ? message.method : "an unknown method"
+        let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
         let kind = error.data?["kind"]?.string ?? "error \(error.code)"
         context.emit(.log(.warning, "\(method) as a notification failed: \(kind)", application: nil))
         announceFailure(of: message, client, error)
@@ -30,170 +30,37 @@ extension BrokerCore {
   }
 
   private mutating func dispatch(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    switch message.method {
-    // The two that come most are looked for first.
-    case EncodeRestorableState.method:
-      guard let (application, session) = try scope(of: message, client) else { return }
-      counters.encodes += 1
-      try application.encode(EncodeRestorableState(message.parameters), by: session, for: message.caller)
-    case DecodeRestorableState.method:
-      guard let (application, session) = try scope(of: message, client) else { return }
-      try requireKnown(application, session)
-      counters.decodes += 1
-      try application.decode(DecodeRestorableState(message.parameters), by: session, for: message.caller)
-    default:
-      try dispatchOther(message, client)
-    }
+    try row(of: message, client).perform(&self, message, client)
   }
 
-  private mutating func dispatchOther(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    if let (application, session) = boundSession(client) { application.heard(from: session) }
-    // What is not in the table, and so not described by rpc.discover, cannot be called.
-    guard RestorationMethods.names.contains(message.method) else { throw Self.noSuchMethod(message.method) }
-    switch message.method {
-    case Ping.method:
-      context.emit(.respond(message.caller, .result(EmptyResult())))
-    case Discover.method:
-      context.emit(.respond(message.caller, .result(OpenRPCDocument.current)))
-    case ReportLimits.method:
-      context.emit(.respond(message.caller, .result(context.limits)))
-    case ReportStatistics.method:
-      context.emit(.reportStatistics(message.caller))
-    case ListApplications.method:
-      guard message.caller.call != nil else { return }
-      context.emit(.list(.listApplications(message.caller)))
-    case Initialize.method:
-      try initialize(message, client)
-    case Subscribe.method:
-      try subscribe(message, client)
-    case Unsubscribe.method:
-      try unsubscribe(message, client)
-    case NextRequest.method, AnswerRequest.method:
-      try dispatchPolling(message, client)
-    case RestoreApplicationState.method:
-      guard let (application, session) = try scope(of: message, client) else { return }
-      try requireKnown(application, session)
-      try application.restore(RestoreApplicationState(message.parameters), by: session, for: message.caller)
-    case DescribeApplication.method, ListGenerations.method, ReadArchive.method, ExplainRestoration.method,
-      DiscardApplicationState.method, SaveApplicationState.method, ListQuarantine.method, ReleaseQuarantine.method:
-      guard let (application, session) = try scope(of: message, client) else { return }
-      try requireKnown(application, session)
-      try dispatchOpen(message, client, application, session)
-    case RegisterObjectForStateRestoration.method, UnregisterObject.method, SetRestorationParent.method,
-      SetRestorationIdentifier.method, SetChildren.method, RegisterRestorationClass.method,
-      RegisterDataSource.method, ExtendStateRestoration.method, CompleteStateRestoration.method, Goodbye.method,
-      InvalidateRestorableState.method:
-      guard let (application, session) = try scope(of: message, client) else { return }
-      try dispatchOwned(message, client, application, session)
-    case VerifyArchive.method, BackupArchive.method, ExportArchive.method, ImportArchive.method,
-      DiffGenerations.method, RollBack.method:
-      try dispatchArchive(message, client)
-    default:
-      throw Self.noSuchMethod(message.method)
-    }
+  private func row(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> MethodTable.Row {
+    // Most clients call what they called before.
+    if let last = client.lastRow, last.name == message.method { return last }
+    guard let row = MethodTable.rows[message.method] else { throw Self.noSuchMethod(message.method) }
+    client.lastRow = row
+    return row
   }
 
-  static func noSuchMethod(_ name: String) -> ErrorObject {
+  private static func noSuchMethod(_ name: String) -> ErrorObject {
     .methodNotFound(name, hint: "Call rpc.discover for the methods that exist; names are case sensitive.")
   }
 
-  /// Other calls that need no session.
-  private mutating func dispatchOpen(
-    _ message: IncomingMessage,
-    _ client: Client,
-    _ application: Application,
-    _ session: Session?
-  ) throws(ErrorObject) {
-    let (caller, parameters) = (message.caller, message.parameters)
-    // Reports are work that nobody would see.
-    let changes = [DiscardApplicationState.method, SaveApplicationState.method, ReleaseQuarantine.method]
-    guard caller.call != nil || changes.contains(message.method) else { return }
-    switch message.method {
-    case SaveApplicationState.method:
-      try application.save(SaveApplicationState(parameters), by: session, for: caller)
-    case DescribeApplication.method:
-      try application.describe(DescribeApplication(parameters), for: caller)
-    case ListGenerations.method:
-      try application.listGenerations(for: caller)
-    case ReadArchive.method:
-      let max = session?.facts.messageBytesMax
-      try application.readArchive(ReadArchive(parameters), messageBytesMax: max, for: caller)
-    case ExplainRestoration.method:
-      try application.explain(ExplainRestoration(parameters), for: caller)
-    case ListQuarantine.method:
-      let max = session?.facts.messageBytesMax
-      try application.listQuarantine(ListQuarantine(parameters), messageBytesMax: max, for: caller)
-    case ReleaseQuarantine.method:
-      try application.releaseQuarantine(ReleaseQuarantine(parameters), for: caller)
-    case DiscardApplicationState.method:
-      try application.discard(DiscardApplicationState(parameters), for: caller)
-    default:
-      throw Self.noSuchMethod(message.method)
-    }
+  /// A registration makes a detached session if the call has none.
+  mutating func register(_ call: MethodTable.Call<RegisterObjectForStateRestoration>) throws(ErrorObject) {
+    counters.registrations += 1
+    let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
+    let contested = try call.application.register(call.request, by: owner, for: call.caller)
+    if !contested.isEmpty { probe(contested, of: call.application, for: call.message, call.client) }
   }
 
-  /// Calls of a session; a registration makes a detached one where there is none.
-  private mutating func dispatchOwned(
-    _ message: IncomingMessage,
-    _ client: Client,
-    _ application: Application,
-    _ session: Session?
-  ) throws(ErrorObject) {
-    let (caller, parameters) = (message.caller, message.parameters)
-    if let session, session.isDiscarded, message.method != Goodbye.method {
-      context.emit(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
-      return
-    }
-    switch message.method {
-    case RegisterObjectForStateRestoration.method:
-      counters.registrations += 1
-      let request = try RegisterObjectForStateRestoration(parameters)
-      let owner: Session
-      if let session { owner = session } else { owner = try detachedSession(client, application) }
-      let contested = try application.register(request, by: owner, for: caller)
-      if !contested.isEmpty { probe(contested, of: application, for: message, client) }
-    case UnregisterObject.method:
-      try application.unregister(UnregisterObject(parameters), by: session, for: caller)
-    case SetRestorationParent.method:
-      try application.setParent(SetRestorationParent(parameters), by: session, for: caller)
-    case SetRestorationIdentifier.method:
-      try application.setIdentifier(SetRestorationIdentifier(parameters), by: session, for: caller)
-    case SetChildren.method:
-      try application.setChildren(SetChildren(parameters), by: session, for: caller)
-    case InvalidateRestorableState.method:
-      try application.invalidate(InvalidateRestorableState(parameters), by: session, for: caller)
-    case RegisterRestorationClass.method:
-      let request = try RegisterRestorationClass(parameters)
-      try application.registerRestorationClass(request, by: try Self.require(session), for: caller)
-    case RegisterDataSource.method:
-      let request = try RegisterDataSource(parameters)
-      try application.registerDataSource(request, by: try Self.require(session), for: caller)
-    case ExtendStateRestoration.method:
-      let pending = try application.extendRestoration(of: try Self.require(session))
-      application.respond(caller, ExtendStateRestoration.Reply(pending: Int64(pending)))
-    case CompleteStateRestoration.method:
-      let pending = application.completeRestoration(of: try Self.require(session))
-      application.respond(caller, CompleteStateRestoration.Reply(pending: Int64(pending)))
-    case Goodbye.method:
-      try sayGoodbye(Goodbye(parameters), client, application, Self.require(session), for: caller)
-    default:
-      throw Self.noSuchMethod(message.method)
-    }
-  }
-
-  private mutating func sayGoodbye(
-    _ request: Goodbye,
-    _ client: Client,
-    _ application: Application,
-    _ session: Session,
-    for caller: Caller
-  ) {
-    application.end(session, SessionEnding(request.reason))
+  mutating func sayGoodbye(_ call: MethodTable.Call<Goodbye>) throws(ErrorObject) {
+    let (client, application, session) = (call.client, call.application, try Self.require(call.session))
+    application.end(session, SessionEnding(call.request.reason))
     if let bound = client.bound, bound.application == application.id, bound.session == session.id {
       client.bound = nil
     }
     if client.detached[application.id] == session.token { client.detached[application.id] = nil }
-    application.respond(caller, EmptyResult())
+    application.respond(call.caller, EmptyResult())
     closeIfUseless(application)
   }
 
@@ -223,6 +90,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> (Application, Session?)? {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
+      application.heard(from: session)
       if let named = scope.application, !application.name.isSpelled(named) {
         throw Self.otherApplication(than: application)
       }
@@ -232,7 +100,6 @@ extension BrokerCore {
       if case .opening = application.phase {
         return try self.application(named: application.name, for: client, message).map { ($0, session) }
       }
-      application.heard(from: session)
       return (application, session)
     }
     guard let text = scope.application else { throw Self.noApplication() }

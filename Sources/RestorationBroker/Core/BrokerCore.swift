@@ -136,7 +136,7 @@ package struct BrokerCore {
       close(application)
       for client in waiting(for: id) {
         // Another client may have come meanwhile whose call makes the archive.
-        if error.kind == .absent, client.queue.first?.makesArchive == true {
+        if error.kind == .absent, client.queue.first.flatMap({ MethodTable.rows[$0.method] })?.makesArchive == true {
           resume(client)
         } else {
           refuse(client, with: Application.storeError(error))
@@ -390,8 +390,9 @@ package struct BrokerCore {
       }
       return application
     }
-    try message.checkBeforeArchiveIsMade()
-    wait(client, for: try open(name, creating: message.makesArchive), with: message)
+    let row = MethodTable.rows[message.method]
+    if let row, row.makesArchive { try row.check(message.parameters) }
+    wait(client, for: try open(name, creating: row?.makesArchive == true), with: message)
     return nil
   }
 

@@ -45,6 +45,8 @@ final class Client {
   var lastSubscription: Int64 = 0
   /// The instance found for its `initialize` with `instance: "auto"`.
   var chosenInstance: ApplicationName?
+  /// Of the method it called last.
+  var lastRow: MethodTable.Row?
   /// The last `application` member it sent, and what it named; ids are never given again.
   var lastApplication: (text: String, id: ApplicationID)?
 

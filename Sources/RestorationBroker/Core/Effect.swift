@@ -213,25 +213,6 @@ package struct IncomingMessage: Sendable {
   /// False where the broker can send the client nothing but answers.
   package var canBeCalled: Bool
 
-  /// Calls that only look make no archive for an application nobody knows.
-  var makesArchive: Bool {
-    switch method {
-    case EncodeRestorableState.method, RegisterObjectForStateRestoration.method, Initialize.method,
-      ImportArchive.method:
-      true
-    default: false
-    }
-  }
-
-  /// What is refused for its form leaves no empty archive behind. (`initialize` is read before an application is.)
-  func checkBeforeArchiveIsMade() throws(ErrorObject) {
-    switch method {
-    case EncodeRestorableState.method: _ = try EncodeRestorableState(parameters)
-    case RegisterObjectForStateRestoration.method: _ = try RegisterObjectForStateRestoration(parameters)
-    default: break
-    }
-  }
-
   package init(caller: Caller, method: String, parameters: Parameters, canBeCalled: Bool = true) {
     self.caller = caller
     self.method = method

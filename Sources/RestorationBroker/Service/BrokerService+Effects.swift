@@ -133,7 +133,7 @@ extension BrokerService {
   private func metadata(of client: ClientID, method: String?) -> Logger.Metadata {
     var metadata: Logger.Metadata = [:]
     // Anything else is a client's text and does not get into the log.
-    if let method, RestorationMethods.names.contains(method) { metadata["method"] = "\(method)" }
+    if let method, MethodTable.rows[method] != nil { metadata["method"] = "\(method)" }
     if let (application, session) = core.session(of: client) {
       metadata["application"] = "\(application)"
       metadata["session"] = "\(session)"

@@ -6,7 +6,7 @@ internal import RestorationWire
 
 /// Telling why an object was saved and restored, or was not.
 extension Application {
-  func explain(_ request: ExplainRestoration, for caller: Caller) throws(ErrorObject) {
+  func explain(_ request: ExplainRestoration, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let node = try requireNode(request.object)
     // Names of a model are its data as much as the state is, and what a client says of it may quote that.

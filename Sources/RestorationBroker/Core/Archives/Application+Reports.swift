@@ -29,7 +29,7 @@ extension Application {
     )
   }
 
-  func describe(_ request: DescribeApplication, for caller: Caller) throws(ErrorObject) {
+  func describe(_ request: DescribeApplication, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     var after: NodeID = 0
     if let cursor = request.cursor {
@@ -78,7 +78,7 @@ extension Application {
     )
   }
 
-  func listGenerations(for caller: Caller) throws(ErrorObject) {
+  func listGenerations(_: ListGenerations, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let reply = ListGenerations.Reply(
       generations: generations.map { sealed in
@@ -105,9 +105,9 @@ extension Application {
 
   // MARK: Reading the archive
 
-  func readArchive(_ request: ReadArchive, messageBytesMax: Int64?, for caller: Caller) throws(ErrorObject) {
+  func readArchive(_ request: ReadArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let bytes = Application.pageBytes(for: messageBytesMax)
+    let bytes = Application.pageBytes(for: session?.facts.messageBytesMax)
     var page = ArchivePage(
       generation: request.generation,
       sequence: sequence,
@@ -204,7 +204,7 @@ extension Application {
   // MARK: Discarding
 
   /// Empties the head; live objects stay registered (R20: the next run is pristine).
-  func discard(_ request: DiscardApplicationState, for caller: Caller) throws(ErrorObject) {
+  func discard(_ request: DiscardApplicationState, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     if request.generations, !request.force, !sessions.isEmpty {
       throw .restoration(

@@ -83,7 +83,7 @@ extension Application {
     announce { QuarantineEnded(cause: .encoded, path: tree.path(of: node), objects: 1) }
   }
 
-  func releaseQuarantine(_ request: ReleaseQuarantine, for caller: Caller) throws(ErrorObject) {
+  func releaseQuarantine(_ request: ReleaseQuarantine, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let nodes: [Node]
     if let path = request.path {

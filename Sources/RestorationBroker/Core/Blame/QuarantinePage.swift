@@ -12,7 +12,7 @@ package struct QuarantinePage: Sendable {
 extension Application {
   func listQuarantine(
     _ request: ListQuarantine,
-    messageBytesMax: Int64?,
+    by session: Session?,
     for caller: Caller
   ) throws(ErrorObject) {
     try requireWritable()
@@ -21,7 +21,7 @@ extension Application {
       guard let node = NodeID(cursor) else { throw Application.invalidCursor() }
       after = node
     }
-    let bytesMax = Application.pageBytes(for: messageBytesMax)
+    let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let suspects = runFacts.blame.suspects
     let nodes = tree.nodes.values.filter { node in
       node.id > after && node.record.kind != .application && (node.withheld != nil || suspects[node.id] != nil)

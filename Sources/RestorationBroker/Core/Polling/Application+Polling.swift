@@ -179,22 +179,6 @@ extension Session {
 }
 
 extension BrokerCore {
-  mutating func dispatchPolling(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    guard let (application, session) = try scope(of: message, client) else { return }
-    let (caller, parameters) = (message.caller, message.parameters)
-    switch message.method {
-    case NextRequest.method:
-      let request = try NextRequest(parameters)
-      try application.nextRequest(request, by: try Self.require(session), for: caller)
-    case AnswerRequest.method:
-      let request = try AnswerRequest(parameters)
-      let pointer = ParameterReader(parameters, of: AnswerRequest.parameters).pointer("id")
-      try application.answerRequest(request, at: pointer, by: try Self.require(session), for: caller)
-    default:
-      throw Self.noSuchMethod(message.method)
-    }
-  }
-
   /// What a session is told that fetches it has come true on disk.
   package mutating func notified(
     _ id: ApplicationID,

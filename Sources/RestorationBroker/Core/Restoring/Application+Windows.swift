@@ -43,8 +43,11 @@ extension Application {
   /// A session holds back the end, for so long at the most where the broker does not drive the restoration.
   static let extensionMilliseconds: Int64 = 10_000
 
-  /// - Returns: how many sessions are still restoring.
-  func extendRestoration(of session: Session) throws(ErrorObject) -> Int {
+  func extendRestoration(
+    _: ExtendStateRestoration,
+    by session: Session,
+    for caller: Caller
+  ) throws(ErrorObject) {
     try requireWritable()
     session.extensions += 1
     // Until the deadline of the restoration that is under way; else for as long as a window is open.
@@ -54,10 +57,11 @@ extension Application {
       hasWindowTimer = true
       context.emit(.setTimer(.windows(id), milliseconds: Application.extensionMilliseconds))
     }
-    return pendingSessions
+    respond(caller, ExtendStateRestoration.Reply(pending: pendingSessions))
   }
 
-  private var pendingSessions: Int { sessions.values.count { !$0.windows.isEmpty || $0.extensions > 0 } }
+  /// How many are still restoring.
+  private var pendingSessions: Int64 { Int64(sessions.values.count { !$0.windows.isEmpty || $0.extensions > 0 }) }
 
   /// Sessions that have fetched states by themselves are told of those objects when nobody restores any more (R21).
   private func checkBarrier() {
@@ -140,22 +144,20 @@ extension Application {
   }
 
   /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
-  ///
-  /// - Returns: how many sessions are still restoring.
-  func completeRestoration(of session: Session) -> Int {
+  func completeRestoration(_: CompleteStateRestoration, by session: Session, for caller: Caller) {
     // As often as it was extended; only the last time is it over.
     if session.extensions > 1 {
       session.extensions -= 1
-      return pendingSessions
+    } else {
+      session.extensions = 0
+      session.hasCompletedRestoration = true
+      settle(session.objects.values.filter { $0.state?.isEarly == true })
+      closeWindows(of: session)
+      checkCompletion()
+      goOnHandingOut()
+      drive(.extensionsChanged)
     }
-    session.extensions = 0
-    session.hasCompletedRestoration = true
-    settle(session.objects.values.filter { $0.state?.isEarly == true })
-    closeWindows(of: session)
-    checkCompletion()
-    goOnHandingOut()
-    drive(.extensionsChanged)
-    return pendingSessions
+    respond(caller, CompleteStateRestoration.Reply(pending: pendingSessions))
   }
 
   /// The application's restoration completes once a run, when nobody's window is open any more (R19).

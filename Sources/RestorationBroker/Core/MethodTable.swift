@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// A row a method: when it makes sense, what it may make, and what performs it. A method that has no row cannot be
+/// called.
+enum MethodTable {
+  final class Row: Sendable {
+    let method: any RestorationMethod.Type
+    let name: String
+    /// Whether it makes an archive for an application that has none.
+    let makesArchive: Bool
+    /// Fails if the parameters are invalid: what is refused leaves no empty archive behind.
+    let check: @Sendable (Parameters) throws(ErrorObject) -> Void
+    let perform: @Sendable (inout BrokerCore, IncomingMessage, Client) throws(ErrorObject) -> Void
+
+    fileprivate init<Method: RestorationMethod>(
+      _: Method.Type,
+      makesArchive: Bool,
+      check: @escaping @Sendable (Parameters) throws(ErrorObject) -> Void = { _ in },
+      perform: @escaping @Sendable (inout BrokerCore, IncomingMessage, Client) throws(ErrorObject) -> Void
+    ) {
+      method = Method.self
+      name = Method.method
+      self.makesArchive = makesArchive
+      self.check = check
+      self.perform = perform
+    }
+  }
+
+  /// A call to an application.
+  struct Call<Request> {
+    let request: Request
+    let message: IncomingMessage
+    let client: Client
+    let application: Application
+    let session: Session?
+
+    var caller: Caller { message.caller }
+  }
+
+  /// By name.
+  static let rows: [String: Row] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+  private static let all: [Row] = [
+    // Sessions
+    .broker(Initialize.self, makesArchive: true) { core, message, client throws(ErrorObject) in
+      try core.initialize(message, client)
+    },
+    .call(Goodbye.self) { core, call throws(ErrorObject) in
+      try core.sayGoodbye(call)
+    },
+    .owned(NextRequest.self) { $0.nextRequest },
+    .call(AnswerRequest.self) { _, call throws(ErrorObject) in
+      let pointer = ParameterReader(call.message.parameters, of: AnswerRequest.parameters).pointer("id")
+      let session = try BrokerCore.require(call.session)
+      try call.application.answerRequest(call.request, at: pointer, by: session, for: call.caller)
+    },
+
+    // Objects
+    .call(RegisterObjectForStateRestoration.self, makesArchive: true) { core, call throws(ErrorObject) in
+      try core.register(call)
+    },
+    .owned(UnregisterObject.self) { $0.unregister },
+    .owned(SetRestorationParent.self) { $0.setParent },
+    .owned(SetRestorationIdentifier.self) { $0.setIdentifier },
+    .owned(SetChildren.self) { $0.setChildren },
+    .owned(RegisterRestorationClass.self) { $0.registerRestorationClass },
+    .owned(RegisterDataSource.self) { $0.registerDataSource },
+
+    // States
+    .call(EncodeRestorableState.self, makesArchive: true) { core, call throws(ErrorObject) in
+      core.counters.encodes += 1
+      try call.application.encode(call.request, by: call.session, for: call.caller)
+    },
+    .call(DecodeRestorableState.self, isKnown: true) { core, call throws(ErrorObject) in
+      core.counters.decodes += 1
+      try call.application.decode(call.request, by: call.session, for: call.caller)
+    },
+    .owned(InvalidateRestorableState.self) { $0.invalidate },
+
+    // Saving and restoring
+    .changing(SaveApplicationState.self) { $0.save },
+    .changing(RestoreApplicationState.self) { $0.restore },
+    .owned(ExtendStateRestoration.self) { $0.extendRestoration },
+    .owned(CompleteStateRestoration.self) { $0.completeRestoration },
+    .changing(DiscardApplicationState.self) { $0.discard },
+
+    // Reports
+    .broker(ListApplications.self, takesNotifications: false) { core, message, _ in
+      core.context.emit(.list(.listApplications(message.caller)))
+    },
+    .reading(ReadArchive.self) { $0.readArchive },
+    .reading(ExplainRestoration.self) { $0.explain },
+    .reading(DescribeApplication.self) { $0.describe },
+    .reading(ListGenerations.self) { $0.listGenerations },
+    .reading(DiffGenerations.self) { $0.diffGenerations },
+    .reading(ListQuarantine.self) { $0.listQuarantine },
+    .changing(ReleaseQuarantine.self) { $0.releaseQuarantine },
+
+    // Archives
+    .call(RollBack.self, isKnown: true) { core, call throws(ErrorObject) in try core.rollBack(call) },
+    .reading(VerifyArchive.self) { $0.verify },
+    .changing(BackupArchive.self) { $0.backUp },
+    .reading(ExportArchive.self) { $0.export },
+    .broker(ImportArchive.self, makesArchive: true) { core, message, client throws(ErrorObject) in
+      try core.importArchive(message, client)
+    },
+
+    // Events
+    .broker(Subscribe.self) { core, message, client throws(ErrorObject) in try core.subscribe(message, client) },
+    .broker(Unsubscribe.self) { core, message, client throws(ErrorObject) in try core.unsubscribe(message, client) },
+
+    // The broker
+    .broker(ReportLimits.self) { core, message, _ in
+      core.context.emit(.respond(message.caller, .result(core.context.limits)))
+    },
+    .broker(ReportStatistics.self) { core, message, _ in core.context.emit(.reportStatistics(message.caller)) },
+    .broker(Ping.self) { core, message, _ in core.context.emit(.respond(message.caller, .result(EmptyResult()))) },
+    .broker(Discover.self) { core, message, _ in
+      core.context.emit(.respond(message.caller, .result(OpenRPCDocument.current)))
+    },
+  ]
+}
+
+extension MethodTable.Row {
+  /// A method that is about the broker, or finds out itself what it is about.
+  fileprivate static func broker<Method: RestorationMethod>(
+    _: Method.Type,
+    takesNotifications: Bool = true,
+    makesArchive: Bool = false,
+    _ perform: @escaping @Sendable (inout BrokerCore, IncomingMessage, Client) throws(ErrorObject) -> Void
+  ) -> MethodTable.Row {
+    MethodTable.Row(Method.self, makesArchive: makesArchive) {
+      core,
+      message,
+      client throws(ErrorObject) in
+      if let (application, session) = core.boundSession(client) { application.heard(from: session) }
+      guard takesNotifications || message.caller.call != nil else { return }
+      try perform(&core, message, client)
+    }
+  }
+
+  /// A method of an application.
+  ///
+  /// - Parameters:
+  ///   - isKnown: whether it is refused if nothing was ever written to the application.
+  ///   - takesNotifications: false for reports, which nobody would see.
+  fileprivate static func call<Method: RestorationMethod>(
+    _: Method.Type,
+    isKnown: Bool = false,
+    takesNotifications: Bool = true,
+    makesArchive: Bool = false,
+    _ perform: @escaping @Sendable (inout BrokerCore, MethodTable.Call<Method>) throws(ErrorObject) -> Void
+  ) -> MethodTable.Row {
+    let check: @Sendable (Parameters) throws(ErrorObject) -> Void = { parameters throws(ErrorObject) in
+      _ = try Method(parameters)
+    }
+    return MethodTable.Row(Method.self, makesArchive: makesArchive, check: check) {
+      core,
+      message,
+      client throws(ErrorObject) in
+      guard let (application, session) = try core.scope(of: message, client) else { return }
+      if isKnown { try core.requireKnown(application, session) }
+      guard takesNotifications || message.caller.call != nil else { return }
+      if Method.mayBeDiscarded, let session, session.isDiscarded {
+        return core.context.emit(.respond(message.caller, .result(EncodeRestorableState.Reply.discarded)))
+      }
+      let request = try Method(message.parameters)
+      try perform(
+        &core,
+        MethodTable.Call(request: request, message: message, client: client, application: application, session: session)
+      )
+    }
+  }
+
+  /// What an application does for whoever asks; with the session of the call, if there is one.
+  fileprivate typealias Open<Method> =
+    @Sendable (Application) -> (Method, Session?, Caller) throws(ErrorObject) -> Void
+
+  /// A report.
+  fileprivate static func reading<Method: RestorationMethod>(
+    _: Method.Type,
+    _ method: @escaping Open<Method>
+  ) -> MethodTable.Row {
+    .call(Method.self, isKnown: true, takesNotifications: false) { _, call throws(ErrorObject) in
+      try method(call.application)(call.request, call.session, call.caller)
+    }
+  }
+
+  fileprivate static func changing<Method: RestorationMethod>(
+    _: Method.Type,
+    _ method: @escaping Open<Method>
+  ) -> MethodTable.Row {
+    .call(Method.self, isKnown: true) { _, call throws(ErrorObject) in
+      try method(call.application)(call.request, call.session, call.caller)
+    }
+  }
+
+  /// A method for what the session owns.
+  fileprivate static func owned<Method: RestorationMethod>(
+    _: Method.Type,
+    _ method: @escaping Open<Method>
+  ) -> MethodTable.Row {
+    .call(Method.self) { _, call throws(ErrorObject) in
+      try method(call.application)(call.request, call.session, call.caller)
+    }
+  }
+
+  /// The same, refused without a session.
+  fileprivate static func owned<Method: RestorationMethod>(
+    _: Method.Type,
+    _ method: @escaping @Sendable (Application) -> (Method, Session, Caller) throws(ErrorObject) -> Void
+  ) -> MethodTable.Row {
+    .call(Method.self) { _, call throws(ErrorObject) in
+      try method(call.application)(call.request, BrokerCore.require(call.session), call.caller)
+    }
+  }
+}
