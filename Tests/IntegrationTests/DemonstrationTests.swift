@@ -35,11 +35,11 @@ internal import Testing
 
   /// The same for a repository of a few texts: what fails, and what is interrupted, need not be large.
   private static func smallCommand(_ programs: String, in scratch: ScratchDirectory) throws -> [String] {
-    for directory in ["", "/systemd", "/Sources", "/Sources/JSONRPC"] {
+    for directory in ["", "/systemd", "/Sources", "/Sources/JSONRPC", "/Sources/JSONRPC/Text"] {
       _ = try scratch.makeDirectory("repository\(directory)")
     }
     let linked = [
-      "README.md", "Package.swift", "Sources/ARCHITECTURE.md", "Sources/JSONRPC/JSONValue.swift", "systemd/try.sh",
+      "README.md", "Package.swift", "Sources/ARCHITECTURE.md", "Sources/JSONRPC/Text/JSONValue.swift", "systemd/try.sh",
       "systemd/demonstration",
     ]
     for path in linked { symlink("\(Products.repository)/\(path)", scratch.file("repository/\(path)")) }

@@ -29,7 +29,7 @@ class Demonstration:
         self.editor = Application(stage, programs, self.checks)
         self.roles = list(self.editor.ROLES)
         # The file that is looked at: the first of its window, which has a reference to it.
-        self.file = next(file for file in self.editor.files if file.path.startswith("Sources/JSONRPC/"))
+        self.file = next(file for file in self.editor.files if file.path.startswith("Sources/JSONRPC/Text/"))
 
     def run(self):
         """Gives the exit status."""
