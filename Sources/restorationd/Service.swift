@@ -74,8 +74,8 @@ struct Service {
     do {
       return try Broker.startAndWait(
         configuration,
-        keepingIn: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
-        restoring: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
+        handingOverTo: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
+        adopting: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
         on: eventLoop,
         manager: hasUser ? UserServiceManager() : nil,
         logger: logger,

@@ -13,7 +13,7 @@ internal import Testing
   private func inherit(
     _ ledger: ConnectionLedger,
     connectionsMax: Int = 4
-  ) throws -> (ledger: ConnectionLedger, records: [UInt64: ConnectionRecord]) {
+  ) throws -> (ledger: ConnectionLedger, records: [UInt64: ConnectionSnapshot]) {
     let (ledger, records) = try ConnectionLedger.inherit(dup(ledger.descriptor), connectionsMax: connectionsMax)
     return (ledger, records)
   }
@@ -24,10 +24,10 @@ internal import Testing
 
   @Test func idleConnectionsAreGoneOnWithAndBusyOnesAreNot() throws {
     let ledger = try ConnectionLedger.make(connectionsMax: 4)
-    var expected: [UInt64: ConnectionRecord] = [:]
+    var expected: [UInt64: ConnectionSnapshot] = [:]
     for framing in framings {
       let page = try claim(ledger)
-      var record = ConnectionRecord(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
+      var record = ConnectionSnapshot(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
       record.context = Array("context of \(page.key)".utf8)
       page.setContext(record.context)
       page.markIdle(framing: record.framing, callsMade: record.callsMade)
@@ -48,10 +48,10 @@ internal import Testing
 
   @Test func whatIsLeftOfAConnectionIsHandedOverWhole() throws {
     let ledger = try ConnectionLedger.make(connectionsMax: 4)
-    var expected: [UInt64: ConnectionRecord] = [:]
+    var expected: [UInt64: ConnectionSnapshot] = [:]
     for (index, framing) in framings.enumerated() {
       let page = try claim(ledger)
-      var record = ConnectionRecord(framing: framing)
+      var record = ConnectionSnapshot(framing: framing)
       record.context = [UInt8](repeating: UInt8(index), count: index * 5_000)
       record.input = [UInt8](repeating: 10 + UInt8(index), count: index * 70_000)
       record.output = [UInt8](repeating: 20 + UInt8(index), count: (3 - index) * 300_000)
@@ -113,7 +113,7 @@ internal import Testing
   @Test func numbersThatMakeNoSenseAreNotFollowed() throws {
     let ledger = try ConnectionLedger.make(connectionsMax: 1)
     let page = try claim(ledger)
-    var record = ConnectionRecord(framing: .jsonStream)
+    var record = ConnectionSnapshot(framing: .jsonStream)
     record.input = [1, 2, 3]
     // State, framing, numbers of calls, the three lengths and the place.
     for word in 1...8 {

@@ -235,7 +235,7 @@ extension Application {
   }
 
   /// Sessions of before: those whose processes are gone have crashed, the others may come back with their token.
-  func reviveSessions(ended: Set<SessionID>) {
+  func resumeSessions(ended: Set<SessionID>) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       if ended.contains(session.id) {
         if runFacts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }

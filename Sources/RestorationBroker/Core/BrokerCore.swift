@@ -126,7 +126,7 @@ package struct BrokerCore {
       forgetLostSessions(of: application)
       application.announceOpening(damage: opening.damage)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
-      application.reviveSessions(ended: ended)
+      application.resumeSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:
       application.phase = .unreadable(error.message)
       application.sequence = 0
@@ -180,7 +180,7 @@ package struct BrokerCore {
   /// A client's call fails because its archive did not open; what it sent behind that call goes on.
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
     client.waitsFor = nil
-    guard client.comingBack == nil else { return giveUp(client) }
+    guard client.pendingAdoption == nil else { return giveUp(client) }
     counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
@@ -193,7 +193,7 @@ package struct BrokerCore {
 
   mutating func resume(_ client: Client) {
     client.waitsFor = nil
-    if client.comingBack == nil { drain(client) } else { comeBack(client) }
+    if client.pendingAdoption == nil { drain(client) } else { adopt(client) }
   }
 
   /// Goes on with what waits behind a message that waits no more.

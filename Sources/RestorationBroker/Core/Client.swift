@@ -20,7 +20,7 @@ final class Client {
     didSet { if detached != oldValue { context.emit(.clientChanged(id)) } }
   }
   /// A broker before this one had its connection, and archives have to be opened before it goes on.
-  var comingBack: ClientRecord? { didSet { tellWaiting() } }
+  var pendingAdoption: ClientSnapshot? { didSet { tellWaiting() } }
   /// Applications it has named; counted against their connection limit.
   var applications: Set<ApplicationID> = []
   /// The archive it waits for, and since which wait.
@@ -54,7 +54,7 @@ final class Client {
   var canBeCalled = true
 
   /// Its messages wait, because one that came before them does.
-  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || comingBack != nil }
+  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || pendingAdoption != nil }
 
   /// What the client has been told to wait for holds its connection: nothing of it may be lost unnoticed.
   private var isHolding = false

@@ -18,8 +18,8 @@ package final class Broker: Sendable {
   /// `start` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
   package static func startAndWait(
     _ configuration: BrokerConfiguration,
-    keepingIn descriptors: (any DescriptorStore)? = nil,
-    restoring inherited: InheritedConnections = InheritedConnections(),
+    handingOverTo descriptors: (any DescriptorStore)? = nil,
+    adopting inherited: InheritedConnections = InheritedConnections(),
     on eventLoop: any EventLoop,
     manager: (any ServiceManager)? = nil,
     logger: Logger,
@@ -29,8 +29,8 @@ package final class Broker: Sendable {
     try EventLoopTaskExecutor(eventLoop).wait {
       try await start(
         configuration,
-        keepingIn: descriptors,
-        restoring: inherited,
+        handingOverTo: descriptors,
+        adopting: inherited,
         on: eventLoop,
         manager: manager,
         logger: logger,
@@ -61,8 +61,8 @@ package final class Broker: Sendable {
   ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
   package static func start(
     _ configuration: BrokerConfiguration,
-    keepingIn descriptors: (any DescriptorStore)? = nil,
-    restoring inherited: InheritedConnections = InheritedConnections(),
+    handingOverTo descriptors: (any DescriptorStore)? = nil,
+    adopting inherited: InheritedConnections = InheritedConnections(),
     store makeStore: (String, ArchiveQuota) throws -> any ArchiveStore = {
       try SQLiteArchiveStore(directory: $0, quota: $1)
     },
@@ -98,7 +98,7 @@ package final class Broker: Sendable {
       store: store,
       archivesLock: lock,
       watcher: watcher,
-      keepsConnections: descriptors != nil,
+      handsConnectionsOver: descriptors != nil,
       manager: manager,
       limits: limits,
       settings: settings(configuration, epoch: epoch),
@@ -111,10 +111,10 @@ package final class Broker: Sendable {
       socket,
       on: eventLoop,
       settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
-      keepingIn: descriptors,
-      restoring: inherited,
-      whenRestored: { outcome in
-        guard outcome != RestoredConnections() else { return }
+      handingOverTo: descriptors,
+      adopting: inherited,
+      whenAdopted: { outcome in
+        guard outcome != AdoptedConnections() else { return }
         logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
       },
       whenLost: { whenLost("the listening socket has closed: \($0)") },
@@ -125,7 +125,7 @@ package final class Broker: Sendable {
   }
 
   /// How long connections have to come to the end of what their peers have begun to send.
-  private static let restMilliseconds: Int64 = 3_000
+  private static let drainMilliseconds: Int64 = 3_000
 
   private static func settings(_ configuration: BrokerConfiguration, epoch: Int64) -> CoreSettings {
     CoreSettings(
@@ -151,7 +151,7 @@ package final class Broker: Sendable {
     defer { limit.cancel() }
     await listener.stop()
     await service.prepareToStop()
-    await listener.bringToRest(milliseconds: Self.restMilliseconds)
+    await listener.drain(milliseconds: Self.drainMilliseconds)
     await service.stop()
     _ = await listener.handOver()
     watcher.stop()

@@ -28,11 +28,11 @@ extension BrokerService {
     case .tellLoss(let subscriber):
       tellLoss(subscriber)
     case .hold(let client):
-      if keepsConnections { connections[client]?.countUnsettled(1) }
+      if handsConnectionsOver { connections[client]?.countUnsettled(1) }
     case .release(let client):
       release(client)
     case .clientChanged(let client):
-      if keepsConnections { connections[client]?.setContext(core.record(of: client)) }
+      if handsConnectionsOver { connections[client]?.setContext(core.record(of: client)) }
     case .tell(let client, let method, let parameters):
       connections[client]?.notify(method: method, parameters: parameters)
     case .open(let id, let name, let creating):
@@ -153,7 +153,7 @@ extension BrokerService {
   private func park(_ caller: Caller) {
     guard let connection = connections[caller.client] else { return }
     guard let call = caller.call else {
-      if keepsConnections { connection.countUnsettled(1) }
+      if handsConnectionsOver { connection.countUnsettled(1) }
       return
     }
     do throws(ErrorObject) {

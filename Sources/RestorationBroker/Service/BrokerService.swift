@@ -55,7 +55,7 @@ package actor BrokerService {
   /// Connections of clients with something that waits no more, until the effects of that are carried out.
   private var released: [Connection] = []
   /// Connections go on in another process when this one ends.
-  let keepsConnections: Bool
+  let handsConnectionsOver: Bool
   /// Waits until the last save rounds are over (R33).
   private var whenSaved: CheckedContinuation<Void, Never>?
   /// Waits to hear whether the user's session ends.
@@ -94,7 +94,7 @@ package actor BrokerService {
     store: any ArchiveStore,
     archivesLock: LockFile?,
     watcher: ProcessWatcher,
-    keepsConnections: Bool = false,
+    handsConnectionsOver: Bool = false,
     manager: (any ServiceManager)? = nil,
     limits: Limits,
     settings: CoreSettings,
@@ -106,7 +106,7 @@ package actor BrokerService {
     self.store = store
     self.archivesLock = archivesLock
     self.watcher = watcher
-    self.keepsConnections = keepsConnections
+    self.handsConnectionsOver = handsConnectionsOver
     self.manager = manager
     self.logger = logger
     self.settings = settings
@@ -343,12 +343,12 @@ extension BrokerService: ConnectionDelegate {
     }
   }
 
-  nonisolated package func connectionRestored(_ connection: Connection, context: [UInt8], afterKill: Bool) {
+  nonisolated package func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool) {
     assumeIsolated { service in
       let id = connection.id.value
       service.connections[id] = connection
       let process = ClientProcess(connection.peer)
-      service.handle { $0.restored(id, process: process, record: context, afterKill: afterKill, at: $1) }
+      service.handle { $0.adopted(id, process: process, record: context, afterKill: afterKill, at: $1) }
     }
   }
 
@@ -391,12 +391,12 @@ extension BrokerService: ConnectionDelegate {
     core.received(message, at: clock.now)
     carryOut()
     notification = nil
-    if keepsConnections, message.caller.call == nil { awaitSettling(connection) }
+    if handsConnectionsOver, message.caller.call == nil { awaitSettling(connection) }
   }
 
   /// What the client has sent and waited for is done, and holds its connection only until it is durable.
   func release(_ client: ClientID) {
-    guard keepsConnections, let connection = connections[client] else { return }
+    guard handsConnectionsOver, let connection = connections[client] else { return }
     released.append(connection)
   }
 

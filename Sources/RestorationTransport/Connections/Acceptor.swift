@@ -9,7 +9,7 @@ final class Acceptor {
   private let allowedUser: UInt32
   private let delegate: any ConnectionDelegate
   private let flushQueue: FlushQueue
-  let keeper: ConnectionKeeper?
+  let handoff: ConnectionHandoff?
   /// Refused connections whose peers have not read the refusal yet.
   private var lingering = 0
   /// Beyond this many, a refused connection is closed without a word.
@@ -24,12 +24,12 @@ final class Acceptor {
     eventLoop: any EventLoop,
     settings: ConnectionSettings,
     allowedUser: UInt32,
-    keeper: ConnectionKeeper?,
+    handoff: ConnectionHandoff?,
     delegate: any ConnectionDelegate
   ) {
     self.settings = settings
     self.allowedUser = allowedUser
-    self.keeper = keeper
+    self.handoff = handoff
     self.delegate = delegate
     self.flushQueue = FlushQueue(eventLoop: eventLoop)
   }
@@ -48,22 +48,22 @@ final class Acceptor {
   func accept(_ channel: any Channel) throws {
     let peer = try peer(of: channel)
     guard statistics.connections < settings.limits.connectionsMax else { return try refuse(channel) }
-    _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate, keeper: keeper)
+    _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate, handoff: handoff)
     lastError = nil
     statistics.accepted += 1
     count(channel)
   }
 
   /// The same for a channel of a connection that the process before had.
-  func restore(_ channel: any Channel, key: UInt64, _ record: ConnectionRecord) throws {
+  func adopt(_ channel: any Channel, key: UInt64, _ record: ConnectionSnapshot) throws {
     let peer = try peer(of: channel)
     _ = try settings.install(
       on: channel,
       peer: peer,
       flushQueue: flushQueue,
       delegate: delegate,
-      keeper: keeper,
-      restoring: (key, record)
+      handoff: handoff,
+      adopting: (key, record)
     )
     count(channel)
   }

@@ -95,7 +95,7 @@ package final class Connection: Sendable {
     handler.value.close(afterOutput: afterOutput)
   }
 
-  /// Has this told to `ConnectionDelegate.connectionRestored` where the connection goes on in another process.
+  /// Has this told to `ConnectionDelegate.connectionAdopted` where the connection goes on in another process.
   package func setContext(_ context: [UInt8]) {
     handler.value.setContext(context)
   }

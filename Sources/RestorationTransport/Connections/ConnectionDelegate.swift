@@ -13,7 +13,7 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// First call for a connection that the process before had, with what it last gave to `setContext`.
   ///
   /// - Parameter afterKill: that process was killed; else it has ended in order.
-  func connectionRestored(_ connection: Connection, context: [UInt8], afterKill: Bool)
+  func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool)
 
   /// One message, in the order of arrival. `closeAfterOutput` is never delivered.
   func received(_ delivery: Conversation.Delivery, from connection: Connection)
@@ -29,7 +29,7 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
 }
 
 extension ConnectionDelegate {
-  package func connectionRestored(_ connection: Connection, context: [UInt8], afterKill: Bool) {
+  package func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool) {
     connectionOpened(connection)
   }
 

@@ -34,7 +34,7 @@ extension ConnectionHandler {
     // The decoder would keep what comes after the last request.
     guard let exchanges, exchanges.takesInput else { return }
     var bytes = unwrapInboundIn(bytes)
-    if isBroughtToRest, !headIsPartial, exchanges.isBetweenRequests {
+    if isDraining, !headIsPartial, exchanges.isBetweenRequests {
       nextRequests += bytes.readableBytesView
       return
     }

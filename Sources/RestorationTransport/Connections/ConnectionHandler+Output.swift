@@ -179,7 +179,7 @@ extension ConnectionHandler {
     let unsolicited = min(unsolicitedInTick, rest.readableBytes)
     let offered = min(offeredInTick, rest.readableBytes - unsolicited)
     writesInChannel += 1
-    if keeper != nil { channelWrites.append(rest) }
+    if handoff != nil { channelWrites.append(rest) }
     unsolicitedInChannel += unsolicited
     offeredInChannel += offered
     let promise = context.eventLoop.makePromise(of: Void.self)

@@ -92,15 +92,15 @@ final class ConnectionHandler: ChannelInboundHandler {
   var socket: Int32?
 
   /// Sees to it that the connection outlives this process, where that is possible.
-  var keeper: ConnectionKeeper?
+  var handoff: ConnectionHandoff?
   /// What the process after this one is told, from the moment the connection is stored.
   var page: ConnectionPage?
   var recordContext: [UInt8] = []
   /// What the process before has left, until the channel is active.
-  private var restored: ConnectionRecord?
+  private var adopted: ConnectionSnapshot?
   /// Notifications of the peer whose effects are not durable.
   var unsettledNotifications = 0
-  var isBroughtToRest = false
+  var isDraining = false
   /// The writes that wait in the channel, in order.
   var channelWrites: [ByteBuffer] = []
 
@@ -109,12 +109,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     settings: ConnectionSettings,
     flushQueue: FlushQueue,
     delegate: any ConnectionDelegate,
-    restoring record: ConnectionRecord? = nil
+    adopting record: ConnectionSnapshot? = nil
   ) {
     self.settings = settings
     self.flushQueue = flushQueue
     self.delegate = delegate
-    restored = record
+    adopted = record
     decoder = FrameDecoder(limits: settings.limits.frame, vocabulary: settings.vocabulary, framing: record?.framing)
     conversation = Conversation(limits: settings.limits.conversation, after: record?.callsMade ?? CallsMade())
     if let framing = record?.framing {
@@ -132,8 +132,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   func handlerRemoved(context: ChannelHandlerContext) {
     self.context = nil
     // Still set where the channel has failed before it became active.
-    keeper?.closed(self)
-    keeper = nil
+    handoff?.closed(self)
+    handoff = nil
     connection = nil
     delegate = nil
     phase = .closed
@@ -142,14 +142,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     guard phase == .opening, let connection else { return }
     phase = .open
-    if let restored {
-      self.restored = nil
-      goOn(with: restored)
-      delegate?.connectionRestored(connection, context: restored.context, afterKill: restored.wasKilled)
+    if let adopted {
+      self.adopted = nil
+      goOn(with: adopted)
+      delegate?.connectionAdopted(connection, context: adopted.context, afterKill: adopted.wasKilled)
       pull()
       watchFrame(context)
     } else {
-      keeper?.opened(self)
+      handoff?.opened(self)
       delegate?.connectionOpened(connection)
     }
     requestInput()
@@ -205,8 +205,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     lingerTimer = nil
     out = []
     socket = nil
-    keeper?.closed(self)
-    keeper = nil
+    handoff?.closed(self)
+    handoff = nil
     let (connection, delegate) = (connection, delegate)
     self.connection = nil
     self.delegate = nil
@@ -219,7 +219,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Whether more bytes may be read from the socket now.
   var wantsInput: Bool {
     switch phase {
-    case .open: !inputHasEnded && !hasInput && takesInput && (!isBroughtToRest || mustFinishInput)
+    case .open: !inputHasEnded && !hasInput && takesInput && (!isDraining || mustFinishInput)
     case .lingering: true
     case .opening, .closing, .closed: false
     }
@@ -227,7 +227,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Whether more frames may be delivered now. Over HTTP, the peer's end is noticed while it waits for a response.
   private var pullsInput: Bool {
-    takesInput && (exchanges == nil ? !isBroughtToRest || mustFinishInput : !exchangeIsOpen)
+    takesInput && (exchanges == nil ? !isDraining || mustFinishInput : !exchangeIsOpen)
   }
 
   private var takesInput: Bool {
@@ -368,7 +368,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       watchFrame(context)
     }
     writeOutput(context)
-    if page != nil || isBroughtToRest { updatePage() }
+    if page != nil || isDraining { updatePage() }
     if awaitsRoomForOffers { tellOfRoomForOffers(context) }
     if isOpen, conversationInputHasEnded, conversation.isDrained {
       beginClosing(.peerClosed, afterOutput: true)
@@ -378,7 +378,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func resumeHeldBackCalls() {
     let inFlightMax = limits.conversation.inFlightMax
-    while holdsBack, isOpen, !isBroughtToRest, !inputIsPaused, !outputIsPaused, conversation.inFlight < inFlightMax {
+    while holdsBack, isOpen, !isDraining, !inputIsPaused, !outputIsPaused, conversation.inFlight < inFlightMax {
       deliver(conversation.resume(into: &out))
       holdsBack = conversation.hasHeldBackCalls
       pauseInputIfOutputIsFull()

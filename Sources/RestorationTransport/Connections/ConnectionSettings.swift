@@ -17,15 +17,15 @@ package struct ConnectionSettings: Sendable {
   /// Makes a new channel a connection. On the channel's event loop, before the channel is active.
   ///
   /// - Parameters:
-  ///   - keeper: sees to it that the connection outlives this process.
+  ///   - handoff: sees to it that the connection outlives this process.
   ///   - stored: what is left of the connection by the process before, and under which key.
   func install(
     on channel: any Channel,
     peer: PeerCredentials,
     flushQueue: FlushQueue,
     delegate: any ConnectionDelegate,
-    keeper: ConnectionKeeper? = nil,
-    restoring stored: (key: UInt64, record: ConnectionRecord)? = nil
+    handoff: ConnectionHandoff? = nil,
+    adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
   ) throws -> Connection {
     if let options = channel.syncOptions {
       try options.setOption(.autoRead, value: false)
@@ -36,15 +36,15 @@ package struct ConnectionSettings: Sendable {
       settings: self,
       flushQueue: flushQueue,
       delegate: delegate,
-      restoring: stored?.record
+      adopting: stored?.record
     )
     let connection = Connection(peer: peer, eventLoop: channel.eventLoop, handler: handler)
     handler.connection = connection
     handler.socket = try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
       $0
     }
-    handler.keeper = keeper
-    if let stored { try keeper?.restored(handler, key: stored.key, on: channel) }
+    handler.handoff = handoff
+    if let stored { try handoff?.adopted(handler, key: stored.key, on: channel) }
     try channel.pipeline.syncOperations.addHandler(handler)
     return connection
   }

@@ -21,35 +21,35 @@ package final class UnixListener: Sendable {
   ///
   /// - Parameters:
   ///   - store: keeps the connections when this process ends; those that it has kept before are gone on with first.
-  ///   - whenRestored: told what has become of those, before any other connection is accepted.
+  ///   - whenAdopted: told what has become of those, before any other connection is accepted.
   ///   - whenLost: told why, should the listener close otherwise than by `stop`: nobody can connect any more.
   package static func start(
     _ socket: consuming ListeningSocket,
     on eventLoop: any EventLoop,
     settings: ConnectionSettings,
     allowedUser: UInt32? = nil,
-    keepingIn store: (any DescriptorStore)? = nil,
-    restoring inherited: InheritedConnections = InheritedConnections(),
-    whenRestored: @Sendable (RestoredConnections) -> Void = { _ in },
+    handingOverTo store: (any DescriptorStore)? = nil,
+    adopting inherited: InheritedConnections = InheritedConnections(),
+    whenAdopted: @Sendable (AdoptedConnections) -> Void = { _ in },
     whenLost: @escaping @Sendable (String) -> Void = { _ in },
     delegate: any ConnectionDelegate
   ) async throws(TransportError) -> UnixListener {
     let name = socket.name
     let descriptor = socket.releaseDescriptor()
     let user = allowedUser ?? SystemCalls.userID
-    @Sendable func makeAcceptor(_ keeper: ConnectionKeeper?) -> Acceptor {
-      Acceptor(eventLoop: eventLoop, settings: settings, allowedUser: user, keeper: keeper, delegate: delegate)
+    @Sendable func makeAcceptor(_ handoff: ConnectionHandoff?) -> Acceptor {
+      Acceptor(eventLoop: eventLoop, settings: settings, allowedUser: user, handoff: handoff, delegate: delegate)
     }
     do {
-      let (acceptor, restored) = try await eventLoop.submit {
+      let (acceptor, adopted) = try await eventLoop.submit {
         guard let store else {
-          let none = eventLoop.makeSucceededFuture(RestoredConnections())
+          let none = eventLoop.makeSucceededFuture(AdoptedConnections())
           return (NIOLoopBound(makeAcceptor(nil), eventLoop: eventLoop), none)
         }
-        let (acceptor, restored) = try inherited.restore(store, limits: settings.limits, on: eventLoop, makeAcceptor)
-        return (NIOLoopBound(acceptor, eventLoop: eventLoop), restored)
+        let (acceptor, adopted) = try inherited.adopt(store, limits: settings.limits, on: eventLoop, makeAcceptor)
+        return (NIOLoopBound(acceptor, eventLoop: eventLoop), adopted)
       }.get()
-      whenRestored(try await restored.get())
+      whenAdopted(try await adopted.get())
       let channel = try await accept(on: descriptor, acceptor)
       // NIO listens again with a backlog of its own.
       try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
@@ -98,20 +98,20 @@ package final class UnixListener: Sendable {
 
   /// Stops reading what could be read by the process after this one as well, and returns when all that was taken in is
   /// answered, or when that time is over. Does nothing without a store that keeps connections.
-  package func bringToRest(milliseconds: Int64) async {
+  package func drain(milliseconds: Int64) async {
     let acceptor = acceptor
     try? await eventLoop.flatSubmit {
-      acceptor.value.keeper?.bringToRest(milliseconds: milliseconds) ?? acceptor.eventLoop.makeSucceededVoidFuture()
+      acceptor.value.handoff?.drain(milliseconds: milliseconds) ?? acceptor.eventLoop.makeSucceededVoidFuture()
     }.get()
   }
 
-  /// Leaves all connections to the process after this one; `stop` and `bringToRest` come first. Their delegate hears
+  /// Leaves all connections to the process after this one; `stop` and `drain` come first. Their delegate hears
   /// nothing any more.
   ///
   /// - Returns: how many go on, and how many end because they owe an answer.
-  package func handOver() async -> RestoredConnections {
+  package func handOver() async -> AdoptedConnections {
     let acceptor = acceptor
-    return (try? await eventLoop.submit { acceptor.value.keeper?.handOver() }.get()) ?? RestoredConnections()
+    return (try? await eventLoop.submit { acceptor.value.handoff?.handOver() }.get()) ?? AdoptedConnections()
   }
 
   /// Counts since the start; on the event loop only.

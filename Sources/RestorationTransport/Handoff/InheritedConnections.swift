@@ -12,7 +12,7 @@ package struct InheritedConnections: Sendable {
 
   /// - Parameter descriptors: open, by name; they belong to this value from now on.
   package init(_ descriptors: [(name: String, descriptor: Int32)] = []) {
-    ledger = descriptors.last { $0.name == ConnectionKeeper.ledgerName }?.descriptor
+    ledger = descriptors.last { $0.name == ConnectionHandoff.ledgerName }?.descriptor
     var sockets: [(key: UInt64, name: String, descriptor: Int32)] = []
     var others: [(name: String, descriptor: Int32)] = []
     for (name, descriptor) in descriptors {
@@ -27,24 +27,24 @@ package struct InheritedConnections: Sendable {
   }
 
   /// Goes on with all connections that can be gone on with, and ends the others. On the acceptor's event loop.
-  func restore(
+  func adopt(
     _ store: any DescriptorStore,
     limits: TransportLimits,
     on eventLoop: any EventLoop,
-    _ makeAcceptor: (ConnectionKeeper) -> Acceptor
-  ) throws(TransportError) -> (Acceptor, EventLoopFuture<RestoredConnections>) {
+    _ makeAcceptor: (ConnectionHandoff) -> Acceptor
+  ) throws(TransportError) -> (Acceptor, EventLoopFuture<AdoptedConnections>) {
     for other in others {
       store.remove(other.name)
       SystemCalls.close(other.descriptor)
     }
     let (ledger, records) = try openLedger(store, limits)
-    let acceptor = makeAcceptor(ConnectionKeeper(store: store, ledger: ledger, eventLoop: eventLoop))
+    let acceptor = makeAcceptor(ConnectionHandoff(store: store, ledger: ledger, eventLoop: eventLoop))
     let bound = NIOLoopBound(acceptor, eventLoop: eventLoop)
-    var restored: [EventLoopFuture<Bool>] = []
+    var adopted: [EventLoopFuture<Bool>] = []
     var names: Set<String> = []
     for (key, name, socket) in sockets {
       // Two descriptors under one name would be two readers of one connection.
-      guard let record = records[key], limits.connectionsMax > restored.count, names.insert(name).inserted,
+      guard let record = records[key], limits.connectionsMax > adopted.count, names.insert(name).inserted,
         (try? SystemCalls.isUnixStream(socket, listening: false)) == true
       else {
         Self.end(socket, name, store)
@@ -52,10 +52,10 @@ package struct InheritedConnections: Sendable {
       }
       let channel = ClientBootstrap(group: eventLoop)
         .channelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture { try bound.value.restore(channel, key: key, record) }
+          channel.eventLoop.makeCompletedFuture { try bound.value.adopt(channel, key: key, record) }
         }
         .withConnectedSocket(socket)
-      restored.append(
+      adopted.append(
         channel.map { _ in true }.flatMapErrorThrowing { _ in
           // NIO has closed the socket, but the store has it as well.
           store.remove(name)
@@ -63,10 +63,10 @@ package struct InheritedConnections: Sendable {
         }
       )
     }
-    let ended = sockets.count - restored.count
-    let all = EventLoopFuture.whenAllSucceed(restored, on: eventLoop).map { outcomes in
+    let ended = sockets.count - adopted.count
+    let all = EventLoopFuture.whenAllSucceed(adopted, on: eventLoop).map { outcomes in
       let kept = outcomes.count { $0 }
-      return RestoredConnections(kept: kept, ended: ended + outcomes.count - kept)
+      return AdoptedConnections(kept: kept, ended: ended + outcomes.count - kept)
     }
     return (acceptor, all)
   }
@@ -75,11 +75,11 @@ package struct InheritedConnections: Sendable {
   private func openLedger(
     _ store: any DescriptorStore,
     _ limits: TransportLimits
-  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
+  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
     if let ledger {
       let inherited = try? ConnectionLedger.inherit(ledger, connectionsMax: limits.connectionsMax)
       if let inherited { return inherited }
-      store.remove(ConnectionKeeper.ledgerName)
+      store.remove(ConnectionHandoff.ledgerName)
     }
     return (try ConnectionLedger.make(connectionsMax: limits.connectionsMax), [:])
   }
@@ -93,7 +93,7 @@ package struct InheritedConnections: Sendable {
 }
 
 /// What has become of the connections of the process before.
-package struct RestoredConnections: Hashable, Sendable {
+package struct AdoptedConnections: Hashable, Sendable {
   package var kept = 0
   package var ended = 0
 

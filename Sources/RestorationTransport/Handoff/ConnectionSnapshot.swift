@@ -3,7 +3,7 @@
 package import JSONRPC
 
 /// What another process has to know to go on with a connection, beside its socket.
-package struct ConnectionRecord: Hashable, Sendable {
+package struct ConnectionSnapshot: Hashable, Sendable {
   /// Nil where the peer has not sent enough to tell.
   package var framing: Framing?
   /// Our calls to the peer so far.
@@ -25,7 +25,7 @@ package struct ConnectionRecord: Hashable, Sendable {
   }
 }
 
-extension ConnectionRecord {
+extension ConnectionSnapshot {
   /// The framing as it is written down.
   var framingNumber: UInt64 {
     switch framing {

@@ -7,7 +7,7 @@ internal import NIOCore
 ///
 /// When the process is killed, whoever comes after it goes on with the connections that were idle, and the peers of the
 /// others see them end. When it ends in order, all of them go on.
-final class ConnectionKeeper {
+final class ConnectionHandoff {
   /// A connection is stored at this age: most are those of a command that is over before.
   private static let ageMilliseconds: Int64 = 50
   static let ledgerName = "ledger"
@@ -19,8 +19,8 @@ final class ConnectionKeeper {
   private var young: [ConnectionHandler] = []
   private var hasTimer = false
   /// Those that still owe answers, while all of them are brought to rest.
-  private var restless: Set<ObjectIdentifier> = []
-  private var whenAtRest: EventLoopPromise<Void>?
+  private var draining: Set<ObjectIdentifier> = []
+  private var whenDrained: EventLoopPromise<Void>?
 
   init(store: any DescriptorStore, ledger: ConnectionLedger, eventLoop: any EventLoop) {
     self.store = store
@@ -45,7 +45,7 @@ final class ConnectionKeeper {
   }
 
   /// The connection is one of those that the process before had; it is stored already.
-  func restored(_ handler: ConnectionHandler, key: UInt64, on channel: any Channel) throws {
+  func adopted(_ handler: ConnectionHandler, key: UInt64, on channel: any Channel) throws {
     handlers[ObjectIdentifier(handler)] = handler
     handler.page = ledger.claim(key)
     try markReads(of: handler, on: channel)
@@ -62,7 +62,7 @@ final class ConnectionKeeper {
       page.release()
     }
     handler.page = nil
-    isAtRest(handler)
+    drained(handler)
   }
 
   private func keep(_ handler: ConnectionHandler) {
@@ -78,13 +78,13 @@ final class ConnectionKeeper {
   // MARK: Ending
 
   /// Stops reading, and tells when all connections owe no answer or that time is over.
-  func bringToRest(milliseconds: Int64) -> EventLoopFuture<Void> {
+  func drain(milliseconds: Int64) -> EventLoopFuture<Void> {
     let promise = eventLoop.makePromise(of: Void.self)
-    restless = Set(handlers.keys)
-    whenAtRest = promise
-    for handler in handlers.values { handler.bringToRest() }
+    draining = Set(handlers.keys)
+    whenDrained = promise
+    for handler in handlers.values { handler.drain() }
     let timer = eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(milliseconds)) { [self] in
-      restless = []
+      draining = []
       endRest()
     }
     promise.futureResult.whenComplete { _ in timer.cancel() }
@@ -92,22 +92,22 @@ final class ConnectionKeeper {
     return promise.futureResult
   }
 
-  func isAtRest(_ handler: ConnectionHandler) {
-    guard whenAtRest != nil, restless.remove(ObjectIdentifier(handler)) != nil else { return }
+  func drained(_ handler: ConnectionHandler) {
+    guard whenDrained != nil, draining.remove(ObjectIdentifier(handler)) != nil else { return }
     endRest()
   }
 
   private func endRest() {
-    guard restless.isEmpty, let promise = whenAtRest else { return }
-    whenAtRest = nil
+    guard draining.isEmpty, let promise = whenDrained else { return }
+    whenDrained = nil
     promise.succeed()
   }
 
   /// Puts down what is left of all connections and closes them on this side.
   ///
   /// - Returns: how many go on, and how many do not because they owe an answer.
-  func handOver() -> RestoredConnections {
-    var outcome = RestoredConnections()
+  func handOver() -> AdoptedConnections {
+    var outcome = AdoptedConnections()
     for handler in Array(handlers.values) {
       keep(handler)
       if handler.handOver() { outcome.kept += 1 } else { outcome.ended += 1 }

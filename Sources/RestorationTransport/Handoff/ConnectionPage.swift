@@ -38,7 +38,7 @@ package final class ConnectionPage {
   /// Nothing of the connection is in this process.
   package func markIdle(framing: Framing?, callsMade: CallsMade) {
     guard isBusy, contextFits else { return }
-    ledger[number, .framing] = ConnectionRecord(framing: framing).framingNumber
+    ledger[number, .framing] = ConnectionSnapshot(framing: framing).framingNumber
     ledger[number, .lastCall] = UInt64(callsMade.lastID)
     ledger[number, .unanswered] = UInt64(callsMade.unanswered)
     isBusy = false
@@ -52,7 +52,7 @@ package final class ConnectionPage {
     if contextFits { ledger.setContext(context, page: number) }
   }
 
-  package func handOver(_ record: ConnectionRecord) throws(TransportError) {
+  package func handOver(_ record: ConnectionSnapshot) throws(TransportError) {
     try TransportError.reporting("cannot hand over a connection") { () throws(SystemCallError) in
       try ledger.handOver(record, page: number)
     }

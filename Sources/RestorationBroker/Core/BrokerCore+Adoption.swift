@@ -6,10 +6,10 @@ internal import RestorationWire
 
 /// Clients whose connections outlive a broker: what the next one is told of them, and how they go on there.
 extension BrokerCore {
-  /// The text that `restored` takes; empty where there is nothing to know of the client.
+  /// The text that `adopted` takes; empty where there is nothing to know of the client.
   package func record(of id: ClientID) -> [UInt8] {
     guard let client = clients[id] else { return [] }
-    var record = ClientRecord()
+    var record = ClientSnapshot()
     if let (application, session) = boundSession(client) {
       record.session = .init(application: application.name, token: session.token)
       record.polls = session.isPolling
@@ -26,7 +26,7 @@ extension BrokerCore {
   }
 
   /// A client of the broker before is still connected. What it sends waits until its sessions are there.
-  package mutating func restored(
+  package mutating func adopted(
     _ id: ClientID,
     process: ClientProcess?,
     record text: [UInt8],
@@ -35,7 +35,7 @@ extension BrokerCore {
   ) {
     connected(id, process: process, at: now)
     guard let client = clients[id] else { return }
-    var record = ClientRecord(text: text)
+    var record = ClientSnapshot(text: text)
     record.isAfterKill = afterKill
     client.canBeCalled = record.canBeCalled
     client.lastSubscription = record.lastSubscription
@@ -47,13 +47,13 @@ extension BrokerCore {
     }
     context.emit(.clientChanged(id))
     guard record.session != nil || !record.detached.isEmpty else { return }
-    client.comingBack = record
-    comeBack(client)
+    client.pendingAdoption = record
+    adopt(client)
   }
 
   /// Goes on where the client was, as soon as all its archives are open.
-  mutating func comeBack(_ client: Client) {
-    guard let record = client.comingBack else { return }
+  mutating func adopt(_ client: Client) {
+    guard let record = client.pendingAdoption else { return }
     for name in record.detached + (record.session.map { [$0] } ?? []) {
       guard let application = reopened(name.application), case .opening = application.phase else { continue }
       counters.waits += 1
@@ -61,10 +61,10 @@ extension BrokerCore {
       client.waitsSince = counters.waits
       return
     }
-    client.comingBack = nil
-    for name in record.detached { comeBack(client, toDetached: name) }
+    client.pendingAdoption = nil
+    for name in record.detached { adopt(client, toDetached: name) }
     if let name = record.session {
-      guard comeBack(client, to: name, record) else { return giveUp(client) }
+      guard adopt(client, to: name, record) else { return giveUp(client) }
     }
     context.emit(.clientChanged(client.id))
     drain(client)
@@ -76,10 +76,10 @@ extension BrokerCore {
     return try? open(name, creating: false)
   }
 
-  private mutating func comeBack(
+  private mutating func adopt(
     _ client: Client,
-    to name: ClientRecord.SessionName,
-    _ record: ClientRecord
+    to name: ClientSnapshot.SessionName,
+    _ record: ClientSnapshot
   ) -> Bool {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
       let session = application.session(token: name.token), session.client == nil,
@@ -96,7 +96,7 @@ extension BrokerCore {
     return true
   }
 
-  private mutating func comeBack(_ client: Client, toDetached name: ClientRecord.SessionName) {
+  private mutating func adopt(_ client: Client, toDetached name: ClientSnapshot.SessionName) {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
       let session = application.session(token: name.token), (try? count(client, application)) != nil
     else { return }
@@ -109,7 +109,7 @@ extension BrokerCore {
 
   /// The client's session is not there any more, and only a new connection tells it so clearly.
   mutating func giveUp(_ client: Client) {
-    client.comingBack = nil
+    client.pendingAdoption = nil
     client.queue = []
     context.emit(.disconnect(client.id))
     if client.hasLeft { leave(client) }

@@ -66,7 +66,7 @@ package final class ConnectionLedger {
   package static func inherit(
     _ descriptor: Int32,
     connectionsMax: Int
-  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
+  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
     try TransportError.reporting("cannot go on with connections") { () throws(SystemCallError) in
       try inherit(Descriptor(descriptor), connectionsMax: connectionsMax)
     }
@@ -75,14 +75,14 @@ package final class ConnectionLedger {
   private static func inherit(
     _ file: consuming Descriptor,
     connectionsMax: Int
-  ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionRecord]) {
+  ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
     let head = try words(of: file.number, page: 0)
     let size = UInt64(clamping: try SystemCalls.size(of: file.number))
     guard head.count > Word.lastKey.rawValue, head[.magic] == magic, head[.version] == version,
       (1...size / UInt64(pageBytes)).contains(head[.pageCount]), head[.lastKey] < numberMax
     else { throw SystemCallError(call: "ledger", number: SystemCallError.invalid) }
     let before = Int(head[.pageCount])
-    var records: [UInt64: ConnectionRecord] = [:]
+    var records: [UInt64: ConnectionSnapshot] = [:]
     for page in 1..<max(before, 1) {
       let words = try words(of: file.number, page: page)
       guard words.count > Word.outputBytes.rawValue, words[.key] != 0 else { continue }
@@ -116,7 +116,7 @@ package final class ConnectionLedger {
   }
 
   /// Puts down what is left of a connection, whatever its length.
-  func handOver(_ record: ConnectionRecord, page: Int) throws(SystemCallError) {
+  func handOver(_ record: ConnectionSnapshot, page: Int) throws(SystemCallError) {
     let bytes = record.context + record.input + record.output
     try SystemCalls.write(descriptor, bytes, at: end)
     self[page, .framing] = record.framingNumber | (record.isClosing ? Self.closingMark : 0)
@@ -194,12 +194,12 @@ package final class ConnectionLedger {
     of file: Int32,
     page: Int,
     size: UInt64
-  ) throws(SystemCallError) -> ConnectionRecord? {
+  ) throws(SystemCallError) -> ConnectionSnapshot? {
     guard let state = State(rawValue: words[.state]), state != .busy,
-      let framing = ConnectionRecord.framing(words[.framing] & ~closingMark),
+      let framing = ConnectionSnapshot.framing(words[.framing] & ~closingMark),
       words[.lastCall] < numberMax, words[.unanswered] < numberMax
     else { return nil }
-    var record = ConnectionRecord(framing: framing)
+    var record = ConnectionSnapshot(framing: framing)
     record.isClosing = words[.framing] & closingMark != 0
     record.wasKilled = state == .idle
     record.callsMade.lastID = Int(clamping: words[.lastCall])

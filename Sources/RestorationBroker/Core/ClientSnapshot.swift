@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationWire
 
 /// What the next broker has to know of a client, beside what the archive knows of its sessions.
-struct ClientRecord: Equatable {
+struct ClientSnapshot: Equatable {
   struct SessionName: Equatable {
     var application: ApplicationName
     var token: String
@@ -46,7 +46,7 @@ struct ClientRecord: Equatable {
 
   /// Empty where there is nothing to know.
   var text: [UInt8] {
-    if self == ClientRecord() { return [] }
+    if self == ClientSnapshot() { return [] }
     var object: JSONObject = ["canBeCalled": .bool(canBeCalled)]
     object["session"] = session?.json
     if polls { object["polls"] = true }
@@ -66,7 +66,7 @@ struct ClientRecord: Equatable {
   }
 }
 
-extension ClientRecord.SessionName {
+extension ClientSnapshot.SessionName {
   init?(_ value: JSONValue) {
     guard let name = value["application"]?.string.flatMap({ ApplicationName($0) }), let token = value["token"]?.string
     else { return nil }

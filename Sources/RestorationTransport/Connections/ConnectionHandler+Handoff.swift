@@ -18,7 +18,7 @@ extension ConnectionHandler {
   /// Called at the end of each tick with something to do.
   func updatePage() {
     if let page, isIdle { page.markIdle(framing: knownFraming, callsMade: conversation.callsMade) }
-    if isBroughtToRest, !owesAnswers { keeper?.isAtRest(self) }
+    if isDraining, !owesAnswers { handoff?.drained(self) }
   }
 
   /// What the delegate wants to know again of this connection, in another process.
@@ -38,8 +38,8 @@ extension ConnectionHandler {
 
   /// Answers what has been taken in, and takes in nothing more than is needed to come to the end of what has begun and
   /// could not go on elsewhere.
-  func bringToRest() {
-    isBroughtToRest = true
+  func drain() {
+    isDraining = true
     queueForEndOfTick()
   }
 
@@ -63,7 +63,7 @@ extension ConnectionHandler {
     // Nobody is told any more: the connection has not ended.
     giveUpDelegate()
     if let page, let record, (try? page.handOver(record)) != nil {
-      keeper = nil
+      handoff = nil
       context.close(promise: nil)
       return true
     }
@@ -71,9 +71,9 @@ extension ConnectionHandler {
     return false
   }
 
-  private func record(_ context: ChannelHandlerContext) -> ConnectionRecord? {
+  private func record(_ context: ChannelHandlerContext) -> ConnectionSnapshot? {
     guard !owesAnswers else { return nil }
-    var record = ConnectionRecord(framing: knownFraming, callsMade: conversation.callsMade)
+    var record = ConnectionSnapshot(framing: knownFraming, callsMade: conversation.callsMade)
     record.context = recordContext
     switch phase {
     case .open where exchanges != nil:
@@ -100,7 +100,7 @@ extension ConnectionHandler {
   // MARK: Coming back
 
   /// Goes on where the process before has left off.
-  func goOn(with record: ConnectionRecord) {
+  func goOn(with record: ConnectionSnapshot) {
     out = record.output
     recordContext = record.context
     page?.setContext(record.context)
