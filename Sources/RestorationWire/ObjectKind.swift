@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a registered object is to its application; decides which rules hold for it (R4, R5, R22, R23).
-package enum ObjectKind: String, CaseIterable, Sendable, JSONWritable {
+package enum ObjectKind: String, WireWord {
   package static let schema = Schema.shared("ObjectKind", .words(Self.self))
 
   /// Any object with state; needs an identifier.

@@ -3,7 +3,7 @@
 package import JSONRPC
 
 /// Whether there is saved state that can be given back (R20).
-package enum RestorationState: String, CaseIterable, Sendable, JSONWritable {
+package enum RestorationState: String, WireWord {
   package static let schema = Schema.shared("RestorationState", .words(Self.self))
 
   case none
@@ -15,7 +15,7 @@ package enum RestorationState: String, CaseIterable, Sendable, JSONWritable {
 }
 
 /// Why an application, or one process role of it, finds itself as it is (R20).
-package enum RestorationReason: String, CaseIterable, Sendable, JSONWritable {
+package enum RestorationReason: String, WireWord {
   /// There was nothing, or it has been discarded.
   case pristine
   /// The last run left cleanly.

@@ -166,7 +166,7 @@ extension RestoringStep: JSONWritable {
       .ownerEnded(
         try reader.value("owner") { ObjectOwner($0) },
         try reader.word("ending", as: SessionEnded.Ending.self),
-        try ProcessOutcome(reader)
+        try reader.part(ProcessOutcome.self)
       )
     case "unitStarted": .unitStarted(unit: try reader.string("unit"))
     case "awaited": .awaited

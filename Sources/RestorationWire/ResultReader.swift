@@ -19,6 +19,12 @@ package struct ResultReader {
     self.slice = slice
   }
 
+  /// A part whose members stand among those of the result.
+  package func part<Part: WireObject>(_: Part.Type) throws(WrongShape) -> Part {
+    guard let part = try? Part(wire: slice) else { throw WrongShape(member: "") }
+    return part
+  }
+
   /// The member as `read` takes it; nil from `read` means that it is of another kind.
   package func value<Value>(_ name: String, _ read: (JSONSlice) -> Value?) throws(WrongShape) -> Value {
     guard let value = try optional(name, read) else { throw WrongShape(member: name) }

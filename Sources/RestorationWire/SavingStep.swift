@@ -152,7 +152,7 @@ extension SavingStep: JSONWritable {
       .ownerEnded(
         try reader.value("owner") { ObjectOwner($0) },
         try reader.word("ending", as: SessionEnded.Ending.self),
-        try ProcessOutcome(reader)
+        try reader.part(ProcessOutcome.self)
       )
     case "saved": .saved(generation: try reader.integer("generation"))
     default: nil

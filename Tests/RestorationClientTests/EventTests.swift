@@ -20,7 +20,13 @@ internal import Testing
   }
 
   private static func encoded(_ number: Int64, _ subscription: Int64 = 1) -> JSONText {
-    let event = StateEncoded(object: nil, path: ["A"], bytes: 7, sequence: number, session: SessionIdentity())
+    let event = StateEncoded().with {
+      $0.object = nil
+      $0.path = ["A"]
+      $0.bytes = 7
+      $0.sequence = number
+      $0.session = SessionIdentity()
+    }
     return EventNotification(subscription: subscription, application: ApplicationName("a"), event: event).parameters
   }
 

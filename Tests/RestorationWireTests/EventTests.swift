@@ -11,82 +11,131 @@ internal import Testing
   /// One of each, with the members it is written with.
   static let events: [(any RestorationEvent, String)] = [
     (
-      SessionBegan(
-        session: session,
-        delegate: true,
-        detached: false,
-        restoration: SessionBegan.Restoration(state: .available, reason: .recover)
-      ),
+      SessionBegan().with {
+        $0.session = session
+        $0.delegate = true
+        $0.detached = false
+        $0.restoration = SessionBegan.Restoration(state: .available, reason: .recover)
+      },
       #""process":"editor","pid":7,"delegate":true,"detached":false,"#
         + #""restoration":{"state":"available","reason":"recover"}"#
     ),
     (
-      SessionEnded(session: SessionIdentity(), ending: .crashed, objects: 3),
+      SessionEnded().with {
+        $0.session = SessionIdentity()
+        $0.ending = .crashed
+        $0.objects = 3
+      },
       #""process":null,"pid":null,"ending":"crashed","objects":3,"how":null,"code":null,"signal":null,"unit":null"#
     ),
     (
-      SessionEnded(
-        session: session,
-        ending: .stopped,
-        objects: 0,
-        outcome: ProcessOutcome(.exited, code: 7, signal: "SIGTERM", unit: "a.service")
-      ),
+      SessionEnded().with {
+        $0.session = session
+        $0.ending = .stopped
+        $0.objects = 0
+        $0.outcome = ProcessOutcome(.exited, code: 7, signal: "SIGTERM", unit: "a.service")
+      },
       #""process":"editor","pid":7,"ending":"stopped","objects":0,"how":"exited","code":7,"signal":"SIGTERM","#
         + #""unit":"a.service""#
     ),
     (
-      ObjectRegistered(object: 9, path: ["Main", "é"], kind: .view, session: session),
+      ObjectRegistered().with {
+        $0.object = 9
+        $0.path = ["Main", "é"]
+        $0.kind = .view
+        $0.session = session
+      },
       #""object":9,"path":["Main","é"],"kind":"view","process":"editor","pid":7"#
     ),
     (
-      ObjectUnregistered(object: 9, path: nil, session: session, cause: .replaced, stateKept: true),
+      ObjectUnregistered().with {
+        $0.object = 9
+        $0.path = nil
+        $0.session = session
+        $0.cause = .replaced
+        $0.stateKept = true
+      },
       #""object":9,"path":null,"process":"editor","pid":7,"cause":"replaced","stateKept":true"#
     ),
-    (ObjectMoved(object: nil, from: nil, path: ["A"]), #""object":null,"from":null,"path":["A"]"#),
+    (ObjectMoved().with {
+      $0.object = nil
+      $0.from = nil
+      $0.path = ["A"]
+    }, #""object":null,"from":null,"path":["A"]"#),
     (
-      StateEncoded(object: 9, path: ["A"], bytes: 13, sequence: 4, session: session),
+      StateEncoded().with {
+        $0.object = 9
+        $0.path = ["A"]
+        $0.bytes = 13
+        $0.sequence = 4
+        $0.session = session
+      },
       #""object":9,"path":["A"],"bytes":13,"sequence":4,"process":"editor","pid":7"#
     ),
     (
-      EncodeFailed(
-        object: nil,
-        path: ["A"],
-        session: session,
-        error: EncodeFailed.Failure(ErrorObject.limitExceeded("stateBytesMax", max: 4, value: 5))
-      ),
+      EncodeFailed().with {
+        $0.object = nil
+        $0.path = ["A"]
+        $0.session = session
+        $0.error = EncodeFailed.Failure(ErrorObject.limitExceeded("stateBytesMax", max: 4, value: 5))
+      },
       #""object":null,"path":["A"],"process":"editor","pid":7,"error":{"code":-32008,"kind":"limitExceeded","#
         + #""limit":"stateBytesMax","max":4,"value":5}"#
     ),
     (
-      EncodeFailed(
-        object: 9,
-        path: nil,
-        session: session,
-        error: EncodeFailed.Failure(ErrorObject.restoration(.reservedKey, "the key UIX is reserved", hint: "h"))
-      ),
+      EncodeFailed().with {
+        $0.object = 9
+        $0.path = nil
+        $0.session = session
+        $0.error = EncodeFailed.Failure(ErrorObject.restoration(.reservedKey, "the key UIX is reserved", hint: "h"))
+      },
       #""object":9,"path":null,"process":"editor","pid":7,"error":{"code":-32007,"kind":"reservedKey"}"#
     ),
     (
-      GenerationSealed(generation: 3, kind: "startup", objects: 2, bytes: 40),
+      GenerationSealed().with {
+        $0.generation = 3
+        $0.kind = "startup"
+        $0.objects = 2
+        $0.bytes = 40
+      },
       #""generation":3,"kind":"startup","objects":2,"bytes":40"#
     ),
     (
-      ArchiveOpened(archive: "u", generation: nil, objects: 2, bytes: 40),
+      ArchiveOpened().with {
+        $0.archive = "u"
+        $0.generation = nil
+        $0.objects = 2
+        $0.bytes = 40
+      },
       #""archive":"u","generation":null,"objects":2,"bytes":40"#
     ),
     (ArchiveClosed(), ""),
-    (ArchiveDamaged(message: "m"), #""message":"m""#),
-    (ArchiveUnreadable(message: "m"), #""message":"m""#),
-    (ArchiveImported(objects: 2, bytes: 40), #""objects":2,"bytes":40"#),
+    (ArchiveDamaged().with { $0.message = "m" }, #""message":"m""#),
+    (ArchiveUnreadable().with { $0.message = "m" }, #""message":"m""#),
+    (ArchiveImported().with { $0.objects = 2; $0.bytes = 40 }, #""objects":2,"bytes":40"#),
     (
-      RestorationCrashed(session: session, objects: 3, suspects: 1, guilty: ["A"], strikes: 2),
+      RestorationCrashed().with {
+        $0.session = session
+        $0.objects = 3
+        $0.suspects = 1
+        $0.guilty = ["A"]
+        $0.strikes = 2
+      },
       #""process":"editor","pid":7,"objects":3,"suspects":1,"guilty":["A"],"strikes":2"#
     ),
-    (StateQuarantined(object: nil, path: ["A"]), #""object":null,"path":["A"]"#),
-    (ArchiveQuarantined(objects: 9), #""objects":9"#),
-    (QuarantineEnded(cause: .released, path: nil, objects: 9), #""cause":"released","path":null,"objects":9"#),
+    (StateQuarantined().with { $0.object = nil; $0.path = ["A"] }, #""object":null,"path":["A"]"#),
+    (ArchiveQuarantined().with { $0.objects = 9 }, #""objects":9"#),
+    (QuarantineEnded().with {
+      $0.cause = .released
+      $0.path = nil
+      $0.objects = 9
+    }, #""cause":"released","path":null,"objects":9"#),
     (
-      ApplicationDiscarded(cause: .discarded, reason: nil, generations: true),
+      ApplicationDiscarded().with {
+        $0.cause = .discarded
+        $0.reason = nil
+        $0.generations = true
+      },
       #""cause":"discarded","reason":null,"generations":true"#
     ),
   ]

@@ -151,7 +151,18 @@ extension JSONSlice {
   }
 
   /// The member of that name, or nil when there is none or this is no object.
+  @_disfavoredOverload
   package subscript(name: String) -> JSONSlice? {
+    var name = name
+    return name.withUTF8 { member($0) }
+  }
+
+  /// The same, for a name that is known when the program is built.
+  package subscript(name: StaticString) -> JSONSlice? {
+    name.withUTF8Buffer { member($0) }
+  }
+
+  private func member(_ name: UnsafeBufferPointer<UInt8>) -> JSONSlice? {
     guard kind == .object else { return nil }
     if entry >= 0, storage.tape[Int(entry)].flags.contains(.children) { return notedMember(name) }
     var found: JSONSlice?
@@ -163,7 +174,7 @@ extension JSONSlice {
     return found
   }
 
-  private func notedMember(_ name: String) -> JSONSlice? {
+  private func notedMember(_ name: UnsafeBufferPointer<UInt8>) -> JSONSlice? {
     var index = Int(entry) + 1
     let end = Int(storage.tape[Int(entry)].next)
     while index < end {

@@ -24,15 +24,17 @@ struct SliceName: Sendable {
   }
 
   func isEqual(to name: String, in bytes: [UInt8]) -> Bool {
-    if escaped { return JSONEscape.decodeBytes(bytes[range]).elementsEqual(name.utf8) }
-    guard range.count == name.utf8.count else { return false }
-    // On plain memory, because a string's own view takes several steps for each byte.
     var name = name
-    return name.withUTF8 { name in
-      bytes.withUnsafeBufferPointer { bytes in
-        for index in 0..<name.count where name[index] != bytes[range.lowerBound + index] { return false }
-        return true
-      }
+    return name.withUTF8 { isEqual(to: $0, in: bytes) }
+  }
+
+  /// On plain memory, because a string's own view takes several steps for each byte.
+  func isEqual(to name: UnsafeBufferPointer<UInt8>, in bytes: [UInt8]) -> Bool {
+    if escaped { return JSONEscape.decodeBytes(bytes[range]).elementsEqual(name) }
+    guard range.count == name.count else { return false }
+    return bytes.withUnsafeBufferPointer { bytes in
+      for index in 0..<name.count where name[index] != bytes[range.lowerBound + index] { return false }
+      return true
     }
   }
 

@@ -23,34 +23,34 @@ extension Application {
   func announceBeginning(of session: Session) {
     announce {
       let situation = session.facts.isDetached ? nil : situation(for: session)
-      return SessionBegan(
-        session: Application.identity(of: session),
-        delegate: session.facts.isDelegate,
-        detached: session.facts.isDetached,
-        restoration: situation.map { SessionBegan.Restoration(state: $0.state, reason: $0.reason) }
-      )
+      return SessionBegan().with { message in
+        message.session = Application.identity(of: session)
+        message.delegate = session.facts.isDelegate
+        message.detached = session.facts.isDetached
+        message.restoration = situation.map { SessionBegan.Restoration(state: $0.state, reason: $0.reason) }
+      }
     }
   }
 
   func announceEnd(of session: Session, _ ending: SessionEnding) {
     announce {
-      SessionEnded(
-        session: Application.identity(of: session),
-        ending: ending.wire,
-        objects: session.isDiscarded ? 0 : session.objects.count,
-        outcome: Application.outcome(of: session, ending)
-      )
+      SessionEnded().with {
+        $0.session = Application.identity(of: session)
+        $0.ending = ending.wire
+        $0.objects = session.isDiscarded ? 0 : session.objects.count
+        $0.outcome = Application.outcome(of: session, ending)
+      }
     }
   }
 
   func announceRegistration(of node: Node, _ claim: Node.Claim, by session: Session) {
     announce {
-      ObjectRegistered(
-        object: claim.handle,
-        path: tree.path(of: node),
-        kind: node.record.kind.wire,
-        session: Application.identity(of: session)
-      )
+      ObjectRegistered().with {
+        $0.object = claim.handle
+        $0.path = tree.path(of: node)
+        $0.kind = node.record.kind.wire
+        $0.session = Application.identity(of: session)
+      }
     }
   }
 
@@ -58,14 +58,14 @@ extension Application {
   func announceUnregistration(of node: Node, _ cause: ObjectUnregistered.Cause, stateKept: Bool) {
     guard let claim = node.claim else { return }
     announce {
-      ObjectUnregistered(
-        object: claim.handle,
+      ObjectUnregistered().with {
+        $0.object = claim.handle
         // A move may just have put another node in its place.
-        path: tree.path(of: tree.node(node.id) ?? node),
-        session: Application.identity(of: sessions[claim.session]),
-        cause: cause,
-        stateKept: stateKept
-      )
+        $0.path = tree.path(of: tree.node(node.id) ?? node)
+        $0.session = Application.identity(of: sessions[claim.session])
+        $0.cause = cause
+        $0.stateKept = stateKept
+      }
     }
   }
 
@@ -73,54 +73,58 @@ extension Application {
   /// broker has asked for it.
   func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller?) {
     announce {
-      StateEncoded(
-        object: node.claim?.handle,
-        path: tree.path(of: node),
-        bytes: bytes,
-        sequence: node.state?.sequence ?? sequence,
-        session: Application.identity(of: session)
-      )
+      StateEncoded().with {
+        $0.object = node.claim?.handle
+        $0.path = tree.path(of: node)
+        $0.bytes = bytes
+        $0.sequence = node.state?.sequence ?? sequence
+        $0.session = Application.identity(of: session)
+      }
     }
     guard caller?.call == nil else { return }
     announce(.notStored) {
-      EncodeFailed(
-        object: node.claim?.handle,
-        path: tree.path(of: node),
-        session: Application.identity(of: session),
-        error: EncodeFailed.Failure(Application.storeFailed("", indeterminate: false))
-      )
+      EncodeFailed().with {
+        $0.object = node.claim?.handle
+        $0.path = tree.path(of: node)
+        $0.session = Application.identity(of: session)
+        $0.error = EncodeFailed.Failure(Application.storeFailed("", indeterminate: false))
+      }
     }
   }
 
   func announceSeal(_ record: GenerationRecord) {
     announce {
-      GenerationSealed(
-        generation: record.generation,
-        kind: record.kind,
-        objects: record.objects,
-        bytes: record.bytes
-      )
+      GenerationSealed().with {
+        $0.generation = record.generation
+        $0.kind = record.kind
+        $0.objects = record.objects
+        $0.bytes = record.bytes
+      }
     }
   }
 
   /// The archive has been opened.
   func announceOpening(damage: String?) {
     isOpenAnnounced = true
-    if let damage { announce(.settled) { ArchiveDamaged(message: damage) } }
+    if let damage { announce(.settled) { ArchiveDamaged().with { $0.message = damage } } }
     announce(.settled) {
-      ArchiveOpened(
-        archive: archive,
-        generation: generations.last?.record.generation,
-        objects: tree.count,
-        bytes: headBytes
-      )
+      ArchiveOpened().with {
+        $0.archive = archive
+        $0.generation = generations.last?.record.generation
+        $0.objects = tree.count
+        $0.bytes = headBytes
+      }
     }
   }
 
   func announceDiscard(_ cause: ApplicationDiscarded.Cause, reason: String? = nil, generations: Bool = false) {
     // For people: the beginning of it is enough, however long it is.
     let reason = reason.map { String($0.unicodeScalars.prefix(200)) }
-    announce { ApplicationDiscarded(cause: cause, reason: reason, generations: generations) }
+    announce { ApplicationDiscarded().with {
+      $0.cause = cause
+      $0.reason = reason
+      $0.generations = generations
+    } }
   }
 }
 

@@ -82,12 +82,12 @@ extension BrokerCore {
       var path = node.flatMap { application?.tree.path(of: $0) }
       // What was sent need not be a path that could be one.
       if path == nil, case .path(let sent) = reference, sent.bytes <= context.limits.pathBytesMax { path = sent }
-      return EncodeFailed(
-        object: node?.claim?.handle,
-        path: path,
-        session: Application.identity(of: session(of: message, client, application)),
-        error: EncodeFailed.Failure(error)
-      )
+      return EncodeFailed().with {
+        $0.object = node?.claim?.handle
+        $0.path = path
+        $0.session = Application.identity(of: session(of: message, client, application))
+        $0.error = EncodeFailed.Failure(error)
+      }
     }
   }
 

@@ -130,7 +130,7 @@ package struct BrokerCore {
     case .failure(let error) where error.kind == .unreadable:
       application.phase = .unreadable(error.message)
       application.sequence = 0
-      application.announce(.settled) { ArchiveUnreadable(message: error.message) }
+      application.announce(.settled) { ArchiveUnreadable().with { $0.message = error.message } }
       context.emit(.log(.error, error.message, application: application.name))
     case .failure(let error):
       close(application)

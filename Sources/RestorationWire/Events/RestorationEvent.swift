@@ -3,24 +3,11 @@
 package import JSONRPC
 
 /// Something that happened, as subscribers are told: facts only, never a state.
-package protocol RestorationEvent: Sendable, Hashable {
+package protocol RestorationEvent: WireObject, Hashable {
   static var name: EventName { get }
 
   /// One sentence: what has happened.
   static var summary: String { get }
-
-  /// The facts.
-  static var members: [Schema.Member] { get }
-
-  /// Reads the facts.
-  init(_ reader: ResultReader) throws(WrongShape)
-
-  /// Writes the facts as members of an object that the caller has begun.
-  func writeMembers(to writer: inout JSONWriter)
-}
-
-extension RestorationEvent {
-  package static var members: [Schema.Member] { [] }
 }
 
 /// The notification `event`: one event, as it is told to one subscription.
@@ -46,17 +33,19 @@ package struct EventNotification: Sendable {
     self.event = event
   }
 
-  /// Reads the parameters; nil where they have not the form `Protocol/notifications.md` gives them, or the name is none
-  /// that this version knows.
+  /// Reads the parameters; nil if they do not have the form that `Protocol/notifications.md` gives them, or the name is
+  /// unknown to this version.
   package init?(_ parameters: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(parameters)
-      self.subscription = try reader.integer("subscription")
-      self.application = try reader.optional("application") { $0.string().flatMap { ApplicationName($0) } }
-      self.event = try Self.facts(of: reader.word("name", as: EventName.self)).init(reader)
-    } catch {
-      return nil
+    guard let subscription = parameters["subscription"]?.integer(),
+      let name = parameters["name"]?.string().flatMap({ EventName(rawValue: $0) }),
+      let event = try? Self.facts(of: name).init(wire: parameters)
+    else { return nil }
+    if let application = parameters["application"] {
+      guard let name = try? ApplicationName(wire: application) else { return nil }
+      self.application = name
     }
+    self.subscription = subscription
+    self.event = event
   }
 
   /// The parameters as JSON text.
@@ -101,21 +90,16 @@ package struct EventNotification: Sendable {
 package struct EventsLost: RestorationEvent {
   package static let name = EventName.eventsLost
   package static let summary = "Events did not fit."
-  package static let members: [Schema.Member] = [
-    .required("lost", .integer(1...), "How many events."),
-  ]
 
-  package var lost: Int64
+  package var lost: Int64 = 0
+
+  package init() {}
 
   package init(lost: Int64) {
     self.lost = lost
   }
 
-  package init(_ reader: ResultReader) throws(WrongShape) {
-    self.lost = try reader.integer("lost")
-  }
-
-  package func writeMembers(to writer: inout JSONWriter) {
-    writer.member("lost", lost)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lost", &lost, .from(1), "How many events.")
   }
 }

@@ -1,32 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Which process a session is of, as events name it.
-package struct SessionIdentity: Sendable, Hashable {
-  package static let members: [Schema.Member] = [
-    .required("process", .nullable(.string), "Role of the session's process; null where it is not known."),
-    .required("pid", .nullable(.integer(1...)), "Number of the process; null where it is not known."),
-  ]
-
-  /// The process role; nil where the session gave none, and where there is no session.
+package struct SessionIdentity: WireObject, Hashable {
   package var process: String?
-  /// Number of the process; nil where it is not known.
   package var pid: Int64?
 
-  package init(process: String? = nil, pid: Int64? = nil) {
+  package init() {}
+
+  package init(process: String?, pid: Int64?) {
     self.process = process
     self.pid = pid
   }
 
-  init(_ reader: ResultReader) throws(WrongShape) {
-    self.process = try reader.optionalString("process")
-    self.pid = try reader.optionalInteger("pid")
-  }
-
-  func writeMembers(to writer: inout JSONWriter) {
-    writer.member("process", process)
-    writer.member("pid", pid)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("process", &process, "Role of the session's process; null where it is not known.")
+    try members.nullable("pid", &pid, .from(1), "Number of the process; null where it is not known.")
   }
 }
 
@@ -34,72 +22,37 @@ package struct SessionIdentity: Sendable, Hashable {
 package struct SessionBegan: RestorationEvent {
   package static let name = EventName.sessionBegan
   package static let summary = "A session was opened."
-  package static let members = SessionIdentity.members + [
-    .required("delegate", .boolean, "Whether the session is the application's delegate (R9)."),
-    .required("detached", .boolean, "Whether a call opened it instead of `initialize`."),
-    .required("restoration", .nullable(Restoration.schema), "As the session was told by `initialize` (R20)."),
-  ]
 
   /// What the session was told of the saved state (R20).
-  package struct Restoration: Sendable, Hashable, JSONWritable {
-    package static let schema = Schema.object([
-      .required("state", RestorationState.schema),
-      .required("reason", .words(RestorationReason.self)),
-    ])
+  package struct Restoration: WireObject, Hashable {
+    package var state = RestorationState.none
+    package var reason = RestorationReason.pristine
 
-    package var state: RestorationState
-    package var reason: RestorationReason
+    package init() {}
 
     package init(state: RestorationState, reason: RestorationReason) {
       self.state = state
       self.reason = reason
     }
 
-    init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        let reader = try ResultReader(slice)
-        self.state = try reader.word("state", as: RestorationState.self)
-        self.reason = try reader.word("reason", as: RestorationReason.self)
-      } catch {
-        return nil
-      }
-    }
-
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.object { writer in
-        writer.member("state", state)
-        writer.member("reason", reason)
-      }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("state", &state, "")
+      try members.required("reason", &reason, "")
     }
   }
 
-  package var session: SessionIdentity
-  /// Whether it is the application's delegate (R9).
-  package var delegate: Bool
-  /// Whether it was opened by a call instead of `initialize`.
-  package var detached: Bool
-  /// Nil for a detached session, which is told nothing.
+  package var session = SessionIdentity()
+  package var delegate = false
+  package var detached = false
   package var restoration: Restoration?
 
-  package init(session: SessionIdentity, delegate: Bool, detached: Bool, restoration: Restoration?) {
-    self.session = session
-    self.delegate = delegate
-    self.detached = detached
-    self.restoration = restoration
-  }
+  package init() {}
 
-  package init(_ reader: ResultReader) throws(WrongShape) {
-    self.session = try SessionIdentity(reader)
-    self.delegate = try reader.bool("delegate")
-    self.detached = try reader.bool("detached")
-    self.restoration = try reader.optional("restoration") { Restoration($0) }
-  }
-
-  package func writeMembers(to writer: inout JSONWriter) {
-    session.writeMembers(to: &writer)
-    writer.member("delegate", delegate)
-    writer.member("detached", detached)
-    writer.member("restoration", restoration)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try session.walk(&members)
+    try members.required("delegate", &delegate, "Whether the session is the application's delegate (R9).")
+    try members.required("detached", &detached, "Whether a call opened it instead of `initialize`.")
+    try members.nullable("restoration", &restoration, "As the session was told by `initialize` (R20).")
   }
 }
 
@@ -108,13 +61,9 @@ package struct SessionEnded: RestorationEvent {
   package static let name = EventName.sessionEnded
   package static let summary =
     "A session ended, and with it the registrations of its objects, which are not told one by one."
-  package static let members: [Schema.Member] = [
-    .required("ending", .openWords(Ending.self), "How it ended."),
-    .required("objects", .count, "Objects that it had registered."),
-  ] + ProcessOutcome.members + SessionIdentity.members
 
   /// How a session ends.
-  package enum Ending: String, CaseIterable, Sendable, JSONWritable {
+  package enum Ending: String, OpenWireWord {
     // By goodbye
     case closed, userQuit, restart, logout
     /// The service manager stopped its unit.
@@ -125,31 +74,17 @@ package struct SessionEnded: RestorationEvent {
     case expired
   }
 
-  package var session: SessionIdentity
-  package var ending: Ending
-  /// Objects that were registered by it until now.
-  package var objects: Int
-  /// How its process ended, where that is why.
-  package var outcome: ProcessOutcome
+  package var ending = Ending.closed
+  package var objects = 0
+  package var outcome = ProcessOutcome()
+  package var session = SessionIdentity()
 
-  package init(session: SessionIdentity, ending: Ending, objects: Int, outcome: ProcessOutcome = ProcessOutcome()) {
-    self.session = session
-    self.ending = ending
-    self.objects = objects
-    self.outcome = outcome
-  }
+  package init() {}
 
-  package init(_ reader: ResultReader) throws(WrongShape) {
-    self.session = try SessionIdentity(reader)
-    self.outcome = try ProcessOutcome(reader)
-    self.ending = try reader.word("ending", as: Ending.self)
-    self.objects = try reader.count("objects")
-  }
-
-  package func writeMembers(to writer: inout JSONWriter) {
-    session.writeMembers(to: &writer)
-    writer.member("ending", ending)
-    writer.member("objects", objects)
-    outcome.writeMembers(to: &writer)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("ending", &ending, "How it ended.")
+    try members.required("objects", &objects, "Objects that it had registered.")
+    try outcome.walk(&members)
+    try session.walk(&members)
   }
 }

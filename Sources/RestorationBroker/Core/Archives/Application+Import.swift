@@ -50,7 +50,7 @@ extension Application {
       bytes: headBytes,
       generation: former
     )
-    announce { ArchiveImported(objects: reply.objects, bytes: reply.bytes) }
+    announce { ArchiveImported().with { $0.objects = reply.objects; $0.bytes = reply.bytes } }
     respond(call.caller, reply)
   }
 

@@ -190,7 +190,11 @@ extension Application {
   private func tellPath(of node: Node, to session: Session, before: IdentifierPath?) {
     let path = tree.path(of: node)
     guard path != before, let claim = node.claim else { return }
-    announce { ObjectMoved(object: claim.handle, from: before, path: path) }
+    announce { ObjectMoved().with {
+      $0.object = claim.handle
+      $0.from = before
+      $0.path = path
+    } }
     notify(session, PathChanged(object: claim.handle, path: path))
   }
 

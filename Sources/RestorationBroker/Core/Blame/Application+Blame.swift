@@ -154,13 +154,13 @@ extension Application {
         case .undecided(let strikes), .quarantineArchive(let strikes): (nil, strikes)
         case .guilty(let node, let strikes), .quarantine(let node, let strikes): (node, strikes)
         }
-      return RestorationCrashed(
-        session: Application.identity(of: session),
-        objects: session.windows.count,
-        suspects: suspects,
-        guilty: guilty.flatMap { tree.nodes[$0] }.flatMap { tree.path(of: $0) },
-        strikes: strikes
-      )
+      return RestorationCrashed().with { message in
+        message.session = Application.identity(of: session)
+        message.objects = session.windows.count
+        message.suspects = suspects
+        message.guilty = guilty.flatMap { tree.nodes[$0] }.flatMap { tree.path(of: $0) }
+        message.strikes = strikes
+      }
     }
   }
 }

@@ -30,7 +30,7 @@ extension Application {
   /// The object's state is withheld from its owners until there is a newer one.
   func quarantine(_ node: Node) {
     withhold(rowsToWithhold(of: node))
-    announce { StateQuarantined(object: node.claim?.handle, path: tree.path(of: node)) }
+    announce { StateQuarantined().with { $0.object = node.claim?.handle; $0.path = tree.path(of: node) } }
     context.emit(
       .log(.warning, "a state is withheld, because processes crashed of it; listQuarantine names it", application: name)
     )
@@ -41,7 +41,7 @@ extension Application {
     let nodes = tree.nodes.values.filter(\.hasState).sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
     runFacts.quarantined = context.now.wall
-    announce { ArchiveQuarantined(objects: nodes.count) }
+    announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
     context.emit(
       .log(.warning, "all states are withheld, because processes crashed again and again", application: name)
     )
@@ -80,7 +80,11 @@ extension Application {
   /// A new state takes the place of what is withheld, whose text stays (R35).
   func liftQuarantine(of node: Node) {
     guard node.isQuarantined else { return }
-    announce { QuarantineEnded(cause: .encoded, path: tree.path(of: node), objects: 1) }
+    announce { QuarantineEnded().with {
+      $0.cause = .encoded
+      $0.path = tree.path(of: node)
+      $0.objects = 1
+    } }
   }
 
   func releaseQuarantine(_ request: ReleaseQuarantine, by _: Session?, for caller: Caller) throws(ErrorObject) {
@@ -98,7 +102,11 @@ extension Application {
     release(released.flatMap { node in rowsOfHead(of: node) })
     writeRun()
     if !released.isEmpty {
-      announce { QuarantineEnded(cause: .released, path: request.path, objects: released.count) }
+      announce { QuarantineEnded().with {
+        $0.cause = .released
+        $0.path = request.path
+        $0.objects = released.count
+      } }
     }
     respond(caller, ReleaseQuarantine.Reply(released: released.count))
     goOnHandingOut()

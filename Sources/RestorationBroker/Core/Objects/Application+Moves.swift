@@ -136,7 +136,11 @@ extension Application {
   /// The node may have given way to the one it met at its new place (R6).
   private func announceMove(of node: Node, from: IdentifierPath?) {
     guard let moved = tree.node(node.id), case let path = tree.path(of: moved), path != from else { return }
-    announce { ObjectMoved(object: moved.claim?.handle, from: from, path: path) }
+    announce { ObjectMoved().with {
+      $0.object = moved.claim?.handle
+      $0.from = from
+      $0.path = path
+    } }
   }
 
   /// Moves nodes and writes what changed: a row for each node that was moved itself, none for its descendants.

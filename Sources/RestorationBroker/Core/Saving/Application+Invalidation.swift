@@ -183,12 +183,12 @@ extension Application {
     let why = error == .late ? StaleObject.Cause.late.rawValue : error.kind
     node.note(.stale(sessions[target.session]?.owner, why: why, message: message))
     announce(.settled) {
-      EncodeFailed(
-        object: target.handle,
-        path: tree.path(of: node),
-        session: Application.identity(of: sessions[target.session]),
-        error: error
-      )
+      EncodeFailed().with {
+        $0.object = target.handle
+        $0.path = tree.path(of: node)
+        $0.session = Application.identity(of: sessions[target.session])
+        $0.error = error
+      }
     }
   }
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Reads members by name, or by position in the order in which they are visited.
+package struct MemberReader: MemberWalk {
+  private let parameters: Parameters
+  private var position = 0
+
+  package init(_ parameters: Parameters) {
+    self.parameters = parameters
+  }
+
+  /// The member as sent, also if it is null; nil if it is absent.
+  private mutating func next(_ name: StaticString) -> JSONSlice? {
+    switch parameters {
+    case .none: return nil
+    case .named(let object): return object[name]
+    case .positional(let values):
+      defer { position += 1 }
+      return position < values.count ? values[position] : nil
+    }
+  }
+
+  private mutating func present(_ name: StaticString) -> JSONSlice? {
+    next(name).flatMap { $0.isNull ? nil : $0 }
+  }
+
+  private func read<Value: WireValue>(
+    _ name: StaticString,
+    _ slice: JSONSlice,
+    _ bounds: Bounds
+  ) throws(Misfit) -> Value {
+    do throws(Misfit) {
+      let value = try Value(wire: slice)
+      guard value.fits(bounds) else { throw Misfit(Value.expected(within: bounds)) }
+      return value
+    } catch {
+      throw error.inside(name.description)
+    }
+  }
+
+  package mutating func required<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _: StaticString
+  ) throws(Misfit) {
+    guard let slice = next(name) else { throw Misfit(nil, at: name.description) }
+    value = try read(name, slice, bounds)
+  }
+
+  package mutating func nullable<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _ bounds: Bounds,
+    _: StaticString
+  ) throws(Misfit) {
+    if let slice = present(name) { value = try read(name, slice, bounds) as Value }
+  }
+
+  package mutating func optional<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _ bounds: Bounds,
+    _: StaticString
+  ) throws(Misfit) {
+    if let slice = present(name) { value = try read(name, slice, bounds) as Value }
+  }
+
+  package mutating func member<Value: WireValue & Equatable>(
+    _ name: StaticString,
+    _ value: inout Value,
+    default other: @autoclosure () -> Value,
+    _: StaticString,
+    as _: @autoclosure () -> Schema?
+  ) throws(Misfit) {
+    if let slice = present(name) { value = try read(name, slice, .none) } else { value = other() }
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Writes members of an object that has been begun.
+package struct MemberWriter: MemberWalk {
+  package var writer = JSONWriter()
+
+  package mutating func required<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _: Bounds,
+    _: StaticString
+  ) {
+    writer.member(name, value)
+  }
+
+  package mutating func nullable<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _: Bounds,
+    _: StaticString
+  ) {
+    writer.member(name, value)
+  }
+
+  package mutating func optional<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _: Bounds,
+    _: StaticString
+  ) {
+    writer.member(name, ifPresent: value)
+  }
+
+  package mutating func member<Value: WireValue & Equatable>(
+    _ name: StaticString,
+    _ value: inout Value,
+    default other: @autoclosure () -> Value,
+    _: StaticString,
+    as _: @autoclosure () -> Schema?
+  ) {
+    if value != other() { writer.member(name, value) }
+  }
+}
+
+/// Tells the members in the words of a schema.
+package struct MemberDescriber: MemberWalk {
+  package private(set) var members: [Schema.Member] = []
+
+  package mutating func required<Value: WireValue>(
+    _ name: StaticString,
+    _: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    members.append(.required(name.description, Value.schema(within: bounds), about.description))
+  }
+
+  package mutating func nullable<Value: WireValue>(
+    _ name: StaticString,
+    _: inout Value?,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    members.append(.required(name.description, .nullable(Value.schema(within: bounds)), about.description))
+  }
+
+  package mutating func optional<Value: WireValue>(
+    _ name: StaticString,
+    _: inout Value?,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    members.append(.optional(name.description, Value.schema(within: bounds), about.description))
+  }
+
+  package mutating func member<Value: WireValue & Equatable>(
+    _ name: StaticString,
+    _: inout Value,
+    default _: @autoclosure () -> Value,
+    _ about: StaticString,
+    as schema: @autoclosure () -> Schema?
+  ) {
+    members.append(.optional(name.description, schema() ?? Value.schema, about.description))
+  }
+}
