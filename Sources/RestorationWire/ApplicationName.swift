@@ -9,6 +9,13 @@ package struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
   /// The whole name, with the instance.
   package let description: String
 
+  /// Of a message that is not filled in yet.
+  package static let blank = ApplicationName()
+
+  private init() {
+    description = ""
+  }
+
   /// Nil where `text` is not such a name.
   package init?(_ text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Something `verifyArchive` found wrong.
-package struct ArchiveProblem: Hashable, Sendable, JSONWritable {
-  package static let schema = Schema.shared(
-    "ArchiveProblem",
-    .object([
-      .required("kind", .openWords(Kind.self), "One of the words below; the set is open."),
-      .optional(
-        "path",
-        .path,
-        "The object's path, in the generation where one is named; absent where it is not known."
-      ),
-      .optional("generation", .generation, "The newest generation that shows it; absent where the head does."),
-      .required("message", .string, "For people."),
-    ])
-  )
+package struct ArchiveProblem: WireObject, Hashable {
+  package static let sharedName: String? = "ArchiveProblem"
 
-  package enum Kind: String, CaseIterable, Sendable {
+  package enum Kind: String, OpenWireWord {
     /// A stored state cannot be read, or its checksum is wrong (R32).
     case state
     /// A stored text is not what it must be.
@@ -33,14 +19,12 @@ package struct ArchiveProblem: Hashable, Sendable, JSONWritable {
     case file
   }
 
-  /// A word of `Kind`; later brokers add words.
-  package var kind: String
-  /// The object's path, in the generation where one is named; nil where it has none or is not known.
+  package var kind = ""
   package var path: IdentifierPath?
-  /// The newest generation that shows it, where the head does not.
   package var generation: Int64?
-  /// For people.
-  package var message: String
+  package var message = ""
+
+  package init() {}
 
   package init(_ kind: Kind, path: IdentifierPath? = nil, generation: Int64? = nil, _ message: String) {
     self.kind = kind.rawValue
@@ -49,25 +33,19 @@ package struct ArchiveProblem: Hashable, Sendable, JSONWritable {
     self.message = message
   }
 
-  /// Reads an item of a result; nil where it has another form.
-  package init?(_ slice: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(slice)
-      self.kind = try reader.string("kind")
-      self.path = try reader.optionalPath("path")
-      self.generation = try reader.optionalInteger("generation")
-      self.message = try reader.string("message")
-    } catch {
-      return nil
-    }
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("kind", kind)
-      writer.member("path", ifPresent: path)
-      writer.member("generation", ifPresent: generation)
-      writer.member("message", message)
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("kind", &kind, .text(of: Kind.self), "One of the words below; the set is open.")
+    try members.optional(
+      "path",
+      &path,
+      "The object's path, in the generation where one is named; absent where it is not known."
+    )
+    try members.optional(
+      "generation",
+      &generation,
+      .generation,
+      "The newest generation that shows it; absent where the head does."
+    )
+    try members.required("message", &message, "For people.")
   }
 }

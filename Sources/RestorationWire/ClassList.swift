@@ -3,36 +3,61 @@
 package import JSONRPC
 
 /// The wire form of an object's class and its superclasses (R25): one name as a string, several as an array.
-package enum ClassList {
+package struct ClassList: WireValue, Hashable {
+  package static let schema = Schema.objectClass
+  package static let expected =
+    "a class name or an array of at most \(countMax) class names, own class first, each of at most \(nameBytesMax) bytes"
+
   /// Names a list has at most, and bytes of UTF-8 a name has at most: they are kept for every object.
   package static let countMax = 64
   package static let nameBytesMax = 255
 
-  /// Reads the list, own class first; nil where it is neither a name nor a non-empty array of names, or too long.
-  package static func read(_ slice: JSONSlice) -> [String]? {
-    if let name = slice.string() {
-      return isName(name) ? [name] : nil
-    }
-    guard let elements = slice.elements, !elements.isEmpty, elements.count <= countMax else { return nil }
-    var classes: [String] = []
-    classes.reserveCapacity(elements.count)
-    for element in elements {
-      guard let name = element.string(), isName(name) else { return nil }
-      classes.append(name)
-    }
-    return classes
+  /// Own class first, never empty.
+  package let names: [String]
+
+  /// Nil if there are no names.
+  package init?(_ names: [String]) {
+    if names.isEmpty { return nil }
+    self.names = names
   }
 
-  private static func isName(_ text: String) -> Bool {
-    (1...nameBytesMax).contains(text.utf8.count)
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard let names = slice.string().map({ [$0] }) ?? slice.strings, (1...Self.countMax).contains(names.count),
+      names.allSatisfy({ (1...Self.nameBytesMax).contains($0.utf8.count) })
+    else { throw Misfit(Self.expected) }
+    self.names = names
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    if names.count == 1 { writer.string(names[0]) } else { names.writeJSON(to: &writer) }
   }
 
   /// Writes one name as a string, several as an array, none as null.
   package static func write(_ classes: [String], to writer: inout JSONWriter) {
-    switch classes.count {
-    case 0: writer.null()
-    case 1: writer.string(classes[0])
-    default: classes.writeJSON(to: &writer)
-    }
+    ClassList(classes).writeJSON(to: &writer)
+  }
+}
+
+extension MemberWalk {
+  /// The class and its superclasses; null if there are none.
+  package mutating func nullable(
+    _ name: StaticString,
+    classes: inout [String],
+    _ about: StaticString
+  ) throws(Misfit) {
+    var list = ClassList(classes)
+    try nullable(name, &list, about)
+    classes = list?.names ?? []
+  }
+
+  /// The class and its superclasses; left out if there are none.
+  package mutating func optional(
+    _ name: StaticString,
+    classes: inout [String],
+    _ about: StaticString
+  ) throws(Misfit) {
+    var list = ClassList(classes)
+    try optional(name, &list, about)
+    classes = list?.names ?? []
   }
 }

@@ -93,7 +93,7 @@ package struct DocumentObject: Sendable {
     self.parent = try reader.optionalInteger("parent", in: 0...Int64(Int32.max)).map { Int($0) }
     self.classes = try reader.classes("objectClass")
     self.restorationClass = try reader.optionalName("restorationClass")
-    self.storyboard = try Storyboard.unit(from: reader)
+    self.storyboard = (try reader.value("storyboard") as Storyboard?)?.unit
     self.keepsForever = try reader.optionalWord("keep", as: Keep.self) == .forever
     self.confidential = try reader.bool("confidential")
     self.missing = try reader.optionalWord("missing", as: Missing.self)

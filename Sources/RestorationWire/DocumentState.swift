@@ -53,7 +53,7 @@ package struct DocumentState: Sendable {
         hint: "Give each key of a state once."
       )
     }
-    var elements = try Element.read(from: reader, "elements")
+    var elements = try reader.value("elements") as [Element]? ?? []
     for index in elements.indices {
       // Nobody has asked a data source, so the raw index path is what comes back.
       elements[index].resolved = false
@@ -133,7 +133,7 @@ package struct DocumentState: Sendable {
       userInterfaceIdiom =
         try reader.optionalInteger("userInterfaceIdiom", in: Int64.min...Int64.max) ?? ReservedKeys.unspecifiedIdiom
       systemVersion = try reader.optionalName("systemVersion")
-      storyboard = try Storyboard.unit(from: reader)
+      storyboard = (try reader.value("storyboard") as Storyboard?)?.unit
       guard let written = Timestamp(try reader.string("written")) else {
         throw reader.wrong("written", "a time such as 2026-02-28T09:05:00.042Z")
       }

@@ -3,7 +3,12 @@
 package import JSONRPC
 
 /// The state of an object as JSON text, with what the scan found out about it.
-package struct EncodedState: Sendable {
+package struct EncodedState: WireValue {
+  package static let schema = Schema.state
+  package static let expected = "an object"
+
+  package static let empty = EncodedState(text: .emptyObject, references: [], reservedKey: nil, depth: 1)
+
   /// Prefixes of the keys that only the broker writes (R10).
   package static let reservedPrefixes = ["UIApplicationStateRestoration", "UIStateRestoration"]
 
@@ -33,12 +38,20 @@ package struct EncodedState: Sendable {
     self.depth = depth
   }
 
-  /// Reads a state; nil where it is not an object.
-  package init?(_ slice: JSONSlice) {
-    guard slice.kind == .object else { return nil }
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice.kind == .object else { throw Misfit(Self.expected) }
     self.text = slice.compactText
     self.references = slice.references
     self.reservedKey = slice.firstMemberName(withAnyPrefix: Self.reservedPrefixBytes)
     self.depth = slice.depth
+  }
+
+  /// Nil if `slice` is not an object.
+  package init?(_ slice: JSONSlice) {
+    try? self.init(wire: slice)
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.text(text)
   }
 }

@@ -1,63 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// One generation in `listGenerations` (R16).
-package struct GenerationDescription: Hashable, Sendable, JSONWritable {
-  package static let schema = Schema.shared(
-    "GenerationDescription",
-    .object([
-      .required("generation", .generation, "1, 2, 3 …; a number is never used twice."),
-      .required("kind", .string, "`startup`: what the run before left."),
-      .required("committed", .timestamp, "RFC 3339, UTC, milliseconds."),
-      .required("objects", .count, "Objects that have a state in it, and bytes of their states."),
-      .required("bytes", .count, "Objects that have a state in it, and bytes of their states."),
-      .required("pinned", .boolean, "This run started from it, and it is held (R16)."),
-    ])
-  )
+package struct GenerationDescription: WireObject, Hashable {
+  package static let sharedName: String? = "GenerationDescription"
 
-  /// 1, 2, 3 …; a number is never used twice.
-  package var generation: Int64
-  /// What caused it, e.g. `startup`; later versions add words.
-  package var kind: String
-  package var committed: Timestamp
-  package var objects: Int
-  package var bytes: Int
-  /// Whether the current run started from it and it is held.
-  package var pinned: Bool
+  package var generation: Int64 = 0
+  /// Later versions add words.
+  package var kind = ""
+  package var committed = Timestamp(milliseconds: 0)
+  package var objects = 0
+  package var bytes = 0
+  package var pinned = false
 
-  package init(generation: Int64, kind: String, committed: Timestamp, objects: Int, bytes: Int, pinned: Bool) {
-    self.generation = generation
-    self.kind = kind
-    self.committed = committed
-    self.objects = objects
-    self.bytes = bytes
-    self.pinned = pinned
-  }
+  package init() {}
 
-  /// Reads an item of a result; nil where it has another form.
-  package init?(_ slice: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(slice)
-      self.generation = try reader.integer("generation")
-      self.kind = try reader.string("kind")
-      self.committed = try reader.value("committed") { $0.string().flatMap { Timestamp($0) } }
-      self.objects = try reader.count("objects")
-      self.bytes = try reader.count("bytes")
-      self.pinned = try reader.bool("pinned")
-    } catch {
-      return nil
-    }
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("generation", generation)
-      writer.member("kind", kind)
-      writer.member("committed", committed)
-      writer.member("objects", objects)
-      writer.member("bytes", bytes)
-      writer.member("pinned", pinned)
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("generation", &generation, .generation, "1, 2, 3 …; a number is never used twice.")
+    try members.required("kind", &kind, "`startup`: what the run before left.")
+    try members.required("committed", &committed, "RFC 3339, UTC, milliseconds.")
+    try members.required("objects", &objects, "Objects that have a state in it, and bytes of their states.")
+    try members.required("bytes", &bytes, "Objects that have a state in it, and bytes of their states.")
+    try members.required("pinned", &pinned, "This run started from it, and it is held (R16).")
   }
 }

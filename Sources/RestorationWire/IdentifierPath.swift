@@ -105,6 +105,9 @@ package enum ObjectReference: Hashable, Sendable {
   case handle(ObjectHandle)
   case path(IdentifierPath)
 
+  /// Of a message that is not filled in yet.
+  package static let blank = ObjectReference.path([])
+
   /// Reads a reference from JSON; nil where it is neither a positive integer nor a non-empty array of components.
   package init?(_ slice: JSONSlice) {
     if let handle = slice.integer() {

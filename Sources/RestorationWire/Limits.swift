@@ -67,7 +67,7 @@ package struct Limits: Hashable, Sendable {
   package init() {}
 }
 
-extension Limits: RestorationResult, JSONWritable {
+extension Limits: RestorationResult, WireValue {
   package static let schema = Schema.shared(
     "Limits",
     .object(
@@ -78,28 +78,26 @@ extension Limits: RestorationResult, JSONWritable {
     )
   )
 
-  /// Reads a report; nil where a member is no integer. What an earlier broker does not report has its default.
-  package init?(_ slice: JSONSlice) {
-    guard slice.kind == .object else { return nil }
+  package static let expected = "an object of limits"
+
+  /// What an earlier broker does not report has its default.
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice.kind == .object else { throw Misfit(Self.expected) }
     self.init()
     for limit in Limit.all {
       guard let member = slice[limit.name] else { continue }
-      guard let value = member.integer().flatMap({ Int(exactly: $0) }) else { return nil }
+      guard let value = try? Int(wire: member) else { throw Misfit(Int.expected, at: limit.name) }
       self[keyPath: limit.keyPath] = value
     }
   }
 
-  package func write(to writer: inout JSONWriter) {
+  package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       for limit in Limit.all {
         writer.key(limit.name)
         writer.integer(self[keyPath: limit.keyPath])
       }
     }
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    write(to: &writer)
   }
 }
 

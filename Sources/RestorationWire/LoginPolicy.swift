@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
-
 /// What becomes of an application when its user logs in.
-package enum LoginPolicy: String, CaseIterable, Sendable, JSONWritable {
+package enum LoginPolicy: String, WireWord {
   case never, ask, always
 }

@@ -3,44 +3,26 @@
 package import JSONRPC
 
 /// Who owns a registered object, as errors and notifications name it (R1, R8).
-package struct ObjectOwner: Hashable, Sendable, JSONWritable {
-  package static let schema = Schema.shared(
-    "Owner",
-    .object([
-      .required("process", .nullable(.string), "The process role."),
-      .required("pid", .integer(1...), "Number of the process."),
-    ])
-  )
+package struct ObjectOwner: WireObject, Hashable {
+  package static let sharedName: String? = "Owner"
 
-  /// The process role that the session gave; nil where it gave none.
   package var process: String?
-  package var pid: Int64
+  package var pid: Int64 = 0
+
+  package init() {}
 
   package init(process: String?, pid: Int64) {
     self.process = process
     self.pid = pid
   }
 
-  /// Reads an owner; nil where it has another form.
-  package init?(_ slice: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(slice)
-      self.process = try reader.optionalString("process")
-      self.pid = try reader.integer("pid")
-    } catch {
-      return nil
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("process", &process, "The process role.")
+    try members.required("pid", &pid, .processID, "Number of the process.")
   }
 
   /// For `data.owners` of `duplicatePath`.
   package var json: JSONValue {
     .object(["process": process.map { .string($0) } ?? .null, "pid": .integer(pid)])
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("process", process)
-      writer.member("pid", pid)
-    }
   }
 }

@@ -40,6 +40,23 @@ package struct ParameterReader {
     return slice
   }
 
+  /// The member; nil if it is absent or null.
+  package func value<Value: WireValue>(_ name: String) throws(ErrorObject) -> Value? {
+    try present(name).map { slice throws(ErrorObject) in
+      do throws(Misfit) {
+        return try Value(wire: slice)
+      } catch {
+        throw self.error(error.inside(name))
+      }
+    }
+  }
+
+  /// −32602 for what a walk over the parameters found.
+  package func error(_ misfit: Misfit) -> ErrorObject {
+    if let expected = misfit.expected { return wrong(misfit.place, expected) }
+    return .invalidParameter(pointer(misfit.place), "\(misfit.place) is missing", hint: "Give \(misfit.place).")
+  }
+
   /// - Parameter expected: what it most probably is; spares making a new string.
   package func optionalString(_ name: String, expecting expected: String = "") throws(ErrorObject) -> String? {
     try present(name).map { slice throws(ErrorObject) in
@@ -140,15 +157,7 @@ package struct ParameterReader {
 
   /// The member, a class name or an array of them; empty where it is absent or null.
   package func classes(_ name: String) throws(ErrorObject) -> [String] {
-    guard let slice = present(name) else { return [] }
-    guard let classes = ClassList.read(slice) else {
-      throw wrong(
-        name,
-        "a class name or an array of at most \(ClassList.countMax) class names, own class first, "
-          + "each of at most \(ClassList.nameBytesMax) bytes"
-      )
-    }
-    return classes
+    (try value(name) as ClassList?)?.names ?? []
   }
 
   /// The member as a text that is not empty; nil where it is absent or null.

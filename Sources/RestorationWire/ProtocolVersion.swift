@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Versions of the protocol this code speaks; within one, only additions are made.
 package enum ProtocolVersion {
   /// Of the programs and libraries of this repository.
@@ -15,38 +13,16 @@ package enum ProtocolVersion {
 }
 
 /// Name and version of the broker's program.
-package struct BrokerVersion: Hashable, Sendable, JSONWritable {
-  package static let schema = Schema.shared(
-    "BrokerVersion",
-    .object([
-      .required("name", .string, "Of the broker's program."),
-      .required("version", .string, "Of the broker's program."),
-    ])
-  )
+package struct BrokerVersion: WireObject, Hashable {
+  package static let sharedName: String? = "BrokerVersion"
 
-  package var name: String
-  package var version: String
+  package var name = ""
+  package var version = ""
 
-  package init(name: String, version: String) {
-    self.name = name
-    self.version = version
-  }
+  package init() {}
 
-  /// Reads the member of a result; nil where it has another form.
-  package init?(_ slice: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(slice)
-      self.name = try reader.string("name")
-      self.version = try reader.string("version")
-    } catch {
-      return nil
-    }
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("name", name)
-      writer.member("version", version)
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("name", &name, "Of the broker's program.")
+    try members.required("version", &version, "Of the broker's program.")
   }
 }

@@ -3,21 +3,10 @@
 package import JSONRPC
 
 /// One object in `listQuarantine`: what is held against it, and the texts that are kept for it (R31, R35).
-package struct QuarantinedObject: Hashable, Sendable, JSONWritable {
-  package static let schema = Schema.shared(
-    "QuarantinedObject",
-    .object([
-      .required("object", .nullable(.handle), "Its handle now; null where nobody claims it."),
-      .required("path", .nullable(.path), "Null where its own identifier is null."),
-      .required("standing", .words(Standing.self), "`quarantined`: its state is withheld from its owner."),
-      .required("strikes", .count, "Crashes in a row that its state was found guilty of."),
-      .required("confidential", .boolean, "Whether it is confidential."),
-      .required("redacted", .boolean, "Whether that is why texts are left out."),
-      .required("states", .list(QuarantinedState.schema), "What is or was withheld, oldest first, at most three."),
-    ])
-  )
+package struct QuarantinedObject: WireObject, Hashable {
+  package static let sharedName: String? = "QuarantinedObject"
 
-  package enum Standing: String, CaseIterable, Sendable, JSONWritable {
+  package enum Standing: String, WireWord {
     /// Its state is withheld from its owner.
     case quarantined
     /// A crash may be due to its state: it is handed out by itself.
@@ -26,130 +15,65 @@ package struct QuarantinedObject: Hashable, Sendable, JSONWritable {
     case lifted
   }
 
-  /// Nil where nobody claims the object now.
   package var object: ObjectHandle?
-  /// Nil where its own identifier is null (R4).
   package var path: IdentifierPath?
-  package var standing: Standing
-  /// Crashes in a row that its state was found guilty of.
-  package var strikes: Int
-  package var confidential: Bool
-  /// Whether texts are left out because the object is confidential and `reveal` was not said.
-  package var redacted: Bool
-  /// Oldest first.
-  package var states: [QuarantinedState]
+  package var standing = Standing.quarantined
+  package var strikes = 0
+  package var confidential = false
+  package var redacted = false
+  package var states: [QuarantinedState] = []
 
-  package init(
-    object: ObjectHandle?,
-    path: IdentifierPath?,
-    standing: Standing,
-    strikes: Int,
-    confidential: Bool,
-    redacted: Bool,
-    states: [QuarantinedState]
-  ) {
-    self.object = object
-    self.path = path
-    self.standing = standing
-    self.strikes = strikes
-    self.confidential = confidential
-    self.redacted = redacted
-    self.states = states
-  }
+  package init() {}
 
-  /// Reads an item of a result; nil where it has another form.
-  package init?(_ slice: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(slice)
-      self.object = try reader.optionalInteger("object")
-      self.path = try reader.optionalPath("path")
-      self.standing = try reader.word("standing", as: Standing.self)
-      self.strikes = try reader.count("strikes")
-      self.confidential = try reader.bool("confidential")
-      self.redacted = try reader.bool("redacted")
-      self.states = try reader.list("states") { QuarantinedState($0) }
-    } catch {
-      return nil
-    }
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("object", object)
-      writer.member("path", path)
-      writer.member("standing", standing)
-      writer.member("strikes", strikes)
-      writer.member("confidential", confidential)
-      writer.member("redacted", redacted)
-      writer.member("states", states)
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Its handle now; null where nobody claims it.")
+    try members.nullable("path", &path, "Null where its own identifier is null.")
+    try members.required("standing", &standing, "`quarantined`: its state is withheld from its owner.")
+    try members.required("strikes", &strikes, "Crashes in a row that its state was found guilty of.")
+    try members.required("confidential", &confidential, "Whether it is confidential.")
+    try members.required("redacted", &redacted, "Whether that is why texts are left out.")
+    try members.required("states", &states, "What is or was withheld, oldest first, at most three.")
   }
 }
 
 /// One state that is or was withheld.
-package struct QuarantinedState: Hashable, Sendable, JSONWritable {
-  package static let schema = Schema.shared(
-    "QuarantinedState",
-    .object([
-      .required("sequence", .integer(1...), "Number of the write."),
-      .required("quarantined", .timestamp, "When it was put into quarantine, RFC 3339, UTC, milliseconds."),
-      .required("state", .nullable(.state), "The state as it was encoded; null where it is redacted or unreadable."),
-      .optional("elements", .elements, "Absent where there are none or they are redacted."),
-      .required("coder", .nullable(ReservedKeys.schema), "Reserved keys of the session that wrote it."),
-      .optional("unreadable", .true, "Present and true where it is damaged (R32)."),
-    ])
-  )
+package struct QuarantinedState: WireObject, Hashable {
+  package static let sharedName: String? = "QuarantinedState"
 
-  /// Number of the write.
-  package var sequence: Int64
-  /// When it was put into quarantine.
-  package var quarantined: Timestamp
-  /// The text; nil where it is redacted, and where it cannot be read (R32).
+  package var sequence: Int64 = 0
+  package var quarantined = Timestamp(milliseconds: 0)
   package var state: JSONText?
   package var elements: JSONText?
-  /// Reserved keys of the session that wrote the state; nil where they are not known.
   package var coder: JSONText?
-  package var unreadable: Bool
+  package var unreadable = false
 
-  package init(
-    sequence: Int64,
-    quarantined: Timestamp,
-    state: JSONText? = nil,
-    elements: JSONText? = nil,
-    coder: JSONText? = nil,
-    unreadable: Bool = false
-  ) {
-    self.sequence = sequence
-    self.quarantined = quarantined
-    self.state = state
-    self.elements = elements
-    self.coder = coder
-    self.unreadable = unreadable
-  }
+  package init() {}
 
-  /// Reads an item of a result; nil where it has another form.
-  package init?(_ slice: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(slice)
-      self.sequence = try reader.integer("sequence")
-      self.quarantined = try reader.value("quarantined") { $0.string().flatMap { Timestamp($0) } }
-      self.state = try reader.optionalText("state")
-      self.elements = try reader.optionalText("elements")
-      self.coder = try reader.optionalText("coder")
-      self.unreadable = try reader.bool("unreadable")
-    } catch {
-      return nil
-    }
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("sequence", sequence)
-      writer.member("quarantined", quarantined)
-      writer.member("state", state)
-      writer.member("elements", ifPresent: elements)
-      writer.member("coder", coder)
-      writer.member("unreadable", ifTrue: unreadable)
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("sequence", &sequence, .from(1), "Number of the write.")
+    try members.required(
+      "quarantined",
+      &quarantined,
+      "When it was put into quarantine, RFC 3339, UTC, milliseconds."
+    )
+    try members.nullable(
+      "state",
+      &state,
+      .text(of: EncodedState.self),
+      "The state as it was encoded; null where it is redacted or unreadable."
+    )
+    try members.optional(
+      "elements",
+      &elements,
+      .text(of: [Element].self),
+      "Absent where there are none or they are redacted."
+    )
+    try members.nullable(
+      "coder",
+      &coder,
+      .text(of: ReservedKeys.self),
+      "Reserved keys of the session that wrote it."
+    )
+    try members.mark("unreadable", &unreadable, "Present and true where it is damaged (R32).")
   }
 }

@@ -58,6 +58,24 @@ package protocol RestorationResult: WrittenResult {
   init?(_ slice: JSONSlice)
 }
 
+extension WrittenResult where Self: JSONWritable {
+  package func write(to writer: inout JSONWriter) {
+    writeJSON(to: &writer)
+  }
+}
+
+extension RestorationResult where Self: WireValue {
+  package init?(_ slice: JSONSlice) {
+    try? self.init(wire: slice)
+  }
+}
+
+extension RestorationResult where Self: WireObject {
+  package init?(_ slice: JSONSlice) {
+    try? self.init(wire: slice)
+  }
+}
+
 /// The result `{}`.
 package struct EmptyResult: RestorationResult, Hashable {
   package static let schema = Schema.emptyObject

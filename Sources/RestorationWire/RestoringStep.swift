@@ -158,13 +158,13 @@ extension RestoringStep: JSONWritable {
   private static func read(_ reader: ResultReader) throws(WrongShape) -> RestoringStep? {
     switch try reader.string("step") {
     case "lookedUp":
-      .lookedUp(try reader.word("by", as: Lookup.self), try reader.optional("owner") { ObjectOwner($0) })
-    case "located": .located(try reader.value("owner") { ObjectOwner($0) })
+      .lookedUp(try reader.word("by", as: Lookup.self), try reader.optional("owner"))
+    case "located": .located(try reader.value("owner"))
     case "refused": .refused(try reader.word("by", as: Lookup.self))
     case "unitFailed": .unitFailed(unit: try reader.string("unit"), message: try reader.string("message"))
     case "ownerEnded":
       .ownerEnded(
-        try reader.value("owner") { ObjectOwner($0) },
+        try reader.value("owner"),
         try reader.word("ending", as: SessionEnded.Ending.self),
         try reader.part(ProcessOutcome.self)
       )
@@ -176,12 +176,12 @@ extension RestoringStep: JSONWritable {
     case "unreadable": .unreadable
     case "noState": .noState
     case "handedOut":
-      .handedOut(try reader.value("owner") { ObjectOwner($0) }, deferred: try reader.bool("deferred"))
+      .handedOut(try reader.value("owner"), deferred: try reader.bool("deferred"))
     case "suspected": .suspected
-    case "decoded": .decoded(try reader.value("owner") { ObjectOwner($0) })
+    case "decoded": .decoded(try reader.value("owner"))
     case "resolved": .resolved(identifier: try reader.string("identifier"), found: try reader.bool("found"))
     case "elementUnresolved":
-      .elementUnresolved(try reader.value("owner") { ObjectOwner($0) }, message: try reader.optionalString("message"))
+      .elementUnresolved(try reader.value("owner"), message: try reader.optionalString("message"))
     case "finished": .finished
     case "skipped":
       .skipped(reason: try reader.string("reason"), message: try reader.optionalString("message"))

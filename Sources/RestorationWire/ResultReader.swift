@@ -38,6 +38,14 @@ package struct ResultReader {
     return value
   }
 
+  package func value<Value: WireValue>(_ name: String) throws(WrongShape) -> Value {
+    try value(name) { try? Value(wire: $0) }
+  }
+
+  package func optional<Value: WireValue>(_ name: String) throws(WrongShape) -> Value? {
+    try optional(name) { try? Value(wire: $0) }
+  }
+
   /// The member, an array, with each element as `read` takes it.
   package func list<Value>(_ name: String, _ read: (JSONSlice) -> Value?) throws(WrongShape) -> [Value] {
     guard let elements = slice[name]?.elements else { throw WrongShape(member: name) }
@@ -96,7 +104,7 @@ package struct ResultReader {
 
   /// A class list: a string or an array on the wire; empty where it is absent or null.
   package func classes(_ name: String) throws(WrongShape) -> [String] {
-    try optional(name) { ClassList.read($0) } ?? []
+    try optional(name) { try? ClassList(wire: $0) }?.names ?? []
   }
 }
 

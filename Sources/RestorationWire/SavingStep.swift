@@ -132,17 +132,17 @@ extension SavingStep: JSONWritable {
     case "included": .included
     case "excluded": .excluded(by: try reader.optionalPath("by"))
     case "referenced": .referenced(by: try reader.optionalPath("by"))
-    case "asked": .asked(try reader.value("owner") { ObjectOwner($0) }, round: try reader.integer("round"))
-    case "notServed": .notServed(try reader.value("owner") { ObjectOwner($0) })
+    case "asked": .asked(try reader.value("owner"), round: try reader.integer("round"))
+    case "notServed": .notServed(try reader.value("owner"))
     case "orphaned": .orphaned
     case "encoded": .encoded(bytes: try reader.count("bytes"))
     case "unchanged": .unchanged
     case "superseded": .superseded
     case "elementUnnamed":
-      .elementUnnamed(try reader.value("owner") { ObjectOwner($0) }, message: try reader.optionalString("message"))
+      .elementUnnamed(try reader.value("owner"), message: try reader.optionalString("message"))
     case "stale":
       .stale(
-        try reader.optional("owner") { ObjectOwner($0) },
+        try reader.optional("owner"),
         why: try reader.string("why"),
         message: try reader.optionalString("message")
       )
@@ -150,7 +150,7 @@ extension SavingStep: JSONWritable {
     case "early": .early
     case "ownerEnded":
       .ownerEnded(
-        try reader.value("owner") { ObjectOwner($0) },
+        try reader.value("owner"),
         try reader.word("ending", as: SessionEnded.Ending.self),
         try reader.part(ProcessOutcome.self)
       )

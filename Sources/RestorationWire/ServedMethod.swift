@@ -3,8 +3,10 @@
 package import JSONRPC
 
 /// What a client may list in `serves`: the broker calls and notifies a client only by these names.
-package enum ServedMethod: String, CaseIterable, Sendable, JSONWritable {
+package enum ServedMethod: String, WireWord {
   package static let schema = Schema.shared("ServedMethod", .words(Self.self))
+  package static let expected = "a method the broker calls"
+  package static let plural = "strings"
 
   // Calls to the delegate
   case shouldSaveApplicationState
@@ -30,13 +32,6 @@ package enum ServedMethod: String, CaseIterable, Sendable, JSONWritable {
 
   /// Reads the member `name`, an array of these names; empty where it is absent or null.
   package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> [ServedMethod] {
-    var served: [ServedMethod] = []
-    for text in try reader.strings(name) ?? [] {
-      guard let method = ServedMethod(rawValue: text) else {
-        throw reader.wrong("\(name)/\(served.count)", "a method the broker calls")
-      }
-      served.append(method)
-    }
-    return served
+    try reader.value(name) ?? []
   }
 }

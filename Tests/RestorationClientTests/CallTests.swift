@@ -65,7 +65,7 @@ internal import Testing
       sent == [
         #"initialize {"application":"a","session":"t1","instance":"auto","process":"editor","bundleVersion":"2.1","#
           + #""userInterfaceIdiom":5,"storyboard":{"unit":"editor.service"},"delegate":true,"serves":["pathChanged"],"#
-          + #""aliases":{"classes":{"Old":"New"},"identifiers":{}},"protocolVersion":1}"#,
+          + #""aliases":{"classes":{"Old":"New"}},"protocolVersion":1}"#,
         #"goodbye {"reason":"restart"}"#,
       ]
     )

@@ -103,7 +103,7 @@ final class SessionScript: Sendable {
       object: state.lastHandle,
       path: IdentifierPath(path),
       included: true,
-      restoration: ObjectRestoration(state: state.saved)
+      restoration: ObjectRestoration().with { $0.state = state.saved }
     )
     var writer = JSONWriter()
     reply.write(to: &writer)

@@ -89,7 +89,7 @@ struct RightCall: CustomTestStringConvertible {
       Initialize.self,
       #"{"application":"a","session":"t","instance":"auto","process":"editor","bundleVersion":"1.2","#
         + #""userInterfaceIdiom":1,"storyboard":{"unit":"a.service"},"delegate":true,"serves":["pathChanged"],"#
-        + #""messageBytesMax":65536,"aliases":{"classes":{"A":"B"},"identifiers":{}},"protocolVersion":2}"#,
+        + #""messageBytesMax":65536,"aliases":{"classes":{"A":"B"}},"protocolVersion":2}"#,
       #"["a","t","auto","editor","1.2",1,{"unit":"a.service"},true,["pathChanged"],65536,{"classes":{"A":"B"}},2]"#
     ),
     RightCall(

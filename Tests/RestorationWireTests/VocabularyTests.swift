@@ -6,13 +6,13 @@ internal import Testing
 
 @Suite struct ReservedKeysTests {
   @Test func aCoderHoldsUIKitsKeys() {
-    let keys = ReservedKeys(
-      bundleVersion: "1.2",
-      userInterfaceIdiom: 1,
-      timestamp: Timestamp(milliseconds: 42),
-      systemVersion: "12",
-      storyboard: "editor.service"
-    )
+    let keys = ReservedKeys().with {
+      $0.bundleVersion = "1.2"
+      $0.userInterfaceIdiom = 1
+      $0.timestamp = Timestamp(milliseconds: 42)
+      $0.systemVersion = "12"
+      $0.storyboard = "editor.service"
+    }
     #expect(
       keys.text.string
         == #"{"UIApplicationStateRestorationBundleVersionKey":"1.2","#
@@ -24,7 +24,7 @@ internal import Testing
   }
 
   @Test func whatASessionDidNotSayIsAbsent() {
-    let keys = ReservedKeys(bundleVersion: nil, timestamp: Timestamp(milliseconds: 0), systemVersion: nil)
+    let keys = ReservedKeys()
     #expect(
       keys.text.string
         == #"{"UIApplicationStateRestorationUserInterfaceIdiomKey":-1,"#
@@ -33,29 +33,26 @@ internal import Testing
   }
 
   @Test(arguments: [
-    ReservedKeys(bundleVersion: nil, timestamp: Timestamp(milliseconds: 0), systemVersion: nil),
-    ReservedKeys(
-      bundleVersion: "é\"",
-      userInterfaceIdiom: .min,
-      timestamp: Timestamp(milliseconds: 9),
-      systemVersion: "12",
-      storyboard: "u"
-    ),
+    ReservedKeys(),
+    ReservedKeys().with {
+      $0.bundleVersion = "é\""
+      $0.userInterfaceIdiom = .min
+      $0.timestamp = Timestamp(milliseconds: 9)
+      $0.systemVersion = "12"
+      $0.storyboard = "u"
+    },
   ])
   func aCoderIsReadAsItWasWritten(_ keys: ReservedKeys) throws {
-    #expect(try ReservedKeys(slice(keys.text.string)) == keys)
+    #expect(try ReservedKeys(wire: slice(keys.text.string)) == keys)
   }
 
   @Test(arguments: ["{}", "[]", #"{"UIApplicationStateRestorationTimestampKey":0}"#])
   func otherValuesAreNoCoder(_ text: String) throws {
-    #expect(try ReservedKeys(slice(text)) == nil)
+    #expect(throws: Misfit.self) { try ReservedKeys(wire: slice(text)) }
   }
 
   @Test func everyKeyHasAReservedPrefix() {
-    for key in [
-      ReservedKeys.bundleVersionKey, ReservedKeys.userInterfaceIdiomKey, ReservedKeys.timestampKey,
-      ReservedKeys.systemVersionKey, ReservedKeys.storyboardKey,
-    ] {
+    for key in ReservedKeys.members.map(\.name) {
       #expect(EncodedState.reservedPrefixes.contains { key.hasPrefix($0) })
     }
   }
@@ -64,11 +61,10 @@ internal import Testing
 @Suite struct ElementTests {
   @Test func elementsAreReadAsTheyWereWritten() throws {
     let element = Element(role: .selected, indexPath: [0, 3], identifier: "m", resolved: false)
-    let text = written { Element.write([element], to: &$0) }
+    let text = [element].text.string
     #expect(text == #"[{"role":"selected","indexPath":[0,3],"identifier":"m","resolved":false}]"#)
-    let first = try #require(try slice(text).elements?.first)
-    #expect(Element(first) == element)
-    #expect(try Element(slice("{}")) == nil)
+    #expect(try [Element](wire: slice(text)) == [element])
+    #expect(throws: Misfit(nil, at: "role")) { try Element(wire: slice("{}")) }
   }
 }
 

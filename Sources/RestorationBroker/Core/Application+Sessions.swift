@@ -60,19 +60,24 @@ extension Application {
 
   /// What the session is told of the saved state (R20).
   func situation(for session: Session) -> RestorationSituation {
-    if case .unreadable = phase { return RestorationSituation(state: .unreadable, reason: .recover) }
+    if case .unreadable = phase {
+      return RestorationSituation().with {
+        $0.state = .unreadable
+        $0.reason = .recover
+      }
+    }
     let newest = tree.nodes.values.compactMap(\.state).max { $0.sequence < $1.sequence }
     let coder = newest.flatMap { state in
       contexts[state.context].map { $0.reservedKeys(timestamp: state.written).text }
     }
-    return RestorationSituation(
-      state: availability,
-      reason: reason(for: session.facts.role, session.unitName, hasState: newest != nil),
-      generation: lastGeneration == 0 ? nil : generations.last?.record.generation,
-      archive: archive,
-      coder: coder,
-      damaged: runFacts.damage
-    )
+    return RestorationSituation().with {
+      $0.state = availability
+      $0.reason = reason(for: session.facts.role, session.unitName, hasState: newest != nil)
+      $0.generation = lastGeneration == 0 ? nil : generations.last?.record.generation
+      $0.archive = archive
+      $0.coder = coder
+      $0.damaged = runFacts.damage
+    }
   }
 
   private func reason(for role: String?, _ unitName: String?, hasState: Bool) -> RestorationReason {

@@ -50,7 +50,10 @@ extension BrokerCore {
     application.noteUnit(of: session, seen: client.unit)
     let reply = Initialize.Reply(
       protocolVersion: ProtocolVersion.current,
-      broker: BrokerVersion(name: "restorationd", version: context.settings.version),
+      broker: BrokerVersion().with {
+        $0.name = "restorationd"
+        $0.version = context.settings.version
+      },
       application: name,
       session: session.token,
       restoration: application.situation(for: session),
@@ -174,17 +177,17 @@ extension BrokerCore {
     for summary in summaries {
       guard let name = ApplicationName(summary.application) else { continue }
       let facts = summary.run.map { RunFacts(text: $0.facts) } ?? RunFacts()
-      overviews[name] = ApplicationOverview(
-        application: name,
-        sessions: 0,
-        objects: summary.objects,
-        generation: summary.generation == 0 ? nil : summary.generation,
-        bytes: summary.bytes,
-        state: Self.availability(of: summary, facts),
-        restoreAtLogin: context.settings.loginPolicies.policy(for: name),
-        units: facts.units.map(\.name),
-        damaged: facts.damage
-      )
+      overviews[name] = ApplicationOverview().with {
+        $0.application = name
+        $0.sessions = 0
+        $0.objects = summary.objects
+        $0.generation = summary.generation == 0 ? nil : summary.generation
+        $0.bytes = summary.bytes
+        $0.state = Self.availability(of: summary, facts)
+        $0.restoreAtLogin = context.settings.loginPolicies.policy(for: name)
+        $0.units = facts.units.map(\.name)
+        $0.damaged = facts.damage
+      }
     }
     for application in applications.values {
       if case .open = application.phase { overviews[application.name] = application.overview }

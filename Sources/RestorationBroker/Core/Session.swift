@@ -170,7 +170,7 @@ package struct SessionFacts: Sendable, Hashable {
       let value = try? slice.value()
     else { return }
     let reader = ParameterReader(.named(slice))
-    aliases = (try? Aliases.read(from: reader, "aliases")) ?? Aliases()
+    aliases = (try? reader.value("aliases")) ?? Aliases()
     role = value["role"]?.string
     bundleVersion = value["bundleVersion"]?.string
     userInterfaceIdiom = value["idiom"]?.integer ?? -1

@@ -181,7 +181,10 @@ extension BrokerService {
   private var statistics: ReportStatistics.Reply {
     let counters = core.counters
     return ReportStatistics.Reply(
-      broker: BrokerVersion(name: "restorationd", version: settings.version),
+      broker: BrokerVersion().with {
+        $0.name = "restorationd"
+        $0.version = settings.version
+      },
       pid: clock.processID,
       uptimeMilliseconds: clock.now.monotonic - clock.start.monotonic,
       counters: [

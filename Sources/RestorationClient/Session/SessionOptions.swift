@@ -131,7 +131,10 @@ public struct SessionOptions: Hashable, Sendable {
       delegate: isDelegate,
       serves: served ?? BrokerNotification.Kind.allCases.filter(notifications.contains).map(\.wire),
       messageBytesMax: messageBytesMax,
-      aliases: Aliases(classes: classAliases, identifiers: identifierAliases)
+      aliases: Aliases().with {
+        $0.classes = classAliases
+        $0.identifiers = identifierAliases
+      }
     )
   }
 }

@@ -46,7 +46,7 @@ public struct RestorableElement: Hashable, Sendable {
     guard let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .ofAnswers),
       let elements = slice.elements
     else { return nil }
-    let read = elements.compactMap { Element($0).map(RestorableElement.init) }
+    let read = elements.compactMap { (try? Element(wire: $0)).map(RestorableElement.init) }
     return read.count == elements.count ? read : nil
   }
 }

@@ -56,7 +56,8 @@ extension RestorationError {
     hint = data?["hint"]?.string()
     path = data?["path"].flatMap { IdentifierPath($0)?.components }
     pointer = data?["pointer"]?.string()
-    owners = data?["owners"]?.elements?.compactMap { RestorationWire.ObjectOwner($0).map(ObjectOwner.init) } ?? []
+    let owned = data?["owners"].flatMap { try? [RestorationWire.ObjectOwner](wire: $0) } ?? []
+    owners = owned.map(ObjectOwner.init)
     limit = data.flatMap(ExceededLimit.init)
     indeterminate = data?["indeterminate"]?.bool() ?? false
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []

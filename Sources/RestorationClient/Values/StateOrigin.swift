@@ -21,7 +21,7 @@ public struct StateOrigin: Hashable, Sendable {
   /// Nil where the text is not a coder.
   init?(_ text: JSONText) {
     guard let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary),
-      let keys = ReservedKeys(slice)
+      let keys = try? ReservedKeys(wire: slice)
     else { return nil }
     bundleVersion = keys.bundleVersion
     userInterfaceIdiom = keys.userInterfaceIdiom

@@ -50,6 +50,15 @@ package struct MemberReader: MemberWalk {
     value = try read(name, slice, bounds)
   }
 
+  package mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _: StaticString
+  ) throws(Misfit) {
+    if let slice = present(name) { value = try read(name, slice, bounds) }
+  }
+
   package mutating func nullable<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value?,

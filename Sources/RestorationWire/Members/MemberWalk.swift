@@ -14,6 +14,14 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
+  /// A member that is always written. Brokers that are older than it leave it out; the value then stays as it is.
+  mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) throws(Misfit)
+
   /// A member that is null if there is no value; when it is read it may be absent as well.
   mutating func nullable<Value: WireValue>(
     _ name: StaticString,
@@ -49,6 +57,14 @@ extension MemberWalk {
     _ about: StaticString
   ) throws(Misfit) {
     try required(name, &value, .none, about)
+  }
+
+  package mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ about: StaticString
+  ) throws(Misfit) {
+    try added(name, &value, .none, about)
   }
 
   package mutating func nullable<Value: WireValue>(
@@ -120,6 +136,11 @@ extension WireObject {
     self.init()
     var reader = MemberReader(.named(slice))
     try walk(&reader)
+  }
+
+  /// Nil if the value has another form.
+  package init?(_ slice: JSONSlice) {
+    try? self.init(wire: slice)
   }
 
   package func writeJSON(to writer: inout JSONWriter) {

@@ -15,6 +15,15 @@ package struct MemberWriter: MemberWalk {
     writer.member(name, value)
   }
 
+  package mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    required(name, &value, bounds, about)
+  }
+
   package mutating func nullable<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value?,
@@ -55,6 +64,15 @@ package struct MemberDescriber: MemberWalk {
     _ about: StaticString
   ) {
     members.append(.required(name.description, Value.schema(within: bounds), about.description))
+  }
+
+  package mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    required(name, &value, bounds, about)
   }
 
   package mutating func nullable<Value: WireValue>(

@@ -55,6 +55,10 @@ package enum Bounds: Sendable {
   /// Bytes of UTF-8.
   case bytes(ClosedRange<Int>)
   case handle, uuid, sessionToken
+  /// Positive; 0 is read as well, which the broker sends of a process that it does not know.
+  case processID
+  /// The text of such a value, which is described and not looked into.
+  case text(of: any WireValue.Type)
 
   /// Neither empty nor long.
   package static let name = Bounds.bytes(1...1_024)
@@ -79,7 +83,8 @@ extension String: WireValue {
     case .bytes(let length): .text(pattern: nil, length: length)
     case .uuid: .uuid
     case .sessionToken: .sessionToken
-    case .none, .from, .range, .handle: schema
+    case .text(let type): type.schema
+    case .none, .from, .range, .handle, .processID: schema
     }
   }
 
@@ -108,7 +113,8 @@ extension Int64: WireValue {
     case .from(let least): .integer(least...)
     case .range(let range): .integer(range)
     case .handle: .handle
-    case .none, .bytes, .uuid, .sessionToken: schema
+    case .processID: .integer(1...)
+    case .none, .bytes, .uuid, .sessionToken, .text: schema
     }
   }
 
@@ -117,7 +123,7 @@ extension Int64: WireValue {
     case .from(let least): "an integer of at least \(least)"
     case .range(let range): "an integer from \(range.lowerBound) to \(range.upperBound)"
     case .handle: "a handle (positive integer)"
-    case .none, .bytes, .uuid, .sessionToken: expected
+    case .none, .bytes, .uuid, .sessionToken, .processID, .text: expected
     }
   }
 
@@ -126,7 +132,7 @@ extension Int64: WireValue {
     case .from(let least): self >= least
     case .range(let range): range.contains(self)
     case .handle: Self.handles.contains(self)
-    case .none, .bytes, .uuid, .sessionToken: true
+    case .none, .bytes, .uuid, .sessionToken, .processID, .text: true
     }
   }
 }
@@ -192,6 +198,16 @@ extension Array: WireValue where Element: WireValue {
         throw error.inside(String(count))
       }
     }
+  }
+}
+
+extension Optional: WireValue where Wrapped: WireValue {
+  package static var schema: Schema { .nullable(Wrapped.schema) }
+  package static var expected: String { Wrapped.expected }
+  package static var plural: String { Wrapped.plural }
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    self = slice.isNull ? nil : try Wrapped(wire: slice)
   }
 }
 
@@ -280,5 +296,9 @@ extension JSONText: WireValue {
 
   package init(wire slice: JSONSlice) {
     self = slice.compactText
+  }
+
+  package static func schema(within bounds: Bounds) -> Schema {
+    if case .text(let type) = bounds { type.schema } else { schema }
   }
 }

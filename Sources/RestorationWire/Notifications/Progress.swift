@@ -31,7 +31,7 @@ package struct Progress: RestorationNotification, Hashable {
   package init?(_ parameters: JSONSlice) {
     do throws(WrongShape) {
       let reader = try ResultReader(parameters)
-      self.progressToken = try reader.value("progressToken") { ProgressToken($0) }
+      self.progressToken = try reader.value("progressToken") { try? ProgressToken(wire: $0) }
       self.done = try reader.integer("done")
       self.total = try reader.optionalInteger("total")
       self.message = try reader.optionalString("message")

@@ -16,17 +16,17 @@ extension Application {
   }
 
   var overview: ApplicationOverview {
-    ApplicationOverview(
-      application: name,
-      sessions: sessions.count,
-      objects: tree.count,
-      generation: generations.last?.record.generation,
-      bytes: headBytes,
-      state: availability,
-      restoreAtLogin: context.settings.loginPolicies.policy(for: name),
-      units: runFacts.units.map(\.name),
-      damaged: runFacts.damage
-    )
+    ApplicationOverview().with {
+      $0.application = name
+      $0.sessions = sessions.count
+      $0.objects = tree.count
+      $0.generation = generations.last?.record.generation
+      $0.bytes = headBytes
+      $0.state = availability
+      $0.restoreAtLogin = context.settings.loginPolicies.policy(for: name)
+      $0.units = runFacts.units.map(\.name)
+      $0.damaged = runFacts.damage
+    }
   }
 
   func describe(_ request: DescribeApplication, by _: Session?, for caller: Caller) throws(ErrorObject) {
@@ -44,12 +44,12 @@ extension Application {
       generation: generations.last?.record.generation,
       sequence: sequence,
       sessions: sessions.values.sorted { $0.id < $1.id }.map { session in
-        SessionDescription(
-          process: session.facts.role,
-          pid: session.facts.process?.pid ?? 0,
-          delegate: session.facts.isDelegate,
-          serves: session.facts.serves.sorted { $0.rawValue < $1.rawValue }
-        )
+        SessionDescription().with { live in
+          live.process = session.facts.role
+          live.pid = session.facts.process?.pid ?? 0
+          live.delegate = session.facts.isDelegate
+          live.serves = session.facts.serves.sorted { $0.rawValue < $1.rawValue }
+        }
       },
       objects: page.compactMap { tree.nodes[$0].map(describe) },
       cursor: page.count < ids.count ? page.last.map { String($0) } : nil
@@ -59,37 +59,37 @@ extension Application {
 
   private func describe(_ node: Node) -> ObjectDescription {
     let owner = owner(of: node)
-    return ObjectDescription(
-      node: node.id,
-      parent: node.parent?.id,
-      object: node.claim?.handle,
-      path: tree.path(of: node),
-      kind: node.record.kind.wire,
-      classes: node.record.classes.map { WriterContext.classes(inText: $0) } ?? [],
-      process: owner?.facts.role ?? node.state.flatMap { contexts[$0.context]?.role },
-      pid: owner?.facts.process?.pid,
-      included: tree.isIncluded(node),
-      orphaned: orphaned(node) != nil,
-      bytes: node.state?.bytes ?? 0,
-      modified: node.state.map { Timestamp(milliseconds: $0.written) },
-      revision: node.claim.flatMap { $0.revision > 0 ? $0.revision : nil },
-      confidential: node.record.isConfidential,
-      quarantined: node.isQuarantined
-    )
+    return ObjectDescription().with { object in
+      object.node = node.id
+      object.parent = node.parent?.id
+      object.object = node.claim?.handle
+      object.path = tree.path(of: node)
+      object.kind = node.record.kind.wire
+      object.classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
+      object.process = owner?.facts.role ?? node.state.flatMap { contexts[$0.context]?.role }
+      object.pid = owner?.facts.process?.pid
+      object.included = tree.isIncluded(node)
+      object.orphaned = orphaned(node) != nil
+      object.bytes = node.state?.bytes ?? 0
+      object.modified = node.state.map { Timestamp(milliseconds: $0.written) }
+      object.revision = node.claim.flatMap { $0.revision > 0 ? $0.revision : nil }
+      object.confidential = node.record.isConfidential
+      object.quarantined = node.isQuarantined
+    }
   }
 
   func listGenerations(_: ListGenerations, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let reply = ListGenerations.Reply(
       generations: generations.map { sealed in
-        GenerationDescription(
-          generation: sealed.record.generation,
-          kind: sealed.record.kind,
-          committed: Timestamp(milliseconds: sealed.record.committed),
-          objects: sealed.record.objects,
-          bytes: sealed.record.bytes,
-          pinned: sealed.isPinned
-        )
+        GenerationDescription().with {
+          $0.generation = sealed.record.generation
+          $0.kind = sealed.record.kind
+          $0.committed = Timestamp(milliseconds: sealed.record.committed)
+          $0.objects = sealed.record.objects
+          $0.bytes = sealed.record.bytes
+          $0.pinned = sealed.isPinned
+        }
       }
     )
     respond(caller, reply)
@@ -164,22 +164,20 @@ extension Application {
     let isRedacted = reading.node.isConfidential && !page.reveals && reading.state != nil
     // A generation shows what was; only what is handed out now can be withheld.
     let isWithheld = page.generation == nil && reading.state.flatMap { today?.isWithheld($0) } ?? false
-    return ArchivedObject(
-      object: today?.claim?.handle,
-      path: path,
-      kind: reading.node.kind.wire,
-      classes: reading.node.classes.map { WriterContext.classes(inText: $0) } ?? [],
-      process: reading.state.flatMap { contexts[$0.context]?.role },
-      orphaned: today.map { orphaned($0) != nil } ?? true,
-      status: reading.state == nil ? .none : isWithheld ? .quarantined : .available,
-      state: nil,
-      coder: reading.state.flatMap { coder(of: $0) },
-      elements: nil,
-      bytes: reading.state?.bytes ?? 0,
-      modified: reading.state.map { Timestamp(milliseconds: $0.written) },
-      confidential: reading.node.isConfidential,
-      redacted: isRedacted
-    )
+    return ArchivedObject().with { object in
+      object.object = today?.claim?.handle
+      object.path = path
+      object.kind = reading.node.kind.wire
+      object.classes = reading.node.classes.map { WriterContext.classes(inText: $0) } ?? []
+      object.process = reading.state.flatMap { contexts[$0.context]?.role }
+      object.orphaned = today.map { orphaned($0) != nil } ?? true
+      object.status = reading.state == nil ? .none : isWithheld ? .quarantined : .available
+      object.coder = reading.state.flatMap { coder(of: $0) }
+      object.bytes = reading.state?.bytes ?? 0
+      object.modified = reading.state.map { Timestamp(milliseconds: $0.written) }
+      object.confidential = reading.node.isConfidential
+      object.redacted = isRedacted
+    }
   }
 
   /// The texts of a page have come.

@@ -58,17 +58,20 @@ extension Application {
   private func quarantined(_ node: Node, reveals: Bool) -> QuarantinedObject {
     let withheld = node.withheld ?? []
     let isSuspect = isSuspect(node)
-    return QuarantinedObject(
-      object: node.claim?.handle,
-      path: tree.path(of: node),
-      standing: node.isQuarantined ? .quarantined : isSuspect ? .suspect : .lifted,
-      strikes: runFacts.blame.suspects[node.id] ?? 0,
-      confidential: node.record.isConfidential,
-      redacted: node.record.isConfidential && !reveals && !withheld.isEmpty,
-      states: withheld.map { row in
-        QuarantinedState(sequence: row.row.sequence, quarantined: Timestamp(milliseconds: row.since))
+    return QuarantinedObject().with {
+      $0.object = node.claim?.handle
+      $0.path = tree.path(of: node)
+      $0.standing = node.isQuarantined ? .quarantined : isSuspect ? .suspect : .lifted
+      $0.strikes = runFacts.blame.suspects[node.id] ?? 0
+      $0.confidential = node.record.isConfidential
+      $0.redacted = node.record.isConfidential && !reveals && !withheld.isEmpty
+      $0.states = withheld.map { row in
+        QuarantinedState().with {
+          $0.sequence = row.row.sequence
+          $0.quarantined = Timestamp(milliseconds: row.since)
+        }
       }
-    )
+    }
   }
 
   /// The texts of a page have come.

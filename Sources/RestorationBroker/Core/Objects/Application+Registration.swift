@@ -258,10 +258,11 @@ extension Application {
       object: node.claim?.handle ?? 0,
       path: tree.path(of: node),
       included: tree.isIncluded(node),
-      restoration: ObjectRestoration(
-        state: node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available,
-        classMatches: state.map { classMatches(node, $0) } ?? true
-      )
+      restoration: ObjectRestoration().with { restoration in
+        restoration.state =
+          node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available
+        restoration.classMatches = state.map { classMatches(node, $0) } ?? true
+      }
     )
   }
 

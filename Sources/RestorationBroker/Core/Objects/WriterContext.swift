@@ -33,13 +33,13 @@ package struct WriterContext: Hashable, Sendable {
   }
 
   package func reservedKeys(timestamp: Int64) -> ReservedKeys {
-    ReservedKeys(
-      bundleVersion: bundleVersion,
-      userInterfaceIdiom: userInterfaceIdiom,
-      timestamp: Timestamp(milliseconds: timestamp),
-      systemVersion: systemVersion,
-      storyboard: storyboard
-    )
+    ReservedKeys().with {
+      $0.bundleVersion = bundleVersion
+      $0.userInterfaceIdiom = userInterfaceIdiom
+      $0.timestamp = Timestamp(milliseconds: timestamp)
+      $0.systemVersion = systemVersion
+      $0.storyboard = storyboard
+    }
   }
 
   /// The text kept in the archive; equal contexts have equal texts.

@@ -246,7 +246,7 @@ extension Application {
     guard let text = record.elements,
       let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
     else { return [] }
-    return (slice.elements ?? []).compactMap { Element($0) }
+    return (slice.elements ?? []).compactMap { try? Element(wire: $0) }
   }
 }
 

@@ -136,7 +136,13 @@ extension Application {
     if let (session, owner, why, message) = round.applicationStale {
       let why = why ?? cause(of: .lost, session).rawValue
       stale.append(
-        StaleObject(object: nil, path: [], process: owner.process, pid: owner.pid, why: why, message: message)
+        StaleObject().with {
+          $0.path = []
+          $0.process = owner.process
+          $0.pid = owner.pid
+          $0.why = why
+          $0.message = message
+        }
       )
     }
     let known = round.machine.known.compactMap { tree.node($0)?.id }
@@ -157,14 +163,14 @@ extension Application {
       let message = cause == StaleObject.Cause.failed.rawValue ? round.messages[node.id] : nil
       node.note(.stale(owner, why: cause, message: message))
       stale.append(
-        StaleObject(
-          object: node.claim?.handle == target.handle ? target.handle : nil,
-          path: tree.path(of: node)?.components,
-          process: owner?.process,
-          pid: owner?.pid,
-          why: cause,
-          message: node.record.isConfidential ? nil : message
-        )
+        StaleObject().with {
+          $0.object = node.claim?.handle == target.handle ? target.handle : nil
+          $0.path = tree.path(of: node)?.components
+          $0.process = owner?.process
+          $0.pid = owner?.pid
+          $0.why = cause
+          $0.message = node.record.isConfidential ? nil : message
+        }
       )
     }
     return stale
@@ -198,13 +204,13 @@ extension Application {
       let reference =
         excluder.claim.map { ObjectReference.handle($0.handle) }
         ?? tree.path(of: excluder).map { .path($0) }
-      return ExcludedObject(
-        object: handle,
-        path: tree.path(of: node),
-        process: owner?.facts.role,
-        pid: owner?.facts.process?.pid,
-        by: reference ?? .handle(handle)
-      )
+      return ExcludedObject().with {
+        $0.object = handle
+        $0.path = tree.path(of: node)
+        $0.process = owner?.facts.role
+        $0.pid = owner?.facts.process?.pid
+        $0.by = reference ?? .handle(handle)
+      }
     }
   }
 }
