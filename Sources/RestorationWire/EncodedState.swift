@@ -46,11 +46,6 @@ package struct EncodedState: WireValue {
     self.depth = slice.depth
   }
 
-  /// Nil if `slice` is not an object.
-  package init?(_ slice: JSONSlice) {
-    try? self.init(wire: slice)
-  }
-
   package func writeJSON(to writer: inout JSONWriter) {
     writer.text(text)
   }

@@ -70,12 +70,6 @@ extension RestorationResult where Self: WireValue {
   }
 }
 
-extension RestorationResult where Self: WireObject {
-  package init?(_ slice: JSONSlice) {
-    try? self.init(wire: slice)
-  }
-}
-
 /// The result `{}`.
 package struct EmptyResult: RestorationResult, Hashable {
   package static let schema = Schema.emptyObject

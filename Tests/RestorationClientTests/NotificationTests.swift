@@ -10,7 +10,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(2))) struct NotificationTests {
   private static func send(_ notification: some RestorationNotification, on connection: Connection) async throws {
     let method = type(of: notification).method.rawValue
-    let parameters = notification.parameters
+    let parameters = notification.text
     try await connection.onLoop { $0.notify(method: method, parameters: parameters) }
   }
 
@@ -21,7 +21,12 @@ internal import Testing
       try await Self.send(PathChanged(object: 7, path: ["Main", "Editor"]), on: connection)
       try await Self.send(PathChanged(object: 8, path: nil), on: connection)
       let owner = RestorationWire.ObjectOwner(process: "new", pid: 12)
-      try await Self.send(RegistrationReplaced(object: 7, path: ["Main"], by: owner), on: connection)
+      let replaced = RegistrationReplaced().with {
+        $0.object = 7
+        $0.path = ["Main"]
+        $0.by = owner
+      }
+      try await Self.send(replaced, on: connection)
       try await connection.onLoop { $0.close(afterOutput: true) }
       var received: [BrokerNotification] = []
       for await notification in broker.notifications { received.append(notification) }

@@ -81,37 +81,49 @@ internal import Testing
   }
 
   @Test func objectsToBeDecodedComeWholeOrDeferred() throws {
-    let call = DecodeRestorableStateWithCoder(objects: [
-      .init(object: 1, path: ["A"], content: .init(state: .emptyObject, coder: nil, elements: .emptyArray)),
-      .init(object: 2, path: nil, content: nil),
-    ])
-    let text = call.parameters.string
+    let call = DecodeRestorableStateWithCoder().with {
+      $0.objects = [
+        .init(object: 1, path: ["A"], content: .init()),
+        .init(object: 2, path: nil, content: nil),
+      ]
+    }
+    let text = call.text.string
     #expect(
       text == #"{"objects":[{"object":1,"path":["A"],"state":{},"coder":null,"elements":[]},"#
         + #"{"object":2,"path":null,"deferred":true}]}"#
     )
-    #expect(DecodeRestorableStateWithCoder(try slice(text))?.objects == call.objects)
+    #expect(try DecodeRestorableStateWithCoder(wire: slice(text)).objects == call.objects)
   }
 
   @Test func whatIsSavedOfAnObjectReachesItsFactory() throws {
-    let saved = SavedObject(
-      identifierPath: ["Main", "Page"],
-      kind: .viewController,
-      objectClass: "Page",
-      state: .emptyObject,
-      coder: nil
-    )
-    let call = ObjectWithRestorationIdentifierPath(restorationClass: "Pages", saved: saved)
-    let text = call.parameters.string
-    #expect(ObjectWithRestorationIdentifierPath(try slice(text))?.saved == saved)
-    #expect(ViewControllerWithRestorationIdentifierPath(try slice(text))?.saved == saved)
+    let saved = SavedObject().with {
+      $0.identifierPath = ["Main", "Page"]
+      $0.kind = .viewController
+      $0.objectClass = "Page"
+      $0.state = .emptyObject
+    }
+    let call = ObjectWithRestorationIdentifierPath().with {
+      $0.restorationClass = "Pages"
+      $0.saved = saved
+    }
+    let text = call.text.string
+    #expect(try ObjectWithRestorationIdentifierPath(wire: slice(text)).saved == saved)
+    #expect(try ViewControllerWithRestorationIdentifierPath(wire: slice(text)).saved == saved)
   }
 
   @Test func elementsAreFoundByIdentifier() throws {
-    let asked = ModelIdentifierForElementAtIndexPath(view: ["V"], indexPath: [1, 2], role: .selected)
-    #expect(ModelIdentifierForElementAtIndexPath(try slice(asked.parameters.string))?.indexPath == [1, 2])
-    let looked = IndexPathForElementWithModelIdentifier(view: ["V"], identifier: "x", role: .topVisible)
-    #expect(IndexPathForElementWithModelIdentifier(try slice(looked.parameters.string))?.role == .topVisible)
+    let asked = ModelIdentifierForElementAtIndexPath().with {
+      $0.view = ["V"]
+      $0.indexPath = [1, 2]
+      $0.role = .selected
+    }
+    #expect(try ModelIdentifierForElementAtIndexPath(wire: slice(asked.text.string)).indexPath == [1, 2])
+    let looked = IndexPathForElementWithModelIdentifier().with {
+      $0.view = ["V"]
+      $0.identifier = "x"
+      $0.role = .topVisible
+    }
+    #expect(try IndexPathForElementWithModelIdentifier(wire: slice(looked.text.string)).role == .topVisible)
     #expect(IndexPathForElementWithModelIdentifier.Answer(try slice("[0,3]"))?.indexPath == [0, 3])
     #expect(IndexPathForElementWithModelIdentifier.Answer(try slice("[-1]")) == nil)
     #expect(ModelIdentifierForElementAtIndexPath.Answer(try slice("null"))?.identifier == nil)

@@ -98,7 +98,7 @@ extension BrokerCore {
     if let application {
       application.tell(progress, of: call)
     } else {
-      context.emit(.tell(caller.client, method: Progress.method.rawValue, parameters: progress.parameters))
+      context.emit(.tell(caller.client, method: Progress.method.rawValue, parameters: progress.text))
     }
   }
 

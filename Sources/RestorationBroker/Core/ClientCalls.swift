@@ -68,7 +68,7 @@ extension Application {
   ///   message of that length.
   func call<Call: RestorationCall>(_ session: Session, _ call: Call, for purpose: CallPurpose) -> CallNumber? {
     guard session.serves(Call.method), session.isReachable else { return nil }
-    let parameters = call.parameters
+    let parameters = call.text
     guard session.reads(Call.method, parameters) else { return nil }
     let number = context.nextCallNumber()
     let client = session.isPolling ? nil : session.client
@@ -106,7 +106,7 @@ extension Application {
     by session: Session
   ) -> (Recipient, JSONText)? {
     guard session.serves(Notification.method), session.isReachable else { return nil }
-    let parameters = notification.parameters
+    let parameters = notification.text
     guard session.reads(Notification.method, parameters) else {
       let text = "\(Notification.method.rawValue) was not sent: it is longer than the messages that the client reads"
       context.emit(.log(.warning, text, application: name))

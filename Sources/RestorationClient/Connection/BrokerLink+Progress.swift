@@ -21,7 +21,7 @@ extension BrokerLink {
   func tellProgress(_ notification: JSONRPC.Notification) -> Bool {
     guard notification.method == Progress.method.rawValue else { return false }
     if notification.fault == nil, case .named(let parameters) = notification.parameters,
-      let progress = Progress(parameters)
+      let progress = try? Progress(wire: parameters)
     {
       progressHandlers[progress.progressToken]?(ArchiveProgress(progress))
     }

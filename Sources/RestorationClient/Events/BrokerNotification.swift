@@ -48,19 +48,19 @@ public enum BrokerNotification: Hashable, Sendable {
     guard notification.fault == nil, case .named(let parameters) = notification.parameters else { return nil }
     switch ServedMethod(rawValue: notification.method) {
     case .pathChanged:
-      guard let wire = PathChanged(parameters) else { return nil }
+      guard let wire = try? PathChanged(wire: parameters) else { return nil }
       self = .pathChanged(object: wire.object, path: wire.path?.components)
     case .registrationReplaced:
-      guard let wire = RegistrationReplaced(parameters) else { return nil }
+      guard let wire = try? RegistrationReplaced(wire: parameters) else { return nil }
       self = .registrationReplaced(object: wire.object, path: wire.path.components, by: ObjectOwner(wire.by))
     case .applicationFinishedRestoringState:
-      guard let wire = ApplicationFinishedRestoringState(parameters) else { return nil }
+      guard let wire = try? ApplicationFinishedRestoringState(wire: parameters) else { return nil }
       self = .applicationFinishedRestoringState(objects: wire.objects)
     case .applicationStateSaved:
-      guard let wire = ApplicationStateSaved(parameters) else { return nil }
+      guard let wire = try? ApplicationStateSaved(wire: parameters) else { return nil }
       self = .applicationStateSaved(generation: wire.generation)
     case .headReplaced:
-      guard let wire = HeadReplaced(parameters) else { return nil }
+      guard let wire = try? HeadReplaced(wire: parameters) else { return nil }
       self = .headReplaced(generation: wire.generation)
     default:
       return nil

@@ -56,12 +56,10 @@ extension SessionDriver {
     _ parameters: JSONSlice,
     by answer: (Call) async throws -> Call.Answer
   ) async throws -> Outcome {
-    guard let call = Call(parameters) else {
+    guard let call = try? Call(wire: parameters) else {
       throw ErrorObject.invalidParams(hint: "Give the parameters the form that Protocol/calls.md has.")
     }
-    var writer = JSONWriter()
-    try await answer(call).write(to: &writer)
-    return .result(JSONText(validated: writer.bytes))
+    return .result(try await answer(call).text)
   }
 
   // MARK: Objects
@@ -85,7 +83,7 @@ extension SessionDriver {
         batch.fail(entry.object, UnservedObject(path: entry.path))
       }
     }
-    return EncodeRestorableStateWithCoder.Answer(states: batch.states)
+    return EncodeRestorableStateWithCoder.Answer().with { $0.states = batch.states }
   }
 
   private func decode(_ call: DecodeRestorableStateWithCoder) async throws -> Acknowledgement {

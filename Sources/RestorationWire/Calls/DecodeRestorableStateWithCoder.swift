@@ -8,65 +8,32 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
 
   package static let method = ServedMethod.decodeRestorableStateWithCoder
   package static let summary = "Fills these objects (R21)."
-  package static let parameters: [Schema.Member] = [
-    .required("objects", .list(Object.schema), "The objects, each with its state or deferred."),
-  ]
 
-  package var objects: [Object]
+  package var objects: [Object] = []
 
-  package init(objects: [Object]) {
-    self.objects = objects
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("objects", &objects, "The objects, each with its state or deferred.")
   }
 
-  package init?(_ parameters: JSONSlice) {
-    do throws(WrongShape) {
-      self.objects = try ResultReader(parameters).list("objects") { Object($0) }
-    } catch {
-      return nil
-    }
-  }
-
-  package func write(to writer: inout JSONWriter) {
-    writer.object { $0.member("objects", objects) }
-  }
-
-  package struct Object: Sendable, Equatable, JSONWritable {
+  package struct Object: WireValue, Hashable {
     package static let schema = Schema.shared(
       "DecodedObject",
       .either([
-        .object(
-          named + [
-            .required("state", .state, "The state."),
-            .required("coder", .nullable(ReservedKeys.schema), "Its reserved keys."),
-            .required("elements", .elements, "Its elements."),
-          ]
-        ),
-        .object(named + [.required("deferred", .true, "To be fetched with `decodeRestorableState`.")]),
+        .object(Name.members + Content.members),
+        .object(Name.members + [.required("deferred", .true, "To be fetched with `decodeRestorableState`.")]),
       ])
     )
+    package static let expected = "an object"
+    package static let plural = "objects"
 
-    private static let named: [Schema.Member] = [
-      .required("object", .handle, "The handle."),
-      .required("path", .nullable(.path), "The path; null where the object's own identifier is null."),
-    ]
+    private typealias Name = EncodeRestorableStateWithCoder.Object
 
     package var object: ObjectHandle
     package var path: IdentifierPath?
-    /// Nil where the state is too large to be sent unasked: the client fetches it with `decodeRestorableState`.
+    /// Nil if the state is too large to be sent unasked.
     package var content: Content?
-
-    package struct Content: Sendable, Equatable {
-      package var state: JSONText
-      package var coder: JSONText?
-      /// JSON array of the elements.
-      package var elements: JSONText
-
-      package init(state: JSONText, coder: JSONText?, elements: JSONText) {
-        self.state = state
-        self.coder = coder
-        self.elements = elements
-      }
-    }
 
     package init(object: ObjectHandle, path: IdentifierPath?, content: Content?) {
       self.object = object
@@ -74,34 +41,32 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
       self.content = content
     }
 
-    init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        let reader = try ResultReader(slice)
-        self.object = try reader.integer("object")
-        self.path = try reader.optionalPath("path")
-        guard try !reader.bool("deferred") else { return }
-        self.content = Content(
-          state: try reader.value("state") { $0.compactText },
-          coder: try reader.optionalText("coder"),
-          elements: try reader.optionalText("elements") ?? .emptyArray
-        )
-      } catch {
-        return nil
-      }
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      let name = try Name(wire: slice)
+      self.init(object: name.object, path: name.path, content: nil)
+      if slice["deferred"]?.bool() != true { content = try Content(wire: slice) }
     }
 
     package func writeJSON(to writer: inout JSONWriter) {
       writer.object { writer in
-        writer.member("object", object)
-        writer.member("path", path)
-        if let content {
-          writer.member("state", content.state)
-          writer.member("coder", content.coder)
-          writer.member("elements", content.elements)
-        } else {
-          writer.member("deferred", true)
-        }
+        Name(object: object, path: path).writeMembers(to: &writer)
+        if let content { content.writeMembers(to: &writer) } else { writer.member("deferred", true) }
       }
+    }
+  }
+
+  /// Of an object.
+  package struct Content: WireObject, Hashable {
+    package var state = JSONText.emptyObject
+    package var coder: JSONText?
+    package var elements = JSONText.emptyArray
+
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("state", &state, .text(of: EncodedState.self), "The state.")
+      try members.nullable("coder", &coder, .text(of: ReservedKeys.self), "Its reserved keys.")
+      try members.added("elements", &elements, .text(of: [Element].self), "Its elements.")
     }
   }
 }

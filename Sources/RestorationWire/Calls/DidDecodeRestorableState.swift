@@ -6,11 +6,8 @@ package struct DidDecodeRestorableState: ApplicationStateCall {
 
   package static let method = ServedMethod.didDecodeRestorableState
   package static let summary = "All owners have decoded."
-  package static let parameters = ApplicationState.members
 
-  package var application: ApplicationState
+  package var application = ApplicationState()
 
-  package init(application: ApplicationState) {
-    self.application = application
-  }
+  package init() {}
 }

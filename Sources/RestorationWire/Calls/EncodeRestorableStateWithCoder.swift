@@ -6,102 +6,53 @@ package import JSONRPC
 package struct EncodeRestorableStateWithCoder: RestorationCall {
   package static let method = ServedMethod.encodeRestorableStateWithCoder
   package static let summary = "The states of these objects, please."
-  package static let parameters: [Schema.Member] = [
-    .required("round", .count, "Number of the round."),
-    .required(
+
+  /// 0 if the objects were invalidated and no round is under way.
+  package var round: Int64 = 0
+  package var objects: [Object] = []
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("round", &round, .from(0), "Number of the round.")
+    try members.required(
       "objects",
-      .list(Object.schema),
+      &objects,
       "Handle and path of each object; the path is null where its own identifier is null."
-    ),
-  ]
-
-  /// Number of the round; 0 where the objects were invalidated and no round is under way.
-  package var round: Int64
-  package var objects: [Object]
-
-  package init(round: Int64, objects: [Object]) {
-    self.round = round
-    self.objects = objects
+    )
   }
 
-  package init?(_ parameters: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(parameters)
-      self.round = try reader.integer("round")
-      self.objects = try reader.list("objects") { Object($0) }
-    } catch {
-      return nil
-    }
-  }
-
-  package func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("round", round)
-      writer.member("objects", objects)
-    }
-  }
-
-  package struct Object: Hashable, Sendable, JSONWritable {
-    package static let schema = Schema.object([
-      .required("object", .handle, "The handle."),
-      .required("path", .nullable(.path), "The path; null where the object's own identifier is null."),
-    ])
-
-    package var object: ObjectHandle
+  package struct Object: WireObject, Hashable {
+    package var object: ObjectHandle = 0
     /// Nil for an object whose identifier is null, which a reference led to (R7).
     package var path: IdentifierPath?
+
+    package init() {}
 
     package init(object: ObjectHandle, path: IdentifierPath?) {
       self.object = object
       self.path = path
     }
 
-    init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        let reader = try ResultReader(slice)
-        self.object = try reader.integer("object")
-        self.path = try reader.optionalPath("path")
-      } catch {
-        return nil
-      }
-    }
-
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.object { writer in
-        writer.member("object", object)
-        writer.member("path", path)
-      }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("object", &object, .handle, "The handle.")
+      try members.nullable("path", &path, "The path; null where the object's own identifier is null.")
     }
   }
 
-  package struct Answer: RestorationResult {
-    package static let schema = Schema.object([
-      .required("states", .list(EncodedObject.schema), "One for each object, in any order.")
-    ])
+  package struct Answer: WireObject {
+    package var states: [EncodedObject] = []
 
-    package var states: [EncodedObject]
+    package init() {}
 
-    package init(states: [EncodedObject]) {
-      self.states = states
-    }
-
-    /// Nil unless there is an array of objects with a handle each.
-    package init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        self.states = try ResultReader(slice).list("states") { EncodedObject($0) }
-      } catch {
-        return nil
-      }
-    }
-
-    package func write(to writer: inout JSONWriter) {
-      writer.object { $0.member("states", states) }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("states", &states, "One for each object, in any order.")
     }
   }
 }
 
 /// What a session answered for one object it was asked to encode.
-package struct EncodedObject: Sendable, JSONWritable {
+package struct EncodedObject: WireValue {
   package static let schema = Schema.shared(
     "EncodedObject",
     .either([
@@ -126,6 +77,9 @@ package struct EncodedObject: Sendable, JSONWritable {
     ])
   )
 
+  package static let expected = "an object with a handle"
+  package static let plural = "objects"
+
   package enum Outcome: Sendable {
     case state(EncodedState, elements: [Element], revision: Int64?)
     /// It cannot be encoded; why, for people.
@@ -146,8 +100,8 @@ package struct EncodedObject: Sendable, JSONWritable {
     self.outcome = outcome
   }
 
-  init?(_ slice: JSONSlice) {
-    guard slice.kind == .object, let object = slice["object"]?.integer() else { return nil }
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice.kind == .object, let object = slice["object"]?.integer() else { throw Misfit(Self.expected) }
     self.object = object
     if let error = slice["error"], !error.isNull {
       self.outcome = .failed(error.string() ?? error["message"]?.string() ?? "")
@@ -161,21 +115,16 @@ package struct EncodedObject: Sendable, JSONWritable {
   }
 
   private static func state(_ slice: JSONSlice) -> Outcome? {
-    guard let member = slice["state"], let state = EncodedState(member), member.duplicateName == nil else { return nil }
-    var elements: [Element] = []
-    if let member = slice["elements"], !member.isNull {
-      guard let slices = member.elements else { return nil }
-      for slice in slices {
-        guard let element = Element(slice) else { return nil }
-        elements.append(element)
+    let reader = ParameterReader(.named(slice))
+    do throws(ErrorObject) {
+      guard let state = try reader.value("state") as EncodedState?, slice["state"]?.duplicateName == nil else {
+        return nil
       }
+      let revision = try reader.optionalInteger("revision", in: 1...Int64.max)
+      return .state(state, elements: try reader.value("elements") ?? [], revision: revision)
+    } catch {
+      return nil
     }
-    var revision: Int64?
-    if let member = slice["revision"], !member.isNull {
-      guard let number = member.integer(), number >= 1 else { return nil }
-      revision = number
-    }
-    return .state(state, elements: elements, revision: revision)
   }
 
   package func writeJSON(to writer: inout JSONWriter) {

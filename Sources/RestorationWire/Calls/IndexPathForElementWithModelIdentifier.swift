@@ -6,45 +6,23 @@ package import JSONRPC
 package struct IndexPathForElementWithModelIdentifier: RestorationCall {
   package static let method = ServedMethod.indexPathForElementWithModelIdentifier
   package static let summary = "Where a view shows this element of the model today."
-  package static let parameters: [Schema.Member] = [
-    .required("view", .path, "Path of the view."),
-    .required("identifier", .string, "The element's identifier."),
-    .required("role", .words(Element.Role.self), "`selected` or `topVisible`."),
-  ]
 
-  /// Path of the view.
-  package var view: IdentifierPath
-  package var identifier: String
-  package var role: Element.Role
+  package var view: IdentifierPath = []
+  package var identifier = ""
+  package var role = Element.Role.selected
 
-  package init(view: IdentifierPath, identifier: String, role: Element.Role) {
-    self.view = view
-    self.identifier = identifier
-    self.role = role
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("view", &view, "Path of the view.")
+    try members.required("identifier", &identifier, "The element's identifier.")
+    try members.required("role", &role, "`selected` or `topVisible`.")
   }
 
-  package init?(_ parameters: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(parameters)
-      self.view = try reader.path("view")
-      self.identifier = try reader.string("identifier")
-      self.role = try reader.word("role", as: Element.Role.self)
-    } catch {
-      return nil
-    }
-  }
-
-  package func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("view", view)
-      writer.member("identifier", identifier)
-      writer.member("role", role.rawValue)
-    }
-  }
-
-  /// Today's index path; nil where the element is gone.
-  package struct Answer: RestorationResult, Hashable {
-    package static let schema = Schema.nullable(.list(.count))
+  /// Today's index path; nil if the element is gone.
+  package struct Answer: WireValue, Hashable {
+    package static let schema = [Int]?.schema
+    package static let expected = [Int]?.expected
 
     package var indexPath: [Int]?
 
@@ -52,18 +30,11 @@ package struct IndexPathForElementWithModelIdentifier: RestorationCall {
       self.indexPath = indexPath
     }
 
-    package init?(_ slice: JSONSlice) {
-      guard !slice.isNull else { return }
-      guard let slices = slice.elements else { return nil }
-      var indexPath: [Int] = []
-      for slice in slices {
-        guard let index = slice.integer().flatMap({ Int(exactly: $0) }), index >= 0 else { return nil }
-        indexPath.append(index)
-      }
-      self.indexPath = indexPath
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      indexPath = try Optional(wire: slice)
     }
 
-    package func write(to writer: inout JSONWriter) {
+    package func writeJSON(to writer: inout JSONWriter) {
       indexPath.writeJSON(to: &writer)
     }
   }

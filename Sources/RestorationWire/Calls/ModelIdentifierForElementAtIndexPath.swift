@@ -6,45 +6,23 @@ package import JSONRPC
 package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
   package static let method = ServedMethod.modelIdentifierForElementAtIndexPath
   package static let summary = "Which element of the model a view shows at this index path."
-  package static let parameters: [Schema.Member] = [
-    .required("view", .path, "Path of the view."),
-    .required("indexPath", .list(.count), "Where the element is in the view."),
-    .required("role", .words(Element.Role.self), "`selected` or `topVisible`."),
-  ]
 
-  /// Path of the view.
-  package var view: IdentifierPath
-  package var indexPath: [Int]
-  package var role: Element.Role
+  package var view: IdentifierPath = []
+  package var indexPath: [Int] = []
+  package var role = Element.Role.selected
 
-  package init(view: IdentifierPath, indexPath: [Int], role: Element.Role) {
-    self.view = view
-    self.indexPath = indexPath
-    self.role = role
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("view", &view, "Path of the view.")
+    try members.required("indexPath", &indexPath, "Where the element is in the view.")
+    try members.required("role", &role, "`selected` or `topVisible`.")
   }
 
-  package init?(_ parameters: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(parameters)
-      self.view = try reader.path("view")
-      self.indexPath = try reader.list("indexPath") { $0.integer().flatMap { Int(exactly: $0) } }
-      self.role = try reader.word("role", as: Element.Role.self)
-    } catch {
-      return nil
-    }
-  }
-
-  package func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("view", view)
-      writer.member("indexPath", indexPath)
-      writer.member("role", role.rawValue)
-    }
-  }
-
-  /// The element's identifier; nil where there is none to be kept.
-  package struct Answer: RestorationResult, Hashable {
-    package static let schema = Schema.nullable(.string)
+  /// The element's identifier; nil if there is none to be kept.
+  package struct Answer: WireValue, Hashable {
+    package static let schema = String?.schema
+    package static let expected = String?.expected
 
     package var identifier: String?
 
@@ -52,13 +30,11 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
       self.identifier = identifier
     }
 
-    package init?(_ slice: JSONSlice) {
-      guard !slice.isNull else { return }
-      guard let identifier = slice.string() else { return nil }
-      self.identifier = identifier
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      identifier = try Optional(wire: slice)
     }
 
-    package func write(to writer: inout JSONWriter) {
+    package func writeJSON(to writer: inout JSONWriter) {
       identifier.writeJSON(to: &writer)
     }
   }

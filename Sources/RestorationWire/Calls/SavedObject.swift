@@ -3,75 +3,47 @@
 package import JSONRPC
 
 /// What is saved of an object that a factory is to make (R24).
-package struct SavedObject: Sendable, Equatable {
-  package static let members: [Schema.Member] = [
-    .required("identifierPath", .path, "The whole path."),
-    .required("kind", ObjectKind.schema, "What the object is."),
-    .required(
-      "objectClass",
-      .nullable(.string),
-      "The class that the object had when the state was written (R25)."
-    ),
-    .required("state", .nullable(.state), "What the object wrote; it will come again to be decoded."),
-    .required("coder", .nullable(ReservedKeys.schema), "The state's reserved keys."),
-    .optional("deferred", .true, "The state does not fit: fetch it with `decodeRestorableState` by path."),
-  ]
-
-  package var identifierPath: IdentifierPath
-  package var kind: ObjectKind
-  /// The class the object had when its state was written; nil where none was named (R25).
+package struct SavedObject: WireObject, Hashable {
+  package var identifierPath: IdentifierPath = []
+  package var kind = ObjectKind.object
+  /// Nil if no class was named.
   package var objectClass: String?
-  /// Nil where it has none, or it is deferred.
+  /// Nil if there is none, or it is deferred.
   package var state: JSONText?
   package var coder: JSONText?
-  /// There is a state that is too large to be sent unasked: the client may fetch it with `decodeRestorableState`.
-  package var isDeferred: Bool
+  package var isDeferred = false
 
-  package init(
-    identifierPath: IdentifierPath,
-    kind: ObjectKind,
-    objectClass: String?,
-    state: JSONText?,
-    coder: JSONText?,
-    isDeferred: Bool = false
-  ) {
-    self.identifierPath = identifierPath
-    self.kind = kind
-    self.objectClass = objectClass
-    self.state = state
-    self.coder = coder
-    self.isDeferred = isDeferred
-  }
+  package init() {}
 
-  init?(_ parameters: JSONSlice) {
-    do throws(WrongShape) {
-      let reader = try ResultReader(parameters)
-      self.identifierPath = try reader.path("identifierPath")
-      self.kind = try reader.word("kind", as: ObjectKind.self)
-      self.objectClass = try reader.optionalString("objectClass")
-      self.state = try reader.optionalText("state")
-      self.coder = try reader.optionalText("coder")
-      self.isDeferred = try reader.bool("deferred")
-    } catch {
-      return nil
-    }
-  }
-
-  func writeMembers(to writer: inout JSONWriter) {
-    writer.member("identifierPath", identifierPath)
-    writer.member("kind", kind.rawValue)
-    writer.member("objectClass", objectClass)
-    writer.member("state", state)
-    writer.member("coder", coder)
-    writer.member("deferred", ifTrue: isDeferred)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("identifierPath", &identifierPath, "The whole path.")
+    try members.required("kind", &kind, "What the object is.")
+    try members.nullable(
+      "objectClass",
+      &objectClass,
+      "The class that the object had when the state was written (R25)."
+    )
+    try members.nullable(
+      "state",
+      &state,
+      .text(of: EncodedState.self),
+      "What the object wrote; it will come again to be decoded."
+    )
+    try members.nullable("coder", &coder, .text(of: ReservedKeys.self), "The state's reserved keys.")
+    try members.mark(
+      "deferred",
+      &isDeferred,
+      "The state does not fit: fetch it with `decodeRestorableState` by path."
+    )
   }
 }
 
 /// A factory's answer: the object it made or found, or null.
-package struct LocatedObject: RestorationResult, Hashable {
+package struct LocatedObject: WireValue, Hashable {
   package static let schema = Schema.nullable(
     .object([.required("object", .nullable(.handle), "The object that was made or found.")])
   )
+  package static let expected = "null, or an object with a handle"
 
   package var object: ObjectHandle?
 
@@ -80,15 +52,13 @@ package struct LocatedObject: RestorationResult, Hashable {
   }
 
   /// Null, or `{"object": handle}` whose handle may be null as well.
-  package init?(_ slice: JSONSlice) {
+  package init(wire slice: JSONSlice) throws(Misfit) {
     guard !slice.isNull else { return }
-    guard slice.kind == .object, let member = slice["object"] else { return nil }
-    guard !member.isNull else { return }
-    guard let object = member.integer() else { return nil }
-    self.object = object
+    guard slice.kind == .object, let member = slice["object"] else { throw Misfit(Self.expected) }
+    object = try Optional(wire: member)
   }
 
-  package func write(to writer: inout JSONWriter) {
+  package func writeJSON(to writer: inout JSONWriter) {
     if let object {
       writer.object { $0.member("object", object) }
     } else {

@@ -6,11 +6,8 @@ package struct ShouldRestoreApplicationState: ApplicationStateCall {
 
   package static let method = ServedMethod.shouldRestoreApplicationState
   package static let summary = "Whether the application wants to be restored."
-  package static let parameters = ApplicationState.members
 
-  package var application: ApplicationState
+  package var application = ApplicationState()
 
-  package init(application: ApplicationState) {
-    self.application = application
-  }
+  package init() {}
 }

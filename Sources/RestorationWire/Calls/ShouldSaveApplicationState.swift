@@ -6,11 +6,8 @@ package struct ShouldSaveApplicationState: ApplicationStateCall {
 
   package static let method = ServedMethod.shouldSaveApplicationState
   package static let summary = "Whether the application wants to be saved now."
-  package static let parameters = ApplicationState.members
 
-  package var application: ApplicationState
+  package var application = ApplicationState()
 
-  package init(application: ApplicationState) {
-    self.application = application
-  }
+  package init() {}
 }

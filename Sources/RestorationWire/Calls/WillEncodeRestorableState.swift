@@ -6,32 +6,22 @@ package import JSONRPC
 package struct WillEncodeRestorableState: RestorationCall {
   package static let method = ServedMethod.willEncodeRestorableState
   package static let summary = "The round has begun."
-  package static let parameters: [Schema.Member] = [
-    .required("round", .integer(1...), "Number of the round."),
-  ]
 
-  /// Number of the round.
-  package var round: Int64
+  package var round: Int64 = 0
 
-  package init(round: Int64) {
-    self.round = round
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("round", &round, .from(1), "Number of the round.")
   }
 
-  package init?(_ parameters: JSONSlice) {
-    guard let round = parameters["round"]?.integer() else { return nil }
-    self.round = round
-  }
-
-  package func write(to writer: inout JSONWriter) {
-    writer.object { $0.member("round", round) }
-  }
-
-  package struct Answer: RestorationResult {
+  package struct Answer: WireValue {
     package static let schema = Schema.nullable(
       .object([.optional("state", .nullable(.state), "The application's own state; without it that stays as it was.")])
     )
+    package static let expected = "null, or an object with a state"
 
-    /// Nil where the delegate has nothing to say; what was saved before stays.
+    /// Nil if the delegate has nothing to say; what was saved before stays.
     package var state: EncodedState?
 
     package init(state: EncodedState?) {
@@ -39,16 +29,16 @@ package struct WillEncodeRestorableState: RestorationCall {
     }
 
     /// Null, `{}` and `{"state": null}` are no state.
-    package init?(_ slice: JSONSlice) {
+    package init(wire slice: JSONSlice) throws(Misfit) {
       guard !slice.isNull else { return }
-      guard slice.kind == .object else { return nil }
+      guard slice.kind == .object else { throw Misfit(Self.expected) }
       guard let member = slice["state"], !member.isNull else { return }
-      guard let state = EncodedState(member), member.duplicateName == nil else { return nil }
-      self.state = state
+      guard member.duplicateName == nil else { throw Misfit("an object with distinct keys", at: "state") }
+      state = try EncodedState(wire: member)
     }
 
-    package func write(to writer: inout JSONWriter) {
-      writer.object { $0.member("state", ifPresent: state?.text) }
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { $0.member("state", ifPresent: state) }
     }
   }
 }

@@ -138,11 +138,6 @@ extension WireObject {
     try walk(&reader)
   }
 
-  /// Nil if the value has another form.
-  package init?(_ slice: JSONSlice) {
-    try? self.init(wire: slice)
-  }
-
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writeMembers(to: &$0) }
   }

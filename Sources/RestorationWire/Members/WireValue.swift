@@ -27,6 +27,11 @@ extension WireValue {
   package static func schema(within _: Bounds) -> Schema { schema }
   package static func expected(within _: Bounds) -> String { expected }
   package func fits(_: Bounds) -> Bool { true }
+
+  /// Nil if the value has another form.
+  package init?(_ slice: JSONSlice) {
+    try? self.init(wire: slice)
+  }
 }
 
 /// A value does not have the form that the protocol gives it.
@@ -198,6 +203,13 @@ extension Array: WireValue where Element: WireValue {
         throw error.inside(String(count))
       }
     }
+  }
+
+  /// Bounds are those of each element.
+  package static func schema(within bounds: Bounds) -> Schema { .list(Element.schema(within: bounds)) }
+
+  package func fits(_ bounds: Bounds) -> Bool {
+    if case .none = bounds { true } else { allSatisfy { $0.fits(bounds) } }
   }
 }
 

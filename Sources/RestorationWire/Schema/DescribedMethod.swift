@@ -94,7 +94,7 @@ extension DescribedMethod {
         name: served.rawValue,
         summary: notification.summary,
         direction: .toClient,
-        parameters: notification.parameters
+        parameters: notification.members
       )
     }
   }
@@ -104,7 +104,7 @@ extension DescribedMethod {
       name: Call.method.rawValue,
       summary: Call.summary,
       direction: .toClient,
-      parameters: Call.parameters,
+      parameters: Call.members,
       result: Call.Answer.schema
     )
   }

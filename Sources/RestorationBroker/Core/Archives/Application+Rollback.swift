@@ -231,7 +231,7 @@ extension Application {
 
   private func tellHeadReplaced(by generation: Int64) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) where !session.isDiscarded {
-      notify(session, HeadReplaced(generation: generation))
+      notify(session, HeadReplaced().with { $0.generation = generation })
     }
   }
 }

@@ -38,7 +38,12 @@ struct LongCall {
   ) -> Progress? {
     guard let token, isLast || now.monotonic - told >= Self.intervalMilliseconds else { return nil }
     told = now.monotonic
-    return Progress(progressToken: token, done: Int64(done), total: total.map { Int64($0) }, message: message)
+    return Progress().with { progress in
+      progress.progressToken = token
+      progress.done = Int64(done)
+      progress.total = total.map { Int64($0) }
+      progress.message = message
+    }
   }
 }
 
@@ -55,7 +60,7 @@ extension LongCall {
 extension Application {
   /// Tells a caller how far its call has come, before its answer.
   func tell(_ progress: Progress?, of call: LongCall) {
-    guard let parameters = progress?.parameters, call.reads(parameters) else { return }
+    guard let parameters = progress?.text, call.reads(parameters) else { return }
     tell(call.recipient, Progress.method, parameters)
   }
 }

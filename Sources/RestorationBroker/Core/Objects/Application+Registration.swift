@@ -169,7 +169,12 @@ extension Application {
     owner.replaced.insert(handle)
     owner.replacedNodes.insert(node.id)
     if let path = tree.path(of: node) {
-      notify(owner, RegistrationReplaced(object: handle, path: path, by: session.owner))
+      let notification = RegistrationReplaced().with {
+        $0.object = handle
+        $0.path = path
+        $0.by = session.owner
+      }
+      notify(owner, notification)
     }
   }
 

@@ -96,7 +96,11 @@ extension Application {
       }
       guard let view = tree.node(resolution.view), let path = tree.path(of: view), let source = dataSource(of: view)
       else { return finishResolution(number) }
-      let question = IndexPathForElementWithModelIdentifier(view: path, identifier: identifier, role: element.role)
+      let question = IndexPathForElementWithModelIdentifier().with {
+        $0.view = path
+        $0.identifier = identifier
+        $0.role = element.role
+      }
       if let call = call(source, question, for: .resolving(number)) {
         resolutions[number]?.call = call
         return

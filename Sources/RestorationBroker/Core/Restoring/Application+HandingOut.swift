@@ -89,14 +89,14 @@ extension Application {
       return watchTrials()
     }
     let classes = summary.flatMap { contexts[$0.context]?.classes } ?? []
-    var saved = SavedObject(
-      identifierPath: path,
-      kind: node.record.kind.wire,
-      objectClass: classes.first ?? node.record.classes.flatMap { WriterContext.classes(inText: $0).first },
-      state: isSent ? text : nil,
-      coder: coder,
-      isDeferred: !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
-    )
+    var saved = SavedObject().with { saved in
+      saved.identifierPath = path
+      saved.kind = node.record.kind.wire
+      saved.objectClass = classes.first ?? node.record.classes.flatMap { WriterContext.classes(inText: $0).first }
+      saved.state = isSent ? text : nil
+      saved.coder = coder
+      saved.isDeferred = !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
+    }
     var sent = callFactory(saved, lookup, node, by: session)
     if sent == nil, !isSent {
       // It may fetch the coder together with the state.
@@ -115,11 +115,14 @@ extension Application {
     by session: Session
   ) -> CallNumber? {
     guard lookup == .restorationClass else {
-      let call = ViewControllerWithRestorationIdentifierPath(saved: saved)
+      let call = ViewControllerWithRestorationIdentifierPath().with { $0.saved = saved }
       return self.call(session, call, for: .restoring(.make(node.id)))
     }
     let restorationClass = node.record.restorationClass ?? ""
-    let call = ObjectWithRestorationIdentifierPath(restorationClass: restorationClass, saved: saved)
+    let call = ObjectWithRestorationIdentifierPath().with {
+      $0.restorationClass = restorationClass
+      $0.saved = saved
+    }
     return self.call(session, call, for: .restoring(.make(node.id)))
   }
 
@@ -200,7 +203,7 @@ extension Application {
     var sent: [(handout: Restoration.Handout, node: Node, isDeferred: Bool)] = []
     for handout in batch.handouts where restoring.isHanding(handout.node, to: number) {
       guard let object = tree.node(handout.object), let claim = object.claim, claim.session == number else { continue }
-      var content: DecodeRestorableStateWithCoder.Object.Content?
+      var content: DecodeRestorableStateWithCoder.Content?
       let path = tree.path(of: object)
       if let record = batch.records[handout.node] {
         let elements = batch.elements[handout.node].map { $0.text }
@@ -212,7 +215,11 @@ extension Application {
         let bytes = text + (path?.jsonBytes ?? 0) + Self.objectBytes
         if bytes <= left {
           left -= bytes
-          content = .init(state: decoded.state, coder: coder, elements: elements ?? .emptyArray)
+          content = DecodeRestorableStateWithCoder.Content().with {
+            $0.state = decoded.state
+            $0.coder = coder
+            if let elements { $0.elements = elements }
+          }
         }
       }
       objects.append(.init(object: claim.handle, path: path, content: content))
@@ -236,9 +243,10 @@ extension Application {
   /// Paths are for information, and are left out where the call would be too long with them.
   private func call(_ session: Session, toDecode objects: [DecodeRestorableStateWithCoder.Object]) -> CallNumber? {
     let purpose = CallPurpose.restoring(.handOut(session.id))
-    if let call = call(session, DecodeRestorableStateWithCoder(objects: objects), for: purpose) { return call }
-    let brief = objects.map { DecodeRestorableStateWithCoder.Object(object: $0.object, path: nil, content: $0.content) }
-    return call(session, DecodeRestorableStateWithCoder(objects: brief), for: purpose)
+    let whole = DecodeRestorableStateWithCoder().with { $0.objects = objects }
+    if let call = call(session, whole, for: purpose) { return call }
+    let brief = whole.with { for index in $0.objects.indices { $0.objects[index].path = nil } }
+    return call(session, brief, for: purpose)
   }
 
   /// The elements of a state as they are stored, none of them found in today's data yet.

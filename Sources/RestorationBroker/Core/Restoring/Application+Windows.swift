@@ -84,7 +84,7 @@ extension Application {
     let handles = nodes.compactMap { $0.claim?.handle }
     for start in stride(from: 0, to: handles.count, by: most) {
       let some = Array(handles[start..<min(start + most, handles.count)])
-      let notification = ApplicationFinishedRestoringState(objects: some)
+      let notification = ApplicationFinishedRestoringState().with { $0.objects = some }
       if isDurable { tell(session, notification) } else { notify(session, notification) }
     }
   }

@@ -205,7 +205,7 @@ extension Application {
 
   private func prepare(_ round: SaveRound) {
     guard let delegate,
-      call(delegate, WillEncodeRestorableState(round: round.number), for: .save(.prepare)) != nil
+      call(delegate, WillEncodeRestorableState().with { $0.round = round.number }, for: .save(.prepare)) != nil
     else { return advanceRound { $0.prepared() } }
   }
 

@@ -118,11 +118,14 @@ extension Application {
       let path = tree.nodes[target.node].flatMap { tree.path(of: $0) }
       return EncodeRestorableStateWithCoder.Object(object: target.handle, path: path)
     }
-    let call = EncodeRestorableStateWithCoder(round: round, objects: objects)
+    let call = EncodeRestorableStateWithCoder().with {
+      $0.round = round
+      $0.objects = objects
+    }
     if self.call(session, call, for: purpose) != nil { return true }
     // Paths are for information: an object is known by its handle, also to a client that reads but little.
-    let brief = objects.map { EncodeRestorableStateWithCoder.Object(object: $0.object, path: nil) }
-    return self.call(session, EncodeRestorableStateWithCoder(round: round, objects: brief), for: purpose) != nil
+    let brief = call.with { for index in $0.objects.indices { $0.objects[index].path = nil } }
+    return self.call(session, brief, for: purpose) != nil
   }
 
   func ask(_ number: SessionID, _ question: SaveRound.StateMachine.Question) {
@@ -130,7 +133,11 @@ extension Application {
       let session = sessions[number], let path = tree.nodes[question.node].flatMap({ tree.path(of: $0) }),
       call(
         session,
-        ModelIdentifierForElementAtIndexPath(view: path, indexPath: element.indexPath, role: element.role),
+        ModelIdentifierForElementAtIndexPath().with {
+          $0.view = path
+          $0.indexPath = element.indexPath
+          $0.role = element.role
+        },
         for: .save(.identify(question))
       ) != nil
     else { return advanceRound { $0.identified(number, question) } }

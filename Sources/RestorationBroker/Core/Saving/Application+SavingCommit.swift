@@ -46,7 +46,7 @@ extension Application {
 
   private func tellSaved(_ generation: Int64) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
-      notify(session, ApplicationStateSaved(generation: generation))
+      notify(session, ApplicationStateSaved().with { $0.generation = generation })
     }
   }
 
