@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// One step of what happened to an object when it was last to be restored, emitted where it was decided.
 package enum RestoringStep: Sendable, Hashable {
   /// How an object is looked for, in the order of R22 and R23.
-  package enum Lookup: String, Sendable, CaseIterable, JSONWritable {
+  package enum Lookup: String, WireWord {
     case restorationClass, delegate, existing, storyboard
   }
 
@@ -49,78 +47,70 @@ package enum RestoringStep: Sendable, Hashable {
   case absent
 }
 
-extension RestoringStep: JSONWritable {
-  package static let schema = Schema.shared(
-    "RestoringStep",
-    .tagged(
-      by: "step",
-      [
-        ("lookedUp", [.required("by", .words(Lookup.self)), .required("owner", .nullable(ObjectOwner.schema))]),
-        ("located", [.required("owner", ObjectOwner.schema)]),
-        ("refused", [.required("by", .words(Lookup.self))]),
-        ("unitStarted", [.required("unit", .string)]),
-        ("unitFailed", [.required("unit", .string), .required("message", .string)]),
-        ("awaited", []),
-        (
-          "ownerEnded",
-          [
-            .required("owner", ObjectOwner.schema), .required("ending", .openWords(SessionEnded.Ending.self)),
-          ] + ProcessOutcome.members
-        ),
-        ("classMismatch", [.required("saved", .string), .required("declared", .list(.string))]),
-        ("quarantined", [.required("since", .timestamp)]),
-        ("unreadable", []),
-        ("noState", []),
-        ("handedOut", [.required("owner", ObjectOwner.schema), .required("deferred", .boolean)]),
-        ("suspected", []),
-        ("decoded", [.required("owner", ObjectOwner.schema)]),
-        ("resolved", [.required("identifier", .string), .required("found", .boolean)]),
-        ("elementUnresolved", [.required("owner", ObjectOwner.schema), .optional("message", .string)]),
-        ("finished", []),
-        (
-          "skipped",
-          [.required("reason", .openWords(RestoreApplicationState.Reason.self)), .optional("message", .string)]
-        ),
-        ("absent", []),
-      ]
-    )
-  )
+extension RestoringStep: TaggedWireValue {
+  package static let tag: StaticString = "step"
+  package static let sharedName = "RestoringStep"
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("step", word)
-      switch self {
-      case .awaited, .unreadable, .noState, .suspected, .finished, .absent: break
-      case .lookedUp(let lookup, let owner):
-        writer.member("by", lookup)
-        writer.member("owner", owner)
-      case .located(let owner), .decoded(let owner): writer.member("owner", owner)
-      case .refused(let lookup): writer.member("by", lookup)
-      case .unitStarted(let unit): writer.member("unit", unit)
-      case .ownerEnded(let owner, let ending, let outcome):
-        writer.member("owner", owner)
-        writer.member("ending", ending)
-        outcome.writeMembers(to: &writer)
-      case .unitFailed(let unit, let message):
-        writer.member("unit", unit)
-        writer.member("message", message)
-      case .classMismatch(let saved, let declared):
-        writer.member("saved", saved)
-        writer.member("declared", declared)
-      case .quarantined(let since): writer.member("since", since.description)
-      case .handedOut(let owner, let deferred):
-        writer.member("owner", owner)
-        writer.member("deferred", deferred)
-      case .resolved(let identifier, let found):
-        writer.member("identifier", identifier)
-        writer.member("found", found)
-      case .elementUnresolved(let owner, let message):
-        writer.member("owner", owner)
-        writer.member("message", ifPresent: message)
-      case .skipped(let reason, let message):
-        writer.member("reason", reason)
-        writer.member("message", ifPresent: message)
-      }
+  package static let forms: [RestoringStep] = [
+    .lookedUp(.existing, nil), .located(ObjectOwner()), .refused(.existing), .unitStarted(unit: ""),
+    .unitFailed(unit: "", message: ""), .awaited, .ownerEnded(ObjectOwner(), .closed, ProcessOutcome()),
+    .classMismatch(saved: "", declared: []), .quarantined(since: Timestamp(milliseconds: 0)), .unreadable, .noState,
+    .handedOut(ObjectOwner(), deferred: false), .suspected, .decoded(ObjectOwner()),
+    .resolved(identifier: "", found: false), .elementUnresolved(ObjectOwner(), message: nil), .finished,
+    .skipped(reason: ""), .absent,
+  ]
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    switch self {
+    case .awaited, .unreadable, .noState, .suspected, .finished, .absent: break
+    case .lookedUp(var lookup, var owner):
+      try members.required("by", &lookup, "")
+      try members.nullable("owner", &owner, "")
+      self = .lookedUp(lookup, owner)
+    case .located(var owner):
+      try members.required("owner", &owner, "")
+      self = .located(owner)
+    case .refused(var lookup):
+      try members.required("by", &lookup, "")
+      self = .refused(lookup)
+    case .unitStarted(var unit):
+      try members.required("unit", &unit, "")
+      self = .unitStarted(unit: unit)
+    case .unitFailed(var unit, var message):
+      try members.required("unit", &unit, "")
+      try members.required("message", &message, "")
+      self = .unitFailed(unit: unit, message: message)
+    case .ownerEnded(var owner, var ending, var outcome):
+      try members.required("owner", &owner, "")
+      try members.required("ending", &ending, "")
+      try outcome.walk(&members)
+      self = .ownerEnded(owner, ending, outcome)
+    case .classMismatch(var saved, var declared):
+      try members.required("saved", &saved, "")
+      try members.required("declared", &declared, "")
+      self = .classMismatch(saved: saved, declared: declared)
+    case .quarantined(var since):
+      try members.required("since", &since, "")
+      self = .quarantined(since: since)
+    case .handedOut(var owner, var deferred):
+      try members.required("owner", &owner, "")
+      try members.required("deferred", &deferred, "")
+      self = .handedOut(owner, deferred: deferred)
+    case .decoded(var owner):
+      try members.required("owner", &owner, "")
+      self = .decoded(owner)
+    case .resolved(var identifier, var found):
+      try members.required("identifier", &identifier, "")
+      try members.required("found", &found, "")
+      self = .resolved(identifier: identifier, found: found)
+    case .elementUnresolved(var owner, var message):
+      try members.required("owner", &owner, "")
+      try members.optional("message", &message, "")
+      self = .elementUnresolved(owner, message: message)
+    case .skipped(var reason, var message):
+      try members.required("reason", &reason, .text(of: RestoreApplicationState.Reason.self), "")
+      try members.optional("message", &message, "")
+      self = .skipped(reason: reason, message: message)
     }
   }
 
@@ -146,47 +136,6 @@ extension RestoringStep: JSONWritable {
     case .finished: "finished"
     case .skipped: "skipped"
     case .absent: "absent"
-    }
-  }
-
-  /// Reads a step; nil where its word is none of this version's.
-  package init?(_ slice: JSONSlice) {
-    guard let reader = try? ResultReader(slice), let step = try? Self.read(reader) else { return nil }
-    self = step
-  }
-
-  private static func read(_ reader: ResultReader) throws(WrongShape) -> RestoringStep? {
-    switch try reader.string("step") {
-    case "lookedUp":
-      .lookedUp(try reader.word("by", as: Lookup.self), try reader.optional("owner"))
-    case "located": .located(try reader.value("owner"))
-    case "refused": .refused(try reader.word("by", as: Lookup.self))
-    case "unitFailed": .unitFailed(unit: try reader.string("unit"), message: try reader.string("message"))
-    case "ownerEnded":
-      .ownerEnded(
-        try reader.value("owner"),
-        try reader.word("ending", as: SessionEnded.Ending.self),
-        try reader.part(ProcessOutcome.self)
-      )
-    case "unitStarted": .unitStarted(unit: try reader.string("unit"))
-    case "awaited": .awaited
-    case "classMismatch":
-      .classMismatch(saved: try reader.string("saved"), declared: try reader.list("declared") { $0.string() })
-    case "quarantined": .quarantined(since: try reader.value("since") { $0.string().flatMap { Timestamp($0) } })
-    case "unreadable": .unreadable
-    case "noState": .noState
-    case "handedOut":
-      .handedOut(try reader.value("owner"), deferred: try reader.bool("deferred"))
-    case "suspected": .suspected
-    case "decoded": .decoded(try reader.value("owner"))
-    case "resolved": .resolved(identifier: try reader.string("identifier"), found: try reader.bool("found"))
-    case "elementUnresolved":
-      .elementUnresolved(try reader.value("owner"), message: try reader.optionalString("message"))
-    case "finished": .finished
-    case "skipped":
-      .skipped(reason: try reader.string("reason"), message: try reader.optionalString("message"))
-    case "absent": .absent
-    default: nil
     }
   }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// One step of what happened to an object when it was last to be saved, emitted where it was decided.
 package enum SavingStep: Sendable, Hashable {
   /// The walk reached it.
@@ -37,66 +35,56 @@ package enum SavingStep: Sendable, Hashable {
   case saved(generation: Int64)
 }
 
-extension SavingStep: JSONWritable {
-  package static let schema = Schema.shared(
-    "SavingStep",
-    .tagged(
-      by: "step",
-      [
-        ("included", []),
-        ("excluded", [.required("by", .nullable(.path))]),
-        ("referenced", [.required("by", .nullable(.path))]),
-        ("asked", [.required("owner", ObjectOwner.schema), .required("round", .count)]),
-        ("notServed", [.required("owner", ObjectOwner.schema)]),
-        ("orphaned", []),
-        ("encoded", [.required("bytes", .count)]),
-        ("unchanged", []),
-        ("superseded", []),
-        ("elementUnnamed", [.required("owner", ObjectOwner.schema), .optional("message", .string)]),
-        (
-          "stale",
-          [
-            .required("owner", .nullable(ObjectOwner.schema)), .required("why", .openWords(StaleObject.Cause.self)),
-            .optional("message", .string),
-          ]
-        ),
-        ("pushed", [.required("bytes", .count)]),
-        ("early", []),
-        (
-          "ownerEnded",
-          [
-            .required("owner", ObjectOwner.schema), .required("ending", .openWords(SessionEnded.Ending.self)),
-          ] + ProcessOutcome.members
-        ),
-        ("saved", [.required("generation", .generation)]),
-      ]
-    )
-  )
+extension SavingStep: TaggedWireValue {
+  package static let tag: StaticString = "step"
+  package static let sharedName = "SavingStep"
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("step", word)
-      switch self {
-      case .included, .orphaned, .unchanged, .superseded, .early: break
-      case .excluded(let path), .referenced(let path): writer.member("by", path)
-      case .asked(let owner, let round):
-        writer.member("owner", owner)
-        writer.member("round", round)
-      case .notServed(let owner): writer.member("owner", owner)
-      case .encoded(let bytes), .pushed(let bytes): writer.member("bytes", bytes)
-      case .elementUnnamed(let owner, let message):
-        writer.member("owner", owner)
-        writer.member("message", ifPresent: message)
-      case .stale(let owner, let why, let message):
-        writer.member("owner", owner)
-        writer.member("why", why)
-        writer.member("message", ifPresent: message)
-      case .ownerEnded(let owner, let ending, let outcome):
-        writer.member("owner", owner)
-        writer.member("ending", ending)
-        outcome.writeMembers(to: &writer)
-      case .saved(let generation): writer.member("generation", generation)
-      }
+  package static let forms: [SavingStep] = [
+    .included, .excluded(by: nil), .referenced(by: nil), .asked(ObjectOwner(), round: 0), .notServed(ObjectOwner()),
+    .orphaned, .encoded(bytes: 0), .unchanged, .superseded, .elementUnnamed(ObjectOwner(), message: nil),
+    .stale(nil, why: ""), .pushed(bytes: 0), .early, .ownerEnded(ObjectOwner(), .closed, ProcessOutcome()),
+    .saved(generation: 0),
+  ]
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    switch self {
+    case .included, .orphaned, .unchanged, .superseded, .early: break
+    case .excluded(var path):
+      try members.nullable("by", &path, "")
+      self = .excluded(by: path)
+    case .referenced(var path):
+      try members.nullable("by", &path, "")
+      self = .referenced(by: path)
+    case .asked(var owner, var round):
+      try members.required("owner", &owner, "")
+      try members.required("round", &round, .from(0), "")
+      self = .asked(owner, round: round)
+    case .notServed(var owner):
+      try members.required("owner", &owner, "")
+      self = .notServed(owner)
+    case .encoded(var bytes):
+      try members.required("bytes", &bytes, "")
+      self = .encoded(bytes: bytes)
+    case .elementUnnamed(var owner, var message):
+      try members.required("owner", &owner, "")
+      try members.optional("message", &message, "")
+      self = .elementUnnamed(owner, message: message)
+    case .stale(var owner, var why, var message):
+      try members.nullable("owner", &owner, "")
+      try members.required("why", &why, .text(of: StaleObject.Cause.self), "")
+      try members.optional("message", &message, "")
+      self = .stale(owner, why: why, message: message)
+    case .pushed(var bytes):
+      try members.required("bytes", &bytes, "")
+      self = .pushed(bytes: bytes)
+    case .ownerEnded(var owner, var ending, var outcome):
+      try members.required("owner", &owner, "")
+      try members.required("ending", &ending, "")
+      try outcome.walk(&members)
+      self = .ownerEnded(owner, ending, outcome)
+    case .saved(var generation):
+      try members.required("generation", &generation, .generation, "")
+      self = .saved(generation: generation)
     }
   }
 
@@ -118,44 +106,6 @@ extension SavingStep: JSONWritable {
     case .early: "early"
     case .ownerEnded: "ownerEnded"
     case .saved: "saved"
-    }
-  }
-
-  /// Reads a step; nil where its word is none of this version's.
-  package init?(_ slice: JSONSlice) {
-    guard let reader = try? ResultReader(slice), let step = try? Self.read(reader) else { return nil }
-    self = step
-  }
-
-  private static func read(_ reader: ResultReader) throws(WrongShape) -> SavingStep? {
-    switch try reader.string("step") {
-    case "included": .included
-    case "excluded": .excluded(by: try reader.optionalPath("by"))
-    case "referenced": .referenced(by: try reader.optionalPath("by"))
-    case "asked": .asked(try reader.value("owner"), round: try reader.integer("round"))
-    case "notServed": .notServed(try reader.value("owner"))
-    case "orphaned": .orphaned
-    case "encoded": .encoded(bytes: try reader.count("bytes"))
-    case "unchanged": .unchanged
-    case "superseded": .superseded
-    case "elementUnnamed":
-      .elementUnnamed(try reader.value("owner"), message: try reader.optionalString("message"))
-    case "stale":
-      .stale(
-        try reader.optional("owner"),
-        why: try reader.string("why"),
-        message: try reader.optionalString("message")
-      )
-    case "pushed": .pushed(bytes: try reader.count("bytes"))
-    case "early": .early
-    case "ownerEnded":
-      .ownerEnded(
-        try reader.value("owner"),
-        try reader.word("ending", as: SessionEnded.Ending.self),
-        try reader.part(ProcessOutcome.self)
-      )
-    case "saved": .saved(generation: try reader.integer("generation"))
-    default: nil
     }
   }
 }

@@ -313,4 +313,12 @@ extension JSONText: WireValue {
   package static func schema(within bounds: Bounds) -> Schema {
     if case .text(let type) = bounds { type.schema } else { schema }
   }
+
+  package static func expected(within bounds: Bounds) -> String {
+    if case .text(let type) = bounds { type.expected } else { expected }
+  }
+
+  package func fits(_ bounds: Bounds) -> Bool {
+    if case .text = bounds { bytes.first != UInt8(ascii: "n") } else { true }
+  }
 }

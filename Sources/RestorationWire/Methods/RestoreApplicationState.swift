@@ -43,7 +43,7 @@ package struct RestoreApplicationState: RestorationMethod {
   }
 
   /// Why an object was not restored although it is known.
-  package enum Reason: String, CaseIterable, Sendable, JSONWritable {
+  package enum Reason: String, OpenWireWord {
     /// Its restoration class said that it is not to be restored.
     case refused
     /// An object above it was not made.
