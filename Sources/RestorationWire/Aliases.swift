@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Names of earlier versions of an application and what they are called today (R25).
 ///
 /// An alias is followed once: the new name of one is not looked up again.
@@ -34,10 +32,5 @@ package struct Aliases: WireObject, Hashable {
       "Archived restoration identifiers, and today's.",
       as: Names.schema
     )
-  }
-
-  /// Reads the member `name`; each of the three objects may be absent or null.
-  package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> Aliases {
-    try reader.value(name) ?? Aliases()
   }
 }

@@ -19,8 +19,7 @@ package struct CancelRequest: Sendable {
 
   /// Nil where the parameters name no call.
   package init?(_ parameters: Parameters) {
-    let reader = ParameterReader(parameters, of: Self.parameters)
-    guard let slice = reader.present("id"), let id = RequestID(slice) else { return nil }
+    guard let slice = parameters.first("id"), let id = RequestID(slice) else { return nil }
     self.id = id
   }
 }

@@ -6,7 +6,8 @@ package import JSONRPC
 package struct ClassList: WireValue, Hashable {
   package static let schema = Schema.objectClass
   package static let expected =
-    "a class name or an array of at most \(countMax) class names, own class first, each of at most \(nameBytesMax) bytes"
+    "a class name or an array of at most \(countMax) class names, own class first, "
+    + "each of at most \(nameBytesMax) bytes"
 
   /// Names a list has at most, and bytes of UTF-8 a name has at most: they are kept for every object.
   package static let countMax = 64

@@ -128,7 +128,8 @@ package struct DocumentState: Sendable {
 
     init(_ reader: ParameterReader) throws(ErrorObject) {
       classes = try reader.classes("objectClass")
-      process = try Initialize.process(from: reader)
+      process = try reader.optionalString("process")
+      guard process?.fits(.role) != false else { throw reader.wrong("process", String.expected(within: .role)) }
       bundleVersion = try reader.optionalName("bundleVersion")
       userInterfaceIdiom =
         try reader.optionalInteger("userInterfaceIdiom", in: Int64.min...Int64.max) ?? ReservedKeys.unspecifiedIdiom

@@ -39,11 +39,6 @@ package struct Element: WireObject, Hashable {
     )
   }
 
-  /// Reads the member `name`, an array of elements; empty where it is absent or null.
-  package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> [Element] {
-    try reader.value(name) ?? []
-  }
-
   /// Writes the array of `elements`.
   package static func write(_ elements: [Element], to writer: inout JSONWriter) {
     elements.writeJSON(to: &writer)

@@ -67,7 +67,7 @@ package struct Limits: Hashable, Sendable {
   package init() {}
 }
 
-extension Limits: RestorationResult, WireValue {
+extension Limits: WireValue {
   package static let schema = Schema.shared(
     "Limits",
     .object(

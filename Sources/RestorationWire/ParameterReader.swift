@@ -6,9 +6,6 @@ package import JSONRPC
 ///
 /// `application` and `session` are taken by name only.
 package struct ParameterReader {
-  /// Bytes of UTF-8 a name other than an identifier has at most.
-  package static let nameBytesMax = 1_024
-
   private let parameters: Parameters
   private let members: [Schema.Member]
 
@@ -53,8 +50,7 @@ package struct ParameterReader {
 
   /// −32602 for what a walk over the parameters found.
   package func error(_ misfit: Misfit) -> ErrorObject {
-    if let expected = misfit.expected { return wrong(misfit.place, expected) }
-    return .invalidParameter(pointer(misfit.place), "\(misfit.place) is missing", hint: "Give \(misfit.place).")
+    misfit.invalidParameter(at: pointer(misfit.place))
   }
 
   /// - Parameter expected: what it most probably is; spares making a new string.
@@ -163,8 +159,8 @@ package struct ParameterReader {
   /// The member as a text that is not empty; nil where it is absent or null.
   package func optionalName(_ name: String) throws(ErrorObject) -> String? {
     guard let text = try optionalString(name) else { return nil }
-    guard (1...Self.nameBytesMax).contains(text.utf8.count) else {
-      throw wrong(name, "a string of 1 to \(Self.nameBytesMax) bytes")
+    guard (1...Bounds.nameBytesMax).contains(text.utf8.count) else {
+      throw wrong(name, "a string of 1 to \(Bounds.nameBytesMax) bytes")
     }
     return text
   }

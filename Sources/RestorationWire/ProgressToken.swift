@@ -24,11 +24,6 @@ package struct ProgressToken: WireValue, Hashable {
     text = JSONText(.string(name))
   }
 
-  /// Reads the member `progressToken`; nil where it is absent or null.
-  package static func read(from reader: ParameterReader) throws(ErrorObject) -> ProgressToken? {
-    try reader.value("progressToken")
-  }
-
   package func writeJSON(to writer: inout JSONWriter) {
     writer.text(text)
   }

@@ -4,17 +4,15 @@ package import JSONRPC
 
 /// One method of the protocol: its name, its parameters as a value, and its result.
 ///
-/// Both directions are here, so that broker and client read and write by the same words.
-package protocol RestorationMethod: Sendable {
-  associatedtype Reply: RestorationResult
+/// Both directions are here, so that broker and client read and write by the same words. The members are walked in the
+/// order of `Protocol/methods`, for calls by position.
+package protocol RestorationMethod: WireObject {
+  associatedtype Reply: WireValue
 
   static var method: String { get }
 
   /// One sentence: what it does.
   static var summary: String { get }
-
-  /// In the order of `Protocol/methods`, for calls by position.
-  static var parameters: [Schema.Member] { get }
 
   /// Besides those of every call, in the order of the method's page.
   static var errors: [ErrorDescription] { get }
@@ -25,65 +23,47 @@ package protocol RestorationMethod: Sendable {
   /// Whether it is answered `{"discarded": true}` where what it is for has been quit (R30).
   static var mayBeDiscarded: Bool { get }
 
-  /// Reads the parameters.
-  init(_ reader: ParameterReader) throws(ErrorObject)
-
-  /// Writes the parameters as members of an object that the caller has begun.
-  func writeMembers(to writer: inout JSONWriter)
+  /// Throws if the parameters, each of which is right, do not go together.
+  mutating func check() throws(Misfit)
 }
 
 extension RestorationMethod {
-  package static var parameters: [Schema.Member] { [] }
   package static var errors: [ErrorDescription] { [] }
   package static var isScoped: Bool { true }
   package static var mayBeDiscarded: Bool { false }
 
+  package mutating func walk(_: inout some MemberWalk) throws(Misfit) {}
+
+  package func check() {}
+
   package init(_ parameters: Parameters) throws(ErrorObject) {
-    try self.init(ParameterReader(parameters, of: Self.parameters))
+    self.init()
+    do throws(Misfit) {
+      var members = MemberReader(parameters)
+      try walk(&members)
+      try check()
+    } catch {
+      throw error.invalidParameter(at: Self.pointer(to: error.place, in: parameters))
+    }
   }
-}
 
-/// What a call is answered with.
-package protocol WrittenResult: Sendable {
-  /// Writes the result as one JSON value.
-  func write(to writer: inout JSONWriter)
-}
-
-/// The result of a method.
-package protocol RestorationResult: WrittenResult {
-  /// The form that `Protocol/methods` gives it.
-  static var schema: Schema { get }
-
-  /// Reads a result; nil where it has not that form.
-  init?(_ slice: JSONSlice)
-}
-
-extension WrittenResult where Self: JSONWritable {
-  package func write(to writer: inout JSONWriter) {
-    writeJSON(to: &writer)
-  }
-}
-
-extension RestorationResult where Self: WireValue {
-  package init?(_ slice: JSONSlice) {
-    try? self.init(wire: slice)
+  /// JSON pointer into the parameters as they were sent: by position the first token is an index.
+  ///
+  /// - Parameter place: a parameter's name, or a place below it such as `children/2`.
+  package static func pointer(to place: String, in parameters: Parameters) -> String {
+    let name = place.prefix { $0 != "/" }
+    guard case .positional = parameters, let index = members.firstIndex(where: { $0.name == name }) else {
+      return "/\(place)"
+    }
+    return "/\(index)\(place[name.endIndex...])"
   }
 }
 
 /// The result `{}`.
-package struct EmptyResult: RestorationResult, Hashable {
-  package static let schema = Schema.emptyObject
-
+package struct EmptyResult: WireObject, Hashable {
   package init() {}
 
-  package init?(_ slice: JSONSlice) {
-    guard slice.kind == .object else { return nil }
-  }
-
-  package func write(to writer: inout JSONWriter) {
-    writer.beginObject()
-    writer.endObject()
-  }
+  package mutating func walk(_: inout some MemberWalk) {}
 }
 
 /// Members that any call may carry besides its own parameters, by name only.
@@ -105,9 +85,21 @@ package struct CallScope: Sendable, Hashable {
 
   /// - Parameter application: what the caller's last call named; most name the same one again.
   package init(_ parameters: Parameters, after application: String = "") throws(ErrorObject) {
-    guard case .named = parameters else { return }
-    let reader = ParameterReader(parameters)
-    self.application = try reader.optionalString("application", expecting: application)
-    self.session = try reader.optionalString("session")
+    guard case .named(let members) = parameters else { return }
+    self.application = try Self.text(members["application"], "application", expecting: application)
+    self.session = try Self.text(members["session"], "session")
+  }
+
+  /// - Parameter expected: spares making a new string.
+  private static func text(
+    _ slice: JSONSlice?,
+    _ name: String,
+    expecting expected: String = ""
+  ) throws(ErrorObject) -> String? {
+    guard let slice, !slice.isNull else { return nil }
+    guard let text = slice.string(expecting: expected) else {
+      throw .invalidParameter("/\(name)", "\(name) is not a string", hint: "Give a string as \(name).")
+    }
+    return text
   }
 }

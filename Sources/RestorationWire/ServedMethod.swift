@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// What a client may list in `serves`: the broker calls and notifies a client only by these names.
 package enum ServedMethod: String, WireWord {
   package static let schema = Schema.shared("ServedMethod", .words(Self.self))
   package static let expected = "a method the broker calls"
-  package static let plural = "strings"
+  package static let plural = "methods the broker calls"
 
   // Calls to the delegate
   case shouldSaveApplicationState
@@ -29,9 +27,4 @@ package enum ServedMethod: String, WireWord {
   case pathChanged
   case headReplaced
   case progress
-
-  /// Reads the member `name`, an array of these names; empty where it is absent or null.
-  package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> [ServedMethod] {
-    try reader.value(name) ?? []
-  }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Where an object or a process comes from: a systemd user unit that brings it back (R22).
 package struct Storyboard: WireObject, Hashable {
   package static let sharedName: String? = "Storyboard"
@@ -20,11 +18,6 @@ package struct Storyboard: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("unit", &unit, .bytes(1...Self.nameBytesMax), "The systemd user unit.")
-  }
-
-  /// Reads the unit of the member `storyboard`; nil where the member is absent or null.
-  package static func unit(from reader: ParameterReader) throws(ErrorObject) -> String? {
-    (try reader.value("storyboard") as Storyboard?)?.unit
   }
 }
 

@@ -172,7 +172,7 @@ final class Peer {
     switch answer {
     case .result(let result):
       var writer = JSONWriter()
-      result.write(to: &writer)
+      result.writeJSON(to: &writer)
       conversation.respond(to: call, with: .result(JSONText(validated: writer.bytes)), into: &output)
     case .error(let error):
       conversation.respond(to: call, with: .error(error), into: &output)

@@ -133,7 +133,7 @@ internal import Testing
         + #""counters":{"encodes":4},"gauges":{"sessions":1}}"#,
       "limits": {
         var writer = JSONWriter()
-        Limits().write(to: &writer)
+        Limits().writeJSON(to: &writer)
         return JSONText(validated: writer.bytes).string
       }(),
       "ping": "{}",

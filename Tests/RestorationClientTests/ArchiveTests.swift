@@ -12,7 +12,7 @@ internal import Testing
 @Suite(.passesTurnstile, .timeLimit(.minutes(2))) struct ArchiveTests {
   private static var limits: String {
     var writer = JSONWriter()
-    Limits().write(to: &writer)
+    Limits().writeJSON(to: &writer)
     return JSONText(validated: writer.bytes).string
   }
 

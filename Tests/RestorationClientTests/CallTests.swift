@@ -30,7 +30,7 @@ internal import Testing
 
   private static var limitsText: String {
     var writer = JSONWriter()
-    Limits().write(to: &writer)
+    Limits().writeJSON(to: &writer)
     return JSONText(validated: writer.bytes).string
   }
 

@@ -20,7 +20,7 @@ internal import Testing
   private static let answer: FakeBroker.Answer = { request in
     guard request.method == "limits" else { return .text("1") }
     var writer = JSONWriter()
-    small.write(to: &writer)
+    small.writeJSON(to: &writer)
     return .result(JSONText(validated: writer.bytes))
   }
 

@@ -231,7 +231,7 @@ internal import Testing
       _ = try await outcome
       #expect(
         script.registrations.dropFirst(2) == [
-          #"{"restorationIdentifier":"Main","restorationParent":["New"],"kind":"object","position":4,"#
+          #"{"restorationIdentifier":"Main","restorationParent":["New"],"position":4,"#
             + #""awaitParentMilliseconds":10000}"#
         ]
       )

@@ -82,7 +82,7 @@ final class SessionScript: Sendable {
     if state.sessions > 0, parameters["session"]?.string() != state.token { state.token += "+" }
     state.sessions += 1
     var writer = JSONWriter()
-    state.limits.write(to: &writer)
+    state.limits.writeJSON(to: &writer)
     return .text(
       #"{"protocolVersion":1,"broker":{"name":"restorationd","version":"0"},"application":"a","#
         + #""session":"\#(state.token)","restoration":{"state":"none","reason":"pristine","generation":null,"#
@@ -99,14 +99,14 @@ final class SessionScript: Sendable {
     state.lastHandle += 1
     let path = above + [RestorationIdentifier.component(identifier, position: parameters["position"]?.integer())]
     state.paths[state.lastHandle] = path
-    let reply = RegisterObjectForStateRestoration.Reply(
-      object: state.lastHandle,
-      path: IdentifierPath(path),
-      included: true,
-      restoration: ObjectRestoration().with { $0.state = state.saved }
-    )
+    let reply = RegisterObjectForStateRestoration.Reply().with {
+      $0.object = state.lastHandle
+      $0.path = IdentifierPath(path)
+      $0.included = true
+      $0.restoration = ObjectRestoration().with { $0.state = state.saved }
+    }
     var writer = JSONWriter()
-    reply.write(to: &writer)
+    reply.writeJSON(to: &writer)
     return .result(JSONText(validated: writer.bytes))
   }
 }

@@ -185,7 +185,7 @@ internal import Testing
         script.registrations.dropFirst(4) == [
           #"{"restorationIdentifier":"Window","kind":"viewController","objectClass":"W","position":2}"#,
           #"{"restorationIdentifier":"List","restorationParent":105,"kind":"view"}"#,
-          #"{"restorationIdentifier":"Other","restorationParent":105,"kind":"object"}"#,
+          #"{"restorationIdentifier":"Other","restorationParent":105}"#,
           #"{"restorationIdentifier":"Row","restorationParent":106,"kind":"view","position":0}"#,
         ]
       )

@@ -55,7 +55,7 @@ internal import Testing
 
     let parameters = try Self.section("Parameters", of: page).first { $0[0].count == 5 } ?? []
     let required = parameters.filter { $0[3] == "required" }.flatMap { Self.names($0[1]) }
-    #expect(method.parameters.filter(\.isRequired).map(\.name) == required)
+    #expect(method.members.filter(\.isRequired).map(\.name) == required)
 
     let errors = try Self.section("Errors", of: page).joined().flatMap { Self.names($0[0]) }
     #expect(method.errors.map(\.kind) == errors)

@@ -33,7 +33,7 @@ internal import Testing
       guard cells.count == 5, Int(cells[0]) != nil else { return nil }
       return cells[1].trimmingCharacters(in: ["`"])
     }
-    #expect(listed == method.parameters.map(\.name))
+    #expect(listed == method.members.map(\.name))
   }
 
   @Test func everyErrorIsListedWithItsCode() throws {
@@ -94,9 +94,10 @@ internal import Testing
 
   /// The lines of all exchanges of a page, with values in place of `<…>`.
   private func exchange(in page: String) throws -> [Line] {
-    let limits = written { Limits().write(to: &$0) }
+    let limits = written { Limits().writeJSON(to: &$0) }
     let values = [
-      "<handle>": "4294967297", "<sequence>": "7", "<pid>": "4711", "<bytes>": "4096", "<milliseconds>": "3", "<token>": "00112233445566778899aabbccddeeff",
+      "<handle>": "4294967297", "<sequence>": "7", "<pid>": "4711", "<bytes>": "4096", "<milliseconds>": "3",
+      "<token>": "00112233445566778899aabbccddeeff",
       "<uuid>": "6f9619ff-8b86-4011-b42d-00c04fc964ff", "<time>": "2026-02-28T09:05:00.042Z", "<version>": "1.0",
       "<call>": "4294967298", "<round>": "1", "<system>": "12", "<limits>": limits, "<result>": "\"any\"",
     ]

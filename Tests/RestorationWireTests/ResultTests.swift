@@ -6,11 +6,11 @@ internal import Testing
 
 /// A result's text, and texts that are none of its kind.
 struct ResultText: CustomTestStringConvertible {
-  let type: any RestorationResult.Type
+  let type: any WireValue.Type
   let text: String
   let wrong: [String]
 
-  init(_ type: any RestorationResult.Type, _ text: String, wrong: [String] = []) {
+  init(_ type: any WireValue.Type, _ text: String, wrong: [String] = []) {
     self.type = type
     self.text = text
     self.wrong = wrong + ["[]", "7", "null"]
@@ -23,14 +23,14 @@ struct ResultText: CustomTestStringConvertible {
   @Test(arguments: sessions + objects + rounds + archives)
   func aResultIsReadAsItWasWritten(_ result: ResultText) throws {
     let value = try #require(try result.type.init(slice(result.text)))
-    #expect(written { value.write(to: &$0) } == result.text)
+    #expect(written { value.writeJSON(to: &$0) } == result.text)
   }
 
   @Test(arguments: sessions + objects + rounds + archives)
   func membersThatLaterBrokersAddAreIgnored(_ result: ResultText) throws {
     let text = result.text == "{}" ? #"{"later":[{}]}"# : result.text.dropLast() + #","later":[{}]}"#
     let value = try #require(try result.type.init(slice(text)))
-    #expect(written { value.write(to: &$0) } == result.text)
+    #expect(written { value.writeJSON(to: &$0) } == result.text)
   }
 
   @Test(arguments: sessions + objects + rounds + archives)
@@ -40,7 +40,7 @@ struct ResultText: CustomTestStringConvertible {
     }
   }
 
-  static let limits = written { Limits().write(to: &$0) }
+  static let limits = written { Limits().writeJSON(to: &$0) }
 
   static let sessions: [ResultText] = [
     ResultText(
@@ -231,7 +231,11 @@ struct ResultText: CustomTestStringConvertible {
       wrong: ["{}", #"{"to":1,"bytes":1,"milliseconds":2}"#]
     ),
     ResultText(BackupArchive.Reply.self, #"{"to":null,"bytes":1,"milliseconds":2}"#),
-    ResultText(ExportArchive.Reply.self, #"{"part":{"objects":[1e400]},"cursor":"c"}"#, wrong: ["{}", #"{"part":[]}"#]),
+    ResultText(
+      ExportArchive.Reply.self,
+      #"{"part":{"objects":[1e400]},"cursor":"c"}"#,
+      wrong: ["{}", #"{"part":[]}"#]
+    ),
     ResultText(ImportArchive.Reply.self, #"{"upload":"u","objects":1,"states":2,"bytes":3}"#, wrong: ["{}"]),
     ResultText(ImportArchive.Reply.self, #"{"objects":1,"states":2,"bytes":3,"generation":4}"#),
     ResultText(Subscribe.Reply.self, #"{"subscription":3}"#, wrong: ["{}", #"{"subscription":"3"}"#]),
@@ -255,7 +259,8 @@ struct ResultText: CustomTestStringConvertible {
   }
 
   @Test(arguments: [
-    #"{"progressToken":"\u0061","done":1,"total":2,"message":"m"}"#, #"{"progressToken":18446744073709551616,"done":1}"#,
+    #"{"progressToken":"\u0061","done":1,"total":2,"message":"m"}"#,
+    #"{"progressToken":18446744073709551616,"done":1}"#,
   ])
   func progressIsReadAsItWasWritten(_ text: String) throws {
     #expect(try Progress(wire: slice(text)).text.string == text)

@@ -64,7 +64,7 @@ internal import Testing
     let text = [element].text.string
     #expect(text == #"[{"role":"selected","indexPath":[0,3],"identifier":"m","resolved":false}]"#)
     #expect(try [Element](wire: slice(text)) == [element])
-    #expect(throws: Misfit(nil, at: "role")) { try Element(wire: slice("{}")) }
+    #expect(throws: Misfit(.missing, at: "role")) { try Element(wire: slice("{}")) }
   }
 }
 

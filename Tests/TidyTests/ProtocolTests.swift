@@ -37,14 +37,14 @@ internal import Testing
         guard line.hasPrefix("| "), cells.count >= 3, Int(cells[0]) != nil else { return nil }
         return cells[1]
       }
-      #expect(names == method.parameters.map(\.name), "\(page)")
+      #expect(names == method.members.map(\.name), "\(page)")
     }
   }
 
   /// A name of a shape stands for one shape in the document of `rpc.discover`.
   @Test func sharedShapesHaveNamesOfTheirOwn() throws {
     let names = try SourceFile.all("Sources/RestorationWire", ".swift").flatMap { file in
-      file.text.matches(of: /\.shared\(\s*"(\w+)"/).map { String($0.1) }
+      file.text.matches(of: /(?:\.shared\(\s*|sharedName(?:: String\?)? = )"(\w+)"/).map { String($0.1) }
     }
     #expect(names.count > 30)
     #expect(Set(names).count == names.count)

@@ -138,12 +138,12 @@ package final class Application {
   }
 
   /// Answers when everything written so far is durable.
-  func respond(_ caller: Caller, _ result: any RestorationResult) {
+  func respond(_ caller: Caller, _ result: any JSONWritable & Sendable) {
     respond(caller, after: sequence, result)
   }
 
   /// Answers when the change of this sequence is durable. For a notification nothing is kept until then.
-  func respond(_ caller: Caller, after sequence: SequenceNumber, _ result: any RestorationResult) {
+  func respond(_ caller: Caller, after sequence: SequenceNumber, _ result: any JSONWritable & Sendable) {
     guard caller.call != nil else { return }
     context.emit(.respondAfter(id, sequence, caller, .result(result)))
   }

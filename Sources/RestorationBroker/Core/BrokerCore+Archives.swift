@@ -56,9 +56,10 @@ extension BrokerCore {
     let request = try ImportArchive(message.parameters)
     var upload = try self.upload(for: request, into: target, client)
     let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }
-    switch request.content {
-    case .document(let slice): try upload.take(slice, at: "/document", context.limits, roomLeft: roomLeft)
-    case .part(let slice): try upload.take(slice, at: "/part", context.limits, roomLeft: roomLeft)
+    if let document = request.document {
+      try upload.take(document, at: "/document", context.limits, roomLeft: roomLeft)
+    } else if let part = request.part {
+      try upload.take(part, at: "/part", context.limits, roomLeft: roomLeft)
     }
     if upload.isIncomplete, !request.force {
       throw .restoration(
@@ -79,12 +80,12 @@ extension BrokerCore {
     client.upload = upload
     context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.idleMilliseconds))
     tellProgress(of: upload, token: request.progressToken, for: message.caller, client)
-    let reply = ImportArchive.Reply(
-      upload: upload.token,
-      objects: upload.objects.count,
-      states: upload.states,
-      bytes: upload.charge
-    )
+    let reply = ImportArchive.Reply().with {
+      $0.upload = upload.token
+      $0.objects = upload.objects.count
+      $0.states = upload.states
+      $0.bytes = upload.charge
+    }
     context.emit(.respond(message.caller, .result(reply)))
     return false
   }

@@ -41,15 +41,15 @@ extension BrokerCore {
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
     context.subscriptions.add(subscriber, to: request.events.map { Set($0) }, of: application)
     context.emit(.clientChanged(client.id))
-    context.emit(.respond(message.caller, .result(Subscribe.Reply(subscription: subscriber.number))))
+    let reply = Subscribe.Reply().with { $0.subscription = subscriber.number }
+    context.emit(.respond(message.caller, .result(reply)))
   }
 
   func unsubscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     let subscriber = Subscriber(client: client.id, number: try Unsubscribe(message.parameters).subscription)
     guard context.subscriptions.remove(subscriber) else {
-      let reader = ParameterReader(message.parameters, of: Unsubscribe.parameters)
       throw .invalidParameter(
-        reader.pointer("subscription"),
+        Unsubscribe.pointer(to: "subscription", in: message.parameters),
         "this connection has no subscription \(subscriber.number)",
         hint: "Give the number that subscribe gave on this connection; it ends with the subscription."
       )
@@ -76,8 +76,7 @@ extension BrokerCore {
     let id = applicationIDs[name]
     context.announce(id ?? 0, name, .settled) {
       let application = id.flatMap { applications[$0] }
-      let reader = ParameterReader(message.parameters, of: EncodeRestorableState.parameters)
-      let reference = reader.present("object").flatMap { ObjectReference($0) }
+      let reference = EncodeRestorableState.object(of: message.parameters)
       let node = reference.flatMap { application?.node($0) }
       var path = node.flatMap { application?.tree.path(of: $0) }
       // What was sent need not be a path that could be one.

@@ -48,17 +48,16 @@ extension BrokerCore {
       remember(session, of: application, client)
     }
     application.noteUnit(of: session, seen: client.unit)
-    let reply = Initialize.Reply(
-      protocolVersion: ProtocolVersion.current,
-      broker: BrokerVersion().with {
+    let reply = Initialize.Reply().with {
+      $0.broker = BrokerVersion().with {
         $0.name = "restorationd"
         $0.version = context.settings.version
-      },
-      application: name,
-      session: session.token,
-      restoration: application.situation(for: session),
-      limits: context.limits
-    )
+      }
+      $0.application = name
+      $0.session = session.token
+      $0.restoration = application.situation(for: session)
+      $0.limits = context.limits
+    }
     application.respond(message.caller, reply)
     if session.facts.isDelegate { application.drive(.joined(at: context.now.monotonic)) }
   }
@@ -159,7 +158,8 @@ extension BrokerCore {
     context.now = now
     switch (result, purpose) {
     case (.success(let summaries), .listApplications(let caller)):
-      context.emit(.respond(caller, .result(ListApplications.Reply(applications: overviews(summaries)))))
+      let reply = ListApplications.Reply().with { $0.applications = overviews(summaries) }
+      context.emit(.respond(caller, .result(reply)))
     case (.success(let summaries), .chooseInstance(let message)):
       chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)):

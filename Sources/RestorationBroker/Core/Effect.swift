@@ -20,7 +20,7 @@ package struct Caller: Hashable, Sendable {
 
 /// The answer to a call.
 package enum Answer: Sendable {
-  case result(any WrittenResult)
+  case result(any JSONWritable & Sendable)
   case error(ErrorObject)
 }
 

@@ -53,7 +53,7 @@ enum MethodTable {
     },
     .owned(NextRequest.self) { $0.nextRequest },
     .call(AnswerRequest.self) { _, call throws(ErrorObject) in
-      let pointer = ParameterReader(call.message.parameters, of: AnswerRequest.parameters).pointer("id")
+      let pointer = AnswerRequest.pointer(to: "id", in: call.message.parameters)
       let session = try BrokerCore.require(call.session)
       try call.application.answerRequest(call.request, at: pointer, by: session, for: call.caller)
     },

@@ -169,8 +169,7 @@ package struct SessionFacts: Sendable, Hashable {
       let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits()),
       let value = try? slice.value()
     else { return }
-    let reader = ParameterReader(.named(slice))
-    aliases = (try? reader.value("aliases")) ?? Aliases()
+    aliases = slice["aliases"].flatMap { Aliases($0) } ?? Aliases()
     role = value["role"]?.string
     bundleVersion = value["bundleVersion"]?.string
     userInterfaceIdiom = value["idiom"]?.integer ?? -1

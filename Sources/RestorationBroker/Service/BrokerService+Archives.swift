@@ -183,7 +183,7 @@ extension BrokerService {
     if row.sequence <= archive.queue.durable, let record = cache.record(id, row.node, sequence: row.sequence),
       let reply = core.decoded(id, record)
     {
-      if let call = caller.call { connections[caller.client]?.respond(to: call) { reply.write(to: &$0) } }
+      if let call = caller.call { connections[caller.client]?.respond(to: call) { reply.writeJSON(to: &$0) } }
     } else {
       read(id, StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row]), after: row.sequence)
     }

@@ -119,7 +119,7 @@ extension BrokerService {
     }
     guard let connection = connections[caller.client] else { return }
     switch answer {
-    case .result(let result): connection.respond(to: call) { result.write(to: &$0) }
+    case .result(let result): connection.respond(to: call) { result.writeJSON(to: &$0) }
     case .error(let error): connection.respond(to: call, with: .error(error))
     }
   }
@@ -180,25 +180,25 @@ extension BrokerService {
 
   private var statistics: ReportStatistics.Reply {
     let counters = core.counters
-    return ReportStatistics.Reply(
-      broker: BrokerVersion().with {
+    return ReportStatistics.Reply().with {
+      $0.broker = BrokerVersion().with {
         $0.name = "restorationd"
         $0.version = settings.version
-      },
-      pid: clock.processID,
-      uptimeMilliseconds: clock.now.monotonic - clock.start.monotonic,
-      counters: [
+      }
+      $0.pid = clock.processID
+      $0.uptimeMilliseconds = clock.now.monotonic - clock.start.monotonic
+      $0.counters = [
         "connections": counters.connections, "requests": counters.requests, "errors": counters.errors,
         "encodes": counters.encodes, "decodes": counters.decodes, "registrations": counters.registrations,
         "transactions": transactions, "events": outlet.sent, "eventsLost": outlet.lost,
-      ],
-      gauges: [
+      ]
+      $0.gauges = [
         "connections": Int64(connections.count), "openArchives": Int64(archives.count),
         "sessions": Int64(core.sessionCount), "objects": Int64(core.objectCount),
         "cachedBytes": Int64(cache.bytes), "timers": Int64(timers.count),
         "subscriptions": Int64(core.subscriptionCount),
       ]
-    )
+    }
   }
 
   private func log(_ level: LogLevel, _ text: String, _ application: ApplicationName?) {

@@ -15,7 +15,7 @@ extension BrokerConnection {
     var description = ApplicationDescription(first)
     var cursor = first.cursor
     while let next = cursor {
-      let page = try await perform(DescribeApplication(cursor: next), application: application)
+      let page = try await perform(DescribeApplication().with { $0.cursor = next }, application: application)
       description.objects += page.objects.map(ApplicationDescription.Object.init)
       cursor = page.cursor
     }

@@ -10,7 +10,7 @@ extension BrokerConnection {
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ArchiveVerification {
     let reply = try await withProgress(progress) { token in
-      try await perform(VerifyArchive(progressToken: token), application: application)
+      try await perform(VerifyArchive().with { $0.progressToken = token }, application: application)
     }
     return ArchiveVerification(reply)
   }
@@ -26,7 +26,13 @@ extension BrokerConnection {
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ArchiveBackup {
     let reply = try await withProgress(progress) { token in
-      try await perform(BackupArchive(to: path, progressToken: token), application: application)
+      try await perform(
+        BackupArchive().with {
+          $0.to = path
+          $0.progressToken = token
+        },
+        application: application
+      )
     }
     return ArchiveBackup(reply)
   }
@@ -47,7 +53,12 @@ extension BrokerConnection {
       var document = ExportedDocument()
       var cursor: String?
       repeat {
-        let call = ExportArchive(generation: generation, cursor: cursor, reveal: reveal, progressToken: token)
+        let call = ExportArchive().with {
+          $0.generation = generation
+          $0.cursor = cursor
+          $0.reveal = reveal
+          $0.progressToken = token
+        }
         let reply = try await perform(call, application: application)
         guard document.append(reply.part) else { throw unexpectedAnswer(to: ExportArchive.method) }
         cursor = reply.cursor
@@ -86,24 +97,18 @@ extension BrokerConnection {
     force: Bool,
     _ token: ProgressToken?
   ) async throws -> ImportArchive.Reply {
-    var upload: String?
-    for index in 0..<parts.count - 1 {
-      let call = ImportArchive(
-        .part(try parts.part(index)),
-        upload: upload,
-        more: true,
-        force: force,
-        progressToken: token
-      )
-      upload = try await perform(call, application: application).upload
+    var call = ImportArchive().with {
+      $0.more = true
+      $0.force = force
+      $0.progressToken = token
     }
+    for index in 0..<parts.count - 1 {
+      call.part = try parts.part(index)
+      call.upload = try await perform(call, application: application).upload
+    }
+    call.more = false
     let last = try parts.part(parts.count - 1)
-    let call = ImportArchive(
-      parts.count == 1 ? .document(last) : .part(last),
-      upload: upload,
-      force: force,
-      progressToken: token
-    )
+    if parts.count == 1 { call.document = last } else { call.part = last }
     return try await perform(call, application: application)
   }
 

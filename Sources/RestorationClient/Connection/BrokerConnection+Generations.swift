@@ -17,7 +17,11 @@ extension BrokerConnection {
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> RolledBackArchive {
     try await withProgress(progress) { token in
-      let call = RollBack(generation: generation, force: force, progressToken: token)
+      let call = RollBack().with {
+        $0.generation = generation
+        $0.force = force
+        $0.progressToken = token
+      }
       return RolledBackArchive(try await perform(call, application: application))
     }
   }
@@ -39,7 +43,13 @@ extension BrokerConnection {
       var difference = GenerationDifference()
       var cursor: String?
       repeat {
-        let call = DiffGenerations(from: from, to: to, reveal: reveal, cursor: cursor, progressToken: token)
+        let call = DiffGenerations().with {
+          $0.from = from
+          $0.to = to
+          $0.reveal = reveal
+          $0.cursor = cursor
+          $0.progressToken = token
+        }
         let reply = try await perform(call, application: application)
         difference.add(reply)
         cursor = reply.cursor
@@ -56,7 +66,10 @@ extension BrokerConnection {
     reveal: Bool = false,
     application: String? = nil
   ) async throws -> RestorationExplanation {
-    let call = ExplainRestoration(object: object.wire, reveal: reveal)
+    let call = ExplainRestoration().with {
+      $0.object = object.wire
+      $0.reveal = reveal
+    }
     return RestorationExplanation(try await perform(call, application: application))
   }
 }

@@ -19,7 +19,11 @@ extension BrokerConnection {
     keepState: Bool = false,
     application: String? = nil
   ) async throws {
-    _ = try await perform(UnregisterObject(object: object.wire, keepState: keepState), application: application)
+    let call = UnregisterObject().with {
+      $0.object = object.wire
+      $0.keepState = keepState
+    }
+    _ = try await perform(call, application: application)
   }
 
   /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).
@@ -32,7 +36,11 @@ extension BrokerConnection {
     takeOver: Bool = false,
     application: String? = nil
   ) async throws -> [String]? {
-    let call = SetRestorationParent(object: object.wire, restorationParent: parent?.wire, takeOver: takeOver)
+    let call = SetRestorationParent().with {
+      $0.object = object.wire
+      $0.restorationParent = parent?.wire
+      $0.takeOver = takeOver
+    }
     return try await perform(call, application: application).path?.components
   }
 
@@ -50,12 +58,12 @@ extension BrokerConnection {
     takeOver: Bool = false,
     application: String? = nil
   ) async throws -> ObjectPlacement {
-    let call = SetRestorationIdentifier(
-      object: object.wire,
-      restorationIdentifier: identifier,
-      position: position,
-      takeOver: takeOver
-    )
+    let call = SetRestorationIdentifier().with {
+      $0.object = object.wire
+      $0.restorationIdentifier = identifier
+      $0.position = position
+      $0.takeOver = takeOver
+    }
     return ObjectPlacement(try await perform(call, application: application))
   }
 
@@ -67,7 +75,10 @@ extension BrokerConnection {
     to children: [ObjectReference],
     application: String? = nil
   ) async throws -> [[String]?] {
-    let call = SetChildren(object: object.wire, children: children.map(\.wire))
+    let call = SetChildren().with {
+      $0.object = object.wire
+      $0.children = children.map(\.wire)
+    }
     return try await perform(call, application: application).paths.map { $0?.components }
   }
 }

@@ -19,7 +19,11 @@ extension BrokerConnection {
   ) async throws -> SaveResult {
     try await withProgress(progress) { token in
       let milliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
-      let call = SaveApplicationState(reason: reason, deadlineMilliseconds: milliseconds, progressToken: token)
+      let call = SaveApplicationState().with {
+        $0.reason = reason
+        $0.deadlineMilliseconds = milliseconds
+        $0.progressToken = token
+      }
       return SaveResult(try await perform(call, application: application))
     }
   }
@@ -36,7 +40,7 @@ extension BrokerConnection {
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> RestoreResult {
     try await withProgress(progress) { token in
-      var call = RestoreApplicationState(progressToken: token)
+      var call = RestoreApplicationState().with { $0.progressToken = token }
       if let deadline { call.deadlineMilliseconds = max(1, deadline.wholeMilliseconds) }
       return RestoreResult(try await perform(call, application: application))
     }
@@ -51,16 +55,16 @@ extension BrokerConnection {
 
   /// Says that what is saved of an object is not how it is now: the broker asks for its state within a second.
   public func invalidateRestorableState(of object: ObjectReference) async throws {
-    _ = try await perform(InvalidateRestorableState(object: object.wire))
+    _ = try await perform(InvalidateRestorableState().with { $0.object = object.wire })
   }
 
   /// Makes this session answer `objectWithRestorationIdentifierPath` for a restoration class (R22, R23).
   public func registerRestorationClass(_ name: String) async throws {
-    _ = try await perform(RegisterRestorationClass(restorationClass: name))
+    _ = try await perform(RegisterRestorationClass().with { $0.restorationClass = name })
   }
 
   /// Makes this session answer for what the view shows where (R28).
   public func registerDataSource(for view: ObjectReference) async throws {
-    _ = try await perform(RegisterDataSource(view: view.wire))
+    _ = try await perform(RegisterDataSource().with { $0.view = view.wire })
   }
 }

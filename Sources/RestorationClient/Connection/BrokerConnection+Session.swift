@@ -57,7 +57,7 @@ extension BrokerConnection {
 
   /// Ends the session and says what becomes of its objects (R30).
   public func goodbye(_ reason: GoodbyeReason) async throws {
-    _ = try await perform(Goodbye(reason: reason.wire))
+    _ = try await perform(Goodbye().with { $0.reason = reason.wire })
     sessionEnded()
   }
 }

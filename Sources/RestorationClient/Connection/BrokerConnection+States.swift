@@ -51,7 +51,7 @@ extension BrokerConnection {
 
   /// Gives an object its state back (R19, R25, R26). For the object's owner this opens a decode window (R31).
   public func decode(_ object: ObjectReference, application: String? = nil) async throws -> DecodedState {
-    let reply = try await perform(DecodeRestorableState(object: object.wire), application: application)
+    let reply = try await perform(DecodeRestorableState().with { $0.object = object.wire }, application: application)
     guard let decoded = DecodedState(reply) else { throw unexpectedAnswer(to: DecodeRestorableState.method) }
     return decoded
   }
@@ -68,7 +68,11 @@ extension BrokerConnection {
     force: Bool = false,
     application: String? = nil
   ) async throws {
-    let call = DiscardApplicationState(reason: reason, generations: generations, force: force)
+    let call = DiscardApplicationState().with {
+      $0.reason = reason
+      $0.generations = generations
+      $0.force = force
+    }
     _ = try await perform(call, application: application)
   }
 
@@ -84,12 +88,12 @@ extension BrokerConnection {
     guard let encoded = EncodedState(slice) else {
       throw RestorationError(.invalidParameter("/state", "the state is not an object", hint: "Give a JSON object."))
     }
-    return EncodeRestorableState(
-      object: object,
-      state: encoded,
-      elements: elements.map(\.wire),
-      revision: revision
-    )
+    return EncodeRestorableState().with {
+      $0.object = object
+      $0.state = encoded
+      $0.elements = elements.map(\.wire)
+      $0.revision = revision
+    }
   }
 }
 

@@ -315,7 +315,7 @@ actor BrokerLink {
     }
     guard ending == nil else { return }
     var writer = JSONWriter()
-    writer.object { Unsubscribe(subscription: number).writeMembers(to: &$0) }
+    writer.object { Unsubscribe().with { $0.subscription = number }.writeMembers(to: &$0) }
     let parameters = JSONText(validated: writer.bytes)
     // Nobody waits for it: the events that are on their way are dropped in any case.
     Task { try? await notify(Unsubscribe.method, parameters) }

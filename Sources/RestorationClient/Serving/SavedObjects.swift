@@ -94,7 +94,11 @@ public struct SavedObjects: AsyncSequence, Sendable {
     }
 
     private mutating func turnPage() async throws {
-      let call = ReadArchive(generation: objects.generation, cursor: cursor, reveal: objects.reveal)
+      let call = ReadArchive().with {
+        $0.generation = objects.generation
+        $0.cursor = cursor
+        $0.reveal = objects.reveal
+      }
       let reply = try await objects.connection.perform(call, application: objects.application)
       page = reply.objects.compactMap(SavedObject.init)
       guard page.count == reply.objects.count else {

@@ -39,7 +39,10 @@ extension RestorationSession {
   public func unregister(_ object: RestorableObject, keepState: Bool = false) async throws {
     guard await owns(object) else { return }
     let call = SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
-      UnregisterObject(object: wire[0], keepState: keepState)
+      UnregisterObject().with {
+        $0.object = wire[0]
+        $0.keepState = keepState
+      }
     }
     do {
       _ = try await answer(call)
@@ -62,7 +65,11 @@ extension RestorationSession {
       of: [object.reference] + (parent.map { [$0] } ?? []),
       effect: .moves(object, below: parent)
     ) { wire, _ in
-      SetRestorationParent(object: wire[0], restorationParent: wire.count > 1 ? wire[1] : nil, takeOver: takeOver)
+      SetRestorationParent().with {
+        $0.object = wire[0]
+        $0.restorationParent = wire.count > 1 ? wire[1] : nil
+        $0.takeOver = takeOver
+      }
     }
     return try await perform(SetRestorationParent.self, call).path?.components
   }
@@ -85,12 +92,12 @@ extension RestorationSession {
       of: [object.reference],
       effect: .renames(object, identifier: identifier, position: position)
     ) { wire, _ in
-      SetRestorationIdentifier(
-        object: wire[0],
-        restorationIdentifier: identifier,
-        position: position,
-        takeOver: takeOver
-      )
+      SetRestorationIdentifier().with {
+        $0.object = wire[0]
+        $0.restorationIdentifier = identifier
+        $0.position = position
+        $0.takeOver = takeOver
+      }
     }
     return ObjectPlacement(try await perform(SetRestorationIdentifier.self, call))
   }
@@ -111,7 +118,10 @@ extension RestorationSession {
       of: [object.reference] + children,
       effect: .orders(children)
     ) { wire, _ in
-      SetChildren(object: wire[0], children: Array(wire.dropFirst()))
+      SetChildren().with {
+        $0.object = wire[0]
+        $0.children = Array(wire.dropFirst())
+      }
     }
     return try await perform(SetChildren.self, call).paths.map { $0?.components }
   }

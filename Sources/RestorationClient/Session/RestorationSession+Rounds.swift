@@ -14,7 +14,10 @@ extension RestorationSession {
   ///     the states that were saved before.
   @discardableResult
   public func saveApplicationState(reason: String? = nil, deadline: Duration? = nil) async throws -> SaveResult {
-    let call = SaveApplicationState(reason: reason, deadlineMilliseconds: deadline.map { max(1, $0.wholeMilliseconds) })
+    let call = SaveApplicationState().with { message in
+      message.reason = reason
+      message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
+    }
     return SaveResult(try await perform(SaveApplicationState.self, SessionCall(call, isIdempotent: true)))
   }
 
@@ -22,7 +25,7 @@ extension RestorationSession {
   /// (`StateRestoring.encodeRestorableState`), however often this is called until then.
   public func invalidateRestorableState(of object: RestorableObject) async throws {
     let call = SessionCall(InvalidateRestorableState.self, of: [object.reference]) { wire, _ in
-      InvalidateRestorableState(object: wire[0])
+      InvalidateRestorableState().with { $0.object = wire[0] }
     }
     _ = try await perform(InvalidateRestorableState.self, call)
   }
@@ -37,9 +40,9 @@ extension RestorationSession {
   /// - Parameter deadline: when it ends with what has been restored until then; nil takes the broker's 10 seconds.
   @discardableResult
   public func restoreApplicationState(deadline: Duration? = nil) async throws -> RestoreResult {
-    let call =
-      deadline.map { RestoreApplicationState(deadlineMilliseconds: max(1, $0.wholeMilliseconds)) }
-      ?? RestoreApplicationState()
+    let call = RestoreApplicationState().with { message in
+      message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
+    }
     return RestoreResult(try await perform(RestoreApplicationState.self, SessionCall(call, isIdempotent: true)))
   }
 
@@ -66,7 +69,7 @@ extension RestorationSession {
     _ name: String,
     factory: @escaping RestorationRequest.Factory
   ) async throws {
-    let call = RegisterRestorationClass(restorationClass: name)
+    let call = RegisterRestorationClass().with { $0.restorationClass = name }
     let effect = SessionCall.Effect.registersClass(name, factory)
     _ = try await perform(RegisterRestorationClass.self, SessionCall(call, isIdempotent: true, effect: effect))
   }
@@ -76,7 +79,7 @@ extension RestorationSession {
   public func registerDataSource(_ source: any ModelAssociating, for view: RestorableReference) async throws {
     let effect = SessionCall.Effect.registersDataSource(source, view)
     let call = SessionCall(RegisterDataSource.self, of: [view], effect: effect) { wire, _ in
-      RegisterDataSource(view: wire[0])
+      RegisterDataSource().with { $0.view = wire[0] }
     }
     _ = try await perform(RegisterDataSource.self, call)
   }

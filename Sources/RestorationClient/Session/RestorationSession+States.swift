@@ -32,7 +32,7 @@ extension RestorationSession {
   /// Gives an object its state back (R19, R25, R26). For an object of this session this opens a decode window (R31).
   public func decode(_ object: RestorableReference) async throws -> DecodedState {
     let call = SessionCall(DecodeRestorableState.self, of: [object]) { wire, _ in
-      DecodeRestorableState(object: wire[0])
+      DecodeRestorableState().with { $0.object = wire[0] }
     }
     guard let decoded = DecodedState(try await perform(DecodeRestorableState.self, call)) else {
       throw unexpectedAnswer(to: DecodeRestorableState.method)
@@ -64,7 +64,11 @@ extension RestorationSession {
     generations: Bool = false,
     force: Bool = false
   ) async throws {
-    let call = DiscardApplicationState(reason: reason, generations: generations, force: force)
+    let call = DiscardApplicationState().with {
+      $0.reason = reason
+      $0.generations = generations
+      $0.force = force
+    }
     _ = try await perform(DiscardApplicationState.self, SessionCall(call, isIdempotent: false))
   }
 }

@@ -102,7 +102,7 @@ extension SessionDriver: BrokerLinkObserver {
   /// next decode (R19). This process has, in the former session.
   private func decodeAgain(_ id: ObjectPlan.ObjectID, _ reply: RegisterObjectForStateRestoration.Reply) {
     guard objects[id]?.wasDecoded == true, reply.restoration.state == .available else { return }
-    let call = DecodeRestorableState(object: .handle(reply.object))
+    let call = DecodeRestorableState().with { $0.object = .handle(reply.object) }
     ask(.unawaited, DecodeRestorableState.method, parameters: BrokerConnection.parameters(of: call))
   }
 

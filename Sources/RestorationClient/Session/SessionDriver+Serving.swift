@@ -129,7 +129,7 @@ extension SessionDriver {
 
   private func fetch(_ reference: RestorableReference) async throws -> ObjectState? {
     let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
-      DecodeRestorableState(object: wire[0])
+      DecodeRestorableState().with { $0.object = wire[0] }
     }
     switch try await perform(call).answer {
     case .error(let error): throw RestorationError(answer: error)
@@ -231,7 +231,7 @@ extension SessionDriver {
   /// - Parameter isResumed: else the objects are registered again first, and `replay` follows.
   func serveAgain(isResumed: Bool) {
     for name in factories.keys.sorted() {
-      let call = RegisterRestorationClass(restorationClass: name)
+      let call = RegisterRestorationClass().with { $0.restorationClass = name }
       ask(.restorationClass(name), RegisterRestorationClass.method, parameters: BrokerConnection.parameters(of: call))
     }
     if isResumed { registerDataSources() }
@@ -248,7 +248,7 @@ extension SessionDriver {
     dataSources.removeAll { $0.source == nil }
     for source in dataSources {
       guard let view = objects.wire(source.view) else { continue }
-      let parameters = BrokerConnection.parameters(of: RegisterDataSource(view: view))
+      let parameters = BrokerConnection.parameters(of: RegisterDataSource().with { $0.view = view })
       ask(.dataSource(source.view), RegisterDataSource.method, parameters: parameters)
     }
   }

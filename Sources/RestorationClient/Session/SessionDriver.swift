@@ -212,7 +212,7 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     endTicket = ticket
     endTimer = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
-    goodbye = BrokerConnection.parameters(of: Goodbye(reason: reason.wire))
+    goodbye = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason.wire })
     act(machine.end(ticket, bytes: 0, at: Host.monotonicMilliseconds))
   }
 
@@ -366,7 +366,8 @@ actor SessionDriver {
     endTimer?.cancel()
     if leaving {
       // A session that nobody asked for: it is not to count as a crash when the process ends.
-      ask(.unawaited, Goodbye.method, parameters: BrokerConnection.parameters(of: Goodbye(reason: .restart)))
+      let goodbye = Goodbye().with { $0.reason = .restart }
+      ask(.unawaited, Goodbye.method, parameters: BrokerConnection.parameters(of: goodbye))
     }
     link?.abandon()
     link = nil

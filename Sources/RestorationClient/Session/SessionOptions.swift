@@ -120,21 +120,21 @@ public struct SessionOptions: Hashable, Sendable {
       case .automatic: Initialize.automaticInstance
       case .named(let name): name
       }
-    return Initialize(
-      application: name,
-      session: session,
-      instance: chosen,
-      process: process,
-      bundleVersion: bundleVersion,
-      userInterfaceIdiom: userInterfaceIdiom,
-      storyboard: storyboardUnit,
-      delegate: isDelegate,
-      serves: served ?? BrokerNotification.Kind.allCases.filter(notifications.contains).map(\.wire),
-      messageBytesMax: messageBytesMax,
-      aliases: Aliases().with {
+    return Initialize().with {
+      $0.application = name
+      $0.session = session
+      $0.instance = chosen
+      $0.process = process
+      $0.bundleVersion = bundleVersion
+      $0.userInterfaceIdiom = userInterfaceIdiom
+      $0.storyboard = storyboardUnit
+      $0.delegate = isDelegate
+      $0.serves = served ?? BrokerNotification.Kind.allCases.filter(notifications.contains).map(\.wire)
+      $0.messageBytesMax = messageBytesMax
+      $0.aliases = Aliases().with {
         $0.classes = classAliases
         $0.identifiers = identifierAliases
       }
-    )
+    }
   }
 }

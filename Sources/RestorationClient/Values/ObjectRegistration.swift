@@ -56,19 +56,19 @@ public struct ObjectRegistration: Hashable, Sendable {
   }
 
   var wire: RegisterObjectForStateRestoration {
-    RegisterObjectForStateRestoration(
-      restorationIdentifier: restorationIdentifier,
-      restorationParent: restorationParent?.wire,
-      kind: kind.wire,
-      classes: classes,
-      restorationClass: restorationClass,
-      position: position,
-      storyboard: storyboardUnit,
-      awaitParentMilliseconds: awaitParent.map { $0.wholeMilliseconds },
-      takeOver: takeOver,
-      confidential: confidential,
-      keepsForever: keepsForever
-    )
+    RegisterObjectForStateRestoration().with { message in
+      message.restorationIdentifier = restorationIdentifier
+      message.restorationParent = restorationParent?.wire
+      message.kind = kind.wire
+      message.classes = classes
+      message.restorationClass = restorationClass
+      message.position = position
+      message.storyboard = storyboardUnit
+      message.awaitParentMilliseconds = awaitParent.map { $0.wholeMilliseconds }
+      message.takeOver = takeOver
+      message.confidential = confidential
+      message.keep = keepsForever ? .forever : nil
+    }
   }
 }
 

@@ -104,11 +104,15 @@ extension BrokerConnection {
   ///
   /// - Parameter reveal: show the states of confidential objects.
   public func listQuarantine(of application: String? = nil, reveal: Bool = false) async throws -> QuarantineReport {
-    let first = try await perform(ListQuarantine(reveal: reveal), application: application)
+    let first = try await perform(ListQuarantine().with { $0.reveal = reveal }, application: application)
     var report = QuarantineReport(first)
     var cursor = first.cursor
     while let next = cursor {
-      let page = try await perform(ListQuarantine(cursor: next, reveal: reveal), application: application)
+      let call = ListQuarantine().with {
+        $0.cursor = next
+        $0.reveal = reveal
+      }
+      let page = try await perform(call, application: application)
       report.objects += page.objects.map(QuarantineReport.Object.init)
       cursor = page.cursor
     }
@@ -121,7 +125,9 @@ extension BrokerConnection {
   /// - Returns: how many objects' states were withheld until now.
   @discardableResult
   public func releaseQuarantine(of path: [String]? = nil, application: String? = nil) async throws -> Int {
-    let call = ReleaseQuarantine(path: path.map { IdentifierPath($0) })
+    let call = ReleaseQuarantine().with { message in
+      message.path = path.map { IdentifierPath($0) }
+    }
     return try await perform(call, application: application).released
   }
 }

@@ -3,7 +3,7 @@
 package import JSONRPC
 
 /// What a client may subscribe to (`Protocol/notifications.md`).
-package enum EventName: String, CaseIterable, Sendable, JSONWritable {
+package enum EventName: String, WireWord {
   package static let schema = Schema.shared("EventName", .words(Self.self))
 
   // Sessions
@@ -35,30 +35,16 @@ package enum EventName: String, CaseIterable, Sendable, JSONWritable {
   /// Comes to every subscription that has lost something, whatever it asked for.
   case eventsLost
 
-  /// Reads the member `name`, an array of these names; nil where it is absent or null.
-  package static func read(from reader: ParameterReader, _ name: String) throws(ErrorObject) -> [EventName]? {
-    guard let texts = try reader.strings(name) else { return nil }
-    let known = "The events are \(allCases.map(\.rawValue).joined(separator: ", "))."
-    guard !texts.isEmpty else {
-      throw .invalidParameter(
-        reader.pointer(name),
-        "\(name) names no event",
-        hint: "Leave \(name) out for all of them. \(known)"
-      )
+  package static let plural = "names of events"
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard let name = slice.string() else { throw Misfit("the name of an event") }
+    guard let event = EventName(rawValue: name) else {
+      let beginning = JSONText(.string(String(name.unicodeScalars.prefix(Self.nameLengthMax)))).string
+      let known = Self.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Misfit(.unsuited("there is no event of the name \(beginning)", hint: "The events are \(known)."), at: "")
     }
-    var names: [EventName] = []
-    for text in texts {
-      guard let event = EventName(rawValue: text) else {
-        let beginning = String(text.unicodeScalars.prefix(nameLengthMax))
-        throw .invalidParameter(
-          reader.pointer("\(name)/\(names.count)"),
-          "there is no event of the name \(JSONText(.string(beginning)).string)",
-          hint: known
-        )
-      }
-      names.append(event)
-    }
-    return names
+    self = event
   }
 
   /// So much of a wrong name is repeated in the error.

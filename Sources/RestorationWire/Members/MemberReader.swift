@@ -22,8 +22,8 @@ package struct MemberReader: MemberWalk {
     }
   }
 
-  private mutating func present(_ name: StaticString) -> JSONSlice? {
-    next(name).flatMap { $0.isNull ? nil : $0 }
+  private mutating func present<Value: WireValue>(_ name: StaticString, _: Value.Type) -> JSONSlice? {
+    next(name).flatMap { $0.isNull && !Value.takesNull ? nil : $0 }
   }
 
   private func read<Value: WireValue>(
@@ -32,9 +32,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds
   ) throws(Misfit) -> Value {
     do throws(Misfit) {
-      let value = try Value(wire: slice)
-      guard value.fits(bounds) else { throw Misfit(Value.expected(within: bounds)) }
-      return value
+      return try Value(wire: slice, within: bounds)
     } catch {
       throw error.inside(name.description)
     }
@@ -46,7 +44,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds,
     _: StaticString
   ) throws(Misfit) {
-    guard let slice = next(name) else { throw Misfit(nil, at: name.description) }
+    guard let slice = next(name) else { throw Misfit(.missing, at: name.description) }
     value = try read(name, slice, bounds)
   }
 
@@ -56,7 +54,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds,
     _: StaticString
   ) throws(Misfit) {
-    if let slice = present(name) { value = try read(name, slice, bounds) }
+    if let slice = present(name, Value.self) { value = try read(name, slice, bounds) }
   }
 
   package mutating func nullable<Value: WireValue>(
@@ -65,7 +63,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds,
     _: StaticString
   ) throws(Misfit) {
-    if let slice = present(name) { value = try read(name, slice, bounds) as Value }
+    if let slice = present(name, Value.self) { value = try read(name, slice, bounds) as Value }
   }
 
   package mutating func optional<Value: WireValue>(
@@ -74,7 +72,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds,
     _: StaticString
   ) throws(Misfit) {
-    if let slice = present(name) { value = try read(name, slice, bounds) as Value }
+    if let slice = present(name, Value.self) { value = try read(name, slice, bounds) as Value }
   }
 
   package mutating func member<Value: WireValue & Equatable>(
@@ -84,6 +82,19 @@ package struct MemberReader: MemberWalk {
     _: StaticString,
     as _: @autoclosure () -> Schema?
   ) throws(Misfit) {
-    if let slice = present(name) { value = try read(name, slice, .none) } else { value = other() }
+    if let slice = present(name, Value.self) { value = try read(name, slice, .none) } else { value = other() }
+  }
+}
+
+extension Parameters {
+  /// The parameter with this name, which is the first one by position; nil if it is absent or null.
+  func first(_ name: StaticString) -> JSONSlice? {
+    let slice: JSONSlice? =
+      switch self {
+      case .none: nil
+      case .named(let members): members[name]
+      case .positional(let values): values.first
+      }
+    return slice?.isNull == true ? nil : slice
   }
 }

@@ -20,6 +20,9 @@ package protocol WireValue: JSONWritable, Sendable {
   static func expected(within bounds: Bounds) -> String
 
   func fits(_ bounds: Bounds) -> Bool
+
+  /// Whether null is one of its values, also where it may be absent.
+  static var takesNull: Bool { get }
 }
 
 extension WireValue {
@@ -27,28 +30,55 @@ extension WireValue {
   package static func schema(within _: Bounds) -> Schema { schema }
   package static func expected(within _: Bounds) -> String { expected }
   package func fits(_: Bounds) -> Bool { true }
+  package static var takesNull: Bool { false }
 
   /// Nil if the value has another form.
   package init?(_ slice: JSONSlice) {
     try? self.init(wire: slice)
   }
+
+  init(wire slice: JSONSlice, within bounds: Bounds) throws(Misfit) {
+    try self.init(wire: slice)
+    guard fits(bounds) else { throw Misfit(Self.expected(within: bounds)) }
+  }
 }
 
 /// A value does not have the form that the protocol gives it.
 package struct Misfit: Error, Hashable {
+  package enum Fault: Hashable, Sendable {
+    case missing
+    /// It is not what is expected there.
+    case not(String)
+    /// It does not go with another member; the hint says what would.
+    case unsuited(String, hint: String)
+  }
+
   /// Where, as a JSON pointer without its first slash; empty for the value itself.
   package var place: String
-  /// What is expected there; nil if the member is missing.
-  package var expected: String?
+  package var fault: Fault
 
-  package init(_ expected: String?, at place: String = "") {
-    self.expected = expected
+  package init(_ fault: Fault, at place: String) {
+    self.fault = fault
     self.place = place
+  }
+
+  package init(_ expected: String, at place: String = "") {
+    self.init(.not(expected), at: place)
+  }
+
+  /// −32602 for it, in the parameters of a call.
+  func invalidParameter(at pointer: String) -> ErrorObject {
+    switch fault {
+    case .missing: .invalidParameter(pointer, "\(place) is missing", hint: "Give \(place).")
+    case .not(let expected):
+      .invalidParameter(pointer, "\(place) is not \(expected)", hint: "Give \(expected) as \(place).")
+    case .unsuited(let message, let hint): .invalidParameter(pointer, message, hint: hint)
+    }
   }
 
   /// The same fault, told from the object or array that the value is in.
   func inside(_ name: some StringProtocol) -> Misfit {
-    Misfit(expected, at: place.isEmpty ? String(name) : "\(name)/\(place)")
+    Misfit(fault, at: place.isEmpty ? String(name) : "\(name)/\(place)")
   }
 }
 
@@ -64,11 +94,26 @@ package enum Bounds: Sendable {
   case processID
   /// The text of such a value, which is described and not looked into.
   case text(of: any WireValue.Type)
+  /// As R1 has it; whoever uses the identifier checks it.
+  case identifier
+  /// Of a process; without control characters.
+  case role
+  /// The absolute path of a file.
+  case file
+  /// Not empty.
+  case some
+  /// Parameters of whichever method.
+  case parameters
+  /// As `ArchiveDocument` has it.
+  case document
 
   /// Neither empty nor long.
-  package static let name = Bounds.bytes(1...1_024)
+  package static let name = Bounds.bytes(1...nameBytesMax)
+  package static let nameBytesMax = 1_024
   /// Generations are counted from 1.
   package static let generation = Bounds.from(1)
+  /// How many or how long.
+  package static let count = Bounds.from(0)
 }
 
 // MARK: Scalars
@@ -89,16 +134,44 @@ extension String: WireValue {
     case .uuid: .uuid
     case .sessionToken: .sessionToken
     case .text(let type): type.schema
-    case .none, .from, .range, .handle, .processID: schema
+    case .identifier: .identifier
+    case .role: .text(pattern: nil, length: roleBytes)
+    case .file: .text(pattern: "^/", length: 2...filePathBytesMax)
+    default: schema
     }
   }
 
   package static func expected(within bounds: Bounds) -> String {
-    if case .bytes(let length) = bounds { "a string of \(length.lowerBound) to \(length.upperBound) bytes" } else { expected }
+    switch bounds {
+    case .bytes(let length): "a string of \(length.lowerBound) to \(length.upperBound) bytes"
+    case .file: "the absolute path of a file"
+    case .role: "a name of 1 to \(roleBytes.upperBound) bytes without control characters"
+    default: expected
+    }
   }
 
   package func fits(_ bounds: Bounds) -> Bool {
-    if case .bytes(let length) = bounds { length.contains(utf8.count) } else { true }
+    switch bounds {
+    case .bytes(let length): length.contains(utf8.count)
+    case .file: isFilePath
+    case .role: Self.roleBytes.contains(utf8.count) && !hasControlCharacter
+    default: true
+    }
+  }
+
+  private static let roleBytes = 1...255
+
+  private var hasControlCharacter: Bool {
+    unicodeScalars.contains { $0.properties.generalCategory == .control }
+  }
+
+  /// Bytes of a path at most, as Linux has it.
+  private static let filePathBytesMax = 4_095
+
+  private var isFilePath: Bool {
+    let last = utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? ""[...].utf8
+    return utf8.first == UInt8(ascii: "/") && utf8.count <= Self.filePathBytesMax && !utf8.contains(0)
+      && !last.isEmpty && !last.elementsEqual(".".utf8) && !last.elementsEqual("..".utf8)
   }
 }
 
@@ -119,7 +192,7 @@ extension Int64: WireValue {
     case .range(let range): .integer(range)
     case .handle: .handle
     case .processID: .integer(1...)
-    case .none, .bytes, .uuid, .sessionToken, .text: schema
+    default: schema
     }
   }
 
@@ -128,7 +201,7 @@ extension Int64: WireValue {
     case .from(let least): "an integer of at least \(least)"
     case .range(let range): "an integer from \(range.lowerBound) to \(range.upperBound)"
     case .handle: "a handle (positive integer)"
-    case .none, .bytes, .uuid, .sessionToken, .processID, .text: expected
+    default: expected
     }
   }
 
@@ -137,7 +210,7 @@ extension Int64: WireValue {
     case .from(let least): self >= least
     case .range(let range): range.contains(self)
     case .handle: Self.handles.contains(self)
-    case .none, .bytes, .uuid, .sessionToken, .processID, .text: true
+    default: true
     }
   }
 }
@@ -188,6 +261,21 @@ extension OpenWireWord {
 
 // MARK: Collections
 
+/// Null, or a value.
+extension Optional: WireValue where Wrapped: WireValue {
+  package static var schema: Schema { .nullable(Wrapped.schema) }
+  package static var expected: String { Wrapped.expected }
+  package static var plural: String { Wrapped.plural }
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    self = slice.isNull ? nil : try Wrapped(wire: slice)
+  }
+
+  package static func schema(within bounds: Bounds) -> Schema { .nullable(Wrapped.schema(within: bounds)) }
+  package static func expected(within bounds: Bounds) -> String { Wrapped.expected(within: bounds) }
+  package func fits(_ bounds: Bounds) -> Bool { self?.fits(bounds) ?? true }
+}
+
 extension Array: WireValue where Element: WireValue {
   package static var schema: Schema { .list(Element.schema) }
   package static var expected: String { "an array of \(Element.plural)" }
@@ -205,21 +293,21 @@ extension Array: WireValue where Element: WireValue {
     }
   }
 
-  /// Bounds are those of each element.
-  package static func schema(within bounds: Bounds) -> Schema { .list(Element.schema(within: bounds)) }
+  /// Bounds are those of each element, but for `some`.
+  package static func schema(within bounds: Bounds) -> Schema {
+    if case .some = bounds { .array(Element.schema, count: 1...Int.max) } else { .list(Element.schema(within: bounds)) }
+  }
+
+  package static func expected(within bounds: Bounds) -> String {
+    if case .some = bounds { "an array of one or more \(Element.plural)" } else { expected }
+  }
 
   package func fits(_ bounds: Bounds) -> Bool {
-    if case .none = bounds { true } else { allSatisfy { $0.fits(bounds) } }
-  }
-}
-
-extension Optional: WireValue where Wrapped: WireValue {
-  package static var schema: Schema { .nullable(Wrapped.schema) }
-  package static var expected: String { Wrapped.expected }
-  package static var plural: String { Wrapped.plural }
-
-  package init(wire slice: JSONSlice) throws(Misfit) {
-    self = slice.isNull ? nil : try Wrapped(wire: slice)
+    switch bounds {
+    case .none: true
+    case .some: !isEmpty
+    default: allSatisfy { $0.fits(bounds) }
+    }
   }
 }
 
@@ -249,6 +337,9 @@ extension Dictionary: WireValue where Key == String, Value: WireValue {
       }
     }
   }
+
+  package static func schema(within bounds: Bounds) -> Schema { .map(Value.schema(within: bounds)) }
+  package func fits(_ bounds: Bounds) -> Bool { values.allSatisfy { $0.fits(bounds) } }
 }
 
 // MARK: The protocol's own
@@ -311,14 +402,43 @@ extension JSONText: WireValue {
   }
 
   package static func schema(within bounds: Bounds) -> Schema {
-    if case .text(let type) = bounds { type.schema } else { schema }
+    switch bounds {
+    case .text(let type): type.schema
+    case .parameters: .parameters
+    case .document: ArchiveDocument.schema
+    default: schema
+    }
   }
 
   package static func expected(within bounds: Bounds) -> String {
-    if case .text(let type) = bounds { type.expected } else { expected }
+    switch bounds {
+    case .text(let type): type.expected
+    case .parameters, .document: "an object"
+    default: expected
+    }
   }
 
   package func fits(_ bounds: Bounds) -> Bool {
-    if case .text = bounds { bytes.first != UInt8(ascii: "n") } else { true }
+    switch bounds {
+    case .text: bytes.first != UInt8(ascii: "n")
+    case .parameters, .document: bytes.first == UInt8(ascii: "{")
+    default: true
+    }
+  }
+}
+
+/// Any value, as it lies in the frame.
+extension JSONSlice: WireValue {
+  package static let schema = Schema.any
+  package static let expected = "a value"
+
+  package init(wire slice: JSONSlice) {
+    self = slice
+  }
+
+  package static func schema(within bounds: Bounds) -> Schema { JSONText.schema(within: bounds) }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.text(compactText)
   }
 }

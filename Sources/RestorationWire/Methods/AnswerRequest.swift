@@ -6,67 +6,68 @@ package import JSONRPC
 package struct AnswerRequest: RestorationMethod {
   package static let method = "answerRequest"
   package static let summary = "Answers a call of the broker."
-  package static let parameters: [Schema.Member] = [
-    .required("id", .handle, "As `nextRequest` gave it."),
-    .optional("result", .any, "The answer, in the form that the call wants; null is one."),
-    .optional(
-      "error",
-      .object([.optional("code", .integer, "For people."), .optional("message", .string, "For people.")]),
-      "Why the call failed, where it did."
-    ),
-  ]
   package static let errors: [ErrorDescription] = [.notInitialized, .unknownApplication, .invalidParams]
 
   package typealias Reply = EmptyResult
 
-  package enum Outcome: Sendable {
-    /// Whatever the call is to be answered with, also null.
-    case result(JSONSlice)
-    case error(code: Int64, message: String)
-  }
+  /// What a call is answered with, also null.
+  package struct Result: WireValue {
+    package static let schema = Schema.any
+    package static let expected = "a value"
+    package static let takesNull = true
 
-  /// As `nextRequest` gave it.
-  package var id: Int64
-  package var outcome: Outcome
+    package let slice: JSONSlice
 
-  package init(id: Int64, _ outcome: Outcome) {
-    self.id = id
-    self.outcome = outcome
-  }
-
-  package init(_ reader: ParameterReader) throws(ErrorObject) {
-    _ = try reader.required("id")
-    guard let id = try reader.optionalInteger("id", in: 1...Int64.max) else {
-      throw reader.wrong("id", "the id of a call, a positive integer")
+    package init(wire slice: JSONSlice) {
+      self.slice = slice
     }
-    self.id = id
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      slice.writeJSON(to: &writer)
+    }
+  }
+
+  package struct Failure: WireObject {
+    package var code: Int64 = 0
+    package var message = ""
+
+    package init() {}
+
+    /// Both are for people: whatever else they are says nothing.
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      guard slice.kind == .object else { throw Misfit("an object with code and message") }
+      code = slice["code"]?.integer() ?? 0
+      message = slice["message"]?.string() ?? ""
+    }
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.member("code", &code, default: 0, "For people.")
+      try members.member("message", &message, default: "", "For people.")
+    }
+  }
+
+  package var id: Int64 = 0
+  /// Nil if there is an error.
+  package var result: Result?
+  package var error: Failure?
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("id", &id, .handle, "As `nextRequest` gave it.")
+    try members.optional("result", &result, "The answer, in the form that the call wants; null is one.")
+    try members.optional("error", &error, "Why the call failed, where it did.")
+  }
+
+  package mutating func check() throws(Misfit) {
     // By position the result of an error is null, so that null is only a result where there is no error.
-    if let error = reader.present("error") {
-      guard error.kind == .object else { throw reader.wrong("error", "an object with code and message") }
-      guard reader.present("result") == nil else {
-        throw .invalidParameter(
-          reader.pointer("error"),
-          "there are a result and an error",
-          hint: "Give result, or error where the call failed."
-        )
-      }
-      self.outcome = .error(code: error["code"]?.integer() ?? 0, message: error["message"]?.string() ?? "")
-    } else {
-      self.outcome = .result(try reader.required("result"))
-    }
-  }
-
-  package func writeMembers(to writer: inout JSONWriter) {
-    writer.member("id", id)
-    switch outcome {
-    case .result(let result):
-      writer.member("result", result.compactText)
-    case .error(let code, let message):
-      writer.key("error")
-      writer.object { writer in
-        writer.member("code", code)
-        writer.member("message", message)
-      }
+    if error != nil, result?.slice.isNull == true { result = nil }
+    switch (result, error) {
+    case (_?, nil), (nil, _?): break
+    case (nil, nil): throw Misfit(.missing, at: "result")
+    case (_?, _?):
+      let hint = "Give result, or error where the call failed."
+      throw Misfit(.unsuited("there are a result and an error", hint: hint), at: "error")
     }
   }
 }

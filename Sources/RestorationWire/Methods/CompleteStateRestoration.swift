@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Says that this session has restored what it wanted to (R19, R31).
 package struct CompleteStateRestoration: RestorationMethod {
   package static let method = "completeStateRestoration"
@@ -11,32 +9,13 @@ package struct CompleteStateRestoration: RestorationMethod {
 
   package init() {}
 
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
+  package struct Reply: WireObject, Hashable {
+    package var pending: Int64 = 0
 
-  package func writeMembers(to writer: inout JSONWriter) {}
+    package init() {}
 
-  package struct Reply: RestorationResult, Hashable {
-    package static let schema = Schema.object([
-      .required("pending", .count, "Sessions of the application that are still restoring."),
-    ])
-
-    /// Sessions of the application that are still restoring.
-    package var pending: Int64
-
-    package init(pending: Int64) {
-      self.pending = pending
-    }
-
-    package init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        self.pending = try ResultReader(slice).integer("pending")
-      } catch {
-        return nil
-      }
-    }
-
-    package func write(to writer: inout JSONWriter) {
-      writer.object { $0.member("pending", pending) }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("pending", &pending, .count, "Sessions of the application that are still restoring.")
     }
   }
 }

@@ -6,83 +6,82 @@ package import JSONRPC
 package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let summary = "Gives a state back."
-  package static let parameters: [Schema.Member] = [
-    .required(
-      "object",
-      .either([.handle, .list(.string)]),
-      "The object; live, vacant or archived. The empty path is the application itself."
-    ),
-  ]
   package static let errors: [ErrorDescription] = [
     .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed, .requestCancelled,
   ]
 
   /// The empty path is the application itself: what its delegate saved.
-  package var object: ObjectReference
+  package var object = ObjectReference.blank
 
-  package init(object: ObjectReference) {
-    self.object = object
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    var target = Target(reference: object)
+    try members.required(
+      "object",
+      &target,
+      "The object; live, vacant or archived. The empty path is the application itself."
+    )
+    object = target.reference
   }
 
-  package init(_ reader: ParameterReader) throws(ErrorObject) {
-    do throws(ErrorObject) {
-      self.object = try reader.reference("object")
-    } catch {
-      guard reader.slice("object")?.elements?.isEmpty == true else { throw error }
-      self.object = .path([])
+  private struct Target: WireValue {
+    static let schema = Schema.either([.handle, .list(.string)])
+    static let expected = ObjectReference.expected
+
+    var reference: ObjectReference
+
+    init(reference: ObjectReference) {
+      self.reference = reference
     }
-  }
 
-  package func writeMembers(to writer: inout JSONWriter) {
-    writer.key("object")
-    object.write(to: &writer)
+    init(wire slice: JSONSlice) throws(Misfit) {
+      if let reference = ObjectReference(slice) {
+        self.reference = reference
+      } else {
+        guard slice.elements?.isEmpty == true else { throw Misfit(Self.expected) }
+        reference = .path([])
+      }
+    }
+
+    func writeJSON(to writer: inout JSONWriter) {
+      reference.writeJSON(to: &writer)
+    }
   }
 
   /// Whether there is a state, and if not why not.
-  package enum Status: String, CaseIterable, Sendable {
+  package enum Status: String, WireWord {
     case available, none, classMismatch, quarantined, unreadable
   }
 
-  package struct Reply: RestorationResult {
-    package static let schema = Schema.object([
-      .required("status", .words(Status.self), "Whether there is a state, and if not why not."),
-      .required("state", .nullable(.state), "The state as it was encoded; null unless `available`."),
-      .required(
-        "coder",
-        .nullable(ReservedKeys.schema),
-        "The reserved keys of the session that wrote the state; null where there is none."
-      ),
-      .required(
-        "elements",
-        .elements,
-        "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` today."
-      ),
-    ])
-
-    package var status: Status
-    /// Nil unless the status is `available`.
+  package struct Reply: WireObject {
+    package var status = Status.none
     package var state: JSONText?
-    /// Reserved keys of the session that wrote the state; nil where there is none.
     package var coder: JSONText?
-    package var elements: JSONText?
+    package var elements = JSONText.emptyArray
 
-    package init(status: Status, state: JSONText? = nil, coder: JSONText? = nil, elements: JSONText? = nil) {
-      self.status = status
-      self.state = state
-      self.coder = coder
-      self.elements = elements
-    }
+    package init() {}
 
-    package init?(_ slice: JSONSlice) {
-      guard let word = slice["status"]?.string(), let status = Status(rawValue: word) else { return nil }
-      self.status = status
-      self.state = slice["state"].flatMap { $0.isNull ? nil : $0.compactText }
-      self.coder = slice["coder"].flatMap { $0.isNull ? nil : $0.compactText }
-      self.elements = slice["elements"].flatMap { $0.isNull ? nil : $0.compactText }
-    }
-
-    package func write(to writer: inout JSONWriter) {
-      Self.write(status, state: state, elements: elements, to: &writer) { $0.text(orNull: coder) }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("status", &status, "Whether there is a state, and if not why not.")
+      try members.nullable(
+        "state",
+        &state,
+        .text(of: EncodedState.self),
+        "The state as it was encoded; null unless `available`."
+      )
+      try members.nullable(
+        "coder",
+        &coder,
+        .text(of: ReservedKeys.self),
+        "The reserved keys of the session that wrote the state; null where there is none."
+      )
+      try members.added(
+        "elements",
+        &elements,
+        .text(of: [Element].self),
+        "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` today."
+      )
     }
 
     /// Writes a reply of these members, and the coder by `writingCoder`.

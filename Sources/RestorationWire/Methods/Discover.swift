@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Describes every method, call, notification and event to a program.
 package struct Discover: RestorationMethod {
   package static let method = "rpc.discover"
@@ -11,8 +9,4 @@ package struct Discover: RestorationMethod {
   package typealias Reply = OpenRPCDocument
 
   package init() {}
-
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
-
-  package func writeMembers(to writer: inout JSONWriter) {}
 }

@@ -6,59 +6,37 @@ package import JSONRPC
 package struct EncodeRestorableState: RestorationMethod {
   package static let method = "encodeRestorableState"
   package static let summary = "Stores a state."
-  package static let parameters: [Schema.Member] = [
-    .required("object", .reference, "The object; of this session, or a path that no live session owns."),
-    .required("state", .state, "The state."),
-    .optional("elements", .elements, "Selected and topmost rows of a view (R28)."),
-    .optional(
-      "revision",
-      .integer(1...),
-      "Counts up per path and session, also where the session gives the path up and registers it again."
-    ),
-  ]
   package static let errors: [ErrorDescription] = [
     .reservedKey, .limitExceeded, .unknownObject, .notOwner, .replaced, .invalidReference, .invalidIdentifier,
     .archiveUnreadable, .storeFailed,
   ]
 
-  package var object: ObjectReference
-  package var state: EncodedState
-  package var elements: [Element]
-  /// Counts up per object and session; an equal or lower one is not stored again.
+  package var object = ObjectReference.blank
+  package var state = EncodedState.empty
+  package var elements: [Element] = []
   package var revision: Int64?
 
-  package init(object: ObjectReference, state: EncodedState, elements: [Element] = [], revision: Int64? = nil) {
-    self.object = object
-    self.state = state
-    self.elements = elements
-    self.revision = revision
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The object; of this session, or a path that no live session owns.")
+    try members.required("state", &state, "The state.")
+    try members.member("elements", &elements, default: [], "Selected and topmost rows of a view (R28).")
+    try members.optional(
+      "revision",
+      &revision,
+      .from(1),
+      "Counts up per path and session, also where the session gives the path up and registers it again."
+    )
   }
 
-  package init(_ reader: ParameterReader) throws(ErrorObject) {
-    self.object = try reader.reference("object")
-    guard let state = EncodedState(try reader.required("state")) else { throw reader.wrong("state", "an object") }
-    self.state = state
-    self.elements = try Element.read(from: reader, "elements")
-    self.revision = try reader.optionalInteger("revision", in: 1...Int64.max)
-  }
-
-  package func writeMembers(to writer: inout JSONWriter) {
-    writer.key("object")
-    object.write(to: &writer)
-    writer.key("state")
-    writer.text(state.text)
-    if !elements.isEmpty {
-      writer.key("elements")
-      Element.write(elements, to: &writer)
-    }
-    if let revision {
-      writer.key("revision")
-      writer.integer(revision)
-    }
+  /// The object that a call is about, which may be wrong in other members.
+  package static func object(of parameters: Parameters) -> ObjectReference? {
+    parameters.first("object").flatMap { ObjectReference($0) }
   }
 
   /// How the push ended.
-  package enum Reply: RestorationResult, Hashable {
+  package enum Reply: WireValue, Hashable {
     package static let schema = Schema.either([
       .object([
         .required("sequence", .integer(1...), "Stored, as the change with this number."),
@@ -67,6 +45,7 @@ package struct EncodeRestorableState: RestorationMethod {
       .object([.required("superseded", .true, "This or a higher revision is stored already.")]),
       .discarded,
     ])
+    package static let expected = "an object that tells how the push ended"
 
     /// On disk, as the change with this number.
     case stored(sequence: Int64)
@@ -75,7 +54,7 @@ package struct EncodeRestorableState: RestorationMethod {
     /// The application's state was emptied while this session lived (R30).
     case discarded
 
-    package init?(_ slice: JSONSlice) {
+    package init(wire slice: JSONSlice) throws(Misfit) {
       if let sequence = slice["sequence"]?.integer() {
         self = .stored(sequence: sequence)
       } else if slice["superseded"]?.bool() == true {
@@ -83,11 +62,11 @@ package struct EncodeRestorableState: RestorationMethod {
       } else if slice["discarded"]?.bool() == true {
         self = .discarded
       } else {
-        return nil
+        throw Misfit(Self.expected)
       }
     }
 
-    package func write(to writer: inout JSONWriter) {
+    package func writeJSON(to writer: inout JSONWriter) {
       writer.beginObject()
       switch self {
       case .stored(let sequence):

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Holds back the end of the restoration until `completeStateRestoration` is called as often (R21, R34).
 package struct ExtendStateRestoration: RestorationMethod {
   package static let method = "extendStateRestoration"
@@ -12,8 +10,4 @@ package struct ExtendStateRestoration: RestorationMethod {
   package typealias Reply = CompleteStateRestoration.Reply
 
   package init() {}
-
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
-
-  package func writeMembers(to writer: inout JSONWriter) {}
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Lists the generations that are kept (R16).
 package struct ListGenerations: RestorationMethod {
   package static let method = "listGenerations"
@@ -10,36 +8,13 @@ package struct ListGenerations: RestorationMethod {
 
   package init() {}
 
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
+  package struct Reply: WireObject, Hashable {
+    package var generations: [GenerationDescription] = []
 
-  package func writeMembers(to writer: inout JSONWriter) {}
+    package init() {}
 
-  package struct Reply: RestorationResult, Hashable {
-    package static let schema = Schema.object([
-      .required(
-        "generations",
-        .list(GenerationDescription.schema),
-        "In ascending order of number."
-      ),
-    ])
-
-    /// In ascending order of number.
-    package var generations: [GenerationDescription]
-
-    package init(generations: [GenerationDescription]) {
-      self.generations = generations
-    }
-
-    package init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        self.generations = try ResultReader(slice).list("generations") { GenerationDescription($0) }
-      } catch {
-        return nil
-      }
-    }
-
-    package func write(to writer: inout JSONWriter) {
-      writer.object { $0.member("generations", generations) }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("generations", &generations, "In ascending order of number.")
     }
   }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Does nothing; shows that the broker answers.
 package struct Ping: RestorationMethod {
   package static let method = "ping"
@@ -11,8 +9,4 @@ package struct Ping: RestorationMethod {
   package typealias Reply = EmptyResult
 
   package init() {}
-
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
-
-  package func writeMembers(to writer: inout JSONWriter) {}
 }

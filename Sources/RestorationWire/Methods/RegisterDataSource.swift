@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Says that this session knows what the elements of a view stand for (R9, R28).
 package struct RegisterDataSource: RestorationMethod {
   package static let method = "registerDataSource"
   package static let summary = "Says who knows the elements of a view."
-  package static let parameters: [Schema.Member] = [
-    .required("view", .reference, "The view; live, vacant, or known from the archive."),
-  ]
   package static let errors: [ErrorDescription] = [
     .unknownObject, .alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable,
   ]
@@ -16,17 +11,11 @@ package struct RegisterDataSource: RestorationMethod {
 
   package typealias Reply = EmptyResult
 
-  package var view: ObjectReference
+  package var view = ObjectReference.blank
 
-  package init(view: ObjectReference) {
-    self.view = view
-  }
+  package init() {}
 
-  package init(_ reader: ParameterReader) throws(ErrorObject) {
-    self.view = try reader.reference("view")
-  }
-
-  package func writeMembers(to writer: inout JSONWriter) {
-    writer.member("view", view)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("view", &view, "The view; live, vacant, or known from the archive.")
   }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Reports every limit the broker holds its clients to.
 package struct ReportLimits: RestorationMethod {
   package static let method = "limits"
@@ -11,8 +9,4 @@ package struct ReportLimits: RestorationMethod {
   package typealias Reply = Limits
 
   package init() {}
-
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
-
-  package func writeMembers(to writer: inout JSONWriter) {}
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// Reports what the broker has done since it started and what it holds now.
 package struct ReportStatistics: RestorationMethod {
   package static let method = "statistics"
@@ -10,85 +8,21 @@ package struct ReportStatistics: RestorationMethod {
 
   package init() {}
 
-  package init(_ reader: ParameterReader) throws(ErrorObject) {}
+  package struct Reply: WireObject, Hashable {
+    package var broker = BrokerVersion()
+    package var pid: Int64 = 0
+    package var uptimeMilliseconds: Int64 = 0
+    package var counters: [String: Int64] = [:]
+    package var gauges: [String: Int64] = [:]
 
-  package func writeMembers(to writer: inout JSONWriter) {}
+    package init() {}
 
-  package struct Reply: RestorationResult, Hashable {
-    package static let schema = Schema.object([
-      .required("broker", BrokerVersion.schema, "The broker's program."),
-      .required("pid", .integer(1...), "Process id of the broker."),
-      .required("uptimeMilliseconds", .count, "Since it started."),
-      .required("counters", .map(.count), "Totals since the start, as integers; they only grow."),
-      .required("gauges", .map(.count), "What there is at this moment, as integers."),
-    ])
-
-    package var broker: BrokerVersion
-    /// Process id of the broker.
-    package var pid: Int64
-    package var uptimeMilliseconds: Int64
-    /// Totals since the start; they only grow.
-    package var counters: [String: Int64]
-    /// What there is at this moment.
-    package var gauges: [String: Int64]
-
-    package init(
-      broker: BrokerVersion,
-      pid: Int64,
-      uptimeMilliseconds: Int64,
-      counters: [String: Int64],
-      gauges: [String: Int64]
-    ) {
-      self.broker = broker
-      self.pid = pid
-      self.uptimeMilliseconds = uptimeMilliseconds
-      self.counters = counters
-      self.gauges = gauges
-    }
-
-    package init?(_ slice: JSONSlice) {
-      do throws(WrongShape) {
-        let reader = try ResultReader(slice)
-        self.broker = try reader.value("broker") { BrokerVersion($0) }
-        self.pid = try reader.integer("pid")
-        self.uptimeMilliseconds = try reader.integer("uptimeMilliseconds")
-        self.counters = try reader.value("counters") { Self.numbers($0) }
-        self.gauges = try reader.value("gauges") { Self.numbers($0) }
-      } catch {
-        return nil
-      }
-    }
-
-    package func write(to writer: inout JSONWriter) {
-      writer.object { writer in
-        writer.member("broker", broker)
-        writer.member("pid", pid)
-        writer.member("uptimeMilliseconds", uptimeMilliseconds)
-        writer.key("counters")
-        Self.write(counters, to: &writer)
-        writer.key("gauges")
-        Self.write(gauges, to: &writer)
-      }
-    }
-
-    private static func numbers(_ slice: JSONSlice) -> [String: Int64]? {
-      guard let members = slice.members else { return nil }
-      var numbers: [String: Int64] = [:]
-      for (name, value) in members {
-        guard let number = value.integer() else { return nil }
-        numbers[name] = number
-      }
-      return numbers
-    }
-
-    /// Sorted by name, so that two reports can be compared by eye.
-    private static func write(_ numbers: [String: Int64], to writer: inout JSONWriter) {
-      writer.object { writer in
-        for (name, value) in numbers.sorted(by: { $0.key < $1.key }) {
-          writer.key(name)
-          writer.integer(value)
-        }
-      }
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("broker", &broker, "The broker's program.")
+      try members.required("pid", &pid, .from(1), "Process id of the broker.")
+      try members.required("uptimeMilliseconds", &uptimeMilliseconds, .count, "Since it started.")
+      try members.required("counters", &counters, .count, "Totals since the start, as integers; they only grow.")
+      try members.required("gauges", &gauges, .count, "What there is at this moment, as integers.")
     }
   }
 }

@@ -79,7 +79,7 @@ extension DescribedMethod {
       name: Method.method,
       summary: Method.summary,
       direction: .toBroker,
-      parameters: Method.parameters,
+      parameters: Method.members,
       result: Method.mayBeDiscarded ? .either([Method.Reply.schema, .discarded]) : Method.Reply.schema,
       errors: Method.errors,
       isScoped: Method.isScoped

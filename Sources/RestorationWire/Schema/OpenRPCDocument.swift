@@ -5,7 +5,7 @@ package import JSONRPC
 /// The protocol as an OpenRPC document: everything the broker takes and sends, from the tables by which it does.
 ///
 /// What OpenRPC has no word for are members that begin with `x-`; `Protocol/methods/rpc.discover.md` explains them.
-package struct OpenRPCDocument: RestorationResult {
+package struct OpenRPCDocument: WireValue {
   package static let schema = Schema.object([
     .required("openrpc", .string, "The version of OpenRPC."),
     .required(
@@ -28,12 +28,14 @@ package struct OpenRPCDocument: RestorationResult {
   /// This version's.
   package static let current = OpenRPCDocument()
 
-  package init?(_ slice: JSONSlice) {
-    guard slice["openrpc"]?.string() != nil, slice["methods"]?.elements != nil else { return nil }
+  package static let expected = "an OpenRPC document"
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice["openrpc"]?.string() != nil, slice["methods"]?.elements != nil else { throw Misfit(Self.expected) }
     text = slice.compactText
   }
 
-  package func write(to writer: inout JSONWriter) {
+  package func writeJSON(to writer: inout JSONWriter) {
     writer.text(text)
   }
 

@@ -48,7 +48,7 @@ package indirect enum Schema: Sendable {
 extension Schema {
   package static let string = Schema.text(pattern: nil, length: nil)
   /// A text that is neither empty nor long.
-  package static let name = Schema.text(pattern: nil, length: 1...ParameterReader.nameBytesMax)
+  package static let name = Schema.text(pattern: nil, length: 1...Bounds.nameBytesMax)
   package static let integer = Schema.integer(min: nil, max: nil)
   /// How many or how long: never negative.
   package static let count = Schema.integer(0...)

@@ -11,12 +11,13 @@ extension Application {
     let node = try requireNode(request.object)
     // Names of a model are its data as much as the state is, and what a client says of it may quote that.
     let hides = node.record.isConfidential && !request.reveal
-    let reply = ExplainRestoration.Reply(
-      path: tree.path(of: node),
-      saved: hides ? node.savingSteps.map(\.withoutMessage) : node.savingSteps,
-      restored: hides ? node.restoringSteps.filter { !$0.namesModel }.map(\.withoutMessage) : node.restoringSteps,
-      verdict: verdict(on: node)
-    )
+    let reply = ExplainRestoration.Reply().with { message in
+      message.path = tree.path(of: node)
+      message.saved = hides ? node.savingSteps.map(\.withoutMessage) : node.savingSteps
+      message.restored =
+        hides ? node.restoringSteps.filter { !$0.namesModel }.map(\.withoutMessage) : node.restoringSteps
+      message.verdict = verdict(on: node).rawValue
+    }
     respond(caller, reply)
   }
 

@@ -155,10 +155,10 @@ extension Application {
     ArchiveDocument.write(redacted: plan.isRedacted, objects, to: &writer)
     var call = page.call
     tell(call.progress(next, of: plan.entries.count, isLast: true, at: context.now), of: call)
-    return ExportArchive.Reply(
-      part: JSONText(validated: writer.bytes),
-      cursor: isLast ? nil : "\(page.export).\(next)"
-    )
+    return ExportArchive.Reply().with {
+      $0.part = JSONText(validated: writer.bytes)
+      $0.cursor = isLast ? nil : "\(page.export).\(next)"
+    }
   }
 
   private func documentObject(

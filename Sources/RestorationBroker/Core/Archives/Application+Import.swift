@@ -44,13 +44,18 @@ extension Application {
     reachableBytes += bytes
     beginAnew()
     tell(progress, of: call)
-    let reply = ImportArchive.Reply(
-      objects: plan.objects.count,
-      states: plan.objects.count { $0.state != nil },
-      bytes: headBytes,
-      generation: former
-    )
-    announce { ArchiveImported().with { $0.objects = reply.objects; $0.bytes = reply.bytes } }
+    let reply = ImportArchive.Reply().with { message in
+      message.objects = plan.objects.count
+      message.states = plan.objects.count { $0.state != nil }
+      message.bytes = headBytes
+      message.generation = former
+    }
+    announce {
+      ArchiveImported().with {
+        $0.objects = reply.objects
+        $0.bytes = reply.bytes
+      }
+    }
     respond(call.caller, reply)
   }
 

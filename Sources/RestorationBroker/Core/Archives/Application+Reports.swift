@@ -38,22 +38,22 @@ extension Application {
     }
     let ids = tree.nodes.keys.filter { $0 > after && $0 != tree.applicationNode?.id }.sorted()
     let page = ids.prefix(Application.objectsPerPage)
-    let reply = DescribeApplication.Reply(
-      application: name,
-      archive: archive,
-      generation: generations.last?.record.generation,
-      sequence: sequence,
-      sessions: sessions.values.sorted { $0.id < $1.id }.map { session in
+    let reply = DescribeApplication.Reply().with { message in
+      message.application = name
+      message.archive = archive
+      message.generation = generations.last?.record.generation
+      message.sequence = sequence
+      message.sessions = sessions.values.sorted { $0.id < $1.id }.map { session in
         SessionDescription().with { live in
           live.process = session.facts.role
           live.pid = session.facts.process?.pid ?? 0
           live.delegate = session.facts.isDelegate
           live.serves = session.facts.serves.sorted { $0.rawValue < $1.rawValue }
         }
-      },
-      objects: page.compactMap { tree.nodes[$0].map(describe) },
-      cursor: page.count < ids.count ? page.last.map { String($0) } : nil
-    )
+      }
+      message.objects = page.compactMap { tree.nodes[$0].map(describe) }
+      message.cursor = page.count < ids.count ? page.last.map { String($0) } : nil
+    }
     respond(caller, reply)
   }
 
@@ -80,8 +80,8 @@ extension Application {
 
   func listGenerations(_: ListGenerations, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    let reply = ListGenerations.Reply(
-      generations: generations.map { sealed in
+    let reply = ListGenerations.Reply().with {
+      $0.generations = generations.map { sealed in
         GenerationDescription().with {
           $0.generation = sealed.record.generation
           $0.kind = sealed.record.kind
@@ -91,7 +91,7 @@ extension Application {
           $0.pinned = sealed.isPinned
         }
       }
-    )
+    }
     respond(caller, reply)
   }
 
@@ -195,7 +195,11 @@ extension Application {
       }
     }
     let cursor = page.next.map { "\(page.generation ?? 0).\(page.sequence).\($0)" }
-    let reply = ReadArchive.Reply(generation: page.generation, objects: objects, cursor: cursor)
+    let reply = ReadArchive.Reply().with {
+      $0.generation = page.generation
+      $0.objects = objects
+      $0.cursor = cursor
+    }
     context.emit(.respond(caller, .result(reply)))
   }
 

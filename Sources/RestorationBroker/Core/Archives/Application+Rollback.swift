@@ -88,7 +88,11 @@ extension Application {
     admitWaiting()
     tellHeadReplaced(by: generation)
     let damaged = rollback.unreadable.sorted().compactMap { tree.nodes[$0].flatMap { tree.path(of: $0) } }
-    return RollBack.Reply(generation: generation, former: kept, unreadable: damaged)
+    return RollBack.Reply().with {
+      $0.generation = generation
+      $0.former = kept
+      $0.unreadable = damaged
+    }
   }
 
   // MARK: Writing
@@ -190,11 +194,13 @@ extension Application {
   private func tellPath(of node: Node, to session: Session, before: IdentifierPath?) {
     let path = tree.path(of: node)
     guard path != before, let claim = node.claim else { return }
-    announce { ObjectMoved().with {
-      $0.object = claim.handle
-      $0.from = before
-      $0.path = path
-    } }
+    announce {
+      ObjectMoved().with {
+        $0.object = claim.handle
+        $0.from = before
+        $0.path = path
+      }
+    }
     notify(session, PathChanged(object: claim.handle, path: path))
   }
 

@@ -58,7 +58,11 @@ extension Application {
       goOn(with: &comparison, from: place, outcome, job)
     case (.backup(var call, let path), .success(.copied(let bytes))):
       tell(call.progress(bytes, of: bytes, isLast: true, at: context.now), of: call)
-      let reply = BackupArchive.Reply(to: path, bytes: bytes, milliseconds: call.milliseconds(at: context.now))
+      let reply = BackupArchive.Reply().with {
+        $0.to = path
+        $0.bytes = bytes
+        $0.milliseconds = call.milliseconds(at: context.now)
+      }
       context.emit(.respond(job.caller, .result(reply)))
     case (_, .failure(.archive(let error))):
       context.emit(.respond(job.caller, .error(Application.storeError(error))))

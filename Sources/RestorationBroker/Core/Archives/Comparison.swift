@@ -208,7 +208,7 @@ struct Comparison {
 
   /// Nil where both states say the same.
   private func difference(of old: Node, _ new: Node, at path: IdentifierPath) -> ObjectDifference? {
-    var difference = ObjectDifference(path: path, keys: [])
+    var difference = ObjectDifference().with { $0.path = path }
     if old.hasState && from.record(of: old) == nil || new.hasState && to.record(of: new) == nil {
       difference.unreadable = true
       return difference
@@ -218,7 +218,10 @@ struct Comparison {
     difference.elements = from.record(of: old)?.elements != to.record(of: new)?.elements
     guard !keys.isEmpty || difference.elements || old.hasState != new.hasState else { return nil }
     if old.record.isConfidential || new.record.isConfidential, !reveals {
-      return ObjectDifference(path: path, keys: [], redacted: true)
+      return ObjectDifference().with {
+        $0.path = path
+        $0.redacted = true
+      }
     }
     difference.keys = keys.sorted { $0.lexicographicallyPrecedes($1) }.map { String(decoding: $0, as: UTF8.self) }
     return difference

@@ -67,15 +67,15 @@ struct Verification {
   }
 
   func reply(milliseconds: Int64) -> VerifyArchive.Reply {
-    VerifyArchive.Reply(
-      sound: problems.isEmpty,
-      objects: objects,
-      states: states,
-      bytes: bytes,
-      problems: problems,
-      omitted: omitted == 0 ? nil : omitted,
-      milliseconds: milliseconds
-    )
+    VerifyArchive.Reply().with {
+      $0.sound = problems.isEmpty
+      $0.objects = objects
+      $0.states = states
+      $0.bytes = bytes
+      $0.problems = problems
+      $0.omitted = omitted == 0 ? nil : omitted
+      $0.milliseconds = milliseconds
+    }
   }
 
   // MARK: Rows

@@ -30,7 +30,12 @@ extension Application {
   /// The object's state is withheld from its owners until there is a newer one.
   func quarantine(_ node: Node) {
     withhold(rowsToWithhold(of: node))
-    announce { StateQuarantined().with { $0.object = node.claim?.handle; $0.path = tree.path(of: node) } }
+    announce {
+      StateQuarantined().with {
+        $0.object = node.claim?.handle
+        $0.path = tree.path(of: node)
+      }
+    }
     context.emit(
       .log(.warning, "a state is withheld, because processes crashed of it; listQuarantine names it", application: name)
     )
@@ -80,11 +85,13 @@ extension Application {
   /// A new state takes the place of what is withheld, whose text stays (R35).
   func liftQuarantine(of node: Node) {
     guard node.isQuarantined else { return }
-    announce { QuarantineEnded().with {
-      $0.cause = .encoded
-      $0.path = tree.path(of: node)
-      $0.objects = 1
-    } }
+    announce {
+      QuarantineEnded().with {
+        $0.cause = .encoded
+        $0.path = tree.path(of: node)
+        $0.objects = 1
+      }
+    }
   }
 
   func releaseQuarantine(_ request: ReleaseQuarantine, by _: Session?, for caller: Caller) throws(ErrorObject) {
@@ -102,13 +109,15 @@ extension Application {
     release(released.flatMap { node in rowsOfHead(of: node) })
     writeRun()
     if !released.isEmpty {
-      announce { QuarantineEnded().with {
-        $0.cause = .released
-        $0.path = request.path
-        $0.objects = released.count
-      } }
+      announce {
+        QuarantineEnded().with {
+          $0.cause = .released
+          $0.path = request.path
+          $0.objects = released.count
+        }
+      }
     }
-    respond(caller, ReleaseQuarantine.Reply(released: released.count))
+    respond(caller, ReleaseQuarantine.Reply().with { $0.released = released.count })
     goOnHandingOut()
   }
 

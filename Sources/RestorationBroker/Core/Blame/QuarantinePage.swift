@@ -28,11 +28,10 @@ extension Application {
     }
     .sorted { $0.id < $1.id }
     let isInForce = runFacts.quarantined != 0 && tree.nodes.values.contains { $0.isQuarantined }
-    var reply = ListQuarantine.Reply(
-      archive: isInForce ? Timestamp(milliseconds: runFacts.quarantined) : nil,
-      strikes: runFacts.blame.strikes,
-      objects: []
-    )
+    var reply = ListQuarantine.Reply().with {
+      $0.archive = isInForce ? Timestamp(milliseconds: runFacts.quarantined) : nil
+      $0.strikes = runFacts.blame.strikes
+    }
     var rows: [StateRequest.Row] = []
     var bytes = 0
     for node in nodes {

@@ -20,14 +20,17 @@ extension Application {
     let summary = isOwner ? node.stateBeforeClaim : node.state
     if isOwner { node.claim?.hasDecoded = true }
     guard let summary else {
-      context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: .none))))
+      context.emit(.respond(caller, .result(DecodeRestorableState.Reply())))
       return
     }
     if isOwner, let since = node.withheldSince(summary) {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
     if isOwner, !classMatches(node, summary) {
-      let reply = DecodeRestorableState.Reply(status: .classMismatch, coder: coder(of: summary))
+      let reply = DecodeRestorableState.Reply().with {
+        $0.status = .classMismatch
+        $0.coder = coder(of: summary)
+      }
       respond(caller, after: summary.sequence, reply)
       return
     }
@@ -53,7 +56,7 @@ extension Application {
     guard caller.call != nil else { return }
     guard let row = ownState else {
       let status: DecodeRestorableState.Status = tree.applicationNode?.state == nil ? .none : .quarantined
-      return context.emit(.respond(caller, .result(DecodeRestorableState.Reply(status: status))))
+      return context.emit(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
     }
     readsUnderWay += 1
     context.emit(.readState(id, row, caller))
@@ -80,21 +83,24 @@ extension Application {
   ) {
     node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
     if let session { closeWindow(of: node.id, for: session) }
-    let reply = DecodeRestorableState.Reply(status: .quarantined, coder: coder(of: summary))
+    let reply = DecodeRestorableState.Reply().with {
+      $0.status = .quarantined
+      $0.coder = coder(of: summary)
+    }
     respond(caller, after: summary.sequence, reply)
   }
 
   /// The state of a decode has come from the archive.
   func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
-    let reply: any WrittenResult
+    let reply: any JSONWritable & Sendable
     switch reading {
     case .state(let record, _):
       reply = decoded(record)
     case .unreadable(let sequence):
       if let node = tree.node(node), node.state?.sequence == sequence { node.isUnreadable = true }
-      reply = DecodeRestorableState.Reply(status: .unreadable)
+      reply = DecodeRestorableState.Reply().with { $0.status = .unreadable }
     case nil:
-      reply = DecodeRestorableState.Reply(status: .none)
+      reply = DecodeRestorableState.Reply()
     }
     context.emit(.respond(caller, .result(reply)))
   }
@@ -129,7 +135,7 @@ extension Application {
 }
 
 /// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written straight into the output.
-package struct DecodedState: WrittenResult {
+package struct DecodedState: JSONWritable, Sendable {
   let state: JSONText
   fileprivate let elements: JSONText?
   fileprivate let coder: CoderTemplate?
@@ -144,7 +150,7 @@ package struct DecodedState: WrittenResult {
     }
   }
 
-  package func write(to writer: inout JSONWriter) {
+  package func writeJSON(to writer: inout JSONWriter) {
     DecodeRestorableState.Reply.write(.available, state: state, elements: elements, to: &writer) { writer in
       if let coder { coder.write(written, to: &writer) } else { writer.null() }
     }

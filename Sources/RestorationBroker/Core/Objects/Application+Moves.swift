@@ -15,7 +15,7 @@ extension Application {
     }
     let relocation = Relocation(node: node, parent: parent, component: node.record.component)
     let moved = try move(relocation, by: session, takeOver: request.takeOver)
-    respond(caller, SetRestorationParent.Reply(path: tree.path(of: moved)))
+    respond(caller, SetRestorationParent.Reply().with { $0.path = tree.path(of: moved) })
   }
 
   func setIdentifier(
@@ -40,7 +40,13 @@ extension Application {
     }
     let relocation = Relocation(node: node, parent: node.parent, component: component)
     let moved = try move(relocation, by: session, takeOver: request.takeOver)
-    respond(caller, SetRestorationIdentifier.Reply(path: tree.path(of: moved), included: tree.isIncluded(moved)))
+    respond(
+      caller,
+      SetRestorationIdentifier.Reply().with {
+        $0.path = tree.path(of: moved)
+        $0.included = tree.isIncluded(moved)
+      }
+    )
   }
 
   func setChildren(_ request: SetChildren, by session: Session?, for caller: Caller) throws(ErrorObject) {
@@ -75,7 +81,7 @@ extension Application {
     admitWaiting()
     // Not by the references given: paths among them name other objects by now.
     let paths = children.map { child in tree.node(child.id).flatMap { tree.path(of: $0) } }
-    respond(caller, SetChildren.Reply(paths: paths))
+    respond(caller, SetChildren.Reply().with { $0.paths = paths })
   }
 
   /// Moves one node; the answer is the node at its new place, which may be the one that was vacant there (R6).
@@ -136,11 +142,13 @@ extension Application {
   /// The node may have given way to the one it met at its new place (R6).
   private func announceMove(of node: Node, from: IdentifierPath?) {
     guard let moved = tree.node(node.id), case let path = tree.path(of: moved), path != from else { return }
-    announce { ObjectMoved().with {
-      $0.object = moved.claim?.handle
-      $0.from = from
-      $0.path = path
-    } }
+    announce {
+      ObjectMoved().with {
+        $0.object = moved.claim?.handle
+        $0.from = from
+        $0.path = path
+      }
+    }
   }
 
   /// Moves nodes and writes what changed: a row for each node that was moved itself, none for its descendants.

@@ -192,7 +192,7 @@ extension Application {
     record.classes = WriterContext.text(ofClasses: request.classes)
     record.restorationClass = request.restorationClass
     record.storyboard = request.storyboard
-    record.keepsForever = request.keepsForever
+    record.keepsForever = request.keep == .forever
     record.isConfidential = request.confidential
     guard let existing else { return try newNode(record) }
     guard record != existing.record else { return existing }
@@ -259,16 +259,16 @@ extension Application {
 
   private func reply(for node: Node, _ session: Session) -> RegisterObjectForStateRestoration.Reply {
     let state = node.stateBeforeClaim
-    return RegisterObjectForStateRestoration.Reply(
-      object: node.claim?.handle ?? 0,
-      path: tree.path(of: node),
-      included: tree.isIncluded(node),
-      restoration: ObjectRestoration().with { restoration in
+    return RegisterObjectForStateRestoration.Reply().with { message in
+      message.object = node.claim?.handle ?? 0
+      message.path = tree.path(of: node)
+      message.included = tree.isIncluded(node)
+      message.restoration = ObjectRestoration().with { restoration in
         restoration.state =
           node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available
         restoration.classMatches = state.map { classMatches(node, $0) } ?? true
       }
-    )
+    }
   }
 
   /// Whether the owner is of the class whose state this is, or of one derived from it (R25).

@@ -10,8 +10,9 @@ extension Application {
 
   /// Hands out what waits longest, or waits for something to come.
   func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
+    let wait = request.waitMilliseconds ?? 0
     let waits =
-      request.waitMilliseconds > 0 && session.polled.isEmpty && caller.call != nil && !context.isEnding
+      wait > 0 && session.polled.isEmpty && caller.call != nil && !context.isEnding
     if waits {
       try requireRoom(
         toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client }
@@ -21,16 +22,16 @@ extension Application {
     if !session.isPolling, let client = session.client { context.emit(.clientChanged(client)) }
     session.isPolling = true
     if let caller = endPoll(of: session) {
-      context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+      context.emit(.respond(caller, .result(NextRequest.Reply.none)))
     }
     // What is handed out to nobody would be lost.
     guard caller.call != nil else { return }
     if waits {
       session.poll = caller
       context.emit(.park(caller))
-      context.emit(.setTimer(.poll(id, session.id), milliseconds: request.waitMilliseconds))
+      context.emit(.setTimer(.poll(id, session.id), milliseconds: wait))
     } else {
-      respond(caller, after: written, NextRequest.Reply(request: session.nextPolled()))
+      respond(caller, after: written, session.nextPolled())
     }
   }
 
@@ -50,7 +51,7 @@ extension Application {
   private func put(_ entry: PollQueue.Entry, for session: Session) {
     session.polled.add(entry)
     guard let caller = endPoll(of: session) else { return }
-    context.emit(.respond(caller, .result(NextRequest.Reply(request: session.nextPolled()))))
+    context.emit(.respond(caller, .result(session.nextPolled())))
   }
 
   func put(_ call: CallNumber, _ method: ServedMethod, _ parameters: JSONText, for session: Session) {
@@ -79,7 +80,7 @@ extension Application {
   /// Nothing has come in time.
   func pollTimerFired(_ number: SessionID) {
     guard let session = sessions[number], let caller = endPoll(of: session) else { return }
-    context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+    context.emit(.respond(caller, .result(NextRequest.Reply.none)))
   }
 
   /// - Returns: whether the caller waited for something to come.
@@ -105,7 +106,7 @@ extension Application {
   func endPolls() {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       guard let caller = endPoll(of: session) else { continue }
-      context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+      context.emit(.respond(caller, .result(NextRequest.Reply.none)))
     }
   }
 
@@ -127,9 +128,10 @@ extension Application {
       )
     }
     context.emit(.respond(caller, .result(EmptyResult())))
-    switch request.outcome {
-    case .result(let result): callEnded(request.id, .result(result))
-    case .error(let code, let message): callEnded(request.id, .error(code: Int(clamping: code), message: message))
+    if let error = request.error {
+      callEnded(request.id, .error(code: Int(clamping: error.code), message: error.message))
+    } else if let result = request.result {
+      callEnded(request.id, .result(result.slice))
     }
   }
 
@@ -141,7 +143,7 @@ extension Application {
     guard session.isPolling, let client = session.client else { return }
     session.isPolling = false
     if let caller = endPoll(of: session) {
-      context.emit(.respond(caller, .result(NextRequest.Reply(request: nil))))
+      context.emit(.respond(caller, .result(NextRequest.Reply.none)))
     }
     while let entry = session.polled.next() {
       let isServed =
@@ -174,7 +176,13 @@ extension Application {
 extension Session {
   /// Takes what waits longest.
   func nextPolled() -> PolledRequest? {
-    polled.next().map { PolledRequest(id: $0.call, method: $0.method, parameters: $0.parameters) }
+    polled.next().map { entry in
+      PolledRequest().with {
+        $0.id = entry.call
+        $0.method = entry.method
+        $0.parameters = entry.parameters
+      }
+    }
   }
 }
 

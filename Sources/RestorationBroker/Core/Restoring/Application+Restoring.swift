@@ -24,14 +24,15 @@ extension Application {
       return
     }
     guard tree.nodes.values.contains(where: { concerns($0) }) else {
-      respond(caller, RestoreApplicationState.Reply(milliseconds: 0))
+      respond(caller, RestoreApplicationState.Reply())
       return
     }
     let begun = context.now.monotonic
     restorationCounter += 1
+    let deadline = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
     let restoring = OpenRestoration(
       number: restorationCounter,
-      Restoration(begun: begun, deadline: begun + request.deadlineMilliseconds)
+      Restoration(begun: begun, deadline: begun + deadline)
     )
     restoring.callers.append((call, bytesMax))
     self.restoring = restoring
@@ -241,9 +242,17 @@ extension Application {
 
   private func reply(_ restoring: OpenRestoration, bytesMax: Int) -> RestoreApplicationState.Reply {
     let milliseconds = context.now.monotonic - restoring.decisions.begun
-    var reply = RestoreApplicationState.Reply(declined: restoring.decisions.isDeclined, milliseconds: milliseconds)
+    var reply = RestoreApplicationState.Reply().with {
+      $0.declined = restoring.decisions.isDeclined
+      $0.milliseconds = milliseconds
+    }
     reply.failedUnits = restoring.failedUnits.sorted { $0.key < $1.key }.prefix(Application.failedUnitsMax)
-      .map { .init(unit: $0.key, message: $0.value) }
+      .map { unit in
+        .init().with {
+          $0.unit = unit.key
+          $0.message = unit.value
+        }
+      }
     var bytes = reply.failedUnits.reduce(0) { $0 + $1.unit.utf8.count + $1.message.utf8.count + 40 }
     for item in restoring.decisions.items {
       guard case .settled(let outcome) = item.place,
@@ -259,7 +268,13 @@ extension Application {
       }
       switch outcome {
       case .restored: reply.restored.append(path)
-      case .skipped(let reason): reply.skipped.append(.init(path: path, reason: reason, message: message))
+      case .skipped(let reason):
+        let skipped = RestoreApplicationState.SkippedObject().with {
+          $0.path = path
+          $0.reason = reason.rawValue
+          $0.message = message
+        }
+        reply.skipped.append(skipped)
       case .absent: reply.absent.append(path)
       }
     }

@@ -57,7 +57,7 @@ extension Application {
       hasWindowTimer = true
       context.emit(.setTimer(.windows(id), milliseconds: Application.extensionMilliseconds))
     }
-    respond(caller, ExtendStateRestoration.Reply(pending: pendingSessions))
+    respond(caller, ExtendStateRestoration.Reply().with { $0.pending = pendingSessions })
   }
 
   /// How many are still restoring.
@@ -157,7 +157,7 @@ extension Application {
       goOnHandingOut()
       drive(.extensionsChanged)
     }
-    respond(caller, CompleteStateRestoration.Reply(pending: pendingSessions))
+    respond(caller, CompleteStateRestoration.Reply().with { $0.pending = pendingSessions })
   }
 
   /// The application's restoration completes once a run, when nobody's window is open any more (R19).

@@ -140,14 +140,13 @@ extension Application {
   /// What a round answers that made no generation.
   func unsaved(_ obstacle: SaveApplicationState.Obstacle, since begun: Moment) -> SaveApplicationState.Reply {
     let newest = generations.last?.record
-    return SaveApplicationState.Reply(
-      saved: false,
-      reason: obstacle.rawValue,
-      generation: newest?.generation,
-      objects: newest?.objects ?? 0,
-      bytes: newest?.bytes ?? 0,
-      milliseconds: context.now.monotonic - begun.monotonic
-    )
+    return SaveApplicationState.Reply().with {
+      $0.reason = obstacle.rawValue
+      $0.generation = newest?.generation
+      $0.objects = newest?.objects ?? 0
+      $0.bytes = newest?.bytes ?? 0
+      $0.milliseconds = context.now.monotonic - begun.monotonic
+    }
   }
 
   func tellProgress(of round: SaveRound) {

@@ -177,7 +177,7 @@ extension Application {
   ) {
     if case .lost = answer { return }
     if case .result(let slice) = answer, let said = ModelIdentifierForElementAtIndexPath.Answer(slice),
-      said.identifier?.utf8.count ?? 0 <= ParameterReader.nameBytesMax
+      said.identifier?.utf8.count ?? 0 <= Bounds.nameBytesMax
     {
       return round.identify(question, as: said.identifier)
     }
