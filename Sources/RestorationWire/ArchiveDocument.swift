@@ -31,11 +31,12 @@ package struct ArchiveDocument: Sendable {
       throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
     }
     do throws(ErrorObject) {
-      let reader = ParameterReader(.named(slice))
-      guard try reader.string("format") == Self.format else {
-        throw reader.wrong("format", "\"\(Self.format)\"")
+      let reader = ObjectReader(slice)
+      let format: String = try reader.required("format")
+      guard format == Self.format else {
+        throw Misfit("\"\(Self.format)\"", at: "format").invalidParameter(at: "/format")
       }
-      let version = try reader.optionalInteger("version", in: 1...Int64.max)
+      let version: Int64? = try reader.optional("version", .from(1))
       guard version == Self.version else {
         throw .invalidParameter(
           "/version",
@@ -43,11 +44,8 @@ package struct ArchiveDocument: Sendable {
           hint: "Export it with a broker of this version, or import it with a later one."
         )
       }
-      self.redacted = try reader.bool("redacted")
-      guard let objects = try reader.required("objects").elements else {
-        throw reader.wrong("objects", "an array of objects")
-      }
-      self.objects = objects
+      self.redacted = try reader.optional("redacted") ?? false
+      self.objects = try reader.required("objects")
     } catch {
       throw error.below(place)
     }

@@ -41,7 +41,7 @@ package struct DocumentObject: Sendable {
   )
 
   /// Why a state that there is does not stand in the document.
-  package enum Missing: String, CaseIterable, Sendable {
+  package enum Missing: String, WireWord {
     /// It is confidential and `reveal` was not said.
     case redacted
     /// It could not be read (R32).
@@ -84,28 +84,26 @@ package struct DocumentObject: Sendable {
   /// What is wrong is named by a JSON pointer from the object on.
   package init(_ slice: JSONSlice) throws(ErrorObject) {
     let reader = try Self.reader(of: slice)
-    let path = try Self.path(reader)
+    let path: IdentifierPath? = try reader.required("path")
     let isApplication = reader.present("kind")?.string() == Self.applicationKind
-    let kind = isApplication ? .object : try reader.optionalWord("kind", as: ObjectKind.self)
-    guard let kind else { throw reader.wrong("kind", "object, viewController or view") }
-    self.init(path: path, kind: kind)
+    self.init(path: path, kind: isApplication ? .object : try reader.required("kind"))
     self.isApplication = isApplication
-    self.parent = try reader.optionalInteger("parent", in: 0...Int64(Int32.max)).map { Int($0) }
-    self.classes = try reader.classes("objectClass")
-    self.restorationClass = try reader.optionalName("restorationClass")
-    self.storyboard = (try reader.value("storyboard") as Storyboard?)?.unit
-    self.keepsForever = try reader.optionalWord("keep", as: Keep.self) == .forever
-    self.confidential = try reader.bool("confidential")
-    self.missing = try reader.optionalWord("missing", as: Missing.self)
+    self.parent = (try reader.optional("parent", .range(0...Int64(Int32.max))) as Int64?).map { Int($0) }
+    self.classes = (try reader.optional("objectClass") as ClassList?)?.names ?? []
+    self.restorationClass = try reader.optional("restorationClass", .name)
+    self.storyboard = (try reader.optional("storyboard") as Storyboard?)?.unit
+    self.keepsForever = try reader.optional("keep") == Keep.forever
+    self.confidential = try reader.optional("confidential") ?? false
+    self.missing = try reader.optional("missing")
     self.state = try DocumentState.read(from: reader)
-    self.isEarly = try reader.bool("early")
+    self.isEarly = try reader.optional("early") ?? false
     if let before = reader.present("beforeClaim") {
       do throws(ErrorObject) {
         guard before.kind == .object else {
           throw .invalidParameter("", "beforeClaim is no object", hint: "Give an object with state and writer.")
         }
         try before.requireDistinctNames()
-        self.beforeClaim = try DocumentState.read(from: ParameterReader(.named(before)))
+        self.beforeClaim = try DocumentState.read(from: ObjectReader(before))
         guard beforeClaim != nil else { throw .missing("/state", "state") }
       } catch {
         throw error.below("/beforeClaim")
@@ -145,15 +143,8 @@ package struct DocumentObject: Sendable {
   /// The word of `kind` for the application itself.
   private static let applicationKind = "application"
 
-  private static func path(_ reader: ParameterReader) throws(ErrorObject) -> IdentifierPath? {
-    let member = try reader.required("path")
-    if member.isNull { return nil }
-    guard let path = IdentifierPath(member) else { throw reader.wrong("path", "an array of strings, or null") }
-    return path
-  }
-
   /// Looks at the object's text by itself: what is above it then cannot hide references in it.
-  private static func reader(of slice: JSONSlice) throws(ErrorObject) -> ParameterReader {
+  private static func reader(of slice: JSONSlice) throws(ErrorObject) -> ObjectReader {
     let bytes = Array(slice.compactText.bytes)
     let limits = FrameLimits(
       frameBytesMax: Int(Int32.max) - 16,
@@ -170,11 +161,11 @@ package struct DocumentObject: Sendable {
       throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
     }
     try own.requireDistinctNames()
-    return ParameterReader(.named(own))
+    return ObjectReader(own)
   }
 
   /// Values of `keep`.
-  private enum Keep: String, CaseIterable {
+  private enum Keep: String, WireWord {
     case forever
   }
 
@@ -191,9 +182,9 @@ package struct DocumentObject: Sendable {
       }
       writer.member("restorationClass", ifPresent: restorationClass)
       writer.member("storyboard", ifPresent: storyboard.map { Storyboard(unit: $0) })
-      if keepsForever { writer.member("keep", Keep.forever.rawValue) }
+      if keepsForever { writer.member("keep", Keep.forever) }
       writer.member("confidential", ifTrue: confidential)
-      writer.member("missing", ifPresent: missing?.rawValue)
+      writer.member("missing", ifPresent: missing)
       state?.writeMembers(to: &writer)
       writer.member("early", ifTrue: isEarly)
       if let beforeClaim {

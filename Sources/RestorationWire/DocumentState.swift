@@ -38,14 +38,14 @@ package struct DocumentState: Sendable {
   }
 
   /// Reads `state`, `elements` and `writer`; nil where there is no state.
-  static func read(from reader: ParameterReader) throws(ErrorObject) -> DocumentState? {
+  static func read(from reader: ObjectReader) throws(ErrorObject) -> DocumentState? {
     guard let slice = reader.present("state") else {
-      for name in ["elements", "writer"] where reader.present(name) != nil {
+      for name in ["elements", "writer"] as [StaticString] where reader.present(name) != nil {
         throw .invalidParameter("/\(name)", "\(name) is given where there is no state", hint: "Give the state as well.")
       }
       return nil
     }
-    guard let encoded = EncodedState(slice) else { throw reader.wrong("state", "an object") }
+    let encoded: EncodedState = try reader.required("state")
     if let name = slice.duplicateName {
       throw .invalidParameter(
         "/state/\(JSONPointer.escaped(name))",
@@ -53,7 +53,7 @@ package struct DocumentState: Sendable {
         hint: "Give each key of a state once."
       )
     }
-    var elements = try reader.value("elements") as [Element]? ?? []
+    var elements = try reader.optional("elements") as [Element]? ?? []
     for index in elements.indices {
       // Nobody has asked a data source, so the raw index path is what comes back.
       elements[index].resolved = false
@@ -63,7 +63,7 @@ package struct DocumentState: Sendable {
     do throws(ErrorObject) {
       guard member.kind == .object else { throw .invalidParameter("", "writer is no object", hint: "Give an object.") }
       try member.requireDistinctNames()
-      writer = try Writer(ParameterReader(.named(member)))
+      writer = try Writer(ObjectReader(member))
     } catch {
       throw error.below("/writer")
     }
@@ -126,19 +126,14 @@ package struct DocumentState: Sendable {
       self.written = written
     }
 
-    init(_ reader: ParameterReader) throws(ErrorObject) {
-      classes = try reader.classes("objectClass")
-      process = try reader.optionalString("process")
-      guard process?.fits(.role) != false else { throw reader.wrong("process", String.expected(within: .role)) }
-      bundleVersion = try reader.optionalName("bundleVersion")
-      userInterfaceIdiom =
-        try reader.optionalInteger("userInterfaceIdiom", in: Int64.min...Int64.max) ?? ReservedKeys.unspecifiedIdiom
-      systemVersion = try reader.optionalName("systemVersion")
-      storyboard = (try reader.value("storyboard") as Storyboard?)?.unit
-      guard let written = Timestamp(try reader.string("written")) else {
-        throw reader.wrong("written", "a time such as 2026-02-28T09:05:00.042Z")
-      }
-      self.written = written
+    init(_ reader: ObjectReader) throws(ErrorObject) {
+      classes = (try reader.optional("objectClass") as ClassList?)?.names ?? []
+      process = try reader.optional("process", .role)
+      bundleVersion = try reader.optional("bundleVersion", .name)
+      userInterfaceIdiom = try reader.optional("userInterfaceIdiom") ?? ReservedKeys.unspecifiedIdiom
+      systemVersion = try reader.optional("systemVersion", .name)
+      storyboard = (try reader.optional("storyboard") as Storyboard?)?.unit
+      written = try reader.required("written")
     }
 
     package func writeJSON(to writer: inout JSONWriter) {

@@ -115,16 +115,13 @@ package struct EncodedObject: WireValue {
   }
 
   private static func state(_ slice: JSONSlice) -> Outcome? {
-    let reader = ParameterReader(.named(slice))
-    do throws(ErrorObject) {
-      guard let state = try reader.value("state") as EncodedState?, slice["state"]?.duplicateName == nil else {
-        return nil
-      }
-      let revision = try reader.optionalInteger("revision", in: 1...Int64.max)
-      return .state(state, elements: try reader.value("elements") ?? [], revision: revision)
-    } catch {
-      return nil
-    }
+    guard slice["state"]?.duplicateName == nil else { return nil }
+    let reader = ObjectReader(slice)
+    return try? .state(
+      reader.required("state"),
+      elements: reader.optional("elements") ?? [],
+      revision: reader.optional("revision", .from(1))
+    )
   }
 
   package func writeJSON(to writer: inout JSONWriter) {
