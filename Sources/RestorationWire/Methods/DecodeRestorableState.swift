@@ -15,6 +15,10 @@ package struct DecodeRestorableState: RestorationMethod {
 
   package init() {}
 
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(walking: parameters)
+  }
+
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     var target = Target(reference: object)
     try members.required(

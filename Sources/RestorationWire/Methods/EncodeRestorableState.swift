@@ -18,6 +18,10 @@ package struct EncodeRestorableState: RestorationMethod {
 
   package init() {}
 
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(walking: parameters)
+  }
+
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The object; of this session, or a path that no live session owns.")
     try members.required("state", &state, "The state.")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import JSONRPC
+
 /// Makes an object known under its restoration path and gives it a handle (R1–R5, R8).
 package struct RegisterObjectForStateRestoration: RestorationMethod {
   package static let method = "registerObjectForStateRestoration"
@@ -30,6 +32,10 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   package var keep: Keep?
 
   package init() {}
+
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(walking: parameters)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional(
