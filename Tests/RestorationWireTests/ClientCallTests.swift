@@ -95,35 +95,30 @@ internal import Testing
     #expect(try DecodeRestorableStateWithCoder(wire: slice(text)).objects == call.objects)
   }
 
-  @Test func whatIsSavedOfAnObjectReachesItsFactory() throws {
-    let saved = SavedObject().with {
-      $0.identifierPath = ["Main", "Page"]
-      $0.kind = .viewController
-      $0.objectClass = "Page"
-      $0.state = .emptyObject
+  @Test func namesLeadToTheirCallsAndNotifications() {
+    for name in ServedMethod.allCases {
+      switch name.form {
+      case .call(let call): #expect(call.method == name)
+      case .notification(let notification): #expect(notification.method == name)
+      }
     }
-    let call = ObjectWithRestorationIdentifierPath().with {
-      $0.restorationClass = "Pages"
-      $0.saved = saved
-    }
-    let text = call.text.string
-    #expect(try ObjectWithRestorationIdentifierPath(wire: slice(text)).saved == saved)
-    #expect(try ViewControllerWithRestorationIdentifierPath(wire: slice(text)).saved == saved)
   }
 
-  @Test func elementsAreFoundByIdentifier() throws {
-    let asked = ModelIdentifierForElementAtIndexPath().with {
-      $0.view = ["V"]
-      $0.indexPath = [1, 2]
-      $0.role = .selected
-    }
-    #expect(try ModelIdentifierForElementAtIndexPath(wire: slice(asked.text.string)).indexPath == [1, 2])
-    let looked = IndexPathForElementWithModelIdentifier().with {
-      $0.view = ["V"]
-      $0.identifier = "x"
-      $0.role = .topVisible
-    }
-    #expect(try IndexPathForElementWithModelIdentifier(wire: slice(looked.text.string)).role == .topVisible)
+  @Test(arguments: [
+    #"{"progressToken":"\u0061","done":1,"total":2,"message":"m"}"#,
+    #"{"progressToken":18446744073709551616,"done":1}"#,
+  ])
+  func aProgressTokenIsEchoedByteForByte(_ text: String) throws {
+    #expect(try Progress(wire: slice(text)).text.string == text)
+  }
+
+  @Test(arguments: ["null", "1.5", #""\#(String(repeating: "x", count: 1_023))""#])
+  func whatIsNoProgressTokenIsRefused(_ token: String) throws {
+    let misfit = Misfit(ProgressToken.expected, at: "progressToken")
+    #expect(throws: misfit) { try Progress(wire: slice(#"{"progressToken":\#(token),"done":1}"#)) }
+  }
+
+  @Test func anElementIsFoundOrNot() throws {
     #expect(IndexPathForElementWithModelIdentifier.Answer(try slice("[0,3]"))?.indexPath == [0, 3])
     #expect(IndexPathForElementWithModelIdentifier.Answer(try slice("[-1]")) == nil)
     #expect(ModelIdentifierForElementAtIndexPath.Answer(try slice("null"))?.identifier == nil)
