@@ -120,11 +120,13 @@ extension Application {
   func announceDiscard(_ cause: ApplicationDiscarded.Cause, reason: String? = nil, generations: Bool = false) {
     // For people: the beginning of it is enough, however long it is.
     let reason = reason.map { String($0.unicodeScalars.prefix(200)) }
-    announce { ApplicationDiscarded().with {
-      $0.cause = cause
-      $0.reason = reason
-      $0.generations = generations
-    } }
+    announce {
+      ApplicationDiscarded().with {
+        $0.cause = cause
+        $0.reason = reason
+        $0.generations = generations
+      }
+    }
   }
 }
 

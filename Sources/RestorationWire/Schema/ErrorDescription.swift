@@ -85,11 +85,12 @@ package struct ErrorDescription: Hashable, Sendable {
   )
 
   /// Every error there is.
-  package static let all: [ErrorDescription] = everyCall + [
-    .requestCancelled, .unknownObject, .duplicatePath, .invalidIdentifier, .unknownParent, .parentCycle, .reservedKey,
-    .notOwner, .replaced, .archiveUnreadable, .storeFailed, .timedOut, .forbidden, .invalidReference,
-    .unsupportedProtocolVersion, .shuttingDown, .unknownApplication, .alreadyServed, .needsForce,
-  ]
+  package static let all: [ErrorDescription] =
+    everyCall + [
+      .requestCancelled, .unknownObject, .duplicatePath, .invalidIdentifier, .unknownParent, .parentCycle, .reservedKey,
+      .notOwner, .replaced, .archiveUnreadable, .storeFailed, .timedOut, .forbidden, .invalidReference,
+      .unsupportedProtocolVersion, .shuttingDown, .unknownApplication, .alreadyServed, .needsForce,
+    ]
 
   /// What any call may be answered with; methods list the others.
   package static let everyCall: [ErrorDescription] = [
