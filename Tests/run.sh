@@ -32,6 +32,9 @@ packages=(
 Tests/packages.sh swift "${packages[@]}"
 Tests/venv.sh
 
+step "Checking the format"
+swift format lint --strict --parallel --recursive Package.swift Sources Tests
+
 step "Building the programs (release)"
 for product in restorationd restorationctl; do
   swift build -c release --static-swift-stdlib --product "$product"
@@ -48,4 +51,10 @@ swift build --build-tests
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-4}"
 
 step "Testing"
-exec swift test --skip-build "${arguments[@]}"
+output=.build/test-output.txt
+swift test --skip-build "${arguments[@]}" 2>&1 | tee "$output" && exit
+status=$?
+# Thousands of lines stand between a failure and the end.
+step "What failed"
+grep --text -A 4 -E '^✘|error:' "$output" | cut -c 1-500 || true
+exit "$status"
