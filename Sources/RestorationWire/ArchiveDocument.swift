@@ -4,24 +4,60 @@ package import JSONRPC
 
 /// A document of `exportArchive`, or a part of one: what it says of itself, and its objects as they came
 /// (`Protocol/export-format.md`).
-package struct ArchiveDocument: Sendable {
-  package static let schema = Schema.shared(
-    "ArchiveDocument",
-    .object([
-      .required("format", .constant(.string(format)), "`\"restorationd.archive\"`."),
-      .required("version", .constant(.integer(version)), "1."),
-      .optional("redacted", .nullable(.boolean), "Confidential states were left out."),
-      .required("objects", .list(DocumentObject.schema), "The objects, parents before their children."),
-    ])
-  )
+package struct ArchiveDocument: WireObject {
+  package static let sharedName: String? = "ArchiveDocument"
+  package static let isGiven = true
 
-  package static let format = "restorationd.archive"
-  package static let version: Int64 = 1
+  /// The format's name.
+  private enum Format: String, WireWord {
+    case archive = "restorationd.archive"
+
+    static let schema = Schema.constant(.string(archive.rawValue))
+    static let expected = "\"\(archive.rawValue)\""
+  }
+
+  /// The format's version.
+  private struct Version: WireValue {
+    static let only: Int64 = 1
+    static let schema = Schema.constant(.integer(only))
+    static let expected = "\(only)"
+
+    init() {}
+
+    init(wire slice: JSONSlice) throws(Misfit) {
+      guard slice.integer() == Self.only else {
+        let message = "the document is of version \(slice.compactText), this broker reads \(Self.only)"
+        let hint = "Export it with a broker of this version, or import it with a later one."
+        throw Misfit(.unsuited(message, hint: hint), at: "")
+      }
+    }
+
+    func writeJSON(to writer: inout JSONWriter) {
+      writer.integer(Self.only)
+    }
+  }
 
   /// Whether confidential states were left out.
-  package var redacted: Bool
-  /// Each to be read by `DocumentObject`.
-  package var objects: [JSONSlice]
+  package var redacted = false
+  /// Each as `DocumentObject` reads and writes it.
+  package var objects: [JSONText] = []
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    var (format, version) = (Format.archive, Version())
+    try members.required("format", &format, "`\"restorationd.archive\"`.")
+    try members.required("version", &version, "1.")
+    var isRedacted: Bool? = redacted
+    try members.optional("redacted", &isRedacted, "Confidential states were left out.")
+    redacted = isRedacted ?? false
+    try members.required(
+      "objects",
+      &objects,
+      .text(of: DocumentObject.self),
+      "The objects, parents before their children."
+    )
+  }
 
   /// Reads a document or a part.
   ///
@@ -30,34 +66,10 @@ package struct ArchiveDocument: Sendable {
     guard slice.kind == .object else {
       throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
     }
-    do throws(ErrorObject) {
-      let reader = ObjectReader(slice)
-      let format: String = try reader.required("format")
-      guard format == Self.format else {
-        throw Misfit("\"\(Self.format)\"", at: "format").invalidParameter(at: "/format")
-      }
-      let version: Int64? = try reader.optional("version", .from(1))
-      guard version == Self.version else {
-        throw .invalidParameter(
-          "/version",
-          version.map { "the document is of version \($0), this broker reads \(Self.version)" } ?? "version is missing",
-          hint: "Export it with a broker of this version, or import it with a later one."
-        )
-      }
-      self.redacted = try reader.optional("redacted") ?? false
-      self.objects = try reader.required("objects")
+    do throws(Misfit) {
+      try self.init(wire: slice)
     } catch {
-      throw error.below(place)
-    }
-  }
-
-  /// Writes a document or a part; `objects` are texts that `DocumentObject` wrote.
-  package static func write(redacted: Bool, _ objects: [JSONText], to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("format", format)
-      writer.member("version", version)
-      writer.member("redacted", redacted)
-      writer.member("objects", objects)
+      throw error.invalidParameter(at: "\(place)/\(error.place)")
     }
   }
 }

@@ -38,24 +38,9 @@ package struct ArchivedObject: WireObject, Hashable {
       &status,
       "`available`, `none`, `unreadable`, or in the head `quarantined`: withheld from its owner (R35)."
     )
-    try members.nullable(
-      "state",
-      &state,
-      .text(of: EncodedState.self),
-      "Null unless `available` or `quarantined`, and where it is redacted."
-    )
-    try members.nullable(
-      "coder",
-      &coder,
-      .text(of: ReservedKeys.self),
-      "Reserved keys of the session that wrote it."
-    )
-    try members.optional(
-      "elements",
-      &elements,
-      .text(of: [Element].self),
-      "Absent where there are none or they are redacted."
-    )
+    try members.nullable("state", &state, .state, "Null unless `available` or `quarantined`, and where it is redacted.")
+    try members.nullable("coder", &coder, .coder, "Reserved keys of the session that wrote it.")
+    try members.optional("elements", &elements, .elements, "Absent where there are none or they are redacted.")
     try members.required("bytes", &bytes, "Of state and elements as they are stored; 0 where there is none.")
     try members.nullable("modified", &modified, "When the state was written, RFC 3339, UTC, milliseconds.")
     try members.required("confidential", &confidential, "Whether it is confidential.")

@@ -41,22 +41,14 @@ package struct ClassList: WireValue, Hashable {
 
 extension MemberWalk {
   /// The class and its superclasses; null if there are none.
-  package mutating func nullable(
-    _ name: StaticString,
-    classes: inout [String],
-    _ about: StaticString
-  ) throws(Misfit) {
+  package mutating func nullable(_ name: StaticString, classes: inout [String], _ about: StaticString) throws(Misfit) {
     var list = ClassList(classes)
     try nullable(name, &list, about)
     classes = list?.names ?? []
   }
 
   /// The class and its superclasses; left out if there are none.
-  package mutating func optional(
-    _ name: StaticString,
-    classes: inout [String],
-    _ about: StaticString
-  ) throws(Misfit) {
+  package mutating func optional(_ name: StaticString, classes: inout [String], _ about: StaticString) throws(Misfit) {
     var list = ClassList(classes)
     try optional(name, &list, about)
     classes = list?.names ?? []

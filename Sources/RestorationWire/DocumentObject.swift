@@ -3,42 +3,13 @@
 package import JSONRPC
 
 /// One object of a document: its description and its state (`Protocol/export-format.md`).
-package struct DocumentObject: Sendable {
-  package static let schema = Schema.shared(
-    "DocumentObject",
-    .object([
-      .required("path", .nullable(.path), "Its path; null where the object's own identifier is null (R4)."),
-      .optional("parent", .nullable(.count), "Place of its parent in `objects`, from 0, over all parts."),
-      .required(
-        "kind",
-        .word(ObjectKind.allCases.map(\.rawValue) + [applicationKind], isOpen: false),
-        "`object`, `viewController` or `view`."
-      ),
-      .optional("objectClass", .nullable(.objectClass), "As registered; absent where it was not given."),
-      .optional("restorationClass", .nullable(.name), "As registered."),
-      .optional("storyboard", .nullable(Storyboard.schema), "`{\"unit\": string}` as registered."),
-      .optional("keep", .nullable(.words(Keep.self)), "`\"forever\"` (R13)."),
-      .optional("confidential", .nullable(.boolean), "Absent is false."),
-      .optional(
-        "missing",
-        .nullable(.words(Missing.self)),
-        "Why a state that there was is not here: `redacted`, or `unreadable` where it was damaged (R32)."
-      ),
-      .optional("state", .nullable(.state), "The state, as text unchanged but for references."),
-      .optional("elements", .nullable(.elements), "Selected and topmost elements; `resolved` is false."),
-      .optional(
-        "writer",
-        .nullable(DocumentState.Writer.schema),
-        "Who wrote the state; there exactly where `state` is."
-      ),
-      .optional("early", .nullable(.boolean), "The state is early (R19)."),
-      .optional(
-        "beforeClaim",
-        .nullable(DocumentState.schema),
-        "`{state, elements?, writer}`: what an owner that decodes gets instead of an early state."
-      ),
-    ])
-  )
+package struct DocumentObject: WireObject {
+  package static let sharedName: String? = "DocumentObject"
+  package static let isGiven = true
+
+  private enum Kind: String, WireWord {
+    case object, viewController, view, application
+  }
 
   /// Why a state that there is does not stand in the document.
   package enum Missing: String, WireWord {
@@ -48,68 +19,86 @@ package struct DocumentObject: Sendable {
     case unreadable
   }
 
-  /// Nil where the object's own identifier is null (R4).
   package var path: IdentifierPath?
-  /// The parent's place in `objects`, where the path does not tell which object it is.
   package var parent: Int?
-  package var kind: ObjectKind
+  package var kind = ObjectKind.object
   /// It holds the application's own state, and is no object of it.
   package var isApplication = false
-  /// The class and superclasses as registered; empty where none was given.
-  package var classes: [String]
+  package var classes: [String] = []
   package var restorationClass: String?
   /// The unit of the storyboard.
   package var storyboard: String?
-  /// `keep: "forever"` (R13).
-  package var keepsForever: Bool
-  package var confidential: Bool
+  package var keep: RegisterObjectForStateRestoration.Keep?
+  package var confidential = false
   package var missing: Missing?
   package var state: DocumentState?
   /// Whether the state is early: an owner that decodes gets `beforeClaim` (R19).
-  package var isEarly: Bool
+  package var isEarly = false
   package var beforeClaim: DocumentState?
 
-  package init(path: IdentifierPath?, parent: Int? = nil, kind: ObjectKind) {
-    self.path = path
-    self.parent = parent
-    self.kind = kind
-    classes = []
-    keepsForever = false
-    confidential = false
-    isEarly = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("path", &path, "Its path; null where the object's own identifier is null (R4).")
+    try members.optional("parent", &parent, "Place of its parent in `objects`, from 0, over all parts.")
+    var word = isApplication ? Kind.application : Kind(rawValue: kind.rawValue) ?? .object
+    try members.required("kind", &word, "`object`, `viewController` or `view`.")
+    (kind, isApplication) = (ObjectKind(rawValue: word.rawValue) ?? .object, word == .application)
+    try members.optional("objectClass", classes: &classes, "As registered; absent where it was not given.")
+    try members.optional("restorationClass", &restorationClass, .name, "As registered.")
+    try members.optional("storyboard", unit: &storyboard, "`{\"unit\": string}` as registered.")
+    try members.optional("keep", &keep, "`\"forever\"` (R13).")
+    try members.flag("confidential", &confidential, "Absent is false.")
+    try members.optional(
+      "missing",
+      &missing,
+      "Why a state that there was is not here: `redacted`, or `unreadable` where it was damaged (R32)."
+    )
+    try walkState(&members)
+    try members.flag("early", &isEarly, "The state is early (R19).")
+    try members.optional(
+      "beforeClaim",
+      &beforeClaim,
+      "`{state, elements?, writer}`: what an owner that decodes gets instead of an early state."
+    )
+  }
+
+  /// The members of the state stand among those of the object.
+  private mutating func walkState(_ members: inout some MemberWalk) throws(Misfit) {
+    var (encoded, elements, writer) = (state?.state, state?.elements, state?.writer)
+    try members.optional("state", &encoded, "The state, as text unchanged but for references.")
+    try members.optional("elements", &elements, "Selected and topmost elements; `resolved` is false.")
+    try members.optional("writer", &writer, "Who wrote the state; there exactly where `state` is.")
+    state = encoded.map { encoded in
+      DocumentState().with {
+        $0.state = encoded
+        $0.elements = elements
+        $0.writer = writer ?? DocumentState.Writer()
+      }
+    }
+    if encoded != nil, writer == nil { throw Misfit(.missing, at: "writer") }
+    for (name, isGiven) in [("elements", elements != nil), ("writer", writer != nil)] where encoded == nil && isGiven {
+      throw Misfit(.unsuited("\(name) is given without a state", hint: "Give the state as well."), at: name)
+    }
   }
 
   /// Reads an object; all of it is copied, so that the frame it came in need not be kept.
   ///
   /// What is wrong is named by a JSON pointer from the object on.
-  package init(_ slice: JSONSlice) throws(ErrorObject) {
-    let reader = try Self.reader(of: slice)
-    let path: IdentifierPath? = try reader.required("path")
-    let isApplication = reader.present("kind")?.string() == Self.applicationKind
-    self.init(path: path, kind: isApplication ? .object : try reader.required("kind"))
-    self.isApplication = isApplication
-    self.parent = (try reader.optional("parent", .range(0...Int64(Int32.max))) as Int64?).map { Int($0) }
-    self.classes = (try reader.optional("objectClass") as ClassList?)?.names ?? []
-    self.restorationClass = try reader.optional("restorationClass", .name)
-    self.storyboard = (try reader.optional("storyboard") as Storyboard?)?.unit
-    self.keepsForever = try reader.optional("keep") == Keep.forever
-    self.confidential = try reader.optional("confidential") ?? false
-    self.missing = try reader.optional("missing")
-    self.state = try DocumentState.read(from: reader)
-    self.isEarly = try reader.optional("early") ?? false
-    if let before = reader.present("beforeClaim") {
-      do throws(ErrorObject) {
-        guard before.kind == .object else {
-          throw .invalidParameter("", "beforeClaim is no object", hint: "Give an object with state and writer.")
-        }
-        try before.requireDistinctNames()
-        self.beforeClaim = try DocumentState.read(from: ObjectReader(before))
-        guard beforeClaim != nil else { throw .missing("/state", "state") }
-      } catch {
-        throw error.below("/beforeClaim")
-      }
+  package init(_ text: JSONText) throws(ErrorObject) {
+    let object = try Self.scan(text)
+    do throws(Misfit) {
+      try self.init(wire: object)
+    } catch {
+      throw error.invalidParameter(at: "/\(error.place)")
     }
     try check()
+    try state?.followReferences()
+    do throws(ErrorObject) {
+      try beforeClaim?.followReferences()
+    } catch {
+      throw error.below("/beforeClaim")
+    }
   }
 
   /// Members that belong together.
@@ -132,7 +121,7 @@ package struct DocumentObject: Sendable {
       try refuse("missing", "missing is said of a state that is there", "Take missing or the state away.")
     }
     if state == nil, isEarly {
-      try refuse("early", "early is said where there is no state", "Give the state, or take early away.")
+      try refuse("early", "early is said although there is no state", "Give the state, or take early away.")
     }
     if !isEarly, beforeClaim != nil {
       let message = "beforeClaim is given for a state that is not early"
@@ -140,74 +129,27 @@ package struct DocumentObject: Sendable {
     }
   }
 
-  /// The word of `kind` for the application itself.
-  private static let applicationKind = "application"
-
   /// Looks at the object's text by itself: what is above it then cannot hide references in it.
-  private static func reader(of slice: JSONSlice) throws(ErrorObject) -> ObjectReader {
-    let bytes = Array(slice.compactText.bytes)
+  private static func scan(_ text: JSONText) throws(ErrorObject) -> JSONSlice {
     let limits = FrameLimits(
       frameBytesMax: Int(Int32.max) - 16,
       depthMax: 64,
       valuesPerFrameMax: .max,
       keysPerObjectMax: Int(Int32.max)
     )
-    guard slice.kind == .object,
-      let own = try? JSONSlice.scan(bytes, vocabulary: EncodedState.vocabulary, limits: limits)
-    else {
+    let object = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: limits)
+    guard let object, object.kind == .object else {
       throw .invalidParameter("", "this is not an object", hint: "Give objects as exportArchive does.")
     }
-    for name in [EncodedState.vocabulary.referenceKey, EncodedState.vocabulary.literalKey] where own[name] != nil {
+    for name in [EncodedState.vocabulary.referenceKey, EncodedState.vocabulary.literalKey] where object[name] != nil {
       throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
     }
-    try own.requireDistinctNames()
-    return ObjectReader(own)
-  }
-
-  /// Values of `keep`.
-  private enum Keep: String, WireWord {
-    case forever
-  }
-
-  /// The object as it stands in a document.
-  package var text: JSONText {
-    var writer = JSONWriter(reserving: 256 + (state?.text.count ?? 0) + (beforeClaim?.text.count ?? 0))
-    writer.object { writer in
-      writer.member("path", path)
-      writer.member("parent", ifPresent: parent)
-      writer.member("kind", isApplication ? Self.applicationKind : kind.rawValue)
-      if !classes.isEmpty {
-        writer.key("objectClass")
-        ClassList.write(classes, to: &writer)
-      }
-      writer.member("restorationClass", ifPresent: restorationClass)
-      writer.member("storyboard", ifPresent: storyboard.map { Storyboard(unit: $0) })
-      if keepsForever { writer.member("keep", Keep.forever) }
-      writer.member("confidential", ifTrue: confidential)
-      writer.member("missing", ifPresent: missing)
-      state?.writeMembers(to: &writer)
-      writer.member("early", ifTrue: isEarly)
-      if let beforeClaim {
-        writer.key("beforeClaim")
-        writer.object { beforeClaim.writeMembers(to: &$0) }
-      }
+    for place in ["", "/state", "/writer", "/beforeClaim", "/beforeClaim/state", "/beforeClaim/writer"] {
+      let value = place.split(separator: "/").reduce(object as JSONSlice?) { $0?[String($1)] }
+      guard let name = value?.duplicateName else { continue }
+      let pointer = "\(place)/\(JSONPointer.escaped(name))"
+      throw .invalidParameter(pointer, "\(name) is given twice", hint: "Give each member once.")
     }
-    return JSONText(validated: writer.bytes)
-  }
-}
-
-extension ErrorObject {
-  /// −32602 for a member that has to be there.
-  static func missing(_ pointer: String, _ name: String) -> ErrorObject {
-    .invalidParameter(pointer, "\(name) is missing", hint: "Give \(name).")
-  }
-}
-
-extension JSONSlice {
-  /// Refuses an object that gives a member twice.
-  func requireDistinctNames() throws(ErrorObject) {
-    guard let name = duplicateName else { return }
-    let pointer = "/\(JSONPointer.escaped(name))"
-    throw .invalidParameter(pointer, "\(name) is given twice", hint: "Give each member once.")
+    return object
   }
 }

@@ -31,6 +31,11 @@ package struct EncodedState: WireValue {
     EncodedState(text: text.detached(), references: references, reservedKey: reservedKey, depth: depth)
   }
 
+  /// Of a state that is written and not looked into.
+  package init(unchecked text: JSONText) {
+    self.init(text: text, references: [], reservedKey: nil, depth: 1)
+  }
+
   private init(text: JSONText, references: [JSONReference], reservedKey: String?, depth: Int) {
     self.text = text
     self.references = references

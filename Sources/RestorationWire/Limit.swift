@@ -103,13 +103,7 @@ package struct Limit: Sendable {
       1_024...256 << 20,
       "State and elements of one object as compact text; at most half of `frameBytesMax`."
     ),
-    Limit(
-      "referencesPerStateMax",
-      \.referencesPerStateMax,
-      .count,
-      0...65_536,
-      "References inside one state."
-    ),
+    Limit("referencesPerStateMax", \.referencesPerStateMax, .count, 0...65_536, "References inside one state."),
     Limit(
       "pathBytesMax",
       \.pathBytesMax,
@@ -139,13 +133,7 @@ package struct Limit: Sendable {
       4_096...1 << 30,
       "Events that a client has not read yet. Beyond it they are not sent but counted, and `eventsLost` tells how many."
     ),
-    Limit(
-      "subscriptionsMax",
-      \.subscriptionsMax,
-      .count,
-      0...1_024,
-      "Subscriptions of one connection."
-    ),
+    Limit("subscriptionsMax", \.subscriptionsMax, .count, 0...1_024, "Subscriptions of one connection."),
     Limit(
       "partialFrameMilliseconds",
       \.partialFrameMilliseconds,
@@ -223,13 +211,7 @@ package struct Limit: Sendable {
       64 << 10...1 << 40,
       "States of one archive that a reader can still reach: head, kept generations and what an owner has not decoded."
     ),
-    Limit(
-      "applicationsMax",
-      \.applicationsMax,
-      .count,
-      1...1 << 20,
-      "Applications that have an archive."
-    ),
+    Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20, "Applications that have an archive."),
     Limit(
       "allArchivesBytesMax",
       \.allArchivesBytesMax,

@@ -4,64 +4,36 @@ package import JSONRPC
 
 /// What the broker holds its clients to. A limit passes at its value and fails at one more.
 ///
-/// Wire and configuration names equal the property names; `Limit.all` is the list that the method `limits`, the
-/// configuration and `Protocol/limits.md` share.
+/// Wire and configuration names equal the property names; `Limit.all` says what each counts, and is the list that the
+/// method `limits`, the configuration and `Protocol/limits.md` share.
 package struct Limits: Hashable, Sendable {
-  /// Bytes of one frame.
   package var frameBytesMax = 4 << 20
-  /// Nesting of one frame; `{}` is 1.
   package var depthMax = 64
-  /// Nesting of one state by itself.
   package var stateDepthMax = 56
-  /// JSON values in one frame.
   package var valuesPerFrameMax = 65_536
-  /// Members of one JSON object.
   package var keysPerObjectMax = 4_096
-  /// Messages in one batch.
   package var batchMax = 256
-  /// Requests of one connection that await their answer; reading of further ones pauses.
   package var inFlightMax = 128
-  /// Requests of one connection that wait for something besides the archive; not counted as in flight.
   package var parkedMax = 1_024
-  /// Subscriptions of one connection.
   package var subscriptionsMax = 64
-  /// Connections in all.
   package var connectionsMax = 1_024
-  /// Connections of one application.
   package var connectionsPerApplicationMax = 256
-  /// Live sessions of one application.
   package var sessionsPerApplicationMax = 1_024
-  /// Objects of one application, live and archived.
   package var objectsPerApplicationMax = 16_384
-  /// Bytes of one object's state with its elements.
   package var stateBytesMax = 256 << 10
-  /// Bytes of one path: its components and one byte between two.
   package var pathBytesMax = 4_096
-  /// References inside one state.
   package var referencesPerStateMax = 1_024
-  /// Bytes of one archive that a reader can still reach.
   package var archiveBytesMax = 64 << 20
-  /// Applications with an archive.
   package var applicationsMax = 1_024
-  /// Bytes of all archives.
   package var allArchivesBytesMax = 1 << 30
-  /// Archives open at a time; the least recently used one is closed.
   package var openArchivesMax = 64
-  /// Bytes of unread replies of one connection at which reading of its requests pauses.
   package var replyBytesPause = 1 << 20
-  /// Bytes of unread notifications and calls to one client at which its connection is cut.
   package var outQueueBytesMax = 8 << 20
-  /// Bytes of unread events of one connection beyond which events are counted instead.
   package var eventBytesMax = 1 << 20
-  /// Milliseconds a frame may take from its first byte to its last.
   package var partialFrameMilliseconds = 30_000
-  /// Milliseconds without a change after which a round follows changes by itself; 0 for never (R18).
   package var roundQuietMilliseconds = 15_000
-  /// Milliseconds after a change within which a round follows, quiet or not; 0 for no such bound (R18).
   package var roundIntervalMilliseconds = 300_000
-  /// Milliseconds that the last round of a broker that is told to end may take; 0 for none (R33).
   package var stopRoundMilliseconds = 5_000
-  /// File descriptors a client may send.
   package var descriptorsAccepted = 0
 
   package init() {}

@@ -51,29 +51,15 @@ package struct QuarantinedState: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("sequence", &sequence, .from(1), "Number of the write.")
-    try members.required(
-      "quarantined",
-      &quarantined,
-      "When it was put into quarantine, RFC 3339, UTC, milliseconds."
-    )
+    try members.required("quarantined", &quarantined, "When it was put into quarantine, RFC 3339, UTC, milliseconds.")
     try members.nullable(
       "state",
       &state,
-      .text(of: EncodedState.self),
+      .state,
       "The state as it was encoded; null where it is redacted or unreadable."
     )
-    try members.optional(
-      "elements",
-      &elements,
-      .text(of: [Element].self),
-      "Absent where there are none or they are redacted."
-    )
-    try members.nullable(
-      "coder",
-      &coder,
-      .text(of: ReservedKeys.self),
-      "Reserved keys of the session that wrote it."
-    )
+    try members.optional("elements", &elements, .elements, "Absent where there are none or they are redacted.")
+    try members.nullable("coder", &coder, .coder, "Reserved keys of the session that wrote it.")
     try members.mark("unreadable", &unreadable, "Present and true where it is damaged (R32).")
   }
 }

@@ -54,12 +54,7 @@ package struct RestorationSituation: WireObject, Hashable {
       "The newest generation, from which the run started; null where none was sealed."
     )
     try members.nullable("archive", &archive, .uuid, "UUID of the archive.")
-    try members.nullable(
-      "coder",
-      &coder,
-      .text(of: ReservedKeys.self),
-      "Reserved keys of the newest write (R26); null where there is none."
-    )
+    try members.nullable("coder", &coder, .coder, "Reserved keys of the newest write (R26); null where there is none.")
     try members.optional(
       "damaged",
       &damaged,

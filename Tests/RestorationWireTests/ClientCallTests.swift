@@ -53,8 +53,8 @@ internal import Testing
     let answer = try #require(EncodeRestorableStateWithCoder.Answer(try slice(text)))
     let words = answer.states.map { entry in
       switch entry.outcome {
-      case .state(let state, let elements, let revision):
-        "\(entry.object) \(state.text.string) \(elements.count) \(revision ?? 0)"
+      case .encoded(let encoded):
+        "\(entry.object) \(encoded.state.text.string) \(encoded.elements.count) \(encoded.revision ?? 0)"
       case .failed(let why): "\(entry.object) \(why)"
       case .later: "\(entry.object) later"
       case .unchanged: "\(entry.object) unchanged"

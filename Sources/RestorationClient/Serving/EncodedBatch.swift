@@ -86,7 +86,8 @@ struct EncodedBatch {
       }
       self.bytes += bytes
       self.values += values
-      states.append(EncodedObject(object: object, .state(state, elements: elements, revision: revision)))
+      let encoded = EncodedObject.Encoded().with { ($0.state, $0.elements, $0.revision) = (state, elements, revision) }
+      states.append(EncodedObject(object: object, .encoded(encoded)))
     } catch {
       fail(object, error)
     }

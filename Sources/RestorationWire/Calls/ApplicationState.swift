@@ -19,13 +19,8 @@ package struct ApplicationState: WireObject, Hashable {
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable(
-      "state",
-      &state,
-      .text(of: EncodedState.self),
-      "The application's own state, as it was saved last."
-    )
-    try members.nullable("coder", &coder, .text(of: ReservedKeys.self), "Its reserved keys.")
+    try members.nullable("state", &state, .state, "The application's own state, as it was saved last.")
+    try members.nullable("coder", &coder, .coder, "Its reserved keys.")
     try members.mark(
       "deferred",
       &isDeferred,

@@ -64,9 +64,9 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("state", &state, .text(of: EncodedState.self), "The state.")
-      try members.nullable("coder", &coder, .text(of: ReservedKeys.self), "Its reserved keys.")
-      try members.added("elements", &elements, .text(of: [Element].self), "Its elements.")
+      try members.required("state", &state, .state, "The state.")
+      try members.nullable("coder", &coder, .coder, "Its reserved keys.")
+      try members.added("elements", &elements, .elements, "Its elements.")
     }
   }
 }

@@ -56,32 +56,21 @@ package struct EncodedObject: WireValue {
   package static let schema = Schema.shared(
     "EncodedObject",
     .either([
+      .object([handle] + Encoded.members),
       .object([
-        .required("object", .handle, "The handle."),
-        .required("state", .state, "The state."),
-        .optional("elements", .nullable(.elements), "As in `encodeRestorableState`."),
-        .optional("revision", .nullable(.integer(1...)), "As in `encodeRestorableState`."),
+        handle, .required("error", .present, "There is no state now; a string, or a `message` in an object, says why."),
       ]),
-      .object([
-        .required("object", .handle, "The handle."),
-        .required("error", .present, "There is no state now; a string, or a `message` in an object, says why."),
-      ]),
-      .object([
-        .required("object", .handle, "The handle."),
-        .required("later", .true, "It does not fit into this answer; ask again."),
-      ]),
-      .object([
-        .required("object", .handle, "The handle."),
-        .required("unchanged", .true, "What is saved of the object holds."),
-      ]),
+      .object([handle, .required("later", .true, "It does not fit into this answer; ask again.")]),
+      .object([handle, .required("unchanged", .true, "What is saved of the object holds.")]),
     ])
   )
 
+  private static let handle = Schema.Member.required("object", .handle, "The handle.")
   package static let expected = "an object with a handle"
   package static let plural = "objects"
 
   package enum Outcome: Sendable {
-    case state(EncodedState, elements: [Element], revision: Int64?)
+    case encoded(Encoded)
     /// It cannot be encoded; why, for people.
     case failed(String)
     /// To be asked for in a further batch.
@@ -110,28 +99,17 @@ package struct EncodedObject: WireValue {
     } else if slice["unchanged"]?.bool() == true {
       self.outcome = .unchanged
     } else {
-      self.outcome = Self.state(slice) ?? .malformed
+      let encoded = slice["state"]?.duplicateName == nil ? Encoded(slice) : nil
+      self.outcome = encoded.map { .encoded($0) } ?? .malformed
     }
-  }
-
-  private static func state(_ slice: JSONSlice) -> Outcome? {
-    guard slice["state"]?.duplicateName == nil else { return nil }
-    let reader = ObjectReader(slice)
-    return try? .state(
-      reader.required("state"),
-      elements: reader.optional("elements") ?? [],
-      revision: reader.optional("revision", .from(1))
-    )
   }
 
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("object", object)
       switch outcome {
-      case .state(let state, let elements, let revision):
-        writer.member("state", state.text)
-        if !elements.isEmpty { writer.member("elements", elements) }
-        writer.member("revision", ifPresent: revision)
+      case .encoded(let encoded):
+        encoded.writeMembers(to: &writer)
       case .failed(let message):
         writer.key("error")
         writer.object { $0.member("message", message) }
@@ -142,6 +120,23 @@ package struct EncodedObject: WireValue {
       case .malformed:
         break
       }
+    }
+  }
+
+  /// A state that is there.
+  package struct Encoded: WireObject {
+    package static let isGiven = true
+
+    package var state = EncodedState.empty
+    package var elements: [Element] = []
+    package var revision: Int64?
+
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("state", &state, "The state.")
+      try members.member("elements", &elements, default: [], "As in `encodeRestorableState`.")
+      try members.optional("revision", &revision, .from(1), "As in `encodeRestorableState`.")
     }
   }
 }

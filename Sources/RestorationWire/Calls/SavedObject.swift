@@ -18,23 +18,10 @@ package struct SavedObject: WireObject, Hashable {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("identifierPath", &identifierPath, "The whole path.")
     try members.required("kind", &kind, "What the object is.")
-    try members.nullable(
-      "objectClass",
-      &objectClass,
-      "The class that the object had when the state was written (R25)."
-    )
-    try members.nullable(
-      "state",
-      &state,
-      .text(of: EncodedState.self),
-      "What the object wrote; it will come again to be decoded."
-    )
-    try members.nullable("coder", &coder, .text(of: ReservedKeys.self), "The state's reserved keys.")
-    try members.mark(
-      "deferred",
-      &isDeferred,
-      "The state does not fit: fetch it with `decodeRestorableState` by path."
-    )
+    try members.nullable("objectClass", &objectClass, "The class that the object had when the state was written (R25).")
+    try members.nullable("state", &state, .state, "What the object wrote; it will come again to be decoded.")
+    try members.nullable("coder", &coder, .coder, "The state's reserved keys.")
+    try members.mark("deferred", &isDeferred, "The state does not fit: fetch it with `decodeRestorableState` by path.")
   }
 }
 

@@ -111,11 +111,15 @@ package protocol WireObject: WireValue {
   /// Its name in `rpc.discover` if several descriptions share the shape.
   static var sharedName: String? { get }
 
+  /// Whether clients give it: members that may be left out may be null as well, and are described so.
+  static var isGiven: Bool { get }
+
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit)
 }
 
 extension WireObject {
   package static var sharedName: String? { nil }
+  package static var isGiven: Bool { false }
   package static var expected: String { "an object" }
   package static var plural: String { "objects" }
 
@@ -128,7 +132,8 @@ extension WireObject {
     var describer = MemberDescriber()
     var blank = Self()
     try? blank.walk(&describer)
-    return describer.members
+    guard isGiven else { return describer.members }
+    return describer.members.map { $0.isRequired ? $0 : .optional($0.name, .nullable($0.schema), $0.summary) }
   }
 
   package init(wire slice: JSONSlice) throws(Misfit) {

@@ -107,6 +107,9 @@ package enum Bounds: Sendable {
   /// As `ArchiveDocument` has it.
   case document
 
+  package static let state = Bounds.text(of: EncodedState.self)
+  package static let coder = Bounds.text(of: ReservedKeys.self)
+  package static let elements = Bounds.text(of: [Element].self)
   /// Neither empty nor long.
   package static let name = Bounds.bytes(1...nameBytesMax)
   package static let nameBytesMax = 1_024

@@ -68,22 +68,17 @@ package struct DecodeRestorableState: RestorationMethod {
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("status", &status, "Whether there is a state, and if not why not.")
-      try members.nullable(
-        "state",
-        &state,
-        .text(of: EncodedState.self),
-        "The state as it was encoded; null unless `available`."
-      )
+      try members.nullable("state", &state, .state, "The state as it was encoded; null unless `available`.")
       try members.nullable(
         "coder",
         &coder,
-        .text(of: ReservedKeys.self),
+        .coder,
         "The reserved keys of the session that wrote the state; null where there is none."
       )
       try members.added(
         "elements",
         &elements,
-        .text(of: [Element].self),
+        .elements,
         "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` today."
       )
     }

@@ -23,12 +23,7 @@ package struct ImportArchive: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("document", &document, .document, "The whole document.")
-    try members.optional(
-      "part",
-      &part,
-      .document,
-      "A part of it, where the whole does not fit into a message."
-    )
+    try members.optional("part", &part, .document, "A part of it, where the whole does not fit into a message.")
     try members.optional("upload", &upload, .name, "With a further part: as the answer to the part before gave it.")
     try members.flag("more", &more, "Further parts follow; with the last one the document is imported.")
     try members.flag("force", &force, "Replace state that is there; take a document in which states are missing.")

@@ -10,11 +10,6 @@ package struct HeadReplaced: RestorationNotification {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required(
-      "generation",
-      &generation,
-      .generation,
-      "Number of the generation that the head equals now."
-    )
+    try members.required("generation", &generation, .generation, "Number of the generation that the head equals now.")
   }
 }

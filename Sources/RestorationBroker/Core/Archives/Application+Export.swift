@@ -151,12 +151,11 @@ extension Application {
     let next = page.range.lowerBound + objects.count
     let isLast = next == plan.entries.count
     if isLast { end(export: page.export) }
-    var writer = JSONWriter(reserving: bytes + 128)
-    ArchiveDocument.write(redacted: plan.isRedacted, objects, to: &writer)
+    let part = ArchiveDocument().with { ($0.redacted, $0.objects) = (plan.isRedacted, objects) }
     var call = page.call
     tell(call.progress(next, of: plan.entries.count, isLast: true, at: context.now), of: call)
     return ExportArchive.Reply().with {
-      $0.part = JSONText(validated: writer.bytes)
+      $0.part = part.text
       $0.cursor = isLast ? nil : "\(page.export).\(next)"
     }
   }
@@ -167,12 +166,13 @@ extension Application {
     _ readings: inout ArraySlice<StateReading?>
   ) throws(ErrorObject) -> DocumentObject {
     let record = entry.record
-    var object = DocumentObject(path: entry.path, parent: entry.parent, kind: record.kind.wire)
+    var object = DocumentObject()
+    (object.path, object.parent, object.kind) = (entry.path, entry.parent, record.kind.wire)
     object.isApplication = record.kind == .application
     object.classes = record.classes.map { WriterContext.classes(inText: $0) } ?? []
     object.restorationClass = record.restorationClass
     object.storyboard = record.storyboard
-    object.keepsForever = record.keepsForever
+    object.keep = record.keepsForever ? .forever : nil
     object.confidential = record.isConfidential
     guard let summary = entry.state else { return object }
     if entry.isRedacted {
@@ -201,13 +201,14 @@ extension Application {
     switch reading {
     case .state(let record, let sequence) where sequence == summary.sequence:
       let writer = contexts[record.context] ?? WriterContext(text: "{}")
-      return DocumentState(
-        text: record.spliced { target, writer in
-          ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
-        },
-        elements: record.elements.map { JSONText(validated: Array($0.utf8)) },
-        writer: writer.document(written: record.written)
-      )
+      let text = record.spliced { target, writer in
+        ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
+      }
+      return DocumentState().with {
+        $0.state = EncodedState(unchecked: text)
+        $0.elements = record.elements.map { DocumentState.Elements(stored: JSONText(validated: Array($0.utf8))) }
+        $0.writer = writer.document(written: record.written)
+      }
     case .unreadable(let sequence) where sequence == summary.sequence:
       return nil
     default:
@@ -218,15 +219,11 @@ extension Application {
 
 extension WriterContext {
   func document(written: Int64) -> DocumentState.Writer {
-    DocumentState.Writer(
-      classes: classes,
-      process: role,
-      bundleVersion: bundleVersion,
-      userInterfaceIdiom: userInterfaceIdiom,
-      systemVersion: systemVersion,
-      storyboard: storyboard,
-      written: Timestamp(milliseconds: written)
-    )
+    DocumentState.Writer().with {
+      ($0.classes, $0.process, $0.bundleVersion) = (classes, role, bundleVersion)
+      ($0.userInterfaceIdiom, $0.systemVersion, $0.storyboard) = (userInterfaceIdiom, systemVersion, storyboard)
+      $0.written = Timestamp(milliseconds: written)
+    }
   }
 
   init(_ writer: DocumentState.Writer) {

@@ -46,14 +46,14 @@ struct ArchiveUpload {
     }
     objects.reserveCapacity(count)
     let before = charge
-    for slice in document.objects {
+    for text in document.objects {
       do throws(ErrorObject) {
-        var object = try DocumentObject(slice)
+        var object = try DocumentObject(text)
         try Self.check(object, limits)
         // What the check needed holds on to far more than the texts.
-        object.state?.encoded = nil
-        object.beforeClaim?.encoded = nil
-        charge += slice.text.count + Self.overhead + Self.componentBytes * object.componentCount
+        object.state?.releaseFrame()
+        object.beforeClaim?.releaseFrame()
+        charge += text.count + Self.overhead + Self.componentBytes * object.componentCount
         if object.state != nil { states += 1 }
         if object.missing != nil { isIncomplete = true }
         objects.append(object)
@@ -90,12 +90,12 @@ struct ArchiveUpload {
   }
 
   private static func check(_ state: DocumentState, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
-    guard let encoded = state.encoded else { return }
+    let encoded = state.state
     try encoded.checkKeys(path: path)
     // As paths references take more than in what was encoded: each counts as much as the shortest.
     let references = encoded.references
     let referenceBytes = references.reduce(0) { $0 + $1.objectRange.count }
-    let bytes = state.text.count - referenceBytes + 20 * references.count + (state.elements?.count ?? 0)
+    let bytes = encoded.text.count - referenceBytes + 20 * references.count + (state.elements?.text.count ?? 0)
     // For the same reason one may be a level deeper.
     let depth = encoded.depth - (references.isEmpty ? 0 : 1)
     do throws(ErrorObject) {

@@ -112,7 +112,7 @@ struct ImportPlan {
       classes: WriterContext.text(ofClasses: object.classes),
       restorationClass: object.restorationClass,
       storyboard: object.storyboard,
-      keepsForever: object.keepsForever,
+      keepsForever: object.keep != nil,
       isConfidential: object.confidential
     )
   }
@@ -156,9 +156,9 @@ struct ImportPlan {
       references.append(Reference(range: reference.range, target: place))
     }
     return State(
-      text: document.text.bytes,
+      text: document.state.text.bytes,
       references: references,
-      elements: document.elements?.string,
+      elements: document.elements?.text.string,
       writer: WriterContext(document.writer),
       written: document.writer.written.milliseconds
     )

@@ -146,7 +146,7 @@ extension Application {
         case .failed(let message): brought(nothingOf: target, .failed, message: CallAnswer.brief(message))
         case .malformed: brought(nothingOf: target, .malformed)
         case nil: brought(nothingOf: target, .missing)
-        case .state(let state, let elements, let revision): try take(state, elements, revision, at: target)
+        case .encoded(let encoded): try take(encoded.state, encoded.elements, encoded.revision, at: target)
         }
       } catch {
         brought(nothingOf: target, EncodeFailed.Failure(error))

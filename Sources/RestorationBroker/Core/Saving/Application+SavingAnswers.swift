@@ -256,9 +256,9 @@ extension Application {
       round.messages[target.node] = CallAnswer.brief(message)
       return .refused(StaleObject.Cause.failed.rawValue)
     case .malformed: return .refused(StaleObject.Cause.malformed.rawValue)
-    case .state(let encoded, let elements, let revision):
+    case .encoded(let encoded):
       do throws(ErrorObject) {
-        try stage(encoded, elements, revision, at: target, for: round)
+        try stage(encoded.state, encoded.elements, encoded.revision, at: target, for: round)
         return .encoded
       } catch {
         return .refused(error.kind)
