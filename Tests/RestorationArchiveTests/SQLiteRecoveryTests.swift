@@ -133,6 +133,21 @@ internal import Testing
     #expect(try fixture.directory.read("org.example.Notes+damaged-1.sqlite-wal") == [1, 2, 3])
   }
 
+  @Test(arguments: [true, false])
+  func aLogWithoutItsFileIsKeptWhereTheOpeningSays(isMoveInterrupted: Bool) async throws {
+    let fixture = try await Self.damagedFixture(backedUp: true)
+    if isMoveInterrupted {
+      try fixture.directory.rename(Self.main, to: "org.example.Notes+damaged-1.sqlite")
+    } else {
+      fixture.directory.remove(Self.main)
+    }
+    try fixture.directory.write([1, 2, 3], to: Self.log)
+    let report = try #require(try await fixture.author(Self.application).opening.damage)
+    let place = try #require(report.split(separator: " ").last).dropFirst(fixture.directory.path.utf8.count + 1)
+    #expect(fixture.directory.names.contains(String(place)), "\(report)")
+    #expect(try fixture.directory.read(String(place)) == [1, 2, 3])
+  }
+
   @Test func whatWasCommittedIsThereAfterACrash() async throws {
     let original = try ArchiveFixture(.sqlite)
     var author = try await original.author(Self.application)

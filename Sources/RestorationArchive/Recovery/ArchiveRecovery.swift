@@ -246,14 +246,17 @@ struct ArchiveRecovery {
   /// Moves what there is aside and puts the backup, or an empty archive, in its place.
   private func replace(because reason: String) throws(OpeningFailure) -> Opened {
     let source = try prepareReplacement()
-    let aside = try placeAside()
-    let place = aside.map { "; what was there is kept as \(directory.pathname($0.main))" } ?? ""
+    let moves = try movesAside()
+    let place = moves.first.map { "; what was there is kept as \(directory.pathname($0.to))" } ?? ""
     let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(place)"
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
       try SQLiteArchive.settle(at: directory.pathname(files.fresh), damage: damage)
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
-    if let aside { try moveAside(to: aside) }
+    try OpeningFailure.deciding { () throws(SystemError) in
+      for (from, to) in moves { try directory.move(from, to: to) }
+      if !moves.isEmpty { try directory.sync() }
+    }
     try install()
     return try openFile(files.main)
   }
@@ -296,25 +299,17 @@ struct ArchiveRecovery {
     }
   }
 
-  /// Where main file and log go: under the next free number; nil if there is neither.
-  private func placeAside() throws(OpeningFailure) -> (main: String, log: String)? {
+  /// Which files go aside, the main file first, and to where: under the next free number.
+  private func movesAside() throws(OpeningFailure) -> [(from: String, to: String)] {
     let hasMain = try entry(files.main) != .absent
     let hasLog = try entry(files.log) != .absent
-    guard hasMain || hasLog else { return nil }
+    guard hasMain || hasLog else { return [] }
     var number = try lastDamaged()
     // A log alone belongs to the file whose move was interrupted, if there is one without a log.
     if hasMain || number == 0 { number += 1 }
     if try entry(files.damaged(number).log) != .absent { number += 1 }
-    return files.damaged(number)
-  }
-
-  private func moveAside(to target: (main: String, log: String)) throws(OpeningFailure) {
-    let (hasMain, hasLog) = (try entry(files.main) != .absent, try entry(files.log) != .absent)
-    try OpeningFailure.deciding { () throws(SystemError) in
-      if hasMain { try directory.move(files.main, to: target.main) }
-      if hasLog { try directory.move(files.log, to: target.log) }
-      try directory.sync()
-    }
+    let target = files.damaged(number)
+    return (hasMain ? [(files.main, target.main)] : []) + (hasLog ? [(files.log, target.log)] : [])
   }
 
   /// Copies main file and log aside as they are, under the next free number; returns the main file's new name.
