@@ -238,6 +238,38 @@ internal import Testing
     #expect(copies == ["x+damaged-1.sqlite", "x+damaged-1.sqlite-wal"])
   }
 
+  /// What was found is in the archive before the log that shows it is gone: the next opening still tells it.
+  @Test(arguments: [true, false])
+  func aDiskThatFailsWhileALossIsNotedDoesNotHideIt(isLasting: Bool) async throws {
+    let frame = Self.headerBytes + 9 * Self.frameBytes
+    let remains = try await Self.remains(begunAnew: false).flipping((frame + 1_000) * 8)
+    for count in 0... {
+      let fixture = try remains.fixture()
+      let disk = FaultingDisk(fixture.directory.path)
+      disk.fail(
+        FaultingDisk.Fault(
+          code: SQLITE_IOERR | 4 << 8,
+          operations: [.write, .sync, .truncate],
+          after: count,
+          isLasting: isLasting
+        )
+      )
+      _ = await failure { () async throws(ArchiveError) in
+        let opening = try await fixture.store.open(Self.application)
+        await fixture.store.close(opening.lease)
+      }
+      let hasFailed = disk.heal()
+      let report = try await fixture.author(Self.application).opening.damage ?? "nothing"
+      // An attempt that failed may have written over the frames that are not replayed.
+      #expect(report.contains("was damaged (frame") && report.contains("x+damaged-"), "call \(count): \(report)")
+      #expect(try fixture.directory.read("x+damaged-1.sqlite-wal") == remains.log, "call \(count)")
+      if !hasFailed {
+        #expect(count > 3)
+        return
+      }
+    }
+  }
+
   @Test func anArchiveThatIsListedBeforeItIsOpenedIsNotCalledAvailable() async throws {
     let whole = try await Self.remains(begunAnew: false)
     for remains in [whole.with(log: nil), whole.flipping(100)] {
