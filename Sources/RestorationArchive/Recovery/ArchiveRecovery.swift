@@ -75,18 +75,15 @@ struct ArchiveRecovery {
     let log = try OpeningFailure.deciding { () throws(SystemError) in try directory.logFinding(of: files) }
     let mark = try acknowledgedMark()
     do throws(OpeningFailure) {
-      var loss = log?.damage
-      if loss == nil {
-        let opened = try openFile(files.main)
-        loss = self.loss(in: opened, hasLog: log != nil, mark)
-        if loss == nil {
-          // What is left of a commit that was cut short must not be found behind later ones.
-          if log == .torn { try emptyLog(of: opened) }
-          return opened
-        }
+      if let damage = log?.damage { return try settle(damage, hasLog: true) }
+      let opened = try openFile(files.main)
+      if let loss = self.loss(in: opened, hasLog: log != nil, mark) {
         opened.archive.connection.close()
+        return try settle(loss, hasLog: log != nil)
       }
-      return try settle(loss ?? "", hasLog: log != nil)
+      // What is left of a commit that was cut short must not be found behind later ones.
+      if log == .torn { try emptyLog(of: opened) }
+      return opened
     } catch {
       guard case .damaged(let text) = error else { throw error }
       return try replace(because: text)
