@@ -14,7 +14,7 @@ enum OpeningFailure: Error {
   case limit(name: String, max: Int, value: Int)
 
   init(_ failure: SQLiteFailure) {
-    let text = "\(failure.message) (SQLite \(failure.code), errno \(failure.systemError))"
+    let text = failure.description
     if failure.isDamage || failure.isSchema {
       self = .damaged(text)
     } else if failure.isFull {

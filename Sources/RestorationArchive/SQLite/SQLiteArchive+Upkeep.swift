@@ -37,7 +37,7 @@ extension SQLiteArchive {
         if let text = row.string(0), text != "ok" { faults.append("the file is damaged: \(text)") }
       }
     } catch {
-      faults.append("the file cannot be checked: \(error.message) (SQLite \(error.code), errno \(error.systemError))")
+      faults.append("the file cannot be checked: \(error)")
     }
     return faults
   }
@@ -71,7 +71,7 @@ extension SQLiteArchive {
       }
       return try connection.archiveSummary(of: application)
     } catch {
-      return .unreadable(application, "\(error.message) (SQLite \(error.code), errno \(error.systemError))")
+      return .unreadable(application, error.description)
     }
   }
 

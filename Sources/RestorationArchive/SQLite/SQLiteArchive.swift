@@ -63,23 +63,14 @@ struct SQLiteArchive: ArchiveRows {
     try? connection.statement(.rollBack).run()
   }
 
-  /// Maps what can go wrong while writing.
   func writing(_ what: String, _ body: () throws(SQLiteFailure) -> Void) throws(ArchiveError) {
     do throws(SQLiteFailure) {
       try body()
     } catch {
-      let text = "\(what): \(error.message) (SQLite \(error.code), errno \(error.systemError))"
-      if error.isFull { throw ArchiveError(.full, "\(text); free some space") }
-      if error.isInputOutput {
-        // The kernel may have dropped what could not be written and report success next time: whoever syncs again
-        // acknowledges data that is not there.
-        throw ArchiveError(.indeterminate, "\(text); the store has to be opened anew")
-      }
-      throw ArchiveError(.definite, text)
+      throw ArchiveError(what, notWritten: error)
     }
   }
 
-  /// Maps what can go wrong while reading.
   func reading<Value>(
     _ what: String,
     _ body: () throws(SQLiteFailure) -> Value
@@ -87,10 +78,7 @@ struct SQLiteArchive: ArchiveRows {
     do throws(SQLiteFailure) {
       return try body()
     } catch {
-      throw ArchiveError(
-        .unreadable,
-        "\(what): \(error.message) (SQLite \(error.code), errno \(error.systemError))"
-      )
+      throw ArchiveError(.unreadable, "\(what): \(error)")
     }
   }
 
@@ -101,8 +89,8 @@ struct SQLiteArchive: ArchiveRows {
       try connection.checkpoint(kind)
     } catch {
       // What could not be read is in the log as before.
-      if error.isRead { throw ArchiveError(.definite, "checkpoint: \(error.message) (SQLite \(error.code))") }
-      try writing("checkpoint") { () throws(SQLiteFailure) in throw error }
+      throw error.isRead
+        ? ArchiveError(.definite, "checkpoint: \(error)") : ArchiveError("checkpoint", notWritten: error)
     }
   }
 
@@ -413,5 +401,20 @@ struct SQLiteArchive: ArchiveRows {
 
   func index() throws(ArchiveError) -> ArchiveIndex {
     try reading("read") { () throws(SQLiteFailure) in try connection.archiveIndex() }
+  }
+}
+
+extension ArchiveError {
+  fileprivate init(_ what: String, notWritten failure: SQLiteFailure) {
+    let text = "\(what): \(failure)"
+    if failure.isFull {
+      self.init(.full, "\(text); free some space")
+    } else if failure.isInputOutput {
+      // The kernel may have dropped what could not be written and report success next time: whoever syncs again
+      // acknowledges data that is not there.
+      self.init(.indeterminate, "\(text); the store has to be opened anew")
+    } else {
+      self.init(.definite, text)
+    }
   }
 }

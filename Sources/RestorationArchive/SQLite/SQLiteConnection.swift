@@ -4,12 +4,14 @@ internal import CSQLite
 internal import Synchronization
 
 /// What SQLite answered when it did not do what it was asked.
-struct SQLiteFailure: Error, Hashable {
+struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// The extended result code.
   var code: Int32
   /// The `errno` of the system call that failed; 0 where none did.
   var systemError: Int32
   var message: String
+
+  var description: String { "\(message) (SQLite \(code), errno \(systemError))" }
 
   private var primary: Int32 { code & 0xff }
 

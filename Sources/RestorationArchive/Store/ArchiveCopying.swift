@@ -62,8 +62,7 @@ extension SQLiteArchiveStore: ArchiveCopying {
     do throws(SQLiteFailure) {
       try archive.rows.copy(to: path)
     } catch {
-      let text = "copy: \(error.message) (SQLite \(error.code), errno \(error.systemError))"
-      throw .archive(ArchiveError(error.isFull ? .full : .definite, text))
+      throw .archive(ArchiveError(error.isFull ? .full : .definite, "copy: \(error)"))
     }
   }
 }
