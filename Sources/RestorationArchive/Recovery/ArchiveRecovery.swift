@@ -35,7 +35,7 @@ struct ArchiveRecovery {
       case .absent:
         return try openWithoutMain()
       case .other:
-        throw .unreadable("\(directory.pathname(files.main)) is not a regular file; move it away")
+        throw .unreadable(directory.irregular(files.main))
       case .file(size: 0, _):
         // Archives get their name when they are complete: an empty one has lost everything.
         return try replace(because: "the file is empty")
@@ -266,7 +266,7 @@ struct ArchiveRecovery {
       try createFresh()
       return "there is no backup, an empty archive takes its place"
     case .other:
-      throw .unreadable("\(directory.pathname(files.backup)) is not a regular file; move it away")
+      throw .unreadable(directory.irregular(files.backup))
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.backup, to: files.fresh) }
     do throws(OpeningFailure) {
@@ -359,12 +359,16 @@ struct ArchiveRecovery {
 }
 
 extension ArchiveDirectory {
+  fileprivate func irregular(_ name: String) -> String {
+    "\(pathname(name)) is not a regular file; move it away"
+  }
+
   /// What stands in the place of a file of an archive and is none of ours; nil if nothing does.
   ///
   /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
     for name in [files.main, files.log, files.mark] where try entry(name) == .other {
-      return "\(pathname(name)) is not a regular file; move it away"
+      return irregular(name)
     }
     return try entry(files.journal) == .absent
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it away"
