@@ -44,9 +44,7 @@ extension SQLiteArchive {
 
   /// Writes a copy of everything committed to an empty file; it is an archive of its own.
   func copy(to path: String) throws(SQLiteFailure) {
-    let statement = try connection.prepare("VACUUM INTO ?1")
-    statement.bind(1, path)
-    try statement.run()
+    try connection.prepare("VACUUM INTO ?1").run([path])
     try Self.settle(at: path, damage: nil)
   }
 
@@ -108,10 +106,6 @@ extension SQLiteConnection {
       ) WHERE NOT isGone
       """
     )
-    var run: RunRecord?
-    try forEachRow("SELECT run, restorations, facts FROM run") { row in
-      run = RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")
-    }
     return ArchiveSummary(
       application: application,
       state: .available,
@@ -119,7 +113,7 @@ extension SQLiteConnection {
       generation: try integer("SELECT max(generation) FROM generation"),
       bytes: 0,
       modified: try integer("SELECT written FROM tip"),
-      run: run
+      run: try runRecord()
     )
   }
 }

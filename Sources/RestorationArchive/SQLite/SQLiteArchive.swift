@@ -110,173 +110,101 @@ struct SQLiteArchive: ArchiveRows {
       case .removeState(let node):
         if effect.writesRow { try insertRemoval(of: node, at: sequence) }
       case .removeAll:
-        if effect.writesRow { try run(.insertEmptied, with: sequence) }
+        if effect.writesRow { try connection.statement(.insertEmptied).run([sequence]) }
       case .settle:
-        for row in effect.settled { try run(.deleteEarly, with: row) }
+        for row in effect.settled { try connection.statement(.deleteEarly).run([row]) }
       case .withhold(_, let since):
-        for row in effect.rows { try insert(row, since) }
+        for row in effect.rows { try connection.statement(.insertWithheld).run([row.sequence, row.node, since]) }
       case .release:
-        for row in effect.rows { try run(.deleteWithheld, with: row.sequence) }
-      case .context(let context, let text): try insert(context, text)
+        for row in effect.rows { try connection.statement(.deleteWithheld).run([row.sequence]) }
+      case .context(let context, let text): try connection.statement(.insertContext).run([context, text])
       case .seal(let record): try insert(record, at: sequence)
       case .pin: break
-      case .dropGeneration(let generation): try run(.deleteGeneration, with: generation)
+      case .dropGeneration(let generation): try connection.statement(.deleteGeneration).run([generation])
       case .session(let record): try write(record)
       case .forgetSessions(let sessions):
-        for session in sessions { try run(.deleteSession, with: session) }
+        for session in sessions { try connection.statement(.deleteSession).run([session]) }
       case .claim(let record): try write(record)
       case .run(let record): try write(record)
       }
     }
   }
 
-  private func run(_ name: ArchiveStatement, with value: Int64) throws(SQLiteFailure) {
-    let statement = try connection.statement(name)
-    statement.bind(1, value)
-    try statement.run()
-  }
-
   private func insert(_ record: StateRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
     let statement = try connection.statement(.insertState)
-    statement.bind(1, sequence)
-    statement.bind(2, record.node)
-    statement.bind(3, record.context)
-    statement.bind(4, record.session)
-    statement.bind(5, record.revision)
-    statement.bind(6, record.written)
-    statement.bind(7, Int64(record.bytes))
-    statement.bind(8, Int64(record.checksum(at: sequence)))
-    statement.bind(9, record.references)
-    statement.bind(11, record.elements)
+    statement.bind([
+      sequence, record.node, record.context, record.session, record.revision, record.written, record.bytes,
+      Int64(record.checksum(at: sequence)), record.references, nil, record.elements,
+    ])
     let result = record.text.withUnsafeBytes { bytes in
       statement.bind(10, uncopied: bytes)
       return Result { () throws(SQLiteFailure) in try statement.run() }
     }
     try result.get()
-    if record.isEarly { try run(.insertEarly, with: sequence) }
+    if record.isEarly { try connection.statement(.insertEarly).run([sequence]) }
   }
 
   private func insertRemoval(of node: NodeID, at sequence: SequenceNumber) throws(SQLiteFailure) {
-    let statement = try connection.statement(.insertState)
-    statement.bind(1, sequence)
-    statement.bind(2, node)
-    for column in 3...6 as ClosedRange<Int32> { statement.bind(column, 0 as Int64) }
-    statement.bind(7, 0 as Int64)
-    for column in 8...11 as ClosedRange<Int32> { statement.bind(column, nil as Int64?) }
-    try statement.run()
+    try connection.statement(.insertState).run([sequence, node, 0, 0, 0, 0, 0, nil, nil, nil, nil])
   }
 
   private func insert(_ record: NodeRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
-    let statement = try connection.statement(.insertNode)
-    statement.bind(1, sequence)
-    statement.bind(2, record.node)
-    statement.bind(3, record.parent)
-    statement.bind(4, record.kind.rawValue)
-    statement.bind(5, record.keepsForever)
-    statement.bind(6, record.isConfidential)
-    statement.bind(7, record.isRemoved)
-    statement.bind(8, record.successor)
-    statement.bind(9, Int64(record.textBytes))
-    statement.bind(10, record.component)
-    statement.bind(11, record.classes)
-    statement.bind(12, record.restorationClass)
-    statement.bind(13, record.storyboard)
-    try statement.run()
-  }
-
-  private func insert(_ row: StateRow, _ since: Int64) throws(SQLiteFailure) {
-    let statement = try connection.statement(.insertWithheld)
-    statement.bind(1, row.sequence)
-    statement.bind(2, row.node)
-    statement.bind(3, since)
-    try statement.run()
-  }
-
-  private func insert(_ context: ContextID, _ text: String) throws(SQLiteFailure) {
-    let statement = try connection.statement(.insertContext)
-    statement.bind(1, context)
-    statement.bind(2, text)
-    try statement.run()
+    try connection.statement(.insertNode).run([
+      sequence, record.node, record.parent, record.kind.rawValue, record.keepsForever, record.isConfidential,
+      record.isRemoved, record.successor, record.textBytes, record.component, record.classes,
+      record.restorationClass, record.storyboard,
+    ])
   }
 
   private func insert(_ record: GenerationRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
-    let statement = try connection.statement(.insertGeneration)
-    statement.bind(1, sequence)
-    statement.bind(2, record.generation)
-    statement.bind(3, record.committed)
-    statement.bind(4, Int64(record.objects))
-    statement.bind(5, Int64(record.bytes))
-    statement.bind(6, record.kind)
-    statement.bind(7, record.omitted.map(String.init).joined(separator: " "))
-    try statement.run()
+    let omitted = record.omitted.map(String.init).joined(separator: " ")
+    try connection.statement(.insertGeneration).run([
+      sequence, record.generation, record.committed, record.objects, record.bytes, record.kind, omitted,
+    ])
   }
 
   private func write(_ record: SessionRecord) throws(SQLiteFailure) {
-    let statement = try connection.statement(.writeSession)
-    statement.bind(1, record.session)
-    statement.bind(2, record.ended)
-    statement.bind(3, record.restorationsAtEnd)
-    statement.bind(4, record.token)
-    statement.bind(5, record.ending)
-    statement.bind(6, record.facts)
-    try statement.run()
+    try connection.statement(.writeSession).run([
+      record.session, record.ended, record.restorationsAtEnd, record.token, record.ending, record.facts,
+    ])
   }
 
   private func write(_ record: ClaimRecord) throws(SQLiteFailure) {
-    let statement = try connection.statement(.writeClaim)
-    statement.bind(1, record.node)
-    statement.bind(2, record.session)
-    statement.bind(3, record.handle)
-    statement.bind(4, record.released)
-    statement.bind(5, record.restorationsAtRelease)
-    try statement.run()
+    try connection.statement(.writeClaim).run([
+      record.node, record.session, record.handle, record.released, record.restorationsAtRelease,
+    ])
   }
 
   private func write(_ record: RunRecord) throws(SQLiteFailure) {
-    let statement = try connection.statement(.writeRun)
-    statement.bind(1, record.run)
-    statement.bind(2, record.restorations)
-    statement.bind(3, record.facts)
-    try statement.run()
+    try connection.statement(.writeRun).run([record.run, record.restorations, record.facts])
     // Whoever writes the run has read what the opening told.
     try connection.statement(.deleteDamage).run()
   }
 
   func write(_ tip: ArchiveTip) throws(ArchiveError) {
     try writing("write") { () throws(SQLiteFailure) in
-      let statement = try connection.statement(.writeTip)
-      statement.bind(1, tip.sequence)
-      statement.bind(2, tip.changeID.map { Int64(bitPattern: $0.high) })
-      statement.bind(3, tip.changeID.map { Int64(bitPattern: $0.low) })
-      statement.bind(4, tip.lastNode)
-      statement.bind(5, tip.lastContext)
-      statement.bind(6, tip.lastSession)
-      statement.bind(7, tip.lastGeneration)
-      statement.bind(8, tip.pinned)
-      statement.bind(9, tip.written)
-      statement.bind(10, tip.content)
-      try statement.run()
+      try connection.statement(.writeTip).run([
+        tip.sequence, tip.changeID.map { Int64(bitPattern: $0.high) }, tip.changeID.map { Int64(bitPattern: $0.low) },
+        tip.lastNode, tip.lastContext, tip.lastSession, tip.lastGeneration, tip.pinned, tip.written, tip.content,
+      ])
     }
   }
 
   func delete(_ purge: ArchivePurge) throws(ArchiveError) {
     try writing("delete") { () throws(SQLiteFailure) in
       for run in purge.states.runs {
-        let statement = try connection.statement(.deleteStates)
-        statement.bind(1, run.lowerBound)
-        statement.bind(2, run.upperBound)
-        try statement.run()
+        try connection.statement(.deleteStates).run([run.lowerBound, run.upperBound])
       }
-      for row in purge.early { try run(.deleteEarly, with: row) }
-      for row in purge.descriptions { try run(.deleteNode, with: row) }
-      for row in purge.cuts { try run(.deleteEmptied, with: row) }
-      for node in purge.unshown { try run(.deleteClaim, with: node) }
+      for row in purge.early { try connection.statement(.deleteEarly).run([row]) }
+      for row in purge.descriptions { try connection.statement(.deleteNode).run([row]) }
+      for row in purge.cuts { try connection.statement(.deleteEmptied).run([row]) }
+      for node in purge.unshown { try connection.statement(.deleteClaim).run([node]) }
     }
   }
 
   func delete(_ contexts: [ContextID]) throws(ArchiveError) {
     try writing("delete") { () throws(SQLiteFailure) in
-      for context in contexts { try run(.deleteContext, with: context) }
+      for context in contexts { try connection.statement(.deleteContext).run([context]) }
     }
   }
 
@@ -285,7 +213,7 @@ struct SQLiteArchive: ArchiveRows {
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading {
     try reading("read") { () throws(SQLiteFailure) in
       let statement = try connection.statement(.readState)
-      statement.bind(1, sequence)
+      statement.bind([sequence])
       defer { statement.reset() }
       guard try statement.step(), let text = statement.bytes(6) else { return .unreadable(sequence: sequence) }
       let record = StateRecord(
@@ -309,7 +237,7 @@ struct SQLiteArchive: ArchiveRows {
   func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord {
     let record = try reading("read") { () throws(SQLiteFailure) -> NodeRecord? in
       let statement = try connection.statement(.readNode)
-      statement.bind(1, sequence)
+      statement.bind([sequence])
       defer { statement.reset() }
       guard try statement.step() else { return nil }
       return NodeRecord(
@@ -331,72 +259,53 @@ struct SQLiteArchive: ArchiveRows {
   }
 
   func contexts() throws(ArchiveError) -> [ContextID: String] {
-    var contexts: [ContextID: String] = [:]
-    try forEachRow("SELECT context, text FROM context") { contexts[$0.integer(0)] = $0.string(1) ?? "" }
-    return contexts
+    let rows = try rows("SELECT context, text FROM context") { ($0.integer(0), $0.string(1) ?? "") }
+    return Dictionary(rows) { $1 }
   }
 
   func sessions() throws(ArchiveError) -> [SessionRecord] {
-    var sessions: [SessionRecord] = []
-    let sql = "SELECT session, ended, restorationsAtEnd, token, ending, facts FROM session ORDER BY session"
-    try forEachRow(sql) { row in
-      sessions.append(
-        SessionRecord(
-          session: row.integer(0),
-          token: row.string(3) ?? "",
-          facts: row.string(5) ?? "",
-          ending: row.string(4),
-          ended: row.clamped(1),
-          restorationsAtEnd: row.clamped(2)
-        )
+    try rows("SELECT session, ended, restorationsAtEnd, token, ending, facts FROM session ORDER BY session") { row in
+      SessionRecord(
+        session: row.integer(0),
+        token: row.string(3) ?? "",
+        facts: row.string(5) ?? "",
+        ending: row.string(4),
+        ended: row.clamped(1),
+        restorationsAtEnd: row.clamped(2)
       )
     }
-    return sessions
   }
 
   func claims() throws(ArchiveError) -> [ClaimRecord] {
-    var claims: [ClaimRecord] = []
-    let sql = "SELECT node, session, handle, released, restorationsAtRelease FROM claim ORDER BY node"
-    try forEachRow(sql) { row in
-      claims.append(
-        ClaimRecord(
-          node: row.integer(0),
-          session: row.integer(1),
-          handle: row.clamped(2),
-          released: row.clamped(3),
-          restorationsAtRelease: row.clamped(4)
-        )
+    try rows("SELECT node, session, handle, released, restorationsAtRelease FROM claim ORDER BY node") { row in
+      ClaimRecord(
+        node: row.integer(0),
+        session: row.integer(1),
+        handle: row.clamped(2),
+        released: row.clamped(3),
+        restorationsAtRelease: row.clamped(4)
       )
     }
-    return claims
   }
 
   func run() throws(ArchiveError) -> RunRecord? {
-    var run: RunRecord?
-    try forEachRow("SELECT run, restorations, facts FROM run") { row in
-      run = RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")
-    }
-    return run
+    try reading("read") { () throws(SQLiteFailure) in try connection.runRecord() }
   }
 
   func damage() throws(ArchiveError) -> String? {
-    var damage: String?
-    try forEachRow("SELECT text FROM damage") { damage = $0.string(0) }
-    return damage
+    try rows("SELECT text FROM damage") { $0.string(0) }.last ?? nil
   }
 
   func withheld() throws(ArchiveError) -> [WithheldRow] {
-    var withheld: [WithheldRow] = []
     let sql = "SELECT sequence, withheld.node, since, bytes FROM withheld JOIN state USING (sequence) ORDER BY sequence"
-    try forEachRow(sql) { row in
+    return try rows(sql) { row in
       let state = StateRow(node: row.integer(1), sequence: row.integer(0))
-      withheld.append(WithheldRow(row: state, since: row.clamped(2), bytes: Int(row.clamped(3))))
+      return WithheldRow(row: state, since: row.clamped(2), bytes: Int(row.clamped(3)))
     }
-    return withheld
   }
 
-  private func forEachRow(_ sql: String, _ body: (SQLiteStatement) -> Void) throws(ArchiveError) {
-    try reading("read") { () throws(SQLiteFailure) in try connection.forEachRow(sql, body) }
+  private func rows<Row>(_ sql: String, _ make: (SQLiteStatement) -> Row) throws(ArchiveError) -> [Row] {
+    try reading("read") { () throws(SQLiteFailure) in try connection.rows(sql, make) }
   }
 
   func index() throws(ArchiveError) -> ArchiveIndex {

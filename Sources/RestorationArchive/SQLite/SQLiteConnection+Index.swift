@@ -9,6 +9,21 @@ extension SQLiteConnection {
     while try statement.step() { try body(statement) }
   }
 
+  func rows<Row>(
+    _ sql: String,
+    _ make: (SQLiteStatement) throws(SQLiteFailure) -> Row
+  ) throws(SQLiteFailure) -> [Row] {
+    var rows: [Row] = []
+    try forEachRow(sql) { row throws(SQLiteFailure) in rows.append(try make(row)) }
+    return rows
+  }
+
+  func runRecord() throws(SQLiteFailure) -> RunRecord? {
+    try rows("SELECT run, restorations, facts FROM run") { row in
+      RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")
+    }.last
+  }
+
   /// Reads every row of an archive up to its texts, which lie behind the columns read and are not touched.
   ///
   /// Fails as damage if a table holds a number that the tip has not given out: what came next would collide with it.
@@ -33,10 +48,8 @@ extension SQLiteConnection {
       let isPinned = record.generation == index.tip.pinned
       index.load(SealedGeneration(record: record, sequence: row.integer(0), isPinned: isPinned))
     }
-    var early: Set<SequenceNumber> = []
-    try forEachRow("SELECT sequence FROM early") { early.insert($0.integer(0)) }
-    var withheld: Set<SequenceNumber> = []
-    try forEachRow("SELECT sequence FROM withheld") { withheld.insert($0.integer(0)) }
+    let early = Set(try rows("SELECT sequence FROM early") { $0.integer(0) })
+    let withheld = Set(try rows("SELECT sequence FROM withheld") { $0.integer(0) })
     let states = """
       SELECT sequence, node, context, session, revision, written, bytes, checksum, links FROM state
       ORDER BY sequence
@@ -94,17 +107,16 @@ extension SQLiteConnection {
   }
 
   private func archiveTip() throws(SQLiteFailure) -> ArchiveTip {
-    var tip: ArchiveTip?
     let sql = """
       SELECT sequence, changeHigh, changeLow, lastNode, lastContext, lastSession, lastGeneration, pinned, written,
       content FROM tip
       """
-    try forEachRow(sql) { row throws(SQLiteFailure) in
+    let tips = try rows(sql) { row throws(SQLiteFailure) in
       var changeID: ChangeID?
       if let high = row.optionalInteger(1), let low = row.optionalInteger(2) {
         changeID = ChangeID(high: UInt64(bitPattern: high), low: UInt64(bitPattern: low))
       }
-      tip = ArchiveTip(
+      return ArchiveTip(
         sequence: try row.number(0),
         changeID: changeID,
         lastNode: try row.number(3),
@@ -116,7 +128,7 @@ extension SQLiteConnection {
         content: try row.number(9)
       )
     }
-    guard let tip else { throw .missing("the tip row") }
+    guard let tip = tips.last else { throw .missing("the tip row") }
     return tip
   }
 }

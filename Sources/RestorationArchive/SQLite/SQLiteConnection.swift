@@ -249,24 +249,19 @@ final class SQLiteStatement {
 
   // MARK: Binding
 
-  func bind(_ index: Int32, _ value: Int64) {
+  /// Binds the parameters from the first on; nil is NULL. Texts are copied.
+  func bind(_ values: [(any SQLiteValue)?]) {
+    for (index, value) in zip((1 as Int32)..., values) {
+      if let value { value.bind(to: self, at: index) } else { note(sqlite3_bind_null(pointer, index)) }
+    }
+  }
+
+  fileprivate func bind(_ index: Int32, _ value: Int64) {
     note(sqlite3_bind_int64(pointer, index, value))
   }
 
-  func bind(_ index: Int32, _ value: Int64?) {
-    if let value { bind(index, value) } else { note(sqlite3_bind_null(pointer, index)) }
-  }
-
-  func bind(_ index: Int32, _ value: Bool) {
-    bind(index, Int64(value ? 1 : 0))
-  }
-
-  /// Copies the text.
-  func bind(_ index: Int32, _ value: String?) {
-    guard var value else {
-      note(sqlite3_bind_null(pointer, index))
-      return
-    }
+  fileprivate func bind(_ index: Int32, _ value: String) {
+    var value = value
     value.withUTF8 { bind(index, UnsafeRawBufferPointer($0), destructor: Self.copying) }
   }
 
@@ -309,7 +304,8 @@ final class SQLiteStatement {
   }
 
   /// Runs a statement that yields no row.
-  func run() throws(SQLiteFailure) {
+  func run(_ values: [(any SQLiteValue)?] = []) throws(SQLiteFailure) {
+    bind(values)
     while try step() {}
   }
 
@@ -352,4 +348,25 @@ final class SQLiteStatement {
     guard let start = sqlite3_column_text(pointer, column) else { return nil }
     return Array(UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
   }
+}
+
+/// What a column can hold besides NULL.
+protocol SQLiteValue {
+  func bind(to statement: SQLiteStatement, at index: Int32)
+}
+
+extension Int64: SQLiteValue {
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, self) }
+}
+
+extension Int: SQLiteValue {
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, Int64(self)) }
+}
+
+extension Bool: SQLiteValue {
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, self ? 1 : 0) }
+}
+
+extension String: SQLiteValue {
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, self) }
 }
