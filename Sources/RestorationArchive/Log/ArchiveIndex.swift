@@ -69,13 +69,7 @@ struct ArchiveIndex {
   private mutating func sortedNodes(after node: NodeID) -> ArraySlice<NodeID> {
     let sorted = order ?? logs.keys.sorted()
     order = sorted
-    var low = 0
-    var high = sorted.count
-    while low < high {
-      let middle = (low + high) / 2
-      if sorted[middle] <= node { low = middle + 1 } else { high = middle }
-    }
-    return sorted[low...]
+    return sorted[sorted.partitioningIndex { $0 > node }...]
   }
 
   /// Up to `limit` nodes shown at `point` in ascending order, beginning after `node`.

@@ -19,13 +19,7 @@ struct Horizon {
   /// The first cut after `sequence`; `.max` where there is none.
   func firstCut(after sequence: SequenceNumber) -> SequenceNumber {
     guard let last = cuts.last, last > sequence else { return .max }
-    var low = 0
-    var high = cuts.count - 1
-    while low < high {
-      let middle = (low + high) / 2
-      if cuts[middle] > sequence { high = middle } else { low = middle + 1 }
-    }
-    return cuts[low]
+    return cuts[cuts.partitioningIndex { $0 > sequence }]
   }
 
   /// Whether a kept generation shows what is seen from `start` up to, but not including, `end`.

@@ -9,7 +9,8 @@ protocol LogRow {
   /// Says that there is nothing from here on; needed only behind an older row.
   var isTombstone: Bool { get }
   /// No kept contents show it.
-  var isDead: Bool { get }
+  var isDead: Bool { get set }
+  static var log: DeadRow.Log { get }
 }
 
 extension LogRow {
@@ -24,13 +25,7 @@ extension LogRow {
 extension Deque where Element: LogRow {
   /// Index of the newest row at or before `sequence`; -1 where there is none.
   func indexOfNewest(upTo sequence: SequenceNumber) -> Int {
-    var low = 0
-    var high = count
-    while low < high {
-      let middle = (low + high) / 2
-      if self[middle].sequence <= sequence { low = middle + 1 } else { high = middle }
-    }
-    return low - 1
+    partitioningIndex { $0.sequence > sequence } - 1
   }
 
   /// The newest row at or before `sequence`.
@@ -53,13 +48,21 @@ extension Deque where Element: LogRow {
 
   /// Whether a reader at one of `points`, which ascend, sees the row.
   func isShown(_ index: Int, at points: [SequenceNumber], under horizon: Horizon) -> Bool {
-    var low = 0
-    var high = points.count
-    while low < high {
-      let middle = (low + high) / 2
-      if points[middle] < self[index].sequence { low = middle + 1 } else { high = middle }
-    }
-    return low < points.count && points[low] < end(of: index, under: horizon)
+    let sequence = self[index].sequence
+    let first = points.partitioningIndex { $0 >= sequence }
+    return first < points.count && points[first] < end(of: index, under: horizon)
+  }
+
+  /// Marks a row as dead if neither the head nor a kept generation shows it; returns whether it died by that.
+  @discardableResult
+  mutating func bury(_ index: Int, of node: NodeID, under horizon: Horizon, _ totals: inout ArchiveTotals) -> Bool {
+    guard index >= 0, !self[index].isDead else { return false }
+    let end = end(of: index, under: horizon)
+    if end == .max || horizon.keeps(self[index].sequence, until: end) { return false }
+    self[index].isDead = true
+    totals.deadBytes += self[index].cost
+    totals.dead.append(DeadRow(sequence: self[index].sequence, node: node, log: Element.log))
+    return true
   }
 
   /// Takes out a dead row, and leading tombstones, which have lost what they hid.
@@ -69,6 +72,19 @@ extension Deque where Element: LogRow {
     guard let index = index(of: sequence), self[index].isDead else { return }
     note(remove(at: index))
     while let tombstone = first, tombstone.isTombstone { note(removeFirst()) }
+  }
+}
+
+extension RandomAccessCollection where Index == Int {
+  /// Index of the first element that belongs in the second part, as all elements after it do; `endIndex` if none does.
+  func partitioningIndex(where isInSecondPart: (Element) -> Bool) -> Int {
+    var low = startIndex
+    var high = endIndex
+    while low < high {
+      let middle = low + (high - low) / 2
+      if isInSecondPart(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
   }
 }
 

@@ -13,6 +13,7 @@ internal import DequeModule
 struct NodeLog {
   /// A row of the state log.
   struct State: LogRow {
+    static let log = DeadRow.Log.states
     var sequence: SequenceNumber
     var context: ContextID
     var session: SessionID
@@ -30,6 +31,7 @@ struct NodeLog {
 
   /// A row of the node log.
   struct Description: LogRow {
+    static let log = DeadRow.Log.descriptions
     var sequence: SequenceNumber
     var bytes: UInt32
     var isRemoved: Bool
@@ -90,7 +92,7 @@ struct NodeLog {
 
   mutating func append(_ description: Description, under horizon: Horizon, _ totals: inout ArchiveTotals) {
     descriptions.append(description)
-    refreshDescription(descriptions.count - 2, under: horizon, &totals)
+    descriptions.bury(descriptions.count - 2, of: node, under: horizon, &totals)
   }
 
   /// Takes every early mark away; returns the sequences that had one.
@@ -131,13 +133,13 @@ struct NodeLog {
   mutating func cut(under horizon: Horizon, _ totals: inout ArchiveTotals) {
     refreshState(states.count - 1, under: horizon, &totals)
     refreshState(settled, under: horizon, &totals)
-    refreshDescription(descriptions.count - 1, under: horizon, &totals)
+    descriptions.bury(descriptions.count - 1, of: node, under: horizon, &totals)
   }
 
   /// Notices that the contents at `sequence` are no longer kept.
   mutating func release(_ sequence: SequenceNumber, under horizon: Horizon, _ totals: inout ArchiveTotals) {
     refreshState(states.indexOfNewest(upTo: sequence), under: horizon, &totals)
-    refreshDescription(descriptions.indexOfNewest(upTo: sequence), under: horizon, &totals)
+    descriptions.bury(descriptions.indexOfNewest(upTo: sequence), of: node, under: horizon, &totals)
   }
 
   // MARK: Loading
@@ -159,7 +161,7 @@ struct NodeLog {
       totals.reachableBytes += Int(states[index].bytes)
       refreshState(index, under: horizon, &totals)
     }
-    for index in descriptions.indices { refreshDescription(index, under: horizon, &totals) }
+    for index in descriptions.indices { descriptions.bury(index, of: node, under: horizon, &totals) }
   }
 
   // MARK: Upkeep
@@ -201,23 +203,9 @@ struct NodeLog {
   // MARK: Reachability
 
   private mutating func refreshState(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
-    guard index >= 0, !states[index].isDead, !states[index].isWithheld else { return }
-    let end = states.end(of: index, under: horizon)
-    if end == .max || horizon.keeps(states[index].sequence, until: end) { return }
+    guard index >= 0, !states[index].isWithheld else { return }
     if index == settled, states[index].sequence > horizon.lastCut { return }
-    states[index].isDead = true
-    totals.reachableBytes -= Int(states[index].bytes)
-    totals.deadBytes += states[index].cost
-    totals.dead.append(DeadRow(sequence: states[index].sequence, node: node, log: .states))
-  }
-
-  private mutating func refreshDescription(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
-    guard index >= 0, !descriptions[index].isDead else { return }
-    let end = descriptions.end(of: index, under: horizon)
-    if end == .max || horizon.keeps(descriptions[index].sequence, until: end) { return }
-    descriptions[index].isDead = true
-    totals.deadBytes += descriptions[index].cost
-    totals.dead.append(DeadRow(sequence: descriptions[index].sequence, node: node, log: .descriptions))
+    if states.bury(index, of: node, under: horizon, &totals) { totals.reachableBytes -= Int(states[index].bytes) }
   }
 }
 

@@ -34,12 +34,6 @@ package struct VerificationPiece: Hashable, Sendable {
     package var node: NodeID?
     package var message: String
     package var shown: Shown
-
-    package init(node: NodeID? = nil, message: String, shown: Shown) {
-      self.node = node
-      self.message = message
-      self.shown = shown
-    }
   }
 
   /// Which contents show a row.
@@ -100,7 +94,9 @@ extension OpenArchive {
         break
       }
       verifyDescriptions(of: log, &piece)
-      for (row, shown) in log.reachableStates(under: index.horizon, index.generations) {
+      let settled = log.state(at: .beforeClaim, under: index.horizon)?.sequence
+      let states = log.states.reachable(under: index.horizon, index.generations) { $0.sequence == settled }
+      for (row, shown) in states {
         piece.rows.append(verifiedRow(row, of: log.node, shown))
         count += 1
         bytes += Int(row.bytes)
@@ -141,7 +137,7 @@ extension OpenArchive {
   }
 
   private func verifyDescriptions(of log: NodeLog, _ piece: inout VerificationPiece) {
-    for (row, shown) in log.reachableDescriptions(under: index.horizon, index.generations) {
+    for (row, shown) in log.descriptions.reachable(under: index.horizon, index.generations) {
       var message: String?
       do throws(ArchiveError) {
         let record = try rows.node(at: row.sequence)
@@ -156,32 +152,20 @@ extension OpenArchive {
   }
 }
 
-extension NodeLog {
-  /// State rows that a reader can reach, and who does.
-  func reachableStates(
+extension Deque where Element: LogRow {
+  /// Rows that a reader can reach, and who does.
+  ///
+  /// - Parameter isGiven: whether a reader is given the row although the head does not show it.
+  fileprivate func reachable(
     under horizon: Horizon,
-    _ generations: [SealedGeneration]
-  ) -> [(row: State, shown: VerificationPiece.Shown)] {
-    states.indices.compactMap { index in
-      let row = states[index]
+    _ generations: [SealedGeneration],
+    orGiven isGiven: (Element) -> Bool = { _ in false }
+  ) -> [(row: Element, shown: VerificationPiece.Shown)] {
+    indices.compactMap { index in
+      let row = self[index]
       guard !row.isDead, !row.isTombstone else { return nil }
-      let numbers = generations.filter { states.isShown(index, at: [$0.sequence], under: horizon) }
-      let isSettled = state(at: .beforeClaim, under: horizon)?.sequence == row.sequence
-      let isCurrent = states.end(of: index, under: horizon) == .max || isSettled
-      return (row, VerificationPiece.Shown(isCurrent: isCurrent, generations: numbers.map(\.record.generation)))
-    }
-  }
-
-  /// Node rows likewise.
-  func reachableDescriptions(
-    under horizon: Horizon,
-    _ generations: [SealedGeneration]
-  ) -> [(row: Description, shown: VerificationPiece.Shown)] {
-    descriptions.indices.compactMap { index in
-      let row = descriptions[index]
-      guard !row.isDead, !row.isTombstone else { return nil }
-      let numbers = generations.filter { descriptions.isShown(index, at: [$0.sequence], under: horizon) }
-      let isCurrent = descriptions.end(of: index, under: horizon) == .max
+      let numbers = generations.filter { isShown(index, at: [$0.sequence], under: horizon) }
+      let isCurrent = end(of: index, under: horizon) == .max || isGiven(row)
       return (row, VerificationPiece.Shown(isCurrent: isCurrent, generations: numbers.map(\.record.generation)))
     }
   }
