@@ -103,25 +103,12 @@ struct NaiveArchive {
     let settled = point == .head ? self.contents(at: .beforeClaim).states : [:]
     return contents.nodes.values.sorted { $0.node < $1.node }.map { node in
       let state = contents.states[node.node]
-      var reading = NodeReading(node: node, state: state.map { Self.summary($0.record, $0.sequence) })
+      var reading = NodeReading(node: node, state: state.map { StateSummary($0.record, at: $0.sequence) })
       if let before = settled[node.node], before.sequence != state?.sequence {
-        reading.beforeClaim = Self.summary(before.record, before.sequence)
+        reading.beforeClaim = StateSummary(before.record, at: before.sequence)
       }
       return reading
     }
-  }
-
-  private static func summary(_ record: StateRecord, _ sequence: SequenceNumber) -> StateSummary {
-    StateSummary(
-      sequence: sequence,
-      context: record.context,
-      session: record.session,
-      revision: record.revision,
-      isEarly: record.isEarly,
-      written: record.written,
-      bytes: record.bytes,
-      references: record.references
-    )
   }
 
   /// Everything kept contents show.

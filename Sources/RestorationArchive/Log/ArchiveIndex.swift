@@ -49,7 +49,7 @@ struct ArchiveIndex {
   var usedContexts: Set<ContextID> {
     var used: Set<ContextID> = []
     for log in logs.values {
-      for state in log.states where !state.isDead && !state.isTombstone { used.insert(state.context) }
+      for state in log.states where !state.isDead && !state.isTombstone { used.insert(state.summary.context) }
     }
     return used
   }
@@ -166,7 +166,7 @@ struct ArchiveIndex {
     tip.lastNode = max(tip.lastNode, record.node)
     tip.lastSession = max(tip.lastSession, record.session)
     tip.written = max(tip.written, record.written)
-    let row = NodeLog.State(record, at: tip.sequence)
+    let row = NodeLog.State(summary: StateSummary(record, at: tip.sequence))
     update(record.node) { $0.append(row, under: $1, &$2) }
   }
 

@@ -14,19 +14,14 @@ struct NodeLog {
   /// A row of the state log.
   struct State: LogRow {
     static let log = DeadRow.Log.states
-    var sequence: SequenceNumber
-    var context: ContextID
-    var session: SessionID
-    var revision: Int64
-    var written: Int64
-    var bytes: UInt32
-    var isTombstone: Bool
-    var isEarly: Bool
+    var summary: StateSummary
+    var isTombstone = false
     /// Kept until it is released (R35).
     var isWithheld = false
     var isDead = false
-    /// As in `StateRecord.references`; few states have any.
-    var references: String?
+
+    var sequence: SequenceNumber { summary.sequence }
+    var bytes: UInt32 { summary.size }
   }
 
   /// A row of the node log.
@@ -85,7 +80,7 @@ struct NodeLog {
     let formerlySettled = settled
     states.append(state)
     totals.reachableBytes += Int(state.bytes)
-    if !state.isEarly { settled = states.count - 1 }
+    if !state.summary.isEarly { settled = states.count - 1 }
     refreshState(head, under: horizon, &totals)
     refreshState(formerlySettled, under: horizon, &totals)
   }
@@ -98,8 +93,8 @@ struct NodeLog {
   /// Takes every early mark away; returns the sequences that had one.
   mutating func settle(under horizon: Horizon, _ totals: inout ArchiveTotals) -> [SequenceNumber] {
     var marked: [SequenceNumber] = []
-    for index in states.indices where states[index].isEarly {
-      states[index].isEarly = false
+    for index in states.indices where states[index].summary.isEarly {
+      states[index].summary.isEarly = false
       marked.append(states[index].sequence)
     }
     let formerlySettled = settled
@@ -147,7 +142,7 @@ struct NodeLog {
   /// Takes a row as found in storage, in ascending order.
   mutating func load(_ state: State) {
     states.append(state)
-    if !state.isEarly { settled = states.count - 1 }
+    if !state.summary.isEarly { settled = states.count - 1 }
   }
 
   /// Takes a row as found in storage, in ascending order.
@@ -185,11 +180,11 @@ struct NodeLog {
       states.remove(row.sequence) { gone in
         purge.note(gone)
         purge.states.append(gone.sequence)
-        if gone.isEarly { purge.early.append(gone.sequence) }
+        if gone.summary.isEarly { purge.early.append(gone.sequence) }
       }
       // Looked for by its number: behind it there can be any number of early ones.
       guard let newestSettled else { return }
-      settled = states.index(of: newestSettled) ?? states.lastIndex { !$0.isEarly } ?? -1
+      settled = states.index(of: newestSettled) ?? states.lastIndex { !$0.summary.isEarly } ?? -1
     case .descriptions:
       guard !descriptions.isEmpty else { return }
       descriptions.remove(row.sequence) { gone in
@@ -210,46 +205,10 @@ struct NodeLog {
 }
 
 extension NodeLog.State {
-  init(_ record: StateRecord, at sequence: SequenceNumber) {
-    self.init(
-      sequence: sequence,
-      context: record.context,
-      session: record.session,
-      revision: record.revision,
-      written: record.written,
-      bytes: UInt32(clamping: record.bytes),
-      isTombstone: false,
-      isEarly: record.isEarly,
-      references: record.references
-    )
-  }
-
   /// The row that says there is no state from here on.
   static func removal(at sequence: SequenceNumber) -> NodeLog.State {
-    NodeLog.State(
-      sequence: sequence,
-      context: 0,
-      session: 0,
-      revision: 0,
-      written: 0,
-      bytes: 0,
-      isTombstone: true,
-      isEarly: false
-    )
-  }
-
-  /// What readers are told of it.
-  var summary: StateSummary {
-    StateSummary(
-      sequence: sequence,
-      context: context,
-      session: session,
-      revision: revision,
-      isEarly: isEarly,
-      written: written,
-      bytes: Int(bytes),
-      references: references
-    )
+    let nothing = StateRecord(node: 0, context: 0, written: 0, text: [])
+    return NodeLog.State(summary: StateSummary(nothing, at: sequence), isTombstone: true)
   }
 }
 

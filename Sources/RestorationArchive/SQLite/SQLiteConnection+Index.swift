@@ -58,18 +58,18 @@ extension SQLiteConnection {
       let sequence = row.integer(0)
       let node = row.integer(1)
       try index.tip.require(sequence, node, in: "state")
-      let state = NodeLog.State(
+      let summary = StateSummary(
         sequence: sequence,
         context: row.clamped(2),
         session: row.clamped(3),
         revision: row.clamped(4),
-        written: row.clamped(5),
-        bytes: UInt32(clamping: row.integer(6)),
-        isTombstone: row.isNull(7),
         isEarly: early.contains(sequence),
-        isWithheld: withheld.contains(sequence),
+        written: row.clamped(5),
+        bytes: Int(row.clamped(6)),
         references: row.string(8)
       )
+      let isWithheld = withheld.contains(sequence)
+      let state = NodeLog.State(summary: summary, isTombstone: row.isNull(7), isWithheld: isWithheld)
       index.load(state, of: node)
     }
     try forEachRow("SELECT sequence, node, isRemoved, successor, bytes FROM node ORDER BY sequence") {

@@ -116,11 +116,14 @@ package struct StateSummary: Hashable, Sendable {
   package var context: ContextID
   package var session: SessionID
   package var revision: Int64
-  package var isEarly: Bool
   package var written: Int64
-  package var bytes: Int
   /// As in `StateRecord.references`: a generation holds what included states refer to (R7).
   package var references: String?
+  /// 32 bits are enough for every row, and an open archive holds a summary of each.
+  let size: UInt32
+  package var isEarly: Bool
+
+  package var bytes: Int { Int(size) }
 
   package init(
     sequence: SequenceNumber,
@@ -138,11 +141,10 @@ package struct StateSummary: Hashable, Sendable {
     self.revision = revision
     self.isEarly = isEarly
     self.written = written
-    self.bytes = bytes
+    self.size = UInt32(clamping: bytes)
     self.references = references
   }
 
-  /// What is known of a row without its texts.
   package init(_ record: StateRecord, at sequence: SequenceNumber) {
     self.init(
       sequence: sequence,

@@ -95,8 +95,8 @@ struct MemoryArchive: ArchiveRows {
       if let node = contents.removals[sequence] {
         index.load(NodeLog.State.removal(at: sequence), of: node)
       } else if let record = contents.states[sequence] {
-        var state = NodeLog.State(record, at: sequence)
-        state.isEarly = contents.early.contains(sequence)
+        var state = NodeLog.State(summary: StateSummary(record, at: sequence))
+        state.summary.isEarly = contents.early.contains(sequence)
         state.isWithheld = contents.withheld[sequence] != nil
         index.load(state, of: record.node)
       }

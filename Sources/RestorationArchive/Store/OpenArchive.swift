@@ -94,7 +94,7 @@ final class OpenArchive<Rows: ArchiveRows> {
       var reading = try rows.state(at: row.sequence)
       // The mark lies beside the row: the row itself is never rewritten.
       if case .state(var record, let sequence) = reading {
-        record.isEarly = row.isEarly
+        record.isEarly = row.summary.isEarly
         reading = .state(record, sequence: sequence)
       }
       readings.append(reading)
