@@ -3,7 +3,7 @@
 /// Keeps each application's archive in one SQLite file of a directory (`Protocol/archive-format.md`).
 ///
 /// Everything happens on one thread of the store's own. The text of an error may name files; it is for logs.
-package actor SQLiteArchiveStore: ArchiveStore {
+package actor SQLiteArchiveStore: LeasedArchives {
   private let writer: ArchiveWriter
   private let directory: ArchiveDirectory
   private let quota: ArchiveQuota
@@ -151,32 +151,6 @@ package actor SQLiteArchiveStore: ArchiveStore {
       if error.kind == .indeterminate { archive.fail(error) }
       throw error
     }
-  }
-
-  // MARK: Reading
-
-  package func read(
-    _ nodes: [NodeID],
-    at point: ArchivePoint,
-    lease: ArchiveLease
-  ) async throws(ArchiveError) -> [StateReading?] {
-    try archive(lease).read(nodes, at: point)
-  }
-
-  package func scan(
-    after node: NodeID?,
-    limit: Int,
-    at point: ArchivePoint,
-    lease: ArchiveLease
-  ) async throws(ArchiveError) -> [NodeReading] {
-    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
-  }
-
-  package func verify(
-    _ lease: ArchiveLease,
-    from position: VerificationPosition?
-  ) async throws(ArchiveError) -> VerificationPiece {
-    try archive(lease).verify(from: position)
   }
 
   // MARK: Upkeep

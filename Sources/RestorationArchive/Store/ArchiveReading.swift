@@ -186,11 +186,11 @@ package struct ArchiveSummary: Hashable, Sendable {
   package init(
     application: String,
     state: State,
-    objects: Int,
-    generation: Int64,
-    bytes: Int,
-    modified: Int64,
-    run: RunRecord?
+    objects: Int = 0,
+    generation: Int64 = 0,
+    bytes: Int = 0,
+    modified: Int64 = 0,
+    run: RunRecord? = nil
   ) {
     self.application = application
     self.state = state

@@ -76,18 +76,14 @@ private final class JobQueue: Sendable {
     pthread_detach(thread)
   }
 
-  func append(_ job: UnownedJob) {
-    let wasIdle = state.withLock { state in
-      state.jobs.append(job)
-      defer { state.isIdle = false }
-      return state.isIdle
-    }
-    if wasIdle { sem_post(wakeup) }
-  }
+  func append(_ job: UnownedJob) { wake { $0.jobs.append(job) } }
 
-  func stop() {
+  func stop() { wake { $0.isStopped = true } }
+
+  /// Changes what the thread looks at, and wakes it if it sleeps.
+  private func wake(_ change: @Sendable (inout State) -> Void) {
     let wasIdle = state.withLock { state in
-      state.isStopped = true
+      change(&state)
       defer { state.isIdle = false }
       return state.isIdle
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Keeps archives as long as it lives itself: for tests, and as the second engine that holds the interface to its word.
-package actor MemoryArchiveStore: ArchiveStore {
+package actor MemoryArchiveStore: LeasedArchives {
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   /// Every archive there is, open or closed.
@@ -51,7 +51,7 @@ package actor MemoryArchiveStore: ArchiveStore {
     throw ArchiveError(limit, "no other archive is allowed; discard one, or raise the limit")
   }
 
-  private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {
+  func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {
     guard let archive = archives[lease.application] else {
       throw ArchiveError(.fenced, "there is no archive of \(lease.application)")
     }
@@ -70,23 +70,6 @@ package actor MemoryArchiveStore: ArchiveStore {
     return try archive(lease).apply(changes, expecting: expecting, changeID: changeID, holding: holding)
   }
 
-  package func read(
-    _ nodes: [NodeID],
-    at point: ArchivePoint,
-    lease: ArchiveLease
-  ) async throws(ArchiveError) -> [StateReading?] {
-    try archive(lease).read(nodes, at: point)
-  }
-
-  package func scan(
-    after node: NodeID?,
-    limit: Int,
-    at point: ArchivePoint,
-    lease: ArchiveLease
-  ) async throws(ArchiveError) -> [NodeReading] {
-    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
-  }
-
   package func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
     try archive(lease).purge(holding: holding)
   }
@@ -94,13 +77,6 @@ package actor MemoryArchiveStore: ArchiveStore {
   /// Checks the lease; memory has nothing to fall back to.
   package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
     try archive(lease).rows.bytes
-  }
-
-  package func verify(
-    _ lease: ArchiveLease,
-    from position: VerificationPosition?
-  ) async throws(ArchiveError) -> VerificationPiece {
-    try archive(lease).verify(from: position)
   }
 
   package func close(_ lease: ArchiveLease) async {

@@ -47,26 +47,25 @@ final class OpenArchive<Rows: ArchiveRows> {
 
   func opening() throws(ArchiveError) -> ArchiveOpening {
     let hidden = Set(unusedContexts)
-    var opening = ArchiveOpening(
+    return ArchiveOpening(
       lease: ArchiveLease(application: application, epoch: epoch),
       archive: rows.archive,
       sequence: index.tip.sequence,
       contentSequence: index.tip.content,
       reachableBytes: index.totals.reachableBytes,
-      damage: try rows.damage()
+      damage: try rows.damage(),
+      nodes: try scan(after: 0, limit: .max, at: .head),
+      contexts: try rows.contexts().filter { !hidden.contains($0.key) },
+      generations: index.generations,
+      lastGeneration: index.tip.lastGeneration,
+      lastNode: index.tip.lastNode,
+      lastContext: index.tip.lastContext,
+      lastSession: index.tip.lastSession,
+      sessions: try rows.sessions(),
+      claims: try rows.claims().filter { index.isShown($0.node) },
+      run: try rows.run(),
+      withheld: try rows.withheld()
     )
-    opening.nodes = try scan(after: 0, limit: .max, at: .head)
-    opening.contexts = try rows.contexts().filter { !hidden.contains($0.key) }
-    opening.generations = index.generations
-    opening.lastGeneration = index.tip.lastGeneration
-    opening.lastNode = index.tip.lastNode
-    opening.lastContext = index.tip.lastContext
-    opening.lastSession = index.tip.lastSession
-    opening.sessions = try rows.sessions()
-    opening.claims = try rows.claims().filter { index.isShown($0.node) }
-    opening.run = try rows.run()
-    opening.withheld = try rows.withheld()
-    return opening
   }
 
   /// Without the archive's size at rest, which only its store knows.
@@ -77,7 +76,6 @@ final class OpenArchive<Rows: ArchiveRows> {
       state: .available,
       objects: index.objects,
       generation: index.generations.last?.record.generation ?? 0,
-      bytes: 0,
       modified: index.tip.written,
       run: try rows.run()
     )
@@ -202,5 +200,39 @@ final class OpenArchive<Rows: ArchiveRows> {
     var purge = ArchivePurge(rowsMax: .max, bytesMax: added + added / 4)
     index.purge(&purge, holding: holding)
     if !purge.isEmpty { try rows.delete(purge) }
+  }
+}
+
+/// A store whose archives are open here: what only reads one is the same for every engine.
+protocol LeasedArchives: Actor, ArchiveStore {
+  associatedtype Rows: ArchiveRows
+
+  /// Fails unless the lease is the newest of its archive, and writing is still possible.
+  func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<Rows>
+}
+
+extension LeasedArchives {
+  package func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [StateReading?] {
+    try archive(lease).read(nodes, at: point)
+  }
+
+  package func scan(
+    after node: NodeID?,
+    limit: Int,
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [NodeReading] {
+    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
+  }
+
+  package func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) async throws(ArchiveError) -> VerificationPiece {
+    try archive(lease).verify(from: position)
   }
 }
