@@ -52,14 +52,17 @@ struct ArchiveFiles {
   }
 
   private static func isName(_ bytes: Substring.UTF8View, lengthMax: Int) -> Bool {
-    guard let first = bytes.first, isAlphanumeric(first), bytes.count <= lengthMax else { return false }
+    guard let first = bytes.first, first.isAlphanumeric, bytes.count <= lengthMax else { return false }
     return bytes.allSatisfy { byte in
-      isAlphanumeric(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+      byte.isAlphanumeric || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
     }
   }
+}
 
-  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-    switch byte {
+extension UInt8 {
+  /// A letter or a digit of ASCII.
+  var isAlphanumeric: Bool {
+    switch self {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"):
       true

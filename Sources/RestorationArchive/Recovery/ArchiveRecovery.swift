@@ -49,10 +49,8 @@ struct ArchiveRecovery {
 
   private func archiveError(_ failure: OpeningFailure) -> ArchiveError {
     switch failure {
-    case .damaged(let text):
-      // Only a replacement that is bad right after it was written gets here.
-      ArchiveError(.unreadable, "archive of \(files.application): \(text)")
-    case .unreadable(let text):
+    // Only a replacement that is bad right after it was written is still called damaged here.
+    case .damaged(let text), .unreadable(let text):
       ArchiveError(.unreadable, "archive of \(files.application): \(text)")
     case .absent:
       ArchiveError(.absent, "there is no archive of \(files.application)")
@@ -166,20 +164,15 @@ struct ArchiveRecovery {
   /// Opens an archive file; it is damaged only if it is found so twice, the same way, and reads whole in between.
   ///
   /// SQLite takes some errors of reading for damage, or tells them as a finding of its check.
-  private func openFile(_ name: String) throws(OpeningFailure) -> Opened {
+  private func openFile(_ name: String, foundDamaged former: String? = nil) throws(OpeningFailure) -> Opened {
     do throws(OpeningFailure) {
       return try openOnce(name)
     } catch {
       guard case .damaged(let text) = error else { throw error }
       try readThrough(name)
-      do throws(OpeningFailure) {
-        return try openOnce(name)
-      } catch {
-        guard case .damaged(let again) = error else { throw error }
-        try readThrough(name)
-        guard again == text else { throw .unreadable("it looks damaged in two ways, \(text) and \(again)") }
-        throw error
-      }
+      guard let former else { return try openFile(name, foundDamaged: text) }
+      guard text == former else { throw .unreadable("it looks damaged in two ways, \(former) and \(text)") }
+      throw error
     }
   }
 

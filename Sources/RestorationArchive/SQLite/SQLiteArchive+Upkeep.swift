@@ -76,12 +76,9 @@ extension SQLiteArchive {
   /// A path as it stands in a URI.
   private static func escaped(_ path: String) -> String {
     path.utf8.reduce(into: "") { uri, byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
-        UInt8(ascii: "_"):
+      if byte.isAlphanumeric || "/.-_".utf8.contains(byte) {
         uri.unicodeScalars.append(Unicode.Scalar(byte))
-      default:
+      } else {
         uri += byte < 16 ? "%0" : "%"
         uri += String(byte, radix: 16)
       }
@@ -111,7 +108,6 @@ extension SQLiteConnection {
       state: .available,
       objects: Int(objects),
       generation: try integer("SELECT max(generation) FROM generation"),
-      bytes: 0,
       modified: try integer("SELECT written FROM tip"),
       run: try runRecord()
     )
@@ -123,14 +119,6 @@ extension ArchiveSummary {
 
   /// Of an archive that cannot be read now.
   static func unreadable(_ application: String, _ reason: String) -> ArchiveSummary {
-    ArchiveSummary(
-      application: application,
-      state: .unreadable(reason),
-      objects: 0,
-      generation: 0,
-      bytes: 0,
-      modified: 0,
-      run: nil
-    )
+    ArchiveSummary(application: application, state: .unreadable(reason))
   }
 }
