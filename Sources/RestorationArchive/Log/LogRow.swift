@@ -6,7 +6,7 @@ internal import DequeModule
 protocol LogRow {
   var sequence: SequenceNumber { get }
   var bytes: UInt32 { get }
-  /// Says that there is nothing from here on; needed only behind an older row.
+  /// Nothing is shown from here on; needed only behind an older row.
   var isTombstone: Bool { get }
   /// No kept contents show it.
   var isDead: Bool { get set }
@@ -14,33 +14,30 @@ protocol LogRow {
 }
 
 extension LogRow {
-  /// What a row costs besides its texts, in the file and in memory; keeps floods of tiny dead rows small.
+  /// What a row costs besides its texts, in the file and in memory: many tiny dead rows count too.
   static var overhead: Int { 256 }
 
-  /// Bytes a dead row counts for.
   var cost: Int { Int(bytes) + Self.overhead }
 }
 
 /// The rows of one log of one node, in ascending order of sequence.
 extension Deque where Element: LogRow {
-  /// Index of the newest row at or before `sequence`; -1 where there is none.
+  /// Index of the newest row at or before `sequence`; -1 if all rows are newer.
   func indexOfNewest(upTo sequence: SequenceNumber) -> Int {
     partitioningIndex { $0.sequence > sequence } - 1
   }
 
-  /// The newest row at or before `sequence`.
   func newest(upTo sequence: SequenceNumber) -> Element? {
     let index = indexOfNewest(upTo: sequence)
     return index < 0 ? nil : self[index]
   }
 
-  /// Index of the row of exactly this sequence.
   func index(of sequence: SequenceNumber) -> Int? {
     let index = indexOfNewest(upTo: sequence)
     return index >= 0 && self[index].sequence == sequence ? index : nil
   }
 
-  /// The sequence from which on the row is no longer seen; `.max` where the head shows it.
+  /// The sequence from which on the row is no longer seen; `.max` if the head shows it.
   func end(of index: Int, under horizon: Horizon) -> SequenceNumber {
     let next = index + 1 < count ? self[index + 1].sequence : .max
     return Swift.min(next, horizon.firstCut(after: self[index].sequence))
@@ -65,13 +62,42 @@ extension Deque where Element: LogRow {
     return true
   }
 
-  /// Takes out a dead row, and leading tombstones, which have lost what they hid.
+  /// Removes a dead row, and leading tombstones, which have lost what they hid.
   ///
-  /// Mostly it is the oldest one: taking it costs no more than its distance from the nearer end.
+  /// Mostly it is the oldest one: removing it costs no more than its distance from the nearer end.
   mutating func remove(_ sequence: SequenceNumber, noting note: (Element) -> Void) {
     guard let index = index(of: sequence), self[index].isDead else { return }
     note(remove(at: index))
     while let tombstone = first, tombstone.isTombstone { note(removeFirst()) }
+  }
+}
+
+/// Which contents of an archive are kept besides its head, and at which sequences the head was emptied.
+struct Horizon {
+  /// Ascending.
+  var cuts: [SequenceNumber] = []
+  /// Sequences of the kept generations, ascending.
+  var kept: [SequenceNumber] = []
+
+  /// 0 if the head was never emptied.
+  var lastCut: SequenceNumber { cuts.last ?? 0 }
+
+  /// The newest cut that a reader at `point` sees; 0 if it sees no cut.
+  func lastCut(upTo point: ArchivePoint) -> SequenceNumber {
+    guard case .sequence(let sequence) = point else { return lastCut }
+    return cuts.last { $0 <= sequence } ?? 0
+  }
+
+  /// `.max` if no cut follows.
+  func firstCut(after sequence: SequenceNumber) -> SequenceNumber {
+    guard let last = cuts.last, last > sequence else { return .max }
+    return cuts[cuts.partitioningIndex { $0 > sequence }]
+  }
+
+  /// Whether a kept generation shows what is seen from `start` up to, but not including, `end`.
+  func keeps(_ start: SequenceNumber, until end: SequenceNumber) -> Bool {
+    guard let newest = kept.last(where: { $0 < end }) else { return false }
+    return newest >= start
   }
 }
 

@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// How much all archives of a store may take up together; an archive that exists is always opened.
+package struct ArchiveQuota: Hashable, Sendable {
+  package var applicationsMax: Int
+  /// Bytes of all archives at rest.
+  package var allArchivesBytesMax: Int
+
+  package init(applicationsMax: Int = 1_024, allArchivesBytesMax: Int = 1 << 30) {
+    self.applicationsMax = applicationsMax
+    self.allArchivesBytesMax = allArchivesBytesMax
+  }
+}
+
 /// When a store does its upkeep, and in which portions.
 package struct ArchiveUpkeep: Sendable {
-  /// Dead bytes from which on commits delete dead rows themselves: this many, or `deadPerReachable` times the
-  /// reachable ones, whichever is more.
+  /// Above this many dead bytes, or `deadPerReachable` times the reachable ones if that is more, commits delete dead
+  /// rows.
   package var deadBytesMax: Int
   package var deadPerReachable: Int
   /// One batch of deletions.
   package var batchRowsMax: Int
   package var batchBytesMax: Int
-  /// Size of the write-ahead log from which on it is moved into the main file although the store is busy.
+  /// Above this size the write-ahead log is moved into the main file even if the store is busy.
   package var logBytesMax: Int
-  /// Unused bytes inside the main file from which on it is shortened when idle.
+  /// Above this many unused bytes the main file is shortened when idle.
   package var freeBytesMax: Int
   /// Size of the file that is given up so that a full disk still takes deletions.
   package var ballastBytes: Int
