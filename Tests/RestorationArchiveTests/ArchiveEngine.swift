@@ -109,7 +109,7 @@ struct ArchiveAuthor {
   }
 }
 
-/// How an operation fails; nil where it does not.
+/// How an operation fails; nil if it succeeds.
 func failure(_ body: () async throws(ArchiveError) -> Void) async -> ArchiveError.Kind? {
   do throws(ArchiveError) {
     try await body()

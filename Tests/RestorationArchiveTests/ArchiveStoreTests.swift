@@ -289,7 +289,7 @@ internal import Testing
   }
 
   @Test(arguments: ArchiveEngine.allCases)
-  func aRemovedNodeHasNoStateAnyMore(engine: ArchiveEngine) async throws {
+  func aRemovedNodeNoLongerHasAState(engine: ArchiveEngine) async throws {
     var fixture = try ArchiveFixture(engine)
     var author = try await fixture.author()
     try await author.apply(.node(1, "a"), .state(1, "one"), .node(2, "b"), .state(2, "two"))

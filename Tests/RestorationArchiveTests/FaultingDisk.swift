@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// The system's files as SQLite sees them, failing on demand below one directory.
 ///
-/// Stands between SQLite and the operating system for the whole process; files of directories nobody has named pass.
+/// Stands between SQLite and the operating system for the whole process; calls on files of other directories pass.
 struct FaultingDisk: Sendable {
   /// Calls that can fail.
   enum Operation: Hashable, Sendable { case read, write, sync, truncate }
@@ -57,7 +57,7 @@ struct FaultingDisk: Sendable {
   private static let state = Mutex(State())
   private typealias File = UnsafeMutablePointer<sqlite3_file>
 
-  /// The result code a call gets instead of being made; nil where it passes.
+  /// The result code a call gets instead of being made; nil if it passes.
   private static func fault(_ operation: Operation, _ file: File?) -> Int32? {
     state.withLock { state in
       guard let path = state.paths[UInt(bitPattern: file)] else { return nil }

@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// What stands in the place of an archive's files and is none of theirs, and numbers that no archive counts up to.
+/// Entries in the place of an archive's files that no store made, and numbers that no archive counts up to.
 @Suite struct ForeignFileTests {
   enum Kind: CaseIterable, Sendable {
     case fifo, link, folder
@@ -74,8 +74,8 @@ internal import Testing
     #expect(try fixture.directory.read("x+damaged-1.sqlite") == Array("garbage".utf8))
   }
 
-  /// A page of the file is older than the others, or its numbers are no numbers of an archive: what came next would
-  /// collide with what is there.
+  /// If a page of the file is older than the others, or its numbers are out of range, later rows would collide with
+  /// existing ones.
   @Test(
     arguments: [
       "UPDATE tip SET sequence = 3", "UPDATE tip SET lastNode = 1", "UPDATE tip SET lastContext = 0",

@@ -65,7 +65,7 @@ internal import Testing
     }
     #expect(kind == .full)
     #expect(try await author.text(of: 100)?.utf8.count == 20_000)
-    // Deleting goes on even now.
+    // Deleting still works.
     try await author.apply(.removeAll)
     #expect(author.reachableBytes == 0)
     try await author.maintain()

@@ -36,7 +36,7 @@ internal import Testing
       return remains
     }
 
-    /// A log with one bit turned over.
+    /// A log with one bit flipped.
     func flipping(_ bit: Int) -> Remains {
       var bytes = log
       bytes[bit / 8] ^= 1 << (bit % 8)
@@ -59,17 +59,17 @@ internal import Testing
     }
   }
 
-  /// Opens what remained: all of it is there, or the opening tells, and what was found is kept.
+  /// Opens what remained: either all of it is there, or the opening reports damage and what was found is kept.
   private static func check(_ remains: Remains, of whole: Remains, _ comment: Comment) async throws -> Bool {
     let fixture = try remains.fixture()
     var author = try await fixture.author(application)
     let report = author.opening.damage
     #expect(report != nil || author.sequence == whole.sequence, comment)
-    // Numbers that somebody knows from later on than this hold for another archive.
+    // Sequences that are known from after this point hold for another archive.
     #expect((author.opening.archive == whole.archive) == (report == nil), comment)
     let number = author.sequence
     if report == nil { #expect(try await author.text(of: number % 5 + 1)?.hasPrefix("\(number) ") == true, comment) }
-    // Whatever is done with the archive from here on: the bytes are there.
+    // Whatever is written from here on, the bytes that were found are kept.
     try await write(&author, author.sequence + 1...author.sequence + 5)
     try await author.maintain()
     await author.store.close(author.lease)
@@ -156,7 +156,7 @@ internal import Testing
     try await author.apply((21...30).map { .state($0 % 5 + 1, "\($0) " + String(repeating: "y", count: 3_000)) })
     let after = try Remains(of: fixture.directory, author)
     for cut in stride(from: before.log.count, to: after.log.count, by: 1_777) {
-      // The mark is of before: nobody was told of the last commit.
+      // The mark is from before: the last commit was not acknowledged.
       let remains = before.with(log: Array(after.log[..<cut]))
       #expect(try await !Self.check(remains, of: before, "cut at \(cut)"))
       var torn = after.log

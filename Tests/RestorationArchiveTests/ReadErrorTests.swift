@@ -34,7 +34,7 @@ internal import Testing
     var state: String { self == .inRecovery ? "old" : "new" }
   }
 
-  /// What SQLite's system layer makes of an error of reading.
+  /// What SQLite's system layer makes of a read error.
   private static func code(_ error: Int32) -> Int32 { SQLITE_IOERR | (error == EIO ? 33 << 8 : 1 << 8) }
 
   @Test(arguments: Condition.allCases, [EIO, EACCES, ENOSPC, EDQUOT])
@@ -68,7 +68,7 @@ internal import Testing
       let text = try await author.text(of: 9)
       #expect(text?.hasPrefix(condition.state) == true, "read \(count), \(String(describing: kind))")
       #expect(!fixture.directory.names.contains("x+damaged-2.sqlite"), "read \(count)")
-      // What was done in an opening that failed afterwards is told all the same.
+      // If an opening fails after it replaced the file, the next one still reports it.
       #expect((author.opening.damage != nil) == (condition == .inRecovery), "read \(count)")
       #expect(fixture.directory.names.contains("x+damaged-1.sqlite") == (condition == .inRecovery), "read \(count)")
       await author.store.close(author.lease)
@@ -99,7 +99,7 @@ internal import Testing
     await author.store.close(author.lease)
   }
 
-  /// Memory or a controller that fails once, and says nothing.
+  /// Memory or a controller fails once and reports no error.
   @Test func bytesReadWronglyOnceReplaceNothing() async throws {
     let files = try await Condition.withBackup.files()
     for count in 0... {

@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// What becomes of archives whose files are not as they were left (R32).
+/// Archives whose files are not as the store left them (R32).
 @Suite(.passesTurnstile) struct SQLiteRecoveryTests {
   private static let application = "org.example.Notes"
   private static let main = "org.example.Notes.sqlite"
@@ -63,7 +63,7 @@ internal import Testing
       #expect(try fixture.directory.read(aside) == damaged)
       #expect(report.contains(aside))
     }
-    // It is told until the run is known to be written.
+    // It is reported until the run is known to be written.
     var again = try await fixture.author(Self.application)
     #expect(again.opening.damage == report)
     try await again.apply(.run(RunRecord(run: 1, restorations: 0, facts: "")))
@@ -272,7 +272,7 @@ internal import Testing
     #expect(try fixture.directory.read("elsewhere") == [1])
   }
 
-  @Test func aSecondStoreIsRefusedAndTheFirstGoesOn() async throws {
+  @Test func aSecondStoreIsRefusedAndTheFirstContinues() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
     try await author.apply(.node(1, "a"), .state(1, "one"))

@@ -2,9 +2,9 @@
 
 internal import DequeModule
 
-/// What an open archive holds, without any text: every row of every node and what of it a reader can reach.
+/// What an open archive holds, without any text: every row of every node, and which rows a reader can reach.
 ///
-/// Pure: engines ask it what to write, and rebuild it from storage when a transaction failed.
+/// Pure: engines ask it what to write, and rebuild it from storage after a failed transaction.
 ///
 /// Invariants:
 /// 1. `totals.reachableBytes` is exactly the sum of `StateRecord.bytes` over the rows that are not dead (`NodeLog`).
@@ -16,9 +16,9 @@ struct ArchiveIndex {
   private(set) var contexts: Set<ContextID> = []
   private(set) var totals = ArchiveTotals()
   private var logs: [NodeID: NodeLog] = [:]
-  /// Keys of `logs`, ascending; nil when they have to be sorted again.
+  /// Keys of `logs`, ascending; nil if they have to be sorted again.
   private var order: [NodeID]? = []
-  /// False after anything that can have made a cut superfluous.
+  /// False after a change that may have made a cut superfluous.
   private var cutsAreChecked = false
   /// Dead rows that stayed because of `held`.
   private var waiting: [DeadRow] = []
@@ -34,7 +34,6 @@ struct ArchiveIndex {
     logs[node]?.description(at: point, under: horizon)
   }
 
-  /// Whether any kept contents show the node.
   func isShown(_ node: NodeID) -> Bool { logs[node]?.isShown ?? false }
 
   /// Nodes at the head that are not removed.
@@ -84,7 +83,7 @@ struct ArchiveIndex {
 
   // MARK: Writing
 
-  /// Refuses changes that could not be made, before anything is touched.
+  /// Refuses invalid changes before anything is touched.
   func validate(_ changes: [ArchiveChange]) throws(ArchiveError) {
     var lastGeneration = tip.lastGeneration
     var known = Set(generations.map(\.record.generation))
@@ -120,7 +119,7 @@ struct ArchiveIndex {
   /// Bytes of a row that every engine can hold.
   private static let rowBytesMax = 900_000_000
 
-  /// Takes a change in as the one with the next sequence; says what there is to write for it.
+  /// Records a change under the next sequence; returns what has to be written for it.
   mutating func record(_ change: ArchiveChange) -> ChangeEffect {
     tip.sequence += 1
     if change.isContent { tip.content = tip.sequence }
@@ -183,7 +182,7 @@ struct ArchiveIndex {
   }
 
   private mutating func removeState(of node: NodeID) -> Bool {
-    // Where the head shows none, an owner that decodes is shown none either: a removal is never early.
+    // If the head shows no state, an owner that decodes is shown none either: a removal is never early.
     guard state(of: node, at: .head) != nil else { return false }
     let row = NodeLog.State.removal(at: tip.sequence)
     update(node) { $0.append(row, under: $1, &$2) }
@@ -192,16 +191,12 @@ struct ArchiveIndex {
 
   private mutating func settle(_ node: NodeID) -> [SequenceNumber] {
     guard logs[node] != nil else { return [] }
-    var settled: [SequenceNumber] = []
-    update(node) { settled = $0.settle(under: $1, &$2) }
-    return settled
+    return update(node) { $0.settle(under: $1, &$2) }
   }
 
   private mutating func release(_ row: StateRow) -> Bool {
     guard logs[row.node] != nil else { return false }
-    var isReleased = false
-    update(row.node) { isReleased = $0.unwithhold(row.sequence, under: $1, &$2) }
-    return isReleased
+    return update(row.node) { $0.unwithhold(row.sequence, under: $1, &$2) }
   }
 
   private mutating func cut() -> Bool {
@@ -230,13 +225,13 @@ struct ArchiveIndex {
     for node in Array(logs.keys) { update(node) { $0.release(sequence, under: $1, &$2) } }
   }
 
-  private mutating func update(
+  private mutating func update<Value>(
     _ node: NodeID,
-    _ body: (_ log: inout NodeLog, _ horizon: borrowing Horizon, _ totals: inout ArchiveTotals) -> Void
-  ) {
+    _ body: (_ log: inout NodeLog, _ horizon: borrowing Horizon, _ totals: inout ArchiveTotals) -> Value
+  ) -> Value {
     let count = logs.count
-    body(&logs[node, default: NodeLog(node)], horizon, &totals)
-    if logs.count != count { insertIntoOrder(node) }
+    defer { if logs.count != count { insertIntoOrder(node) } }
+    return body(&logs[node, default: NodeLog(node)], horizon, &totals)
   }
 
   private mutating func insertIntoOrder(_ node: NodeID) {
@@ -266,7 +261,6 @@ struct ArchiveIndex {
     horizon.kept.append(generation.sequence)
   }
 
-  /// Finds out what of the loaded rows can be reached.
   mutating func finishLoading() {
     order = nil
     for node in Array(logs.keys) { update(node) { $0.finishLoading(under: $1, &$2) } }
@@ -275,7 +269,7 @@ struct ArchiveIndex {
 
   // MARK: Upkeep
 
-  /// Takes out rows nobody needs, up to the limits of `purge`; the engine deletes the same ones.
+  /// Removes dead rows up to the limits of `purge`; the engine deletes the same ones.
   ///
   /// - Parameter holding: sequences that are still read at, in any order.
   mutating func purge(_ purge: inout ArchivePurge, holding held: [SequenceNumber]) {
@@ -301,7 +295,6 @@ struct ArchiveIndex {
     if purge.isEmpty { purge.cuts = superfluousCuts() }
   }
 
-  /// Forgets contexts that were not in use when the archive was opened.
   mutating func forget(_ unused: [ContextID]) { contexts.subtract(unused) }
 
   /// Cuts with no row between them and the cut before: what they hid is gone, or hidden by the earlier one.

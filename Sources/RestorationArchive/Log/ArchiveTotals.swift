@@ -2,13 +2,11 @@
 
 internal import DequeModule
 
-/// What an archive's rows add up to.
 struct ArchiveTotals {
   /// Bytes of the states that kept contents show.
   var reachableBytes = 0
   /// What the rows in `dead` cost, in bytes.
   var deadBytes = 0
-  /// Rows that can go.
   var dead = DeadQueue()
 }
 
@@ -21,14 +19,14 @@ struct DeadRow: Hashable {
   let log: Log
 }
 
-/// Dead rows, roughly from the oldest to the newest: rows of neighbouring sequence lie side by side in the file, so
-/// that deleting them together frees whole pages instead of touching many.
+/// Dead rows, roughly from the oldest to the newest: rows of neighbouring sequence lie side by side in the file, and
+/// deleting them together frees whole pages.
 struct DeadQueue {
-  /// Rows die in another order than they were written in; so many of those that died first are sorted at a time.
+  /// Rows die in another order than they were written in: so many are sorted at a time.
   private static let sortedAtOnce = 4096
 
   private var rows: Deque<DeadRow> = []
-  /// Those to go next, the last one first.
+  /// The next to go, in descending order.
   private var next: [DeadRow] = []
 
   mutating func append(_ row: DeadRow) { rows.append(row) }
@@ -45,11 +43,11 @@ struct DeadQueue {
     return next.popLast()
   }
 
-  /// Loading finds rows node by node.
+  /// Needed after loading, which finds rows node by node.
   mutating func sort() { rows.sort { $0.sequence < $1.sequence } }
 }
 
-/// One batch of rows that nobody can reach any more.
+/// One batch of dead rows.
 struct ArchivePurge {
   let rowsMax: Int
   let bytesMax: Int
@@ -60,7 +58,7 @@ struct ArchivePurge {
   var early: [SequenceNumber] = []
   var descriptions: [SequenceNumber] = []
   var cuts: [SequenceNumber] = []
-  /// Nodes of which no description is left: nobody needs their claims.
+  /// Nodes that have no description left: their claims go too.
   var unshown: [NodeID] = []
   /// What the rows counted for as dead.
   var deadBytes = 0
@@ -72,10 +70,9 @@ struct ArchivePurge {
 
   var isEmpty: Bool { states.isEmpty && descriptions.isEmpty && cuts.isEmpty }
 
-  /// A batch takes at least one row, however large.
+  /// A batch takes at least one row of any size.
   var hasRoom: Bool { rows < rowsMax && bytes < bytesMax }
 
-  /// Counts a row that goes.
   mutating func note(_ row: some LogRow) {
     rows += 1
     bytes += row.cost

@@ -7,11 +7,10 @@ internal import DequeModule
 /// Invariants:
 /// 1. A row is seen from its own sequence up to, but not including, its *end*: the sequence of the node's next row of
 ///    the same log, or that of the first cut after it.
-/// 2. A row is *dead* when no kept contents show it: not the head, not the newest settled row, no kept generation; and
-///    it is not withheld. Dead is for ever: kept contents are never added in the past, and a dead row is not withheld.
+/// 2. A row is *dead* if neither the head, nor a kept generation, nor an owner that decodes is shown it, and it is not
+///    withheld. A dead row stays dead: kept contents are never added in the past, and a dead row is never withheld.
 /// 3. The rows that are not dead make up `totals.reachableBytes`; the dead ones are all in `totals.dead`.
 struct NodeLog {
-  /// A row of the state log.
   struct State: LogRow {
     static let log = DeadRow.Log.states
     var summary: StateSummary
@@ -30,7 +29,6 @@ struct NodeLog {
     var sequence: SequenceNumber
     var bytes: UInt32
     var isRemoved: Bool
-    /// Removed without a successor.
     var isTombstone: Bool
     var isDead = false
   }
@@ -38,7 +36,7 @@ struct NodeLog {
   let node: NodeID
   private(set) var states: Deque<State> = []
   private(set) var descriptions: Deque<Description> = []
-  /// Index of the newest state row that is not early; -1 where there is none.
+  /// Index of the newest state row that is not early; -1 if all are early.
   private var settled = -1
 
   init(_ node: NodeID) { self.node = node }
@@ -47,7 +45,7 @@ struct NodeLog {
 
   // MARK: Reading
 
-  /// The state row a reader at `point` sees; nil where there is none, or a removal.
+  /// The state row that a reader at `point` sees; nil if it sees no row, or a removal.
   func state(at point: ArchivePoint, under horizon: Horizon) -> State? {
     let row: State? =
       switch point {
@@ -59,7 +57,7 @@ struct NodeLog {
     return row
   }
 
-  /// The node row a reader at `point` sees; nil where there is none, or the node is gone.
+  /// The node row that a reader at `point` sees; nil if it sees no row, or a removal.
   func description(at point: ArchivePoint, under horizon: Horizon) -> Description? {
     let row: Description? =
       switch point {
@@ -90,7 +88,7 @@ struct NodeLog {
     descriptions.bury(descriptions.count - 2, of: node, under: horizon, &totals)
   }
 
-  /// Takes every early mark away; returns the sequences that had one.
+  /// Removes all early marks; returns the sequences that had one.
   mutating func settle(under horizon: Horizon, _ totals: inout ArchiveTotals) -> [SequenceNumber] {
     var marked: [SequenceNumber] = []
     for index in states.indices where states[index].summary.isEarly {
@@ -103,7 +101,7 @@ struct NodeLog {
     return marked
   }
 
-  /// Keeps a row until it is released; false where nobody can reach it, or it is kept already.
+  /// Keeps a row until it is released; false if no reader can reach it, or it is kept already.
   mutating func withhold(_ sequence: SequenceNumber) -> Bool {
     guard let index = states.index(of: sequence), !states[index].isTombstone, !states[index].isDead,
       !states[index].isWithheld
@@ -112,7 +110,7 @@ struct NodeLog {
     return true
   }
 
-  /// Ends that; false where it was not kept.
+  /// False if the row was not withheld.
   mutating func unwithhold(
     _ sequence: SequenceNumber,
     under horizon: Horizon,
@@ -124,14 +122,14 @@ struct NodeLog {
     return true
   }
 
-  /// Notices that a cut has been made after every row there is.
+  /// Called when the head has been emptied, after every row of the log.
   mutating func cut(under horizon: Horizon, _ totals: inout ArchiveTotals) {
     refreshState(states.count - 1, under: horizon, &totals)
     refreshState(settled, under: horizon, &totals)
     descriptions.bury(descriptions.count - 1, of: node, under: horizon, &totals)
   }
 
-  /// Notices that the contents at `sequence` are no longer kept.
+  /// Called when the contents at `sequence` are no longer kept.
   mutating func release(_ sequence: SequenceNumber, under horizon: Horizon, _ totals: inout ArchiveTotals) {
     refreshState(states.indexOfNewest(upTo: sequence), under: horizon, &totals)
     descriptions.bury(descriptions.indexOfNewest(upTo: sequence), of: node, under: horizon, &totals)
@@ -139,18 +137,17 @@ struct NodeLog {
 
   // MARK: Loading
 
-  /// Takes a row as found in storage, in ascending order.
   mutating func load(_ state: State) {
     states.append(state)
     if !state.summary.isEarly { settled = states.count - 1 }
   }
 
-  /// Takes a row as found in storage, in ascending order.
+  /// Adds a row as found in storage, in ascending order.
   mutating func load(_ description: Description) {
     descriptions.append(description)
   }
 
-  /// Finds out which of the loaded rows can be reached.
+  /// Finds out which of the loaded rows are dead.
   mutating func finishLoading(under horizon: Horizon, _ totals: inout ArchiveTotals) {
     for index in states.indices {
       totals.reachableBytes += Int(states[index].bytes)
@@ -172,7 +169,7 @@ struct NodeLog {
     }
   }
 
-  /// Takes out a dead row of this node, and tombstones that have lost what they hid.
+  /// Removes a dead row of this node, and tombstones that have lost what they hid.
   mutating func remove(_ row: DeadRow, noting purge: inout ArchivePurge) {
     switch row.log {
     case .states:
@@ -182,7 +179,7 @@ struct NodeLog {
         purge.states.append(gone.sequence)
         if gone.summary.isEarly { purge.early.append(gone.sequence) }
       }
-      // Looked for by its number: behind it there can be any number of early ones.
+      // Found by its sequence: any number of early rows may follow it.
       guard let newestSettled else { return }
       settled = states.index(of: newestSettled) ?? states.lastIndex { !$0.summary.isEarly } ?? -1
     case .descriptions:
@@ -195,8 +192,6 @@ struct NodeLog {
     }
   }
 
-  // MARK: Reachability
-
   private mutating func refreshState(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
     guard index >= 0, !states[index].isWithheld else { return }
     if index == settled, states[index].sequence > horizon.lastCut { return }
@@ -205,7 +200,6 @@ struct NodeLog {
 }
 
 extension NodeLog.State {
-  /// The row that says there is no state from here on.
   static func removal(at sequence: SequenceNumber) -> NodeLog.State {
     let nothing = StateRecord(node: 0, context: 0, written: 0, text: [])
     return NodeLog.State(summary: StateSummary(nothing, at: sequence), isTombstone: true)
@@ -224,11 +218,10 @@ extension NodeLog.Description {
 }
 
 extension NodeRecord {
-  /// Bytes of all its texts.
   var textBytes: Int {
     [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
   }
 
-  /// Removed, and nothing leads on from here.
+  /// Removed without a successor.
   var leavesNothing: Bool { isRemoved && successor == nil }
 }

@@ -4,9 +4,9 @@ internal import Glibc
 
 /// The newest sequence of an archive that was acknowledged, in a small file beside it while it is open.
 ///
-/// It is written after each commit and never synced. After a kill it is exact; after a power cut it may be older than
-/// the archive, but never newer: what it names had been synced before. An archive that ends before its mark has
-/// therefore lost something, also where nothing in its own files shows that.
+/// It is written after each commit and never synced. After a kill it is exact. After a power cut it may be older than
+/// the archive, but not newer: what it names was synced before. If an archive ends before its mark, it has therefore
+/// lost something, even if its own files do not show it.
 final class AcknowledgedMark {
   private let descriptor: Int32
 
@@ -15,8 +15,7 @@ final class AcknowledgedMark {
   private static let digits = 20
   private static let offset = 37
 
-  /// Begins the mark of an archive in place of an earlier one; nil if there can be no file, as on a full disk: the mark
-  /// only adds certainty.
+  /// Replaces an earlier mark; nil if the file cannot be written, as on a full disk. The mark only adds certainty.
   init?(_ path: String, archive: String, sequence: SequenceNumber) {
     descriptor = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return nil }
@@ -41,7 +40,7 @@ final class AcknowledgedMark {
     }
   }
 
-  /// The sequence that a mark names; nil if it is not the mark of this archive.
+  /// The sequence that a mark names; nil if the mark is invalid or of another archive.
   static func sequence(in text: [UInt8], archive: String) -> SequenceNumber? {
     let words = String(decoding: text, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 2, words[0] == archive, words[1].utf8.count == digits else { return nil }

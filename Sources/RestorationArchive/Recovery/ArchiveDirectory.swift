@@ -4,7 +4,6 @@
 // archive goes through SQLite.
 internal import Glibc
 
-/// A system call that failed.
 struct SystemError: Error {
   let operation: String
   let path: String
@@ -17,7 +16,6 @@ struct SystemError: Error {
     self.path = path
   }
 
-  /// There is something already.
   static var exists: Int32 { EEXIST }
 
   var message: String { "\(operation) \(path): \(String(cString: strerror(code)))" }
@@ -27,17 +25,17 @@ struct SystemError: Error {
   static func isOutOfSpace(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
 }
 
-/// The directory that holds all archives of a store; the owner's alone.
+/// The directory that holds all archives of a store; only its owner can read it.
 ///
-/// No file an SQLite connection may have open is ever opened here: closing any descriptor of it would drop the
+/// No file that an SQLite connection may have open is opened here: closing any descriptor of it would drop the
 /// connection's locks.
 struct ArchiveDirectory: Sendable {
   let path: String
 
-  /// Takes a directory of somebody else's as it is.
+  /// Uses a directory that somebody else made, as it is.
   init(existing path: String) { self.path = path }
 
-  /// Creates the directory and missing ones above it, or checks the one there is: owner, type, mode.
+  /// Creates the directory and missing ones above it, or checks owner, type and mode of the existing one.
   init(_ path: String) throws(SystemError) {
     self.path = path
     try Self.create(path)
@@ -62,12 +60,11 @@ struct ArchiveDirectory: Sendable {
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError("create", path) }
   }
 
-  /// What there is under a name.
   enum Entry: Equatable {
     case absent
     /// Size in bytes, and the time of the last change in nanoseconds since 1970.
     case file(size: Int, changed: Int)
-    /// A symbolic link, a directory, …: nothing of ours.
+    /// A symbolic link, a directory, …: no store makes one.
     case other
   }
 
@@ -84,7 +81,6 @@ struct ArchiveDirectory: Sendable {
 
   func pathname(_ name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
 
-  /// Names of everything in the directory.
   func names() throws(SystemError) -> [String] {
     guard let stream = opendir(path) else { throw SystemError("list", path) }
     defer { closedir(stream) }
@@ -107,7 +103,7 @@ struct ArchiveDirectory: Sendable {
     _ name: String,
     _ body: (UnsafeRawBufferPointer) throws(SystemError) -> Void
   ) throws(SystemError) {
-    // Opening anything but a regular file does not block.
+    // If it is not a regular file, opening it still does not block.
     let source = open(pathname(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard source >= 0 else { throw SystemError("open", pathname(name)) }
     defer { close(source) }
@@ -145,7 +141,7 @@ struct ArchiveDirectory: Sendable {
 
   // MARK: Changing
 
-  /// Makes an empty file that only its owner can read, in place of one that may be there.
+  /// Makes an empty file that only its owner can read, replacing an existing one.
   func createEmpty(_ name: String) throws(SystemError) {
     try remove(name)
     let descriptor = open(pathname(name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -158,7 +154,6 @@ struct ArchiveDirectory: Sendable {
     guard unlink(pathname(name)) == 0 || errno == ENOENT else { throw SystemError("remove", pathname(name)) }
   }
 
-  /// Renames a file, in place of one that may be there.
   func replace(_ target: String, with name: String) throws(SystemError) {
     guard rename(pathname(name), pathname(target)) == 0 else { throw SystemError("rename", pathname(name)) }
   }
@@ -170,7 +165,7 @@ struct ArchiveDirectory: Sendable {
       return
     }
     guard errno == EPERM || errno == EOPNOTSUPP else { throw SystemError("move", pathname(name)) }
-    // A file system without hard links: the check and the renaming are two steps.
+    // Without hard links, the check and the renaming are two steps.
     guard try entry(target) == .absent else {
       errno = EEXIST
       throw SystemError("move", pathname(name))
@@ -196,15 +191,10 @@ struct ArchiveDirectory: Sendable {
     guard fsync(sink) == 0 else { throw SystemError("sync", pathname(target)) }
   }
 
-  /// Makes a file's contents durable.
-  func syncFile(_ name: String) throws(SystemError) {
-    try sync(pathname(name), O_RDONLY | O_NOFOLLOW)
-  }
+  func syncFile(_ name: String) throws(SystemError) { try sync(pathname(name), O_RDONLY | O_NOFOLLOW) }
 
   /// Makes renamings and removals durable.
-  func sync() throws(SystemError) {
-    try sync(path, O_RDONLY | O_DIRECTORY)
-  }
+  func sync() throws(SystemError) { try sync(path, O_RDONLY | O_DIRECTORY) }
 
   private func sync(_ path: String, _ flags: Int32) throws(SystemError) {
     let descriptor = open(path, flags | O_CLOEXEC)
@@ -220,12 +210,10 @@ struct ArchiveDirectory: Sendable {
 
   var hasBallast: Bool { (try? entry(Self.ballast)).map { $0 != .absent } ?? false }
 
-  /// Gives the ballast up; returns false where there was none.
-  func releaseBallast() -> Bool {
-    unlink(pathname(Self.ballast)) == 0
-  }
+  /// Returns whether there was ballast to give up.
+  func releaseBallast() -> Bool { unlink(pathname(Self.ballast)) == 0 }
 
-  /// Makes the ballast if it is not there and space is plenty: it must not be what fills the disk.
+  /// Makes the ballast if it is missing and twice its space is free: it must not be what fills the disk.
   func makeBallast(bytes: Int) {
     guard bytes > 0, (try? entry(Self.ballast)) == .absent else { return }
     var status = statvfs()
@@ -233,7 +221,7 @@ struct ArchiveDirectory: Sendable {
     let descriptor = open(pathname(Self.ballast), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
-    // A quota shows only here; half a ballast is of no use.
+    // Only here does a quota show; half a ballast is useless.
     if posix_fallocate(descriptor, 0, off_t(bytes)) != 0 { _ = releaseBallast() }
   }
 }

@@ -8,22 +8,19 @@ struct ArchiveFiles {
 
   init(_ application: String) { self.application = application }
 
-  /// The archive.
   var main: String { application + Self.suffix }
   /// The archive's write-ahead log, named by SQLite.
   var log: String { main + Self.logSuffix }
-  /// A rollback journal, which SQLite would play back; no archive has one.
+  /// A rollback journal, which SQLite would play back. No archive has one.
   var journal: String { main + Self.journalSuffix }
   /// The newest sequence that was acknowledged (`AcknowledgedMark`).
   var mark: String { "\(application)+mark" }
-  /// The last good copy.
   var backup: String { "\(application)+backup\(Self.suffix)" }
   /// A copy being made.
   var newBackup: String { "\(application)+newbackup\(Self.suffix)" }
   /// An archive being made, or made from the backup, before it gets its name.
   var fresh: String { "\(application)+new\(Self.suffix)" }
 
-  /// A damaged archive moved aside, and its log.
   func damaged(_ number: Int) -> (main: String, log: String) {
     let main = "\(application)+damaged-\(number)\(Self.suffix)"
     return (main, main + Self.logSuffix)
@@ -52,16 +49,15 @@ struct ArchiveFiles {
   }
 
   private static func isName(_ bytes: Substring.UTF8View, lengthMax: Int) -> Bool {
-    guard let first = bytes.first, first.isAlphanumeric, bytes.count <= lengthMax else { return false }
+    guard let first = bytes.first, first.isASCIIAlphanumeric, bytes.count <= lengthMax else { return false }
     return bytes.allSatisfy { byte in
-      byte.isAlphanumeric || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+      byte.isASCIIAlphanumeric || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
     }
   }
 }
 
 extension UInt8 {
-  /// A letter or a digit of ASCII.
-  var isAlphanumeric: Bool {
+  var isASCIIAlphanumeric: Bool {
     switch self {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"):

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Opens an application's archive file, whatever became of it (R32).
+/// Opens an application's archive file in whatever condition it is (R32).
 ///
-/// Crash rules, so that being killed at any step leaves a directory from which the next opening goes on:
+/// Crash rules, so that after a kill at any step the next opening can resume:
 /// 1. A new archive is complete and synced under its temporary name before it gets the real one.
 /// 2. A damaged archive goes aside only when its replacement is ready under the temporary name.
 /// 3. The main file goes aside first, its log second: a log without a main file is known to belong to the last file
 ///    moved aside, while a main file without its log could pass for a sound, older archive.
-/// 4. A main file that is missing although there is a backup or a damaged one is an interrupted recovery, not a new
-///    application.
-/// 5. The backup is copied, never consumed; a damaged file is never deleted and never overwritten.
-/// 6. A file is damaged only if it is found so twice, in bytes that were read without an error. Any error of reading
-///    leaves all files as they are.
-/// 7. What SQLite would drop of a log is copied aside, with the main file it belongs to, before SQLite sees the log.
-/// 8. What was found and done is in the archive before anything that shows it is gone (`ArchiveRows.damage`).
+/// 4. If the main file is missing but a backup or a damaged file exists, a recovery was interrupted: the application
+///    is not new.
+/// 5. The backup is copied, never moved; a damaged file is never deleted or overwritten.
+/// 6. A file is damaged only if two checks find the same, in bytes that were read without an error. After a read
+///    error all files stay as they are.
+/// 7. If SQLite would drop a part of a log, log and main file are copied aside before SQLite sees them.
+/// 8. What was found and done is durable in the archive (`ArchiveRows.damage`) before what shows it is removed.
 struct ArchiveRecovery {
-  /// An archive that is open and sound.
   struct Opened {
     var archive: SQLiteArchive
     let index: ArchiveIndex
@@ -24,7 +23,7 @@ struct ArchiveRecovery {
   let directory: ArchiveDirectory
   let files: ArchiveFiles
   let quota: ArchiveQuota
-  /// Whether to make an archive where there is none.
+  /// Whether to create the archive if it does not exist.
   let isCreating: Bool
 
   func open() throws(ArchiveError) -> Opened {
@@ -37,7 +36,7 @@ struct ArchiveRecovery {
       case .other:
         throw .unreadable(directory.irregular(files.main))
       case .file(size: 0, _):
-        // Archives get their name when they are complete: an empty one has lost everything.
+        // An archive gets its name when it is complete: an empty one has lost everything.
         return try replace(because: "the file is empty")
       case .file:
         return try openMain()
@@ -96,7 +95,7 @@ struct ArchiveRecovery {
     return acknowledged > last ? "was damaged (it ends before sequence \(acknowledged))" : nil
   }
 
-  /// Opens an archive as far as there is anything of it, and puts into it what was found and done.
+  /// Opens what can be read of an archive, and writes into it what was found and done.
   private func settle(_ loss: String, hasLog: Bool) throws(OpeningFailure) -> Opened {
     let copies = hasLog ? try keepCopies() : nil
     let place = copies.map { "; the files as they were found are kept as \(directory.pathname($0))" } ?? ""
@@ -119,8 +118,8 @@ struct ArchiveRecovery {
     return try openFile(files.main)
   }
 
-  /// The last sequence in the main file alone: a damaged log may be of a time before the last checkpoint, and would be
-  /// replayed over what is newer.
+  /// The last sequence in the main file alone: if a damaged log is from before the last checkpoint, replaying it would
+  /// overwrite newer rows.
   private func lastSequenceWithoutLog() throws(OpeningFailure) -> SequenceNumber? {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.main, to: files.fresh) }
     let sequence = try lastSequence(of: files.fresh)
@@ -141,17 +140,16 @@ struct ArchiveRecovery {
   }
 
   private func emptyLog(of opened: Opened) throws(OpeningFailure) {
-    do throws(OpeningFailure) {
-      try OpeningFailure.deciding { () throws(SQLiteFailure) in
-        try opened.archive.connection.checkpoint(.emptyingFile)
-      }
+    do throws(SQLiteFailure) {
+      try opened.archive.connection.checkpoint(.emptyingFile)
     } catch {
-      // On a full disk the next opening finds the same.
-      guard case .full = error else { throw error }
+      // If the disk is full, the next opening finds the same.
+      let failure = OpeningFailure(error)
+      guard case .full = failure else { throw failure }
     }
   }
 
-  /// The text of the mark; empty if there is none.
+  /// The text of the mark; empty if the file is missing or of another size.
   private func acknowledgedMark() throws(OpeningFailure) -> [UInt8] {
     var text: [UInt8] = []
     guard case .file(AcknowledgedMark.bytes, _) = try entry(files.mark) else { return text }
@@ -161,9 +159,9 @@ struct ArchiveRecovery {
     return text
   }
 
-  /// Opens an archive file; it is damaged only if it is found so twice, the same way, and reads whole in between.
+  /// Opens an archive file; it is damaged only if two checks find the same and it can be read whole after each.
   ///
-  /// SQLite takes some errors of reading for damage, or tells them as a finding of its check.
+  /// SQLite takes some read errors for damage, or reports them as a finding of its check.
   private func openFile(_ name: String, foundDamaged former: String? = nil) throws(OpeningFailure) -> Opened {
     do throws(OpeningFailure) {
       return try openOnce(name)
@@ -214,7 +212,7 @@ struct ArchiveRecovery {
     return try openMain()
   }
 
-  /// Counts the archives there are, by their names and sizes alone.
+  /// Counts archives by names and sizes alone: none is opened for it.
   private func checkQuota(adding addition: Int) throws(OpeningFailure) {
     var archives = 1
     var bytes = addition
@@ -233,7 +231,7 @@ struct ArchiveRecovery {
 
   // MARK: Replacing
 
-  /// Moves what there is aside and puts the backup, or an empty archive, in its place.
+  /// Puts the backup, or an empty archive, in the place of the files, which move aside.
   private func replace(because reason: String) throws(OpeningFailure) -> Opened {
     let source = try prepareReplacement()
     let moves = try movesAside()
@@ -295,7 +293,7 @@ struct ArchiveRecovery {
     let hasLog = try entry(files.log) != .absent
     guard hasMain || hasLog else { return [] }
     var number = try lastDamaged()
-    // A log alone belongs to the file whose move was interrupted, if there is one without a log.
+    // If a log is alone, it belongs to the last damaged file, unless that has a log: its move was interrupted.
     if hasMain || number == 0 { number += 1 }
     if try entry(files.damaged(number).log) != .absent { number += 1 }
     let target = files.damaged(number)
@@ -304,7 +302,7 @@ struct ArchiveRecovery {
 
   /// Copies main file and log aside as they are, under the next free number; returns the main file's new name.
   ///
-  /// If opening fails afterwards, the next one finds the same: it makes no more copies.
+  /// If opening fails afterwards and the next one finds the same bytes, it makes no more copies.
   private func keepCopies() throws(OpeningFailure) -> String {
     let number = try lastDamaged()
     let (last, target) = (files.damaged(number), files.damaged(number + 1))
@@ -321,8 +319,8 @@ struct ArchiveRecovery {
     }
   }
 
-  /// The highest number of a damaged file or log; 0 if there is none. A number that nobody could have counted up to is
-  /// not one of ours.
+  /// The highest number of a damaged file or log; 0 if there are no such files. Higher numbers than a store could have
+  /// given are ignored.
   private func lastDamaged() throws(OpeningFailure) -> Int {
     let prefix = "\(files.application)+damaged-"
     let names = try OpeningFailure.deciding { () throws(SystemError) in try directory.names() }
@@ -335,7 +333,7 @@ struct ArchiveRecovery {
 
   private static let damagedMax = 1 << 32
 
-  /// What a killed broker was still making.
+  /// Removes what a killed broker left unfinished.
   private func removeLeftovers() throws(OpeningFailure) {
     try OpeningFailure.deciding { () throws(SystemError) in
       for name in [files.fresh, files.newBackup] {
@@ -352,11 +350,9 @@ struct ArchiveRecovery {
 }
 
 extension ArchiveDirectory {
-  fileprivate func irregular(_ name: String) -> String {
-    "\(pathname(name)) is not a regular file; move it away"
-  }
+  fileprivate func irregular(_ name: String) -> String { "\(pathname(name)) is not a regular file; move it away" }
 
-  /// What stands in the place of a file of an archive and is none of ours; nil if nothing does.
+  /// Says what stands in the place of an archive's file but was not made by a store; nil if nothing does.
   ///
   /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
@@ -367,7 +363,7 @@ extension ArchiveDirectory {
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it away"
   }
 
-  /// What will be replayed of an archive's log; nil if there is none.
+  /// What will be replayed of an archive's log; nil if the log is missing.
   func logFinding(of files: ArchiveFiles) throws(SystemError) -> LogWalk.Finding? {
     guard try entry(files.log) != .absent else { return nil }
     var walk = LogWalk()

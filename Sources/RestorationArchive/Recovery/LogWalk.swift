@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells from the bytes of a write-ahead log what SQLite will replay of it, and what it would drop without a word.
+/// Tells from the bytes of a write-ahead log what SQLite will replay of it, and what it would silently drop.
 ///
 /// The format is SQLite's (sqlite.org/fileformat2.html, section 4): a header of 32 bytes, then frames of 24 bytes and a
 /// page each. Frames with the salts of the header belong to this log; others are left of an earlier one in the same
@@ -11,9 +11,9 @@ struct LogWalk {
     case empty
     /// Every finished commit is replayed.
     case whole
-    /// At most the last commit is not replayed: a write that was under way at a kill or a power cut looks the same.
+    /// At most the last commit is not replayed, as after a kill or a power cut in the middle of a write.
     case torn
-    /// Commits that had been finished are not replayed; why.
+    /// Finished commits are not replayed, for this reason.
     case damaged(String)
   }
 
@@ -23,15 +23,15 @@ struct LogWalk {
   }
 
   private var header = Header.awaited
-  /// Bytes that are no whole header or frame yet.
+  /// Bytes of a header or frame that is not whole yet.
   private var pending: [UInt8] = []
   private var checksum = Checksum(first: 0, second: 0)
   private var frames = 0
   /// The last frame read does not end a commit.
   private var isInCommit = false
-  /// A frame did not continue the ones before it; from there on SQLite replays nothing.
+  /// A frame was invalid: SQLite replays nothing from there on.
   private var isBroken = false
-  /// The number of the first frame of this log from there on; nil while there is none.
+  /// The number of the first frame with this log's salts from there on; nil until one is found.
   private var firstInvalid: Int?
   private var hasCommitPastInvalid = false
   private var hasFramePastThatCommit = false
@@ -40,7 +40,6 @@ struct LogWalk {
   private static let headerBytes = 32
   private static let frameHeaderBytes = 24
 
-  /// Takes in the next bytes of the file.
   mutating func take(_ bytes: UnsafeRawBufferPointer) {
     var buffer: [UInt8] = []
     swap(&buffer, &pending)
@@ -49,7 +48,7 @@ struct LogWalk {
     swap(&buffer, &pending)
   }
 
-  /// What the file holds, once all of it has been taken in.
+  /// Valid once the whole file has been taken in.
   var finding: Finding {
     switch header {
     case .awaited: .empty

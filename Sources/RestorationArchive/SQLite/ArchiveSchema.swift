@@ -13,7 +13,7 @@ enum ArchiveSchema {
     PRAGMA auto_vacuum = INCREMENTAL;
     """
 
-  /// Set on each opened connection once it is known that the file is an archive of this version.
+  /// Set on each connection, once its file is known to be an archive of this version.
   static let settings = """
     PRAGMA synchronous = FULL;
     PRAGMA trusted_schema = OFF;
@@ -24,7 +24,7 @@ enum ArchiveSchema {
     PRAGMA cache_size = -1000;
     """
 
-  /// Tables that the first archives of this version do not have; made in them when they are opened.
+  /// Tables that the first archives of this version lack; opening adds them.
   static let additions = """
     CREATE TABLE IF NOT EXISTS withheld (
       sequence INTEGER PRIMARY KEY, node INTEGER, since INTEGER

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a file is not in use.
+/// Why an archive could not be opened.
 enum OpeningFailure: Error {
   /// It is not sound: it goes aside (R32).
   case damaged(String)
@@ -8,9 +8,9 @@ enum OpeningFailure: Error {
   case unreadable(String)
   /// There is no room to open it.
   case full(String)
-  /// There is none, and none was to be made.
+  /// It does not exist, and was not to be created.
   case absent
-  /// There may not be another archive: the limit's name, what it is, and what one more would be.
+  /// Another archive is not allowed: the limit, its value, and the value with one more.
   case limit(name: String, max: Int, value: Int)
 
   init(_ failure: SQLiteFailure) {
@@ -30,7 +30,6 @@ enum OpeningFailure: Error {
     self = failure.isFull ? .full(failure.message) : .unreadable(failure.message)
   }
 
-  /// Runs something whose failures decide what becomes of the file.
   static func deciding<Value>(_ body: () throws(SQLiteFailure) -> Value) throws(OpeningFailure) -> Value {
     do throws(SQLiteFailure) {
       return try body()
@@ -49,11 +48,9 @@ enum OpeningFailure: Error {
 }
 
 extension SQLiteArchive {
-  /// Takes the file of a connection for an archive after checking all of it.
+  /// Checks the whole file of a connection.
   ///
-  /// Nothing is written before it is known that the file is a sound archive of a version that is understood.
-  ///
-  /// - Parameter markPath: where its acknowledged mark is kept.
+  /// Nothing is written until the file is known to be a sound archive of a version that is understood.
   init(checking connection: SQLiteConnection, markPath: String) throws(OpeningFailure) {
     try Self.identify(connection)
     self = try OpeningFailure.deciding { () throws(SQLiteFailure) in
@@ -66,7 +63,7 @@ extension SQLiteArchive {
     }
   }
 
-  /// Passes if the file is an archive that this version may write; takes it for itself.
+  /// Locks the file; fails unless it is an archive that this version may write.
   private static func identify(_ connection: SQLiteConnection) throws(OpeningFailure) {
     let (version, application) = try OpeningFailure.deciding { () throws(SQLiteFailure) in
       try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -86,7 +83,7 @@ extension SQLiteArchive {
     guard keyID == nil else { throw .unreadable("the archive is encrypted") }
   }
 
-  /// Makes the tables of a new archive in an empty file, which is a complete archive once this has returned.
+  /// Makes a complete archive of an empty file.
   static func create(at path: String) throws(SQLiteFailure) {
     let connection = try SQLiteConnection(path: path)
     connection.checkpointsOnClose = true
@@ -103,10 +100,10 @@ extension SQLiteArchive {
     try connection.checkpoint(.emptyingFile)
   }
 
-  /// Makes an archive file one of its own that was closed: numbers somebody knows from what it was do not hold for it,
-  /// and it needs no log.
+  /// Makes of a file a closed archive of its own: it gets a new UUID, because sequences known from the old one do not
+  /// hold for it, and it needs no log.
   ///
-  /// - Parameter damage: what its first opening tells; nil for a copy of a sound archive.
+  /// - Parameter damage: what its next opening reports; nil if it is a copy of a sound archive.
   static func settle(at path: String, damage: String?) throws(SQLiteFailure) {
     let connection = try SQLiteConnection(path: path)
     defer { connection.close() }
@@ -115,7 +112,7 @@ extension SQLiteArchive {
     if let damage { try connection.prepare("INSERT INTO damage VALUES (1, ?1)").run([damage]) }
     try connection.execute("COMMIT")
     try connection.checkpoint(.emptyingFile)
-    // Before, the log is what shows the damage.
+    // Until the text is durable, only the log shows the damage.
     connection.checkpointsOnClose = true
   }
 

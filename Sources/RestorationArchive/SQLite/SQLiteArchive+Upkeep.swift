@@ -7,7 +7,7 @@ extension SQLiteArchive {
   /// Bytes in the write-ahead log that are not known to be in the main file.
   var logBytes: Int { connection.frames * Self.frameBytes }
 
-  /// Whether deleted rows are overwritten with zeros, also where that means writing pages that nobody needs.
+  /// Whether deleted rows are overwritten with zeros, even if that writes pages that are otherwise unused.
   func setErasing(_ isErasing: Bool) throws(ArchiveError) {
     try writing("set") { () throws(SQLiteFailure) in
       try connection.execute("PRAGMA secure_delete = \(isErasing ? "ON" : "FAST")")
@@ -53,8 +53,8 @@ extension SQLiteArchive {
     let hasLog = log.bytes > 0
     do throws(SQLiteFailure) {
       let uri = "file:\(escaped(path))"
-      // Without a log the main file is complete and nobody writes it: it needs no lock and no new files. With one, the
-      // archive was not closed, and its connection may be alive in another process.
+      // If there is no log, the main file is complete and not being written: reading it needs no lock and no new files.
+      // If there is one, the archive was not closed, and another process may still have it open.
       let connection = try SQLiteConnection(path: hasLog ? uri : uri + "?immutable=1", isReadOnly: !hasLog)
       try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -200")
       let version = try connection.integer("PRAGMA user_version")
@@ -73,10 +73,10 @@ extension SQLiteArchive {
     }
   }
 
-  /// A path as it stands in a URI.
+  /// The path as SQLite reads it in a URI.
   private static func escaped(_ path: String) -> String {
     path.utf8.reduce(into: "") { uri, byte in
-      if byte.isAlphanumeric || "/.-_".utf8.contains(byte) {
+      if byte.isASCIIAlphanumeric || "/.-_".utf8.contains(byte) {
         uri.unicodeScalars.append(Unicode.Scalar(byte))
       } else {
         uri += byte < 16 ? "%0" : "%"
@@ -87,14 +87,14 @@ extension SQLiteArchive {
 }
 
 extension SQLiteConnection {
-  /// Whether the log may hold what the main file does not. Archives of the first brokers do not say so.
+  /// Whether the log may hold what the main file does not. Archives of the first brokers lack this table.
   func isUnclosed() throws(SQLiteFailure) -> Bool {
     guard try integer("SELECT count(*) FROM sqlite_schema WHERE name = 'unclosed'") > 0 else { return false }
     return try integer("SELECT count(*) FROM unclosed") > 0
   }
 
   fileprivate func archiveSummary(of application: String) throws(SQLiteFailure) -> ArchiveSummary {
-    // Of each node at the head the newest row counts; with max() the other columns are those of the same row.
+    // The newest row of each node counts; with max(), SQLite takes the other columns from the same row.
     let objects = try integer(
       """
       SELECT count(*) FROM (
@@ -117,7 +117,6 @@ extension SQLiteConnection {
 extension ArchiveSummary {
   static let isSettledByOpening = "the next call that opens the archive says what is lost"
 
-  /// Of an archive that cannot be read now.
   static func unreadable(_ application: String, _ reason: String) -> ArchiveSummary {
     ArchiveSummary(application: application, state: .unreadable(reason))
   }

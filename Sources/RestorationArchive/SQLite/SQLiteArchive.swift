@@ -3,21 +3,20 @@
 /// The rows of one archive in its SQLite file.
 ///
 /// Invariants:
-/// 1. One connection, exclusive: nobody else can read or write the file while it is open.
+/// 1. The only connection is exclusive: while it is open, nobody else can read or write the file.
 /// 2. `commit` returns only after the write-ahead log has been synced (`synchronous = FULL`).
 /// 3. No checkpoint runs inside a commit.
-/// 4. After a failed sync nothing is tried again: the error is `indeterminate`, and closing leaves the log as it is.
-/// 5. While the log may hold what the main file does not, the main file says so (`unclosed`): the log is removed only
-///    after that mark. Between the first commit and the next checkpoint the acknowledged mark stands in.
+/// 4. After a failed sync nothing is retried: the error is `indeterminate`, and closing leaves the log as it is.
+/// 5. While the log may hold what the main file does not, the main file says so (`unclosed`). That row is removed
+///    before the log is. From the first commit to the next checkpoint the acknowledged mark stands in for it.
 struct SQLiteArchive: ArchiveRows {
   let connection: SQLiteConnection
   let archive: String
-  /// Where its acknowledged mark is kept.
   let markPath: String
   private var mark: AcknowledgedMark?
-  /// The archive is marked as unclosed, in a transaction that is durable.
+  /// The archive holds the `unclosed` row, durably.
   private(set) var isUnclosed: Bool
-  /// So is its main file, unless moving it there failed: then the next checkpoint does it.
+  /// So does its main file, unless the checkpoint failed: then the next one moves the row there.
   private(set) var isMainUnclosed = false
 
   init(_ connection: SQLiteConnection, archive: String, markPath: String, isUnclosed: Bool) {
@@ -27,11 +26,9 @@ struct SQLiteArchive: ArchiveRows {
     self.isUnclosed = isUnclosed
   }
 
-  /// Gives the file back.
-  ///
-  /// - Parameter keepingLog: whether to leave the log as it is: what earlier commits did is uncertain.
+  /// - Parameter keepingLog: whether to leave the log as it is, because the outcome of earlier commits is unknown.
   func close(keepingLog: Bool) {
-    // A log that cannot be marked as superfluous stays.
+    // If the row cannot be removed, the log stays.
     let isRemovable = !keepingLog && (!isUnclosed || (try? connection.execute("DELETE FROM unclosed")) != nil)
     connection.checkpointsOnClose = isRemovable
     connection.close()
@@ -51,7 +48,7 @@ struct SQLiteArchive: ArchiveRows {
     isUnclosed = true
   }
 
-  /// Notes what is durable; called before anybody is told.
+  /// Notes what is durable; called before the broker is told.
   mutating func acknowledge(_ sequence: SequenceNumber) {
     if let mark { return mark.write(sequence) }
     mark = AcknowledgedMark(markPath, archive: archive, sequence: sequence)
@@ -59,7 +56,7 @@ struct SQLiteArchive: ArchiveRows {
 
   func rollBack() {
     guard connection.isInTransaction else { return }
-    // Some failures have rolled back already; then there is nothing left to fail.
+    // After some failures SQLite has rolled back already.
     try? connection.statement(.rollBack).run()
   }
 
@@ -82,13 +79,13 @@ struct SQLiteArchive: ArchiveRows {
     }
   }
 
-  /// Moves the log into the main file; a failed sync makes the outcome of earlier commits uncertain.
+  /// Moves the log into the main file; after a failed sync the outcome of earlier commits is unknown.
   mutating func checkpoint(_ kind: SQLiteConnection.Checkpoint) throws(ArchiveError) {
     isMainUnclosed = isUnclosed
     do throws(SQLiteFailure) {
       try connection.checkpoint(kind)
     } catch {
-      // What could not be read is in the log as before.
+      // A failed read leaves the log as it was.
       throw error.isRead
         ? ArchiveError(.definite, "checkpoint: \(error)") : ArchiveError("checkpoint", notWritten: error)
     }
@@ -177,7 +174,7 @@ struct SQLiteArchive: ArchiveRows {
 
   private func write(_ record: RunRecord) throws(SQLiteFailure) {
     try connection.statement(.writeRun).run([record.run, record.restorations, record.facts])
-    // Whoever writes the run has read what the opening told.
+    // Who writes the run has read what the opening reported.
     try connection.statement(.deleteDamage).run()
   }
 
@@ -192,9 +189,7 @@ struct SQLiteArchive: ArchiveRows {
 
   func delete(_ purge: ArchivePurge) throws(ArchiveError) {
     try writing("delete") { () throws(SQLiteFailure) in
-      for run in purge.states.runs {
-        try connection.statement(.deleteStates).run([run.lowerBound, run.upperBound])
-      }
+      for run in purge.states.runs { try connection.statement(.deleteStates).run([run.lowerBound, run.upperBound]) }
       for row in purge.early { try connection.statement(.deleteEarly).run([row]) }
       for row in purge.descriptions { try connection.statement(.deleteNode).run([row]) }
       for row in purge.cuts { try connection.statement(.deleteEmptied).run([row]) }
@@ -319,8 +314,8 @@ extension ArchiveError {
     if failure.isFull {
       self.init(.full, "\(text); free some space")
     } else if failure.isInputOutput {
-      // The kernel may have dropped what could not be written and report success next time: whoever syncs again
-      // acknowledges data that is not there.
+      // The kernel may have dropped what could not be written and report success next time: a second sync would
+      // acknowledge lost data.
       self.init(.indeterminate, "\(text); the store has to be opened anew")
     } else {
       self.init(.definite, text)

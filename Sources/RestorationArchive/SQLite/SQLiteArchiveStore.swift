@@ -9,22 +9,21 @@ package actor SQLiteArchiveStore: LeasedArchives {
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   private var archives: [String: OpenArchive<SQLiteArchive>] = [:]
-  /// Leases are told apart by it; it need not outlast the store, because nobody else can open the files meanwhile.
+  /// Tells leases apart. It need not outlast the store: while this one lives, no other can open the files.
   private var lastEpoch: Int64 = 0
-  /// A method that touches nothing of the store would not need its thread, and would return without having been there.
+  /// Touched by `comeRound`: a method that uses nothing of the store would return without waiting for its thread.
   private var rounds: UInt64 = 0
-  /// Something has failed for want of space, and the ballast is not there again.
+  /// Something failed for lack of space, and the ballast has not been made again.
   private var isShortOfSpace = false
-  /// Archives whose log is past its limit and will be moved into the main file as soon as the waiting work is done.
+  /// Archives whose log moves into the main file as soon as the waiting work is done.
   private var checkpointsDue: Set<String> = []
-  /// What closed archives held, as long as their files stay as they were.
+  /// Summaries of closed archives, valid while their files have the same stamp.
   private var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { writer.asUnownedSerialExecutor() }
 
-  /// Takes a directory for archives, creating it where there is none; it is made accessible to its owner only.
-  ///
-  /// Fails as `unreadable` if the directory cannot be used.
+  /// Creates the directory if it is missing, and makes it accessible to its owner only; fails as `unreadable` if it
+  /// cannot be used.
   package init(
     directory: String,
     quota: ArchiveQuota = ArchiveQuota(),
@@ -114,7 +113,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     return receipt
   }
 
-  /// Runs something once more with the ballast given up, if it is one of the things the ballast is there for.
+  /// If the body fails for lack of space and is entitled to the ballast, gives it up and retries once.
   private func withBallast<Value>(
     if isEntitled: Bool,
     _ body: () throws(ArchiveError) -> Value
@@ -129,7 +128,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     }
   }
 
-  /// Moves the log into the main file after whoever waits for a commit has been answered.
+  /// Moves the log into the main file after the commits that wait have been answered.
   private func checkpointSoon(_ lease: ArchiveLease) {
     guard checkpointsDue.insert(lease.application).inserted else { return }
     Task { self.checkpointIfDue(lease) }
@@ -137,7 +136,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
 
   private func checkpointIfDue(_ lease: ArchiveLease) {
     guard checkpointsDue.remove(lease.application) != nil, let archive = try? archive(lease) else { return }
-    // A full disk is noticed by the next commit, and a failed sync by every later call.
+    // The next commit notices a full disk, and every later call a failed sync.
     try? checkpoint(archive, .keepingFile)
   }
 
@@ -159,8 +158,8 @@ package actor SQLiteArchiveStore: LeasedArchives {
     let archive = try archive(lease)
     let isSparing = isShortOfSpace
     let isDone = try withBallast(if: true) { () throws(ArchiveError) in
-      // Zeroing what is deleted takes as much of the log as was written; and what is cut off the main file need not be
-      // moved there from the log.
+      // Zeroing what is deleted fills as much of the log as was written; pages that are cut off the main file need not
+      // be moved there.
       if isSparing { try archive.rows.setErasing(false) }
       if try archive.purge(holding: holding) { return false }
       let unused = isSparing ? 0 : upkeep.freeBytesMax
@@ -181,7 +180,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
   package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
     let archive = try archive(lease)
     let files = ArchiveFiles(lease.application)
-    // If the log is lost later, the main file is not older than the backup.
+    // If the log is lost later, the main file must not be older than the backup.
     try checkpoint(archive, .keepingFile)
     do throws(OpeningFailure) {
       try OpeningFailure.deciding { () throws(SystemError) in try directory.createEmpty(files.newBackup) }
@@ -195,7 +194,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
       }
       return try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(files.backup).bytes }
     } catch {
-      // The archive itself is as it was, and so is the earlier backup.
+      // The archive and the earlier backup are as they were.
       try? directory.remove(files.newBackup)
       switch error {
       case .damaged(let text), .unreadable(let text): throw ArchiveError(.definite, "backup: \(text)")
@@ -217,7 +216,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     var summaries: [ArchiveSummary] = []
     for application in names.compactMap(ArchiveFiles.application(of:)).sorted() {
       if let summary = summary(of: application) { summaries.append(summary) }
-      // Commits that wait meanwhile go first.
+      // Commits that arrive meanwhile go first.
       await Task.yield()
     }
     return summaries
@@ -265,7 +264,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
   }
 }
 
-/// What tells whether the files of an archive have changed.
+/// Changes whenever the files of an archive do.
 struct FileStamp: Equatable {
   var main: ArchiveDirectory.Entry
   var log: ArchiveDirectory.Entry
@@ -274,14 +273,14 @@ struct FileStamp: Equatable {
 }
 
 extension ArchiveDirectory.Entry {
-  /// Size of a file; 0 for anything else.
+  /// 0 if it is not a file.
   var bytes: Int {
     if case .file(let size, _) = self { size } else { 0 }
   }
 }
 
 extension ArchiveChange {
-  /// Whether it adds so little that the ballast is given up for it: removals, and what has to be noted with them.
+  /// Whether the ballast is given up for it: removals, and what has to be noted with them, add little.
   fileprivate var isSmall: Bool {
     switch self {
     case .node(let record): record.isRemoved

@@ -24,9 +24,9 @@ extension SQLiteConnection {
     }.last
   }
 
-  /// Reads every row of an archive up to its texts, which lie behind the columns read and are not touched.
+  /// Reads every row of an archive without its texts, which lie behind the columns read.
   ///
-  /// Fails as damage if a table holds a number that the tip has not given out: what came next would collide with it.
+  /// Fails as damage if a table holds a number that the tip has not given out: a later row would collide with it.
   func archiveIndex() throws(SQLiteFailure) -> ArchiveIndex {
     var index = ArchiveIndex()
     index.tip = try archiveTip()
@@ -89,7 +89,7 @@ extension SQLiteConnection {
     return index
   }
 
-  /// Holds the small tables against the tip.
+  /// Compares the small tables with the tip.
   private func check(_ tip: ArchiveTip) throws(SQLiteFailure) {
     let tables = [
       ("emptied", "sequence", tip.sequence), ("generation", "sequence", tip.sequence),
@@ -134,7 +134,6 @@ extension SQLiteConnection {
 }
 
 extension ArchiveTip {
-  /// Fails if a row of a log has numbers that were never given out.
   fileprivate func require(
     _ sequence: SequenceNumber,
     _ node: NodeID,

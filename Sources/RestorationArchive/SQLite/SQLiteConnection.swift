@@ -3,11 +3,11 @@
 internal import CSQLite
 internal import Synchronization
 
-/// What SQLite answered when it did not do what it was asked.
+/// An error of SQLite.
 struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// The extended result code.
   var code: Int32
-  /// The `errno` of the system call that failed; 0 where none did.
+  /// The `errno` of the system call that failed; 0 if no call failed.
   var systemError: Int32
   var message: String
 
@@ -22,7 +22,7 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
 
   /// The disk or the quota is full, and what did not fit is not there.
   ///
-  /// A sync that fails for want of space is not meant: by then everything has been written, and may be there.
+  /// A sync that fails for lack of space does not count: everything was written before, and may be there.
   var isFull: Bool {
     primary == SQLITE_FULL || primary == SQLITE_IOERR && !isSync && SystemError.isOutOfSpace(systemError)
   }
@@ -30,7 +30,7 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// SQLITE_IOERR_FSYNC or SQLITE_IOERR_DIR_FSYNC, cast macros that are not imported.
   private var isSync: Bool { code == SQLITE_IOERR | 4 << 8 || code == SQLITE_IOERR | 5 << 8 }
 
-  /// A system call failed, for another reason than space.
+  /// A system call failed for another reason than space.
   var isInputOutput: Bool { primary == SQLITE_IOERR && !isFull }
 
   /// A read failed. SQLITE_IOERR_READ or SQLITE_IOERR_CORRUPTFS, cast macros that are not imported.
@@ -42,10 +42,9 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// The schema is not the one expected.
   var isSchema: Bool { primary == SQLITE_ERROR }
 
-  /// Something every archive has is not there.
   static func missing(_ what: String) -> SQLiteFailure { unsound("\(what) is missing") }
 
-  /// The file is readable and makes no sense.
+  /// The file can be read, but its content is invalid.
   static func unsound(_ finding: String) -> SQLiteFailure {
     SQLiteFailure(code: SQLITE_CORRUPT, systemError: 0, message: finding)
   }
@@ -55,14 +54,13 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
 final class SQLiteConnection {
   private let handle: OpaquePointer
   private var statements: [SQLiteStatement?] = Array(repeating: nil, count: ArchiveStatement.allCases.count)
-  /// Frames the write-ahead log has since it was last begun anew.
+  /// Frames in the write-ahead log since it was last restarted.
   private let logFrames: UnsafeMutablePointer<Int32>
   private var isClosed = false
 
   /// Opens a database file that exists already.
   ///
-  /// Closing does not touch the file until `checkpointsOnClose` is set: whoever finds a file that is not theirs leaves
-  /// it alone.
+  /// Until `checkpointsOnClose` is set, closing does not touch the file: it may not be an archive.
   init(path: String, isReadOnly: Bool = false) throws(SQLiteFailure) {
     var opened: OpaquePointer?
     let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -79,7 +77,7 @@ final class SQLiteConnection {
     logFrames = .allocate(capacity: 1)
     logFrames.initialize(to: 0)
     sqlite3_extended_result_codes(handle, 1)
-    // A foreign schema must not run anything of its own while its file is looked at.
+    // A foreign schema must not run code of its own while its file is examined.
     for (option, value) in [
       (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
       (SQLITE_DBCONFIG_DEFENSIVE, 1),
@@ -90,7 +88,7 @@ final class SQLiteConnection {
     ] as [(Int32, Int32)] {
       restoration_sqlite3_db_config(handle, option, value)
     }
-    // A long statement, as of a copy or a check, is no hang.
+    // A long statement, as of a copy or a check, must not look like a hang.
     sqlite3_progress_handler(
       handle,
       Self.progressSteps,
@@ -100,7 +98,7 @@ final class SQLiteConnection {
       },
       nil
     )
-    // Having a hook switches automatic checkpoints off: nobody waits for one inside a commit.
+    // A hook switches automatic checkpoints off: no commit waits for one.
     sqlite3_wal_hook(
       handle,
       { frames, _, _, count in
@@ -116,7 +114,7 @@ final class SQLiteConnection {
     logFrames.deallocate()
   }
 
-  /// Gives the file back; nothing can be asked afterwards.
+  /// Releases the file; every later statement fails.
   func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -124,10 +122,10 @@ final class SQLiteConnection {
     sqlite3_close_v2(handle)
   }
 
-  /// Grows while statements of any connection get on.
+  /// Grows while statements of any connection advance.
   static var progress: UInt64 { progressCount.load(ordering: .relaxed) }
   private static let progressCount = Atomic<UInt64>(0)
-  /// Instructions of SQLite's machine from one count to the next: far less than a second, and too many to be felt.
+  /// Instructions of SQLite's machine per count: far less than a second, and enough that counting costs nothing.
   private static let progressSteps: Int32 = 20_000
 
   /// Whether closing moves the write-ahead log into the main file and removes it.
@@ -141,22 +139,21 @@ final class SQLiteConnection {
   /// Whether the file could only be opened for reading.
   var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 
-  /// Whether a transaction is open.
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Runs SQL text that yields no rows anybody wants.
+  /// Runs SQL text and drops its rows.
   func execute(_ sql: String) throws(SQLiteFailure) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw failure(code) }
   }
 
-  /// The first column of the first row; nil where there is no row or the value is NULL.
+  /// The first column of the first row; nil if there is no row or the value is NULL.
   func text(_ sql: String) throws(SQLiteFailure) -> String? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.string(0) : nil
   }
 
-  /// The first column of the first row; 0 where there is no row.
+  /// The first column of the first row; 0 if there is no row.
   func integer(_ sql: String) throws(SQLiteFailure) -> Int64 {
     let statement = try prepare(sql)
     return try statement.step() ? statement.integer(0) : 0
@@ -185,9 +182,8 @@ final class SQLiteConnection {
 
   /// How much of the write-ahead log a checkpoint moves, and what it does with the file.
   enum Checkpoint {
-    /// The log's file keeps its size and is begun anew by the next commit.
+    /// The file keeps its size, and the next commit writes from its beginning.
     case keepingFile
-    /// The log's file is emptied.
     case emptyingFile
   }
 
@@ -201,7 +197,7 @@ final class SQLiteConnection {
   private func failure(_ code: Int32) -> SQLiteFailure { Self.failure(of: handle, code: code) }
 
   static func failure(of handle: OpaquePointer?, code: Int32) -> SQLiteFailure {
-    // What the connection noted last may be of another call than the one on a file that failed.
+    // The connection's own errno may be of another call than the one that failed on a file.
     let fileError = code & 0xff == SQLITE_IOERR ? systemError(of: handle) : 0
     return SQLiteFailure(
       code: code,
@@ -210,13 +206,11 @@ final class SQLiteConnection {
     )
   }
 
-  /// The `errno` of a call on the files that failed, whatever SQLite made of it; 0 if none did.
+  /// The `errno` of the call that failed on a file, whatever SQLite made of it; 0 if no call failed.
   var fileError: Int32 { Self.systemError(of: handle) }
 
-  /// The last error of the files themselves: SQLite does not pass it on when a commit fails, and takes some errors of
-  /// reading for damage.
-  ///
-  /// Where both have one, and one is not about space, that one counts.
+  /// The last error of the files themselves: if a commit fails SQLite does not pass it on, and it takes some read
+  /// errors for damage. If both files have one, an error that is not about space counts.
   private static func systemError(of handle: OpaquePointer?) -> Int32 {
     var errors: [Int32] = []
     for pointer in [SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER] {
@@ -233,7 +227,7 @@ final class SQLiteConnection {
   }
 }
 
-/// One compiled statement: bind, step, read, in this order; binding again begins anew.
+/// One compiled statement: bind, step, read, in this order; then bind again.
 final class SQLiteStatement {
   private let pointer: OpaquePointer
   private let connection: OpaquePointer
@@ -265,7 +259,7 @@ final class SQLiteStatement {
     value.withUTF8 { bind(index, UnsafeRawBufferPointer($0), destructor: Self.copying) }
   }
 
-  /// Does not copy the text: it has to stay where it is until `step` has returned.
+  /// Does not copy the text: it has to stay in place until `step` has returned.
   func bind(_ index: Int32, uncopied bytes: UnsafeRawBufferPointer) {
     bind(index, bytes, destructor: nil)
   }
@@ -287,7 +281,7 @@ final class SQLiteStatement {
 
   // MARK: Running
 
-  /// Takes the next row; false at the end, where the statement is ready for new bindings.
+  /// Takes the next row; after the last returns false, and the statement is ready for new bindings.
   func step() throws(SQLiteFailure) -> Bool {
     guard bindingCode == SQLITE_OK else {
       let code = bindingCode
@@ -296,7 +290,7 @@ final class SQLiteStatement {
     }
     let code = sqlite3_step(pointer)
     if code == SQLITE_ROW { return true }
-    // The connection's message and system error are those of this step; resetting would lose them.
+    // Resetting would lose the connection's message and system error of this step.
     let failure = code == SQLITE_DONE ? nil : SQLiteConnection.failure(of: connection, code: code)
     reset()
     if let failure { throw failure }
@@ -319,7 +313,7 @@ final class SQLiteStatement {
 
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
-  /// An integer that archives count up, so that adding to it never overflows; fails as damage if it is not one.
+  /// An integer that archives count up, so that adding to it cannot overflow; fails as damage if it is out of range.
   func number(_ column: Int32) throws(SQLiteFailure) -> Int64 {
     let value = integer(column)
     guard (0...Self.numberMax).contains(value) else {
@@ -329,7 +323,7 @@ final class SQLiteStatement {
     return value
   }
 
-  /// The nearest integer that an archive can hold, where a wrong one does no harm but that of overflowing.
+  /// The nearest integer that an archive can hold, for columns in which only an overflow would do harm.
   func clamped(_ column: Int32) -> Int64 { min(max(0, integer(column)), Self.numberMax) }
 
   private static let numberMax: Int64 = 1 << 53

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// Changes on their way to a store, which share one transaction.
 ///
-/// More can be added until the store begins to write them, so that whatever is there when the store is ready goes along
-/// and the store need not wait between two transactions for somebody to put the next one together.
+/// More can be added until the store begins to write them, so that the store need not wait for a new batch between two
+/// transactions.
 package final class ArchiveBatch: Sendable {
   private struct State {
     var changes: [ArchiveChange]
@@ -18,7 +18,7 @@ package final class ArchiveBatch: Sendable {
     state = Mutex(State(changes: changes))
   }
 
-  /// Adds changes behind those that are there; false if the store has begun to write, and nothing was added.
+  /// Appends changes; returns false and adds nothing if the store has begun to write.
   package func add(_ changes: [ArchiveChange]) -> Bool {
     state.withLock { state in
       guard !state.isTaken else { return false }
@@ -27,7 +27,7 @@ package final class ArchiveBatch: Sendable {
     }
   }
 
-  /// All the changes, which the batch no longer holds; from now on none can be added.
+  /// Hands all changes over to the store; afterwards no more can be added.
   package func take() -> [ArchiveChange] {
     state.withLock { state in
       state.isTaken = true

@@ -4,30 +4,29 @@
 package enum ArchiveChange: Hashable, Sendable {
   /// Appends the description of a node as it is from now on (registration, move, removal).
   case node(NodeRecord)
-  /// Appends a state of a node.
   case state(StateRecord)
-  /// Appends the absence of a state: the node has none from now on.
+  /// Appends the removal of a node's state.
   case removeState(NodeID)
-  /// Empties the head in one row: no node and no state from now on; generations keep theirs (R30).
+  /// Empties the head in one row; generations keep their nodes and states (R30).
   case removeAll
   /// Removes the early mark of every state row these nodes have (R19).
   case settle([NodeID])
-  /// Keeps these rows until they are released, whatever takes their place (R35); rows that nobody can reach are passed
-  /// over. `since`: milliseconds since 1970.
+  /// Keeps these rows until they are released, even if newer ones replace them (R35); rows that no reader can reach are
+  /// ignored. `since`: milliseconds since 1970.
   case withhold([StateRow], since: Int64)
-  /// Ends what `withhold` began; what nobody else can reach goes.
+  /// Releases withheld rows; those that no reader can reach are then dead.
   case release([StateRow])
   /// Stores a context under an id not used before.
   case context(ContextID, text: String)
   /// Seals everything written before it as a numbered generation.
   case seal(GenerationRecord)
-  /// Pins a generation (exactly one is pinned, or none).
+  /// Pins a generation in place of the one that was pinned; nil unpins it.
   case pin(generation: Int64?)
   /// Forgets a generation; its number is never used again.
   case dropGeneration(Int64)
   /// Writes the whole record of a session of this host, replacing an earlier one of the same id.
   case session(SessionRecord)
-  /// Forgets sessions that no claim names any more.
+  /// Forgets sessions that are no longer named by a claim.
   case forgetSessions([SessionID])
   /// Writes who claims a node, replacing the node's earlier claim.
   case claim(ClaimRecord)
@@ -36,7 +35,7 @@ package enum ArchiveChange: Hashable, Sendable {
 }
 
 extension ArchiveChange {
-  /// Whether it is about what the archive is for.
+  /// Whether it changes nodes or states.
   package var isContent: Bool {
     switch self {
     case .node, .state, .removeState, .removeAll: true
@@ -44,12 +43,11 @@ extension ArchiveChange {
     }
   }
 
-  /// Bytes of the state it brings.
   package var stateBytes: Int {
     if case .state(let record) = self { record.bytes } else { 0 }
   }
 
-  /// About the memory it takes while it waits to be written.
+  /// The approximate memory it takes while it waits to be written.
   package var memory: Int {
     let content =
       switch self {
@@ -71,7 +69,6 @@ extension ArchiveChange {
   private static let overhead = MemoryLayout<Self>.stride + 64
 }
 
-/// Names one row of the state log.
 package struct StateRow: Hashable, Sendable {
   package var node: NodeID
   package var sequence: SequenceNumber
@@ -87,22 +84,22 @@ package struct NodeRecord: Hashable, Sendable {
   package var node: NodeID
   /// The restoration parent; nil for a root.
   package var parent: NodeID?
-  /// `identifier` or `identifier#position`; nil where the identifier is null (R4).
+  /// `identifier` or `identifier#position`; nil if the identifier is null (R4).
   package var component: String?
   package var kind: NodeKind
-  /// JSON array of the class and its superclasses as registered; nil where none was given. Opaque to the store.
+  /// JSON array of the class and its superclasses as registered; nil if not given. Opaque to the store.
   package var classes: String?
-  /// The restoration class that recreates the object; nil where none was given.
+  /// The restoration class that recreates the object; nil if not given.
   package var restorationClass: String?
-  /// The storyboard unit that brings the object back; nil where none was given.
+  /// The storyboard unit that brings the object back; nil if not given.
   package var storyboard: String?
-  /// Kept for ever although nobody claims it (R13).
+  /// Kept for ever even if it is not claimed (R13).
   package var keepsForever: Bool
-  /// Redacted wherever people look (`Protocol/README.md`, security).
+  /// Its texts are redacted for people (`Protocol/README.md`, security).
   package var isConfidential: Bool
   /// The node is gone from here on; older generations still show it.
   package var isRemoved: Bool
-  /// Where references to a removed node now lead; nil where nowhere (R6).
+  /// The node to which references to a removed node now lead; nil if they lead nowhere (R6).
   package var successor: NodeID?
 
   package init(
@@ -141,11 +138,10 @@ package enum NodeKind: Int64, Hashable, Sendable {
   case application = 3
 }
 
-/// One state of one node.
 package struct StateRecord: Hashable, Sendable {
   package var node: NodeID
   package var context: ContextID
-  /// The session that wrote it and its revision there; 0 where the write named none (R15).
+  /// The session that wrote it and its revision there; 0 if the write named no session (R15).
   package var session: SessionID
   package var revision: Int64
   /// Written by an owner that had not decoded the object although an older state existed (R19).
@@ -154,9 +150,9 @@ package struct StateRecord: Hashable, Sendable {
   package var written: Int64
   /// JSON text of the state, UTF-8, with references as archive ids.
   package var text: ArraySlice<UInt8>
-  /// JSON array of `[offset, length, node]` for each reference object in `text`; nil where there is none.
+  /// JSON array of `[offset, length, node]` for each reference object in `text`; nil if there are no references.
   package var references: String?
-  /// JSON array of the elements; nil where there is none.
+  /// JSON array of the elements; nil if there are no elements.
   package var elements: String?
 
   package init(
@@ -189,7 +185,7 @@ package struct StateRecord: Hashable, Sendable {
 
 /// A sealed, numbered version of the archive (R16).
 package struct GenerationRecord: Hashable, Sendable {
-  /// 1, 2, 3 …; never going back.
+  /// 1, 2, 3 …; never reused.
   package var generation: Int64
   /// What caused it: `startup`, later `round`.
   package var kind: String
@@ -246,7 +242,7 @@ package struct ClaimRecord: Hashable, Sendable {
   package var session: SessionID
   /// The handle the session was given; positive, below 2^53.
   package var handle: Int64
-  /// Milliseconds since 1970 when the owner let go of it while its session went on; 0 while held.
+  /// Milliseconds since 1970 when the owner released it while its session continued; 0 while it is claimed.
   package var released: Int64
   /// How many restorations had completed by then (R13).
   package var restorationsAtRelease: Int64
@@ -266,7 +262,7 @@ package struct ClaimRecord: Hashable, Sendable {
   }
 }
 
-/// What outlasts a broker about the current or last run of the application; opaque text besides.
+/// What outlasts a broker about the current or last run of the application.
 package struct RunRecord: Hashable, Sendable {
   /// 1, 2, 3 …
   package var run: Int64

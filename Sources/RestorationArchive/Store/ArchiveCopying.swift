@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A store that keeps files can copy an archive to one; apart from `ArchiveStore`, whose words hold no path.
+/// A store that keeps files can copy an archive to a file. Not in `ArchiveStore`, which knows no paths.
 package protocol ArchiveCopying: Sendable {
-  /// Copies everything committed to a new file that only its owner can read; it is complete and synced before it has
-  /// its name.
+  /// Copies everything committed to a new file that only its owner can read; it gets its name when it is complete and
+  /// synced.
   ///
   /// - Parameter path: absolute; nothing may be there.
   /// - Returns: bytes of the copy.
   func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int
 }
 
-/// Why an archive was not copied; it is as it was, and there is no new file.
+/// Why an archive was not copied; it is unchanged, and there is no new file.
 package enum ArchiveCopyError: Error, Hashable, Sendable {
-  /// The file cannot be made there; why.
+  /// The file cannot be made there, for this reason.
   case target(String)
   /// The archive cannot be copied.
   case archive(ArchiveError)

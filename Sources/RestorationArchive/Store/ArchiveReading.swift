@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An archive as found when opened: everything the broker decides by, without the text of any state.
+/// An archive as found when opened: everything the broker needs for decisions, without the text of any state.
 package struct ArchiveOpening: Sendable {
   package var lease: ArchiveLease
   /// Names the archive for ever; numbers cached elsewhere are compared together with it.
@@ -9,14 +9,14 @@ package struct ArchiveOpening: Sendable {
   /// The newest change of a node or a state; tells whether the head changed since a generation.
   package var contentSequence: SequenceNumber
   package var reachableBytes: Int
-  /// What was done to a damaged file, for logs and for people; nil where nothing was wrong (R32).
+  /// What was done to a damaged file, for logs and for people; nil if nothing was wrong (R32).
   package var damage: String?
   /// Nodes at the head with their states at the head, in ascending order of id, removed ones with a successor included.
   package var nodes: [NodeReading]
   package var contexts: [ContextID: String]
   /// Kept generations in ascending order, with the sequence each one seals.
   package var generations: [SealedGeneration]
-  /// The highest generation number ever given, and ids ever used, so that none is given again.
+  /// The highest generation number and ids ever given, so that no number is given again.
   package var lastGeneration: Int64
   package var lastNode: NodeID
   package var lastContext: ContextID
@@ -66,7 +66,6 @@ package struct ArchiveOpening: Sendable {
   }
 }
 
-/// A generation that is kept.
 package struct SealedGeneration: Hashable, Sendable {
   package var record: GenerationRecord
   /// Reading at this sequence shows the generation.
@@ -98,9 +97,9 @@ package struct WithheldRow: Hashable, Sendable {
 /// A node and what is known of its state, without the text.
 package struct NodeReading: Hashable, Sendable {
   package var node: NodeRecord
-  /// The node's newest state as seen at the point asked for; nil where it has none.
+  /// The node's newest state as seen at the point asked for; nil if it has no state.
   package var state: StateSummary?
-  /// Its newest state that is not early, where that is another row (R19).
+  /// Its newest state that is not early, if that is another row (R19).
   package var beforeClaim: StateSummary?
 
   package init(node: NodeRecord, state: StateSummary?, beforeClaim: StateSummary? = nil) {
@@ -159,7 +158,6 @@ package struct StateSummary: Hashable, Sendable {
   }
 }
 
-/// What reading one node's state gave.
 package enum StateReading: Hashable, Sendable {
   case state(StateRecord, sequence: SequenceNumber)
   /// The row is there and its checksum or text is bad (R32).
@@ -179,7 +177,7 @@ package struct ArchiveSummary: Hashable, Sendable {
   package var generation: Int64
   /// Size of the archive at rest, in bytes.
   package var bytes: Int
-  /// Milliseconds since 1970 of the newest write; 0 where there is none.
+  /// Milliseconds since 1970 of the newest write; 0 if nothing was written.
   package var modified: Int64
   package var run: RunRecord?
 

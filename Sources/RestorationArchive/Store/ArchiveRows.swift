@@ -2,7 +2,7 @@
 
 /// Where an engine keeps the rows of one open archive; `OpenArchive` decides what is written and read.
 ///
-/// Errors say by their kind what became of a transaction: `.indeterminate` means nobody knows, all others mean that
+/// The kind of an error says what became of the transaction: after `.indeterminate` it is unknown; after all others
 /// nothing was written.
 protocol ArchiveRows {
   /// Names the archive for ever.
@@ -14,20 +14,16 @@ protocol ArchiveRows {
   /// Gives up everything since `begin`, if a transaction is open.
   mutating func rollBack()
 
-  /// Writes the rows of a change inside a transaction.
+  // Inside a transaction:
   mutating func write(
     _ change: ArchiveChange,
     at sequence: SequenceNumber,
     _ effect: ChangeEffect
   ) throws(ArchiveError)
-  /// Writes the numbers every commit writes anew, inside a transaction.
   mutating func write(_ tip: ArchiveTip) throws(ArchiveError)
-  /// Deletes rows inside a transaction.
   mutating func delete(_ purge: ArchivePurge) throws(ArchiveError)
-  /// Deletes contexts inside a transaction.
   mutating func delete(_ contexts: [ContextID]) throws(ArchiveError)
 
-  /// Reads everything but texts.
   func index() throws(ArchiveError) -> ArchiveIndex
   /// The state row of a sequence that the index names.
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading
@@ -39,14 +35,14 @@ protocol ArchiveRows {
   /// In ascending order of node.
   func claims() throws(ArchiveError) -> [ClaimRecord]
   func run() throws(ArchiveError) -> RunRecord?
-  /// What was found damaged and what was done; nil once a run has been written since.
+  /// What was found damaged and what was done; nil once a run has been written.
   func damage() throws(ArchiveError) -> String?
   /// In ascending order of sequence.
   func withheld() throws(ArchiveError) -> [WithheldRow]
 
-  /// Gives up what is kept in memory of the rows, so that the next reading is of what is stored.
+  /// Drops cached rows, so that the next reading is of what is stored.
   func forgetCached() throws(ArchiveError)
-  /// What is wrong with what holds the rows together, a sentence each.
+  /// What is wrong with the structure that holds the rows, a sentence each.
   func structureFaults() throws(ArchiveError) -> [String]
 }
 
@@ -59,7 +55,7 @@ struct ArchiveTip: Hashable {
   var lastSession: SessionID = 0
   var lastGeneration: Int64 = 0
   var pinned: Int64?
-  /// Milliseconds since 1970 of the newest state written; 0 where there was none.
+  /// Milliseconds since 1970 of the newest state written; 0 if no state was written.
   var written: Int64 = 0
   /// The newest change of a node or a state.
   var content: SequenceNumber = 0
@@ -67,12 +63,12 @@ struct ArchiveTip: Hashable {
 
 /// What an engine has to write for a change besides the change's own row.
 struct ChangeEffect {
-  /// False where the row would say nothing new (removing what is not there).
+  /// False if the row would say nothing new, as when a missing state is removed.
   var writesRow = true
   /// A removed node had a state: a removal row of the same sequence goes into the state log too.
   var removesState = false
   /// State rows that lose their early mark.
   var settled: [SequenceNumber] = []
-  /// State rows that are kept from now on, or not any more.
+  /// State rows that are withheld or released.
   var rows: [StateRow] = []
 }

@@ -2,30 +2,31 @@
 
 /// Where the broker keeps archives: one append-only log of nodes and states per application.
 ///
-/// The interface is in the broker's words and holds no file path, row id, clock or SQL type, so that another engine can
-/// stand behind it. Text is opaque: a store neither parses nor changes it. Every engine passes the same test suite.
+/// The interface uses the broker's words and no file path, row id, clock or SQL type, so that any engine can implement
+/// it. Text is opaque: a store neither parses nor changes it. Every engine passes the same test suite.
 ///
 /// Invariants every engine keeps:
-/// 1. `apply` is atomic: all of its changes are visible and durable when it returns, or none is.
+/// 1. `apply` is atomic: when it returns, either all of its changes are visible and durable, or no change is.
 /// 2. Each change of an `apply` takes the next sequence number, in order; numbers are never reused.
-/// 3. A row is never rewritten. What a reader may still reach (head, the newest row that is not early, every kept
-///    generation, every held sequence) is never deleted, nor what is withheld.
-/// 4. A row whose checksum fails makes that one state `unreadable`; nothing else.
+/// 3. A row is never rewritten. A row that a reader can reach (head, the newest row that is not early, every kept
+///    generation, every held sequence) or that is withheld is never deleted.
+/// 4. A row whose checksum is wrong makes only that state `unreadable`.
 /// 5. Writes under a lease that is no longer the newest fail as `fenced`.
 package protocol ArchiveStore: Sendable {
   /// Opens an application's archive and takes the write lease.
   ///
-  /// - Parameter creating: whether to make an archive where there is none; else that fails as `absent`.
+  /// If the file is damaged it is moved aside, never deleted, and the last good backup takes its place (R32); the
+  /// opening says so.
   ///
-  /// A damaged file is moved aside, never deleted, and the last good backup takes its place (R32); the opening says so.
+  /// - Parameter creating: whether to create the archive if it does not exist; otherwise fails as `absent`.
   func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
 
-  /// Makes all changes of the batch durable in one transaction, those included that are added to it before it begins.
+  /// Makes all changes of the batch durable in one transaction, including those added before the transaction begins.
   ///
   /// - Parameter expecting: the last sequence the caller knows; another value on disk fails as `fenced`.
-  /// - Parameter changeID: names this transaction; the last one applied again returns its answer and writes nothing.
-  /// - Parameter holding: sequences that are still read at; a commit deletes dead rows itself when upkeep does
-  ///   not keep pace.
+  /// - Parameter changeID: names this transaction; if the last one is repeated, it writes nothing and returns the same.
+  /// - Parameter holding: sequences that open cursors still read at: if upkeep does not keep pace, a commit deletes
+  ///   dead rows.
   func apply(
     _ batch: ArchiveBatch,
     lease: ArchiveLease,
@@ -34,7 +35,7 @@ package protocol ArchiveStore: Sendable {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt
 
-  /// The states of `nodes` as seen at `point`, in the same order; nil where there is none.
+  /// The states of `nodes` as seen at `point`, in the same order; nil if a node has no state.
   func read(
     _ nodes: [NodeID],
     at point: ArchivePoint,
@@ -49,17 +50,16 @@ package protocol ArchiveStore: Sendable {
     lease: ArchiveLease
   ) async throws(ArchiveError) -> [NodeReading]
 
-  /// Does a bounded piece of upkeep (deletes rows nobody can reach, moves the log into the main file).
+  /// Does a bounded piece of upkeep (deletes dead rows, moves the log into the main file).
   ///
   /// - Parameter holding: sequences that open cursors still read at.
   /// - Returns: whether there is more to do.
   func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool
 
-  /// Checks a bounded piece of what is stored, as it is on disk, and changes nothing; others get their turn between two
-  /// pieces.
+  /// Checks a bounded piece of what is stored on disk and changes nothing; other calls run between two pieces.
   ///
-  /// Every row that some reader can reach is read and held against its checksum; its text is handed over, because a
-  /// store does not know what it means. Begin with nil, go on with the position each piece names.
+  /// Every row that a reader can reach is compared with its checksum. The caller gets the text, because a store does
+  /// not interpret it. Begin with nil, then pass the position that each piece names.
   func verify(
     _ lease: ArchiveLease,
     from position: VerificationPosition?
@@ -69,14 +69,13 @@ package protocol ArchiveStore: Sendable {
   @discardableResult
   func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int
 
-  /// Gives the lease back and closes the archive.
   func close(_ lease: ArchiveLease) async
 
-  /// Returns when everything that was asked for before has had its turn; how often it has been called.
+  /// Returns when all earlier calls have run; how often it has been called.
   @discardableResult
   func comeRound() async -> UInt64
 
-  /// A count of pieces of work that were done: a store that has much to do gets on as long as it grows.
+  /// Counts work that was done: as long as it grows, the store does not hang.
   nonisolated var progress: UInt64 { get }
 
   /// What is known of every archive, opened or not, in ascending order of application.
@@ -84,12 +83,10 @@ package protocol ArchiveStore: Sendable {
 }
 
 extension ArchiveStore {
-  /// Opens an application's archive, making it where there is none.
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
     try await open(application, creating: true)
   }
 
-  /// Makes all changes durable in one transaction.
   package func apply(
     _ changes: [ArchiveChange],
     lease: ArchiveLease,

@@ -60,19 +60,19 @@ package struct ArchiveReceipt: Hashable, Sendable {
 /// Why a store could not do what it was asked.
 package struct ArchiveError: Error, Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
-    /// Nothing was written; the caller may go on.
+    /// Nothing was written; the caller may continue.
     case definite
-    /// The write may or may not be there; the broker must end, because a failed sync cannot be repeated.
+    /// Whether the write is durable is unknown; the broker must end, because a failed sync cannot be repeated.
     case indeterminate
     /// Another writer has taken the archive, or the expected sequence is not the newest.
     case fenced
     /// The archive exists and cannot be read now (permission, I/O error, newer format); nothing was touched.
     case unreadable
-    /// There is no archive, and none was to be made.
+    /// The archive does not exist, and was not to be created.
     case absent
-    /// A configured limit on archives is reached; nothing was made.
+    /// A configured limit on archives is reached; nothing was created.
     case limit(name: String, max: Int, value: Int)
-    /// The disk or quota is full; nothing was written, reads go on.
+    /// The disk or quota is full; nothing was written, and reading still works.
     case full
   }
 

@@ -6,7 +6,7 @@ internal import DequeModule
 package enum VerificationPosition: Hashable, Sendable {
   /// With the rows of the first node after this one.
   case rows(after: NodeID)
-  /// With what holds the rows together; the last piece.
+  /// With the structure that holds the rows; the last piece.
   case structure
 }
 
@@ -16,7 +16,7 @@ package struct VerificationPiece: Hashable, Sendable {
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var reading: StateReading
-    /// Why it is unreadable; nil where it is not.
+    /// Why it is unreadable; nil if it is readable.
     package var fault: String?
     package var shown: Shown
 
@@ -30,7 +30,7 @@ package struct VerificationPiece: Hashable, Sendable {
 
   /// Something wrong that is not about one state.
   package struct Fault: Hashable, Sendable {
-    /// The node whose description it is; nil where it is about the whole.
+    /// The node whose description it is; nil if it is about the whole file.
     package var node: NodeID?
     package var message: String
     package var shown: Shown
@@ -61,15 +61,15 @@ package struct VerificationPiece: Hashable, Sendable {
 }
 
 extension OpenArchive {
-  /// One piece ends at so many rows or bytes of text.
+  /// A piece ends at this many rows or bytes of text.
   private static var rowsPerPiece: Int { 256 }
   private static var bytesPerPiece: Int { 1 << 20 }
 
-  /// Checks the next piece: every row of some nodes that a reader can reach, or what holds the rows together.
+  /// Checks the next piece: every row of some nodes that a reader can reach, or the structure that holds the rows.
   func verify(from position: VerificationPosition?) throws(ArchiveError) -> VerificationPiece {
     switch position ?? .rows(after: 0) {
     case .rows(let node):
-      // What is in memory says nothing about what is on disk.
+      // What is cached says nothing about what is on disk.
       if position == nil { try rows.forgetCached() }
       return verifyRows(after: node)
     case .structure:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Swift has no thread of one's own: this file and `ArchiveDirectory.swift` are the only ones that see the C library.
+// Swift itself cannot start a thread.
 internal import Glibc
 internal import Synchronization
 
 /// The one thread on which a store does all its reading, writing and syncing, so that a slow disk blocks nobody else.
 ///
-/// While there is nothing to do the thread is blocked and makes no system call.
+/// While there is nothing to do, the thread is blocked and makes no system call.
 final class ArchiveWriter: SerialExecutor {
   private let queue: JobQueue
 
@@ -17,7 +17,6 @@ final class ArchiveWriter: SerialExecutor {
 
   deinit { queue.stop() }
 
-  /// How many jobs were done.
   var progress: UInt64 { queue.done.load(ordering: .relaxed) }
 
   func enqueue(_ job: consuming ExecutorJob) {
@@ -31,7 +30,7 @@ private final class JobQueue: Sendable {
     var jobs: [UnownedJob] = []
     var isIdle = false
     var isStopped = false
-    /// Whom the jobs run on behalf of.
+    /// The executor for which the jobs run.
     var executor: UnownedSerialExecutor?
   }
 

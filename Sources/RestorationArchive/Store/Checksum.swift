@@ -8,10 +8,8 @@ package struct Checksum: Sendable {
 
   package init() {}
 
-  /// The checksum of everything taken in so far.
   package var value: UInt32 { ~register }
 
-  /// Takes in the next bytes.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     var register = self.register
     Self.tables.withUnsafeBufferPointer { tables in
@@ -50,7 +48,6 @@ package struct Checksum: Sendable {
     return low ^ high
   }
 
-  /// Takes in a text; nothing where there is none.
   package mutating func update(_ text: String?) {
     guard var text else { return }
     text.withUTF8 { update(UnsafeRawBufferPointer($0)) }

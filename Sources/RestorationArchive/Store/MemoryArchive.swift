@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rows of one archive in memory.
 struct MemoryArchive: ArchiveRows {
   let archive: String
   private var contents = Contents()
@@ -22,12 +21,11 @@ struct MemoryArchive: ArchiveRows {
 
   init(archive: String) { self.archive = archive }
 
-  /// Bytes of everything there is.
   var bytes: Int {
     contents.states.values.reduce(0) { $0 + $1.bytes } + contents.nodes.values.reduce(0) { $0 + $1.textBytes }
   }
 
-  // Changes are checked before a transaction begins and no step of it can fail: there is never anything to undo.
+  // Changes are checked before a transaction begins, and no step of it can fail: there is nothing to undo.
   func begin() {}
   func commit() {}
   func rollBack() {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps archives as long as it lives itself: for tests, and as the second engine that holds the interface to its word.
+/// Keeps archives in memory: for tests, and as a second engine that shows the interface is not SQLite's.
 package actor MemoryArchiveStore: LeasedArchives {
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
@@ -74,14 +74,14 @@ package actor MemoryArchiveStore: LeasedArchives {
     try archive(lease).purge(holding: holding)
   }
 
-  /// Checks the lease; memory has nothing to fall back to.
+  /// Only checks the lease: a backup in memory would be of no use.
   package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
     try archive(lease).rows.bytes
   }
 
   package func close(_ lease: ArchiveLease) async {
     guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }
-    // No lease has this epoch: whoever still has the old one is fenced off.
+    // No lease has this epoch: the old one is fenced off.
     lastEpoch += 1
     try? archive.reopen(epoch: lastEpoch)
   }

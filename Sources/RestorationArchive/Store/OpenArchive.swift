@@ -10,9 +10,9 @@ final class OpenArchive<Rows: ArchiveRows> {
   /// The epoch of the newest lease.
   private(set) var epoch: Int64
   private let upkeep: ArchiveUpkeep
-  /// Contexts no reachable state named when the archive was opened; nobody has been told of them.
+  /// Contexts that no reachable state named when the archive was opened; the opening did not list them.
   private var unusedContexts: [ContextID]
-  /// Why nothing can be written any more: what the last commit did is not known.
+  /// Why nothing can be written: the outcome of the last commit is unknown.
   private(set) var failure: ArchiveError?
 
   init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
@@ -31,7 +31,7 @@ final class OpenArchive<Rows: ArchiveRows> {
     unusedContexts = Array(index.contexts.subtracting(index.usedContexts))
   }
 
-  /// Passes if the lease is the newest and writing is still possible.
+  /// Fails unless the lease is the newest and writing is still possible.
   func check(_ lease: ArchiveLease) throws(ArchiveError) {
     guard lease.epoch == epoch else {
       throw ArchiveError(.fenced, "the archive of \(application) has been opened again since")
@@ -90,7 +90,7 @@ final class OpenArchive<Rows: ArchiveRows> {
         continue
       }
       var reading = try rows.state(at: row.sequence)
-      // The mark lies beside the row: the row itself is never rewritten.
+      // The early mark is not in the row: a row is never rewritten.
       if case .state(var record, let sequence) = reading {
         record.isEarly = row.summary.isEarly
         reading = .state(record, sequence: sequence)
@@ -148,7 +148,7 @@ final class OpenArchive<Rows: ArchiveRows> {
     ArchiveReceipt(sequence: index.tip.sequence, reachableBytes: index.totals.reachableBytes)
   }
 
-  /// Runs a transaction; if it fails the index is read again, so that it never shows what is not stored.
+  /// Runs a transaction; if it fails, the index is read again, so that it never shows what is not stored.
   private func write(_ body: () throws(ArchiveError) -> Void) throws(ArchiveError) {
     do throws(ArchiveError) {
       try rows.begin()
@@ -176,7 +176,7 @@ final class OpenArchive<Rows: ArchiveRows> {
   /// Makes every later write fail: a sync failed outside of `apply`.
   func fail(_ error: ArchiveError) { failure = error }
 
-  /// Deletes one batch of rows nobody can reach; returns whether there was anything to do.
+  /// Deletes one batch of dead rows; returns whether there was anything to delete.
   func purge(holding: [SequenceNumber]) throws(ArchiveError) -> Bool {
     var purge = ArchivePurge(rowsMax: upkeep.batchRowsMax, bytesMax: upkeep.batchBytesMax)
     index.purge(&purge, holding: holding)
@@ -191,8 +191,8 @@ final class OpenArchive<Rows: ArchiveRows> {
     return true
   }
 
-  /// Deletes with a commit when idle time did not suffice: somewhat more than the commit adds, so that what is dead
-  /// becomes less however long the load lasts.
+  /// If idle time did not suffice, deletes with a commit somewhat more than the commit adds, so that dead rows become
+  /// fewer even under lasting load.
   private func purgeIfOverdue(for changes: [ArchiveChange], holding: [SequenceNumber]) throws(ArchiveError) {
     let limit = max(upkeep.deadBytesMax, upkeep.deadPerReachable * index.totals.reachableBytes)
     guard index.totals.deadBytes > limit else { return }
@@ -203,7 +203,7 @@ final class OpenArchive<Rows: ArchiveRows> {
   }
 }
 
-/// A store whose archives are open here: what only reads one is the same for every engine.
+/// A store of either engine: what only reads an archive is the same for both.
 protocol LeasedArchives: Actor, ArchiveStore {
   associatedtype Rows: ArchiveRows
 
