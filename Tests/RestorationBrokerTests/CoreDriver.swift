@@ -108,7 +108,9 @@ final class CoreDriver {
   /// - Parameter canBeCalled: false for one that can be sent nothing but answers, as over HTTP.
   func connect(pid: Int64 = 100, uid: Int64 = 1_000, canBeCalled: Bool = true, unit: String? = nil) -> Peer {
     clientCounter += 1
-    let process = ClientProcess(pid: pid, uid: uid, startTicks: pid * 10, bootID: "boot")
+    let process = ClientProcess().with {
+      ($0.pid, $0.uid, $0.startTicks, $0.bootID) = (pid, uid, pid * 10, "boot")
+    }
     let peer = Peer(id: clientCounter, process: process, canBeCalled: canBeCalled, driver: self)
     peers[peer.id] = peer
     core.connected(peer.id, process: process, unit: unit, at: now)
@@ -518,7 +520,7 @@ final class CoreDriver {
     let opening = archives[name.description, default: NaiveArchive(uuid: "archive-\(number)")].open(name.description)
     files[id] = OpenFile(name: name.description, durable: opening.sequence)
     let ended = opening.sessions.filter { record in
-      let facts = SessionFacts(text: record.facts)
+      let facts = SessionFacts(stored: record.facts)
       return record.ending == nil && !facts.isDetached && facts.process.map { dead.contains($0) } ?? false
     }
     core.opened(id, .success(opening), ended: Set(ended.map(\.session)), at: now)

@@ -187,9 +187,9 @@ internal import Testing
     driver.tamper("App") { archive in
       for (index, change) in archive.log.enumerated() {
         guard case .run(var run) = change else { continue }
-        var facts = RunFacts(text: run.facts)
+        var facts = RunFacts(stored: run.facts)
         facts.epoch = 0
-        run.facts = facts.text
+        run.facts = facts.stored
         archive.replace(SequenceNumber(index + 1), with: .run(run))
       }
     }

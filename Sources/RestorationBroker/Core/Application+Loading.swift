@@ -24,12 +24,12 @@ extension Application {
     lastContext = opening.lastContext
     lastSession = opening.lastSession
     run = opening.run ?? run
-    runFacts = RunFacts(text: run.facts)
+    runFacts = RunFacts(stored: run.facts)
     // Archives of older brokers tell it by the handles of their claims alone.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
     context.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0), of: name)
     for (id, text) in opening.contexts {
-      let writer = WriterContext(text: text)
+      let writer = WriterContext(stored: text)
       contexts[id] = writer
       contextIDs[writer] = id
     }
@@ -85,7 +85,7 @@ extension Application {
         endedSessions[record.session] = record
         continue
       }
-      let session = Session(id: record.session, token: record.token, facts: SessionFacts(text: record.facts))
+      let session = Session(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
       session.unitName = session.facts.storyboard ?? session.facts.unit
       let before = former[record.session]
       session.lastUsed = lastUsed

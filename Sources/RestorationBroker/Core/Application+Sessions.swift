@@ -50,7 +50,7 @@ extension Application {
   }
 
   func record(of session: Session) -> SessionRecord {
-    SessionRecord(session: session.id, token: session.token, facts: session.facts.text)
+    SessionRecord(session: session.id, token: session.token, facts: session.facts.stored)
   }
 
   /// The session a token names.
@@ -119,7 +119,7 @@ extension Application {
   func writeRun() {
     runFacts.withholdsAll = availability == .quarantined
     runFacts.epoch = context.settings.epoch
-    run.facts = runFacts.text
+    run.facts = runFacts.stored
     write(.run(run))
   }
 

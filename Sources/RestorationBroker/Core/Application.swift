@@ -154,7 +154,7 @@ package final class Application {
     lastContext += 1
     contexts[lastContext] = writer
     contextIDs[writer] = lastContext
-    write(.context(lastContext, text: writer.text))
+    write(.context(lastContext, text: writer.stored))
     return lastContext
   }
 

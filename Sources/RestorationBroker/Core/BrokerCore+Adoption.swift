@@ -22,7 +22,7 @@ extension BrokerCore {
     record.subscriptions = context.subscriptions.entries(of: id)
     record.lastSubscription = client.lastSubscription
     record.canBeCalled = client.canBeCalled
-    return record.text
+    return record == ClientSnapshot() ? [] : Array(record.stored.utf8)
   }
 
   /// A client of the broker before is still connected. What it sends waits until its sessions are there.
@@ -35,7 +35,7 @@ extension BrokerCore {
   ) {
     connected(id, process: process, at: now)
     guard let client = clients[id] else { return }
-    var record = ClientSnapshot(text: text)
+    var record = ClientSnapshot(stored: text)
     record.isAfterKill = afterKill
     client.canBeCalled = record.canBeCalled
     client.lastSubscription = record.lastSubscription

@@ -109,7 +109,7 @@ extension BrokerCore {
     facts.serves = Set(request.serves)
     facts.messageBytesMax = request.messageBytesMax.map { Int64($0) }
     facts.aliases = request.aliases
-    guard facts.text.utf8.count <= SessionFacts.initialBytesMax else {
+    guard facts.stored.utf8.count <= SessionFacts.initialBytesMax else {
       throw .invalidParameter(
         "/aliases",
         "what initialize says takes more than \(SessionFacts.initialBytesMax) bytes",
@@ -176,7 +176,7 @@ extension BrokerCore {
     var overviews: [ApplicationName: ApplicationOverview] = [:]
     for summary in summaries {
       guard let name = ApplicationName(summary.application) else { continue }
-      let facts = summary.run.map { RunFacts(text: $0.facts) } ?? RunFacts()
+      let facts = summary.run.map { RunFacts(stored: $0.facts) } ?? RunFacts()
       overviews[name] = ApplicationOverview().with {
         $0.application = name
         $0.sessions = 0
@@ -226,7 +226,7 @@ extension BrokerCore {
     let vacant = known.filter { summary in
       let instance = ApplicationName(summary.application)?.instance
       guard let instance, !taken.contains(instance) else { return false }
-      return !(summary.run.map { RunFacts(text: $0.facts).endedByUserQuit } ?? false)
+      return !(summary.run.map { RunFacts(stored: $0.facts).endedByUserQuit } ?? false)
     }
     var chosen = vacant.max { $0.modified < $1.modified }.flatMap { ApplicationName($0.application) }
     var number = 1

@@ -4,12 +4,26 @@ internal import JSONRPC
 internal import RestorationWire
 
 /// What the next broker has to know of a client, beside what the archive knows of its sessions.
-struct ClientSnapshot: Equatable {
-  struct SessionName: Equatable {
-    var application: ApplicationName
-    var token: String
+struct ClientSnapshot: StoredFacts, Equatable {
+  struct SessionName: WireObject, Equatable {
+    var application = ApplicationName.blank
+    var token = ""
     /// A detached session that nobody else knows of: it ends with the connection.
     var isOwn = false
+
+    init() {}
+
+    init(application: ApplicationName, token: String, isOwn: Bool = false) {
+      self.application = application
+      self.token = token
+      self.isOwn = isOwn
+    }
+
+    mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("application", &application, "")
+      try members.required("token", &token, "")
+      try members.stored("own", &isOwn)
+    }
   }
 
   /// The session it initialized or resumed.
@@ -26,54 +40,12 @@ struct ClientSnapshot: Equatable {
 
   init() {}
 
-  /// Reads `text`; members that are missing or make no sense are left out.
-  init(text: [UInt8]) {
-    guard let value = try? JSONCodec.parse(text) else { return }
-    session = value["session"].flatMap { SessionName($0) }
-    polls = value["polls"]?.bool ?? false
-    detached = (value["detached"]?.array ?? []).compactMap { SessionName($0) }
-    for entry in value["subscriptions"]?.array ?? [] {
-      guard let number = entry["number"]?.storedCount else { continue }
-      let names = entry["events"]?.array?.compactMap { $0.string.flatMap { EventName(rawValue: $0) } }
-      let application = entry["application"]?.string.flatMap { ApplicationName($0) }
-      // For one application whose name we cannot read is not for all of them.
-      if application == nil, entry["application"] != nil { continue }
-      subscriptions.append(.init(number: number, names: names.map { Set($0) }, application: application))
-    }
-    lastSubscription = value["lastSubscription"]?.storedCount ?? 0
-    canBeCalled = value["canBeCalled"]?.bool ?? true
-  }
-
-  /// Empty where there is nothing to know.
-  var text: [UInt8] {
-    if self == ClientSnapshot() { return [] }
-    var object: JSONObject = ["canBeCalled": .bool(canBeCalled)]
-    object["session"] = session?.json
-    if polls { object["polls"] = true }
-    if !detached.isEmpty { object["detached"] = .array(detached.map(\.json)) }
-    if lastSubscription > 0 { object["lastSubscription"] = .integer(lastSubscription) }
-    if !subscriptions.isEmpty {
-      object["subscriptions"] = .array(
-        subscriptions.map { entry in
-          var object: JSONObject = ["number": .integer(entry.number)]
-          object["events"] = entry.names.map { .array($0.map(\.rawValue).sorted().map { .string($0) }) }
-          object["application"] = entry.application.map { .string($0.description) }
-          return .object(object)
-        }
-      )
-    }
-    return Array(JSONText(.object(object)).bytes)
-  }
-}
-
-extension ClientSnapshot.SessionName {
-  init?(_ value: JSONValue) {
-    guard let name = value["application"]?.string.flatMap({ ApplicationName($0) }), let token = value["token"]?.string
-    else { return nil }
-    self.init(application: name, token: token, isOwn: value["own"]?.bool ?? false)
-  }
-
-  var json: JSONValue {
-    ["application": .string(application.description), "token": .string(token), "own": .bool(isOwn)]
+  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.stored("canBeCalled", &canBeCalled)
+    try members.stored("session", &session)
+    try members.stored("polls", &polls, unless: false)
+    try members.stored("detached", &detached, unless: [])
+    try members.stored("lastSubscription", count: &lastSubscription)
+    try members.stored("subscriptions", &subscriptions, unless: [])
   }
 }

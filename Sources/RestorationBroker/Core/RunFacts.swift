@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import RestorationWire
 
 /// What the archive remembers of the current or last run, beside its number (R16, R20).
-package struct RunFacts: Sendable, Hashable {
-  package enum Outcome: String, Sendable {
+package struct RunFacts: StoredFacts, Hashable {
+  package enum Outcome: String, WireWord {
     case clean, crashed
   }
 
@@ -41,72 +41,40 @@ package struct RunFacts: Sendable, Hashable {
   package var epoch: Int64 = 0
 
   /// A unit, and in which run a session was of it last.
-  package struct Unit: Sendable, Hashable {
-    package var name: String
-    package var isDelegate: Bool
-    package var run: Int64
+  package struct Unit: WireObject, Hashable {
+    package var name = ""
+    package var isDelegate = false
+    package var run: Int64 = 0
+
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("unit", &name, "")
+      try members.stored("delegate", &isDelegate)
+      try members.stored("run", &run, .storedCount)
+    }
   }
 
   static let unitsMax = 64
 
   package init() {}
 
-  package init(text: String) {
-    let value = (try? JSONCodec.parse(Array(text.utf8))) ?? .null
-    isOpen = value["open"]?.bool ?? false
-    outcome = value["outcome"]?.string.flatMap { Outcome(rawValue: $0) } ?? .clean
-    previousOutcome = value["previous"]?.string.flatMap { Outcome(rawValue: $0) } ?? .clean
-    beganPristine = value["pristine"]?.bool ?? true
-    for (role, outcome) in value["roles"]?.object?.members ?? [] {
-      outcomeByRole[role] = outcome.string.flatMap { Outcome(rawValue: $0) }
-    }
-    endedByUserQuit = value["userQuit"]?.bool ?? false
-    hasCompletedRestoration = value["completed"]?.bool ?? false
-    backedUp = value["backedUp"]?.storedCount ?? 0
-    blame = value["blame"].map { Blame($0) } ?? Blame()
-    quarantined = value["quarantined"]?.storedCount ?? 0
-    withholdsAll = value["withholdsAll"]?.bool ?? false
-    isLogout = value["logout"]?.bool ?? false
-    damage = value["damage"]?.string
-    epoch = value["epoch"]?.integer.flatMap { CoreSettings.epochs.contains($0) ? $0 : nil } ?? 0
-    units = (value["units"]?.array ?? []).compactMap { unit in
-      unit["unit"]?.string.map {
-        Unit(name: $0, isDelegate: unit["delegate"]?.bool ?? false, run: unit["run"]?.storedCount ?? 0)
-      }
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.stored("open", &isOpen)
+    try members.stored("outcome", &outcome)
+    try members.stored("previous", &previousOutcome)
+    try members.stored("pristine", &beganPristine)
+    try members.stored("roles", &outcomeByRole)
+    try members.stored("userQuit", &endedByUserQuit)
+    try members.stored("completed", &hasCompletedRestoration)
+    try members.stored("backedUp", &backedUp, .storedCount)
+    try members.stored("blame", &blame, unless: Blame())
+    try members.stored("quarantined", count: &quarantined)
+    try members.stored("withholdsAll", &withholdsAll, unless: false)
+    try members.stored("logout", &isLogout, unless: false)
+    try members.stored("damage", &damage)
+    try members.stored("epoch", count: &epoch)
+    if !CoreSettings.epochs.contains(epoch) { epoch = 0 }
+    try members.stored("units", &units, unless: [])
   }
-
-  package var text: String {
-    var roles: JSONObject = [:]
-    for (role, outcome) in outcomeByRole.sorted(by: { $0.key < $1.key }) {
-      roles[role] = .string(outcome.rawValue)
-    }
-    var object: JSONObject = [
-      "open": .bool(isOpen),
-      "outcome": .string(outcome.rawValue),
-      "previous": .string(previousOutcome.rawValue),
-      "pristine": .bool(beganPristine),
-      "roles": .object(roles),
-      "userQuit": .bool(endedByUserQuit),
-      "completed": .bool(hasCompletedRestoration),
-      "backedUp": .integer(backedUp),
-    ]
-    if !blame.isEmpty { object["blame"] = blame.json }
-    if quarantined != 0 { object["quarantined"] = .integer(quarantined) }
-    if withholdsAll { object["withholdsAll"] = true }
-    if isLogout { object["logout"] = true }
-    if let damage { object["damage"] = .string(damage) }
-    if epoch != 0 { object["epoch"] = .integer(epoch) }
-    if !units.isEmpty {
-      object["units"] = .array(
-        units.map { ["unit": .string($0.name), "delegate": .bool($0.isDelegate), "run": .integer($0.run)] }
-      )
-    }
-    return JSONText(.object(object)).string
-  }
-}
-
-extension JSONValue {
-  /// A count that an archive or a former broker kept, brought into the range of those that can be added to.
-  var storedCount: Int64? { integer.map { min(max(0, $0), 1 << 53) } }
 }

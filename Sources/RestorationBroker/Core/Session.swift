@@ -8,18 +8,20 @@ package import RestorationWire
 package typealias ClientID = UInt64
 
 /// Which process a client is, such that it can be found again after the broker was restarted.
-package struct ClientProcess: Hashable, Sendable {
-  package var pid: Int64
-  package var uid: Int64
+package struct ClientProcess: WireObject, Hashable {
+  package var pid: Int64 = 0
+  package var uid: Int64 = 0
   /// Start time in clock ticks since boot, and the boot's id: together with the pid they name the process for ever.
-  package var startTicks: Int64
-  package var bootID: String
+  package var startTicks: Int64 = 0
+  package var bootID = ""
 
-  package init(pid: Int64, uid: Int64, startTicks: Int64, bootID: String) {
-    self.pid = pid
-    self.uid = uid
-    self.startTicks = startTicks
-    self.bootID = bootID
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.stored("pid", &pid)
+    try members.stored("uid", &uid)
+    try members.stored("startTicks", &startTicks)
+    try members.stored("bootID", &bootID)
   }
 }
 
@@ -110,7 +112,7 @@ package final class Session {
 }
 
 /// What `initialize` said of a session, and which process it is; kept in the archive until the session ends.
-package struct SessionFacts: Sendable, Hashable {
+package struct SessionFacts: StoredFacts, Hashable {
   /// The process role, such as `editor`.
   package var role: String?
   package var process: ClientProcess?
@@ -137,59 +139,23 @@ package struct SessionFacts: Sendable, Hashable {
 
   var owner: ObjectOwner { ObjectOwner(process: role, pid: process?.pid ?? 0) }
 
-  /// The text kept in the archive.
-  package var text: String {
-    var object: JSONObject = [
-      "idiom": .integer(userInterfaceIdiom),
-      "delegate": .bool(isDelegate),
-      "detached": .bool(isDetached),
-      "discarded": .bool(isDiscarded),
-      "serves": .array(serves.map(\.rawValue).sorted().map { .string($0) }),
-      "aliases": .text(aliases.text),
-    ]
-    object["role"] = role.map { .string($0) }
-    object["bundleVersion"] = bundleVersion.map { .string($0) }
-    object["storyboard"] = storyboard.map { .string($0) }
-    object["unit"] = unit.map { .string($0) }
-    object["messageBytesMax"] = messageBytesMax.map { .integer($0) }
-    if !restorationClasses.isEmpty { object["classes"] = .array(restorationClasses.sorted().map { .string($0) }) }
-    if !dataSources.isEmpty { object["dataSources"] = .array(dataSources.sorted().map { .integer($0) }) }
-    if let process {
-      object["process"] = [
-        "pid": .integer(process.pid), "uid": .integer(process.uid),
-        "startTicks": .integer(process.startTicks), "bootID": .string(process.bootID),
-      ]
-    }
-    return JSONText(.object(object)).string
-  }
-
-  /// Reads the text back; what an older broker did not write keeps its default.
-  package init(text: String) {
-    guard
-      let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits()),
-      let value = try? slice.value()
-    else { return }
-    aliases = slice["aliases"].flatMap { Aliases($0) } ?? Aliases()
-    role = value["role"]?.string
-    bundleVersion = value["bundleVersion"]?.string
-    userInterfaceIdiom = value["idiom"]?.integer ?? -1
-    storyboard = value["storyboard"]?.string
-    unit = value["unit"]?.string
-    isDelegate = value["delegate"]?.bool ?? false
-    isDetached = value["detached"]?.bool ?? false
-    isDiscarded = value["discarded"]?.bool ?? false
-    serves = Set((value["serves"]?.array ?? []).compactMap { $0.string.flatMap { ServedMethod(rawValue: $0) } })
-    messageBytesMax = value["messageBytesMax"]?.storedCount
-    restorationClasses = Set((value["classes"]?.array ?? []).compactMap(\.string))
-    dataSources = Set((value["dataSources"]?.array ?? []).compactMap(\.integer))
-    if let known = value["process"] {
-      process = ClientProcess(
-        pid: known["pid"]?.integer ?? 0,
-        uid: known["uid"]?.integer ?? 0,
-        startTicks: known["startTicks"]?.integer ?? 0,
-        bootID: known["bootID"]?.string ?? ""
-      )
-    }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.stored("idiom", &userInterfaceIdiom)
+    try members.stored("delegate", &isDelegate)
+    try members.stored("detached", &isDetached)
+    try members.stored("discarded", &isDiscarded)
+    try members.stored("serves", words: &serves)
+    try members.stored("aliases", &aliases)
+    try members.stored("role", &role)
+    try members.stored("bundleVersion", &bundleVersion)
+    try members.stored("storyboard", &storyboard)
+    try members.stored("unit", &unit)
+    try members.stored("messageBytesMax", &messageBytesMax, .storedCount)
+    var (classes, views) = (restorationClasses.sorted(), dataSources.sorted())
+    try members.stored("classes", &classes, unless: [])
+    try members.stored("dataSources", &views, unless: [])
+    (restorationClasses, dataSources) = (Set(classes), Set(views))
+    try members.stored("process", &process)
   }
 }
 

@@ -15,12 +15,28 @@ package struct Subscriber: Hashable, Sendable {
 
 /// Who wants to hear of what.
 struct Subscriptions {
-  struct Entry: Equatable {
-    let number: Int64
+  struct Entry: WireObject, Equatable {
+    var number: Int64 = 0
     /// Nil for all of them.
-    let names: Set<EventName>?
+    var names: Set<EventName>?
     /// Nil for all of them.
-    let application: ApplicationName?
+    var application: ApplicationName?
+
+    init() {}
+
+    init(_ number: Int64, names: Set<EventName>?, application: ApplicationName?) {
+      self.number = number
+      self.names = names
+      self.application = application
+    }
+
+    mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("number", &number, .storedCount, "")
+      var words = names?.map(\.rawValue).sorted()
+      try members.stored("events", &words)
+      names = words.map { Set($0.compactMap { EventName(rawValue: $0) }) }
+      try members.stored("application", &application)
+    }
   }
 
   private var entries: [ClientID: [Entry]] = [:]
@@ -42,7 +58,7 @@ struct Subscriptions {
   mutating func add(_ subscriber: Subscriber, to names: Set<EventName>?, of application: ApplicationName?) {
     count += 1
     entries[subscriber.client, default: []].append(
-      Entry(number: subscriber.number, names: names, application: application)
+      Entry(subscriber.number, names: names, application: application)
     )
     if let application {
       if particular[application]?.contains(subscriber.client) != true {

@@ -51,7 +51,7 @@ extension BrokerService {
   private static func endedSessions(_ records: [SessionRecord]) -> Set<SessionID> {
     var ended: Set<SessionID> = []
     for record in records where record.ending == nil {
-      let facts = SessionFacts(text: record.facts)
+      let facts = SessionFacts(stored: record.facts)
       guard !facts.isDetached else { continue }
       if facts.process.map({ ProcessHandle.open($0.identity) == nil }) ?? true { ended.insert(record.session) }
     }

@@ -448,12 +448,9 @@ extension ClientProcess {
   /// The process at the other end of a connection; nil where it cannot be told apart from a later one of its number.
   init?(_ peer: PeerCredentials) {
     guard let identity = peer.process?.identity else { return nil }
-    self.init(
-      pid: Int64(peer.pid),
-      uid: Int64(peer.uid),
-      startTicks: Int64(clamping: identity.startTicks),
-      bootID: identity.bootID
-    )
+    self.init()
+    (pid, uid) = (Int64(peer.pid), Int64(peer.uid))
+    (startTicks, bootID) = (Int64(clamping: identity.startTicks), identity.bootID)
   }
 
   var identity: ProcessIdentity {

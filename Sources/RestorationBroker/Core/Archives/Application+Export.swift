@@ -200,7 +200,7 @@ extension Application {
   ) throws(ErrorObject) -> DocumentState? {
     switch reading {
     case .state(let record, let sequence) where sequence == summary.sequence:
-      let writer = contexts[record.context] ?? WriterContext(text: "{}")
+      let writer = contexts[record.context] ?? WriterContext()
       let text = record.spliced { target, writer in
         ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
       }
@@ -227,14 +227,10 @@ extension WriterContext {
   }
 
   init(_ writer: DocumentState.Writer) {
-    self.init(
-      classes: writer.classes,
-      role: writer.process,
-      bundleVersion: writer.bundleVersion,
-      userInterfaceIdiom: writer.userInterfaceIdiom,
-      systemVersion: writer.systemVersion,
-      storyboard: writer.storyboard
-    )
+    self.init()
+    (classes, role, bundleVersion) = (writer.classes, writer.process, writer.bundleVersion)
+    (userInterfaceIdiom, systemVersion, storyboard) =
+      (writer.userInterfaceIdiom, writer.systemVersion, writer.storyboard)
   }
 }
 

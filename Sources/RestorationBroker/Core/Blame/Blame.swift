@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
 package import RestorationArchive
+package import RestorationWire
 
 /// What is held against an application and the states of its objects after crashes (R31).
 ///
 /// Pure: it is told who may have been the cause, and says what is to be done about it. Counts are of crashes *in a
 /// row*; `Application` tells it when a row is broken.
-package struct Blame: Hashable, Sendable {
+package struct Blame: Hashable {
   /// Crashes in a row for which no object was found guilty.
   package private(set) var strikes = 0
   /// States that are handed out alone, with the crashes in a row that each was found guilty of.
@@ -30,8 +30,6 @@ package struct Blame: Hashable, Sendable {
   }
 
   package init() {}
-
-  package var isEmpty: Bool { strikes == 0 && suspects.isEmpty }
 
   /// A process has ended abnormally with open decode windows.
   ///
@@ -87,20 +85,17 @@ package struct Blame: Hashable, Sendable {
 }
 
 // As it stands in the facts of a run.
-extension Blame {
-  var json: JSONValue {
-    var counts: JSONObject = [:]
-    for (node, count) in suspects.sorted(by: { $0.key < $1.key }) {
-      counts.append(String(node), .integer(Int64(count)))
-    }
-    return ["strikes": .integer(Int64(strikes)), "suspects": .object(counts)]
-  }
-
-  init(_ value: JSONValue) {
-    strikes = Int(value["strikes"]?.storedCount ?? 0)
-    for (node, count) in value["suspects"]?.object?.members ?? [] {
-      guard let node = NodeID(node), let count = count.storedCount else { continue }
-      suspects[node] = Int(count)
+extension Blame: WireObject {
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    var held = Int64(strikes)
+    try members.stored("strikes", &held, .storedCount)
+    strikes = Int(held)
+    var counts: [String: Int64] = [:]
+    for (node, count) in suspects { counts[String(node)] = Int64(count) }
+    try members.stored("suspects", &counts, .storedCount)
+    suspects = [:]
+    for (node, count) in counts {
+      if let node = NodeID(node) { suspects[node] = Int(count) }
     }
   }
 }

@@ -150,14 +150,15 @@ extension Application {
   /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
   private func writer(of node: Node, _ session: Session?, isOwner: Bool) -> WriterContext {
     let storyboard = isOwner ? node.record.storyboard ?? session?.facts.storyboard : nil
-    return WriterContext(
-      classes: isOwner ? node.claim?.classes ?? [] : [],
-      role: session?.facts.role,
-      bundleVersion: session?.facts.bundleVersion,
-      userInterfaceIdiom: session?.facts.userInterfaceIdiom ?? -1,
-      systemVersion: context.settings.systemVersion,
-      storyboard: node.record.kind == .viewController ? storyboard : nil
-    )
+    var writer = WriterContext()
+    if isOwner, let claim = node.claim { writer.classes = claim.classes }
+    if let facts = session?.facts {
+      (writer.role, writer.bundleVersion) = (facts.role, facts.bundleVersion)
+      writer.userInterfaceIdiom = facts.userInterfaceIdiom
+    }
+    writer.systemVersion = context.settings.systemVersion
+    if node.record.kind == .viewController { writer.storyboard = storyboard }
+    return writer
   }
 
   // MARK: References

@@ -6,30 +6,25 @@ package import RestorationWire
 /// What is recorded with every state of who wrote it: class and reserved keys (R25, R26).
 ///
 /// Equal contexts are stored once, so that a state carries a number only.
-package struct WriterContext: Hashable, Sendable {
-  /// The class the writer declared and its superclasses; empty where none was declared.
-  package var classes: [String]
+package struct WriterContext: StoredFacts, Hashable {
+  /// The class the writer declared and its superclasses; empty if none was declared.
+  package var classes: [String] = []
   package var role: String?
   package var bundleVersion: String?
-  package var userInterfaceIdiom: Int64
+  package var userInterfaceIdiom = ReservedKeys.unspecifiedIdiom
   package var systemVersion: String?
-  /// Only for a view controller that came from a storyboard.
+  /// Only of a view controller that came from a storyboard.
   package var storyboard: String?
 
-  package init(
-    classes: [String],
-    role: String?,
-    bundleVersion: String?,
-    userInterfaceIdiom: Int64,
-    systemVersion: String?,
-    storyboard: String?
-  ) {
-    self.classes = classes
-    self.role = role
-    self.bundleVersion = bundleVersion
-    self.userInterfaceIdiom = userInterfaceIdiom
-    self.systemVersion = systemVersion
-    self.storyboard = storyboard
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.stored("idiom", &userInterfaceIdiom)
+    try members.stored("classes", &classes, unless: [])
+    try members.stored("role", &role)
+    try members.stored("bundleVersion", &bundleVersion)
+    try members.stored("systemVersion", &systemVersion)
+    try members.stored("storyboard", &storyboard)
   }
 
   package func reservedKeys(timestamp: Int64) -> ReservedKeys {
@@ -40,29 +35,6 @@ package struct WriterContext: Hashable, Sendable {
       $0.systemVersion = systemVersion
       $0.storyboard = storyboard
     }
-  }
-
-  /// The text kept in the archive; equal contexts have equal texts.
-  package var text: String {
-    var object: JSONObject = ["idiom": .integer(userInterfaceIdiom)]
-    if !classes.isEmpty { object["classes"] = .array(classes.map { .string($0) }) }
-    object["role"] = role.map { .string($0) }
-    object["bundleVersion"] = bundleVersion.map { .string($0) }
-    object["systemVersion"] = systemVersion.map { .string($0) }
-    object["storyboard"] = storyboard.map { .string($0) }
-    return JSONText(.object(object)).string
-  }
-
-  package init(text: String) {
-    let value = (try? JSONCodec.parse(Array(text.utf8))) ?? .null
-    self.init(
-      classes: (value["classes"]?.array ?? []).compactMap(\.string),
-      role: value["role"]?.string,
-      bundleVersion: value["bundleVersion"]?.string,
-      userInterfaceIdiom: value["idiom"]?.integer ?? -1,
-      systemVersion: value["systemVersion"]?.string,
-      storyboard: value["storyboard"]?.string
-    )
   }
 }
 

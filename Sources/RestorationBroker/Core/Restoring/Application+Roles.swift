@@ -41,7 +41,7 @@ extension Application {
   func take(in session: Session, _ role: (inout SessionFacts) -> Void) throws(ErrorObject) {
     var facts = session.facts
     role(&facts)
-    let record = SessionRecord(session: session.id, token: session.token, facts: facts.text)
+    let record = SessionRecord(session: session.id, token: session.token, facts: facts.stored)
     guard record.facts.utf8.count <= SessionFacts.bytesMax else {
       throw .restoration(
         .limitExceeded,

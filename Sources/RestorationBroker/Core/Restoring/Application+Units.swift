@@ -33,7 +33,7 @@ extension Application {
     guard isPermitted, !session.isDiscarded else { return }
     var units = runFacts.units.filter { $0.name != unit.description }
     let isDelegate = sessions.values.contains { $0.facts.isDelegate && $0.facts.unit == known }
-    units.append(RunFacts.Unit(name: unit.description, isDelegate: isDelegate, run: run.run))
+    units.append(RunFacts.Unit().with { ($0.name, $0.isDelegate, $0.run) = (unit.description, isDelegate, run.run) })
     // The delegate's stands first and is the last one to be forgotten.
     units = units.filter(\.isDelegate) + units.filter { !$0.isDelegate }.suffix(RunFacts.unitsMax)
     guard units != runFacts.units else { return }
@@ -83,7 +83,7 @@ extension Application {
   }
 
   private func unit(ofEnded session: SessionID) -> UnitName? {
-    let facts = endedSessions[session].map { SessionFacts(text: $0.facts) }
+    let facts = endedSessions[session].map { SessionFacts(stored: $0.facts) }
     return (facts?.unit ?? facts?.storyboard).flatMap { UnitName($0) }
   }
 

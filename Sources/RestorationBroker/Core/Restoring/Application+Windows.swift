@@ -169,7 +169,7 @@ extension Application {
       context.emit(.cancelTimer(.windows(id)))
     }
     guard hasOpenedWindow, brokenWindows.isEmpty, runFacts.isOpen else { return }
-    let hasCleared = !runFacts.blame.isEmpty && runFacts.blame.restorationCompleted()
+    let hasCleared = runFacts.blame != Blame() && runFacts.blame.restorationCompleted()
     guard !runFacts.hasCompletedRestoration else {
       if hasCleared { writeRun() }
       return

@@ -193,7 +193,7 @@ extension Application {
   }
 
   func endedOwner(_ session: SessionID) -> ObjectOwner? {
-    endedSessions[session].map { SessionFacts(text: $0.facts).owner }
+    endedSessions[session].map { SessionFacts(stored: $0.facts).owner }
   }
 
   /// Live objects that the generation leaves out, and what excludes them (R4, R5).

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationWire
+
+/// What is kept as text: in an archive, or for the next broker. A member that is missing or invalid keeps its default,
+/// so that what is damaged or of another version costs no more than itself.
+package protocol StoredFacts: WireObject {}
+
+extension StoredFacts {
+  package init(stored text: some Collection<UInt8>) {
+    self.init()
+    let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
+    guard let slice, slice.kind == .object else { return }
+    var members = StoredMemberReader(MemberReader(.named(slice)))
+    try? walk(&members)
+  }
+
+  package init(stored text: String) {
+    self.init(stored: text.utf8)
+  }
+
+  /// Equal facts have equal texts.
+  package var stored: String { text.string }
+}
+
+/// Reads members and passes over those that are invalid.
+private struct StoredMemberReader: MemberWalk {
+  private var reader: MemberReader
+
+  init(_ reader: MemberReader) {
+    self.reader = reader
+  }
+
+  mutating func required<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    try? reader.required(name, &value, bounds, about)
+  }
+
+  mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    try? reader.added(name, &value, bounds, about)
+  }
+
+  mutating func nullable<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    try? reader.nullable(name, &value, bounds, about)
+  }
+
+  mutating func optional<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) {
+    try? reader.optional(name, &value, bounds, about)
+  }
+
+  mutating func member<Value: WireValue & Equatable>(
+    _ name: StaticString,
+    _ value: inout Value,
+    default other: @autoclosure () -> Value,
+    _ about: StaticString,
+    as schema: @autoclosure () -> Schema?
+  ) {
+    try? reader.member(name, &value, default: other(), about, as: schema())
+  }
+}
+
+extension MemberWalk {
+  /// A member that is always written.
+  mutating func stored<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds = .none
+  ) throws(Misfit) {
+    try added(name, &value, bounds, "")
+  }
+
+  /// A member that is left out if it is nil.
+  mutating func stored<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value?,
+    _ bounds: Bounds = .none
+  ) throws(Misfit) {
+    try optional(name, &value, bounds, "")
+  }
+
+  /// A member that is left out if it is empty.
+  mutating func stored<Value: WireValue & Equatable>(
+    _ name: StaticString,
+    _ value: inout Value,
+    unless empty: Value
+  ) throws(Misfit) {
+    try member(name, &value, default: empty, "")
+  }
+
+  /// A count that can be added to; left out if it is 0.
+  mutating func stored(_ name: StaticString, count: inout Int64) throws(Misfit) {
+    var some = count == 0 ? nil : count
+    try optional(name, &some, .storedCount, "")
+    count = some ?? 0
+  }
+
+  /// Words in order; those of a later version are left out.
+  mutating func stored<Word: RawRepresentable<String>>(_ name: StaticString, words: inout Set<Word>) throws(Misfit) {
+    var texts = words.map(\.rawValue).sorted()
+    try added(name, &texts, "")
+    words = Set(texts.compactMap { Word(rawValue: $0) })
+  }
+}
+
+extension Bounds {
+  /// A count that an archive or a former broker kept, in the range of those that can be added to.
+  static let storedCount = Bounds.range(0...1 << 53)
+}
