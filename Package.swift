@@ -40,7 +40,11 @@ let package = Package(
 
     // RestorationWire
     .target(name: "RestorationWire", dependencies: ["JSONRPC"], swiftSettings: settings),
-    .testTarget(name: "RestorationWireTests", dependencies: ["JSONRPC", "RestorationWire"], swiftSettings: settings),
+    .testTarget(
+      name: "RestorationWireTests",
+      dependencies: ["JSONRPC", "RestorationBroker", "RestorationWire"],
+      swiftSettings: settings
+    ),
 
     // RestorationTransport
     .target(
@@ -198,6 +202,7 @@ let package = Package(
       name: "IntegrationTests",
       dependencies: [
         "JSONRPC",
+        "RestorationBroker",
         "RestorationWire",
         "TestSupport",
         "restoration-sample",
@@ -211,6 +216,7 @@ let package = Package(
       name: "TidyTests",
       dependencies: [
         "JSONRPC",
+        "RestorationBroker",
         "RestorationWire",
         "TestSupport",
       ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationBroker
 internal import RestorationWire
 internal import TestSupport
 internal import Testing
@@ -24,7 +25,7 @@ internal import Testing
     let methods = try JSONCodec.parse(Array(Files.text(Self.file).utf8))["methods"]?.array ?? []
     let names = methods.filter { $0["x-direction"]?.string == "toBroker" && $0["result"] != nil }
       .compactMap { $0["name"]?.string }
-    #expect(names.count == RestorationMethods.all.count)
+    #expect(names.count == MethodTable.methods.count)
     try await withBroker { broker in
       for name in names {
         let client = try WireClient(broker.socket)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
@@ -35,10 +36,10 @@ struct RightCall: CustomTestStringConvertible {
   }
 
   @Test func everyMethodIsListedOnce() {
-    let names = RestorationMethods.all.map { $0.method }
+    let names = MethodTable.methods.map { $0.method }
     #expect(Set(names).count == names.count)
     #expect(names.count == 38)
-    for type in RestorationMethods.all {
+    for type in MethodTable.methods {
       #expect(Set(type.members.map(\.name)).count == type.members.count)
     }
   }

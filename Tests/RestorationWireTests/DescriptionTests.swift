@@ -2,19 +2,20 @@
 
 internal import Foundation
 internal import JSONRPC
+internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
 /// Descriptions say what the pages of `Protocol/` say.
 @Suite struct DescriptionTests {
   private static func described(_ name: String) throws -> [JSONValue] {
-    let text = OpenRPCDocument.current.text.string
+    let text = MethodTable.document.text.string
     let methods = try JSONCodec.parse(Array(text.utf8))["methods"]?.array ?? []
     return methods.filter { $0["name"]?.string == name }
   }
 
   @Test func everyMethodCallAndNotificationIsDescribedOnce() throws {
-    let toBroker = RestorationMethods.all.map { $0.method } + ["$/cancelRequest"]
+    let toBroker = MethodTable.methods.map { $0.method } + ["$/cancelRequest"]
     let toClient = ServedMethod.allCases.map(\.rawValue) + ["event"]
     for (names, direction) in [(toBroker, "toBroker"), (toClient, "toClient")] {
       for name in names {
@@ -46,9 +47,9 @@ internal import Testing
     }
   }
 
-  @Test(arguments: RestorationMethods.all.map { $0.method })
+  @Test(arguments: MethodTable.methods.map { $0.method })
   func aDescriptionSaysWhatThePageSays(_ name: String) throws {
-    let method = try #require(RestorationMethods.all.first { $0.method == name })
+    let method = try #require(MethodTable.methods.first { $0.method == name })
     let page = try ProtocolPageTests.page("methods/\(name).md")
     let readme = try ProtocolPageTests.page("README.md")
     #expect(readme.contains("| [`\(name)`](methods/\(name).md) | \(method.summary) |"))
@@ -83,7 +84,7 @@ internal import Testing
   }
 
   @Test func aReadDocumentIsTheOneThatWasWritten() throws {
-    let text = OpenRPCDocument.current.text.string
+    let text = MethodTable.document.text.string
     #expect(try OpenRPCDocument(slice(text))?.text.string == text)
     #expect(try OpenRPCDocument(slice("{}")) == nil)
   }
@@ -154,7 +155,7 @@ internal import Testing
     guard let schema else { return [] }
     if let alternatives = schema["anyOf"]?.array { return Set(alternatives.flatMap { members($0) }) }
     if let name = schema["$ref"]?.string?.split(separator: "/").last {
-      let text = OpenRPCDocument.current.text.string
+      let text = MethodTable.document.text.string
       return members(try? JSONCodec.parse(Array(text.utf8))["components"]?["schemas"]?[String(name)])
     }
     guard case .object(let properties)? = schema["properties"] else { return [] }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
@@ -47,13 +48,13 @@ struct DescribedObject: CustomTestStringConvertible {
 
   static let all = (methods + replies + events + notifications + calls + parts).map { DescribedObject(type: $0) }
 
-  private static let methods: [any WireObject.Type] = RestorationMethods.all.map { $0 }
+  private static let methods: [any WireObject.Type] = MethodTable.methods.map { $0 }
 
   private static let replies: [any WireObject.Type] = {
     func reply<Method: RestorationMethod>(_: Method.Type) -> (any WireObject.Type)? {
       Method.Reply.self as? any WireObject.Type
     }
-    return RestorationMethods.all.compactMap { reply($0) }
+    return MethodTable.methods.compactMap { reply($0) }
   }()
 
   private static let events: [any WireObject.Type] = EventName.allCases.map { EventNotification.facts(of: $0) }
@@ -143,9 +144,9 @@ struct DescribedObject: CustomTestStringConvertible {
     #expect(throws: Misfit(object.type.expected)) { try object.type.init(wire: slice(other)) }
   }
 
-  @Test(arguments: RestorationMethods.all.map { $0.method })
+  @Test(arguments: MethodTable.methods.map { $0.method })
   func aCallByPositionIsTheCallByName(_ name: String) throws {
-    let method = try #require(RestorationMethods.all.first { $0.method == name })
+    let method = try #require(MethodTable.methods.first { $0.method == name })
     for drop in 0...method.members.count where method.members.dropFirst(drop).allSatisfy({ !$0.isRequired }) {
       let given = method.members.prefix(drop)
       let named = given.map { "\"\($0.name)\":\($0.schema.samples[0])" }.joined(separator: ",")

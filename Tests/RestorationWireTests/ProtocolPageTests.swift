@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import JSONRPC
+internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
@@ -16,16 +17,16 @@ internal import Testing
 
   @Test func everyMethodHasAPageAndEveryPageAMethod() throws {
     let pages = try FileManager.default.contentsOfDirectory(atPath: Self.root.appendingPathComponent("methods").path)
-    #expect(Set(pages) == Set(RestorationMethods.all.map { "\($0.method).md" }))
+    #expect(Set(pages) == Set(MethodTable.methods.map { "\($0.method).md" }))
     let readme = try Self.page("README.md")
-    for method in RestorationMethods.all {
+    for method in MethodTable.methods {
       #expect(readme.contains("| [`\(method.method)`](methods/\(method.method).md) |"))
     }
   }
 
-  @Test(arguments: RestorationMethods.all.map { $0.method })
+  @Test(arguments: MethodTable.methods.map { $0.method })
   func aPageListsTheParametersInTheirOrder(_ name: String) throws {
-    let method = try #require(RestorationMethods.all.first { $0.method == name })
+    let method = try #require(MethodTable.methods.first { $0.method == name })
     let page = try Self.page("methods/\(name).md")
     #expect(page.hasPrefix("# `\(name)`\n"))
     let listed = page.split(separator: "\n").compactMap { line -> String? in
@@ -63,7 +64,7 @@ internal import Testing
     }
   }
 
-  @Test(arguments: RestorationMethods.all.map { "methods/\($0.method).md" } + ["notifications.md"])
+  @Test(arguments: MethodTable.methods.map { "methods/\($0.method).md" } + ["notifications.md"])
   func exchangesHaveTheFormOfTheirMethods(_ name: String) throws {
     var asked: [String: any RestorationMethod.Type] = [:]
     for line in try exchange(in: Self.page(name)) {
@@ -71,7 +72,7 @@ internal import Testing
       guard let id = message["id"].map({ String(decoding: $0.text, as: UTF8.self) }) else { continue }
       if line.isToBroker {
         let name = message["method"]?.string()
-        asked["\(line.client) \(id)"] = RestorationMethods.all.first { $0.method == name }
+        asked["\(line.client) \(id)"] = MethodTable.methods.first { $0.method == name }
       } else if let result = message["result"], result.kind != .string, let method = asked["\(line.client) \(id)"] {
         #expect(try isResult(result, of: method), "\(line.text)")
       } else if let error = message["error"] {

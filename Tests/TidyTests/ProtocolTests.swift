@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationBroker
 internal import RestorationWire
 internal import TestSupport
 internal import Testing
@@ -9,7 +10,7 @@ internal import Testing
 @Suite struct ProtocolTests {
   @Test func everyMethodHasAPageAndEveryPageAMethod() throws {
     let pages = Set(Files.list("\(Products.repository)/Protocol/methods").map { String($0.dropLast(".md".count)) })
-    let methods = Set(RestorationMethods.all.map { $0.method })
+    let methods = Set(MethodTable.methods.map { $0.method })
     #expect(pages == methods)
     let index = try SourceFile("Protocol/README.md").text
     for method in methods {
@@ -30,7 +31,7 @@ internal import Testing
   }
 
   @Test func everyPageListsTheParametersInTheirOrder() throws {
-    for method in RestorationMethods.all {
+    for method in MethodTable.methods {
       let page = try SourceFile("Protocol/methods/\(method.method).md")
       let names = page.lines.compactMap { line -> String? in
         let cells = line.split(separator: "|").map { $0.filter { $0 != " " && $0 != "`" } }

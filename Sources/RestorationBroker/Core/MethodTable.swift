@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+package import RestorationWire
 
 /// A row a method: when it makes sense, what it may make, and what performs it. A method that has no row cannot be
 /// called.
-enum MethodTable {
+package enum MethodTable {
   final class Row: Sendable {
     let method: any RestorationMethod.Type
     let name: String
@@ -40,22 +40,19 @@ enum MethodTable {
     var caller: Caller { message.caller }
   }
 
+  /// What a client may call.
+  package static let methods: [any RestorationMethod.Type] = all.map(\.method)
+
+  /// What `rpc.discover` answers.
+  package static let document = OpenRPCDocument(of: methods)
+
   /// By name.
   static let rows: [String: Row] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
+  /// In the order of `Protocol/README.md`.
   private static let all: [Row] = [
-    // Sessions
     .broker(Initialize.self, makesArchive: true) { core, message, client throws(ErrorObject) in
       try core.initialize(message, client)
-    },
-    .call(Goodbye.self) { core, call throws(ErrorObject) in
-      try core.sayGoodbye(call)
-    },
-    .owned(NextRequest.self) { $0.nextRequest },
-    .call(AnswerRequest.self) { _, call throws(ErrorObject) in
-      let pointer = AnswerRequest.pointer(to: "id", in: call.message.parameters)
-      let session = try BrokerCore.require(call.session)
-      try call.application.answerRequest(call.request, at: pointer, by: session, for: call.caller)
     },
 
     // Objects
@@ -86,20 +83,17 @@ enum MethodTable {
     .owned(ExtendStateRestoration.self) { $0.extendRestoration },
     .owned(CompleteStateRestoration.self) { $0.completeRestoration },
     .changing(DiscardApplicationState.self) { $0.discard },
+    .call(Goodbye.self) { core, call throws(ErrorObject) in try core.sayGoodbye(call) },
 
-    // Reports
+    // Reports and archives
+    .reading(ReadArchive.self) { $0.readArchive },
+    .reading(ExplainRestoration.self) { $0.explain },
     .broker(ListApplications.self, takesNotifications: false) { core, message, _ in
       core.context.emit(.list(.listApplications(message.caller)))
     },
-    .reading(ReadArchive.self) { $0.readArchive },
-    .reading(ExplainRestoration.self) { $0.explain },
     .reading(DescribeApplication.self) { $0.describe },
     .reading(ListGenerations.self) { $0.listGenerations },
     .reading(DiffGenerations.self) { $0.diffGenerations },
-    .reading(ListQuarantine.self) { $0.listQuarantine },
-    .changing(ReleaseQuarantine.self) { $0.releaseQuarantine },
-
-    // Archives
     .call(RollBack.self, isKnown: true) { core, call throws(ErrorObject) in try core.rollBack(call) },
     .reading(VerifyArchive.self) { $0.verify },
     .changing(BackupArchive.self) { $0.backUp },
@@ -107,10 +101,18 @@ enum MethodTable {
     .broker(ImportArchive.self, makesArchive: true) { core, message, client throws(ErrorObject) in
       try core.importArchive(message, client)
     },
+    .reading(ListQuarantine.self) { $0.listQuarantine },
+    .changing(ReleaseQuarantine.self) { $0.releaseQuarantine },
 
-    // Events
+    // Connections
     .broker(Subscribe.self) { core, message, client throws(ErrorObject) in try core.subscribe(message, client) },
     .broker(Unsubscribe.self) { core, message, client throws(ErrorObject) in try core.unsubscribe(message, client) },
+    .owned(NextRequest.self) { $0.nextRequest },
+    .call(AnswerRequest.self) { _, call throws(ErrorObject) in
+      let pointer = AnswerRequest.pointer(to: "id", in: call.message.parameters)
+      let session = try BrokerCore.require(call.session)
+      try call.application.answerRequest(call.request, at: pointer, by: session, for: call.caller)
+    },
 
     // The broker
     .broker(ReportLimits.self) { core, message, _ in
@@ -119,7 +121,7 @@ enum MethodTable {
     .broker(ReportStatistics.self) { core, message, _ in core.context.emit(.reportStatistics(message.caller)) },
     .broker(Ping.self) { core, message, _ in core.context.emit(.respond(message.caller, .result(EmptyResult()))) },
     .broker(Discover.self) { core, message, _ in
-      core.context.emit(.respond(message.caller, .result(OpenRPCDocument.current)))
+      core.context.emit(.respond(message.caller, .result(MethodTable.document)))
     },
   ]
 }
@@ -176,36 +178,37 @@ extension MethodTable.Row {
   }
 
   /// What an application does for whoever asks; with the session of the call, if there is one.
-  fileprivate typealias Open<Method> =
+  fileprivate typealias Open<Method: RestorationMethod> =
     @Sendable (Application) -> (Method, Session?, Caller) throws(ErrorObject) -> Void
 
-  /// A report.
-  fileprivate static func reading<Method: RestorationMethod>(
-    _: Method.Type,
+  private static func application<Method: RestorationMethod>(
+    isKnown: Bool,
+    takesNotifications: Bool = true,
     _ method: @escaping Open<Method>
   ) -> MethodTable.Row {
-    .call(Method.self, isKnown: true, takesNotifications: false) { _, call throws(ErrorObject) in
+    .call(Method.self, isKnown: isKnown, takesNotifications: takesNotifications) { _, call throws(ErrorObject) in
       try method(call.application)(call.request, call.session, call.caller)
     }
   }
 
-  fileprivate static func changing<Method: RestorationMethod>(
-    _: Method.Type,
-    _ method: @escaping Open<Method>
-  ) -> MethodTable.Row {
-    .call(Method.self, isKnown: true) { _, call throws(ErrorObject) in
-      try method(call.application)(call.request, call.session, call.caller)
-    }
+  /// A report.
+  fileprivate static func reading<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)
+    -> MethodTable.Row
+  {
+    application(isKnown: true, takesNotifications: false, method)
+  }
+
+  fileprivate static func changing<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)
+    -> MethodTable.Row
+  {
+    application(isKnown: true, method)
   }
 
   /// A method for what the session owns.
-  fileprivate static func owned<Method: RestorationMethod>(
-    _: Method.Type,
-    _ method: @escaping Open<Method>
-  ) -> MethodTable.Row {
-    .call(Method.self) { _, call throws(ErrorObject) in
-      try method(call.application)(call.request, call.session, call.caller)
-    }
+  fileprivate static func owned<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)
+    -> MethodTable.Row
+  {
+    application(isKnown: false, method)
   }
 
   /// The same, refused without a session.

@@ -20,9 +20,8 @@ struct DescribedMethod: JSONWritable {
   var hasEvents = false
 
   /// Everything there is: what the broker takes, then what it sends.
-  static var all: [DescribedMethod] {
-    RestorationMethods.all.map { DescribedMethod($0) } + [cancelRequest]
-      + ServedMethod.allCases.map { DescribedMethod($0) } + [event]
+  static func all(_ methods: [any RestorationMethod.Type]) -> [DescribedMethod] {
+    methods.map { DescribedMethod($0) } + [cancelRequest] + ServedMethod.allCases.map { DescribedMethod($0) } + [event]
   }
 
   private static let cancelRequest = DescribedMethod(

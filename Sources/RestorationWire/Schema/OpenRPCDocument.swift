@@ -25,9 +25,6 @@ package struct OpenRPCDocument: WireValue {
 
   package let text: JSONText
 
-  /// This version's.
-  package static let current = OpenRPCDocument()
-
   package static let expected = "an OpenRPC document"
 
   package init(wire slice: JSONSlice) throws(Misfit) {
@@ -39,12 +36,13 @@ package struct OpenRPCDocument: WireValue {
     writer.text(text)
   }
 
-  private init() {
+  /// - Parameter methods: what a client may call.
+  package init(of methods: [any RestorationMethod.Type]) {
     var writer = JSONWriter(reserving: 128 << 10)
     writer.object { writer in
       writer.member("openrpc", Self.format)
       Self.writeInfo(to: &writer)
-      let methods = DescribedMethod.all
+      let methods = DescribedMethod.all(methods)
       writer.member("methods", methods)
       writer.key("components")
       writer.object { writer in
