@@ -109,7 +109,7 @@ extension SQLiteArchive {
     defer { connection.close() }
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; \(ArchiveSchema.additions)")
     try connection.execute("UPDATE archive SET uuid = '\(newUUID())'; DELETE FROM unclosed; DELETE FROM damage")
-    if let damage { try connection.prepare("INSERT INTO damage VALUES (1, ?1)").run([damage]) }
+    if let damage { try connection.prepare("INSERT INTO damage VALUES (1, ?1)").run(damage) }
     try connection.execute("COMMIT")
     try connection.checkpoint(.emptyingFile)
     // Until the text is durable, only the log shows the damage.

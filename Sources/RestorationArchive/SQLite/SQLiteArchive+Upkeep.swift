@@ -44,7 +44,7 @@ extension SQLiteArchive {
 
   /// Writes a copy of everything committed to an empty file; it is an archive of its own.
   func copy(to path: String) throws(SQLiteFailure) {
-    try connection.prepare("VACUUM INTO ?1").run([path])
+    try connection.prepare("VACUUM INTO ?1").run(path)
     try Self.settle(at: path, damage: nil)
   }
 

@@ -107,20 +107,20 @@ struct SQLiteArchive: ArchiveRows {
       case .removeState(let node):
         if effect.writesRow { try insertRemoval(of: node, at: sequence) }
       case .removeAll:
-        if effect.writesRow { try connection.statement(.insertEmptied).run([sequence]) }
+        if effect.writesRow { try connection.statement(.insertEmptied).run(sequence) }
       case .settle:
-        for row in effect.settled { try connection.statement(.deleteEarly).run([row]) }
+        for row in effect.settled { try connection.statement(.deleteEarly).run(row) }
       case .withhold(_, let since):
         for row in effect.rows { try connection.statement(.insertWithheld).run([row.sequence, row.node, since]) }
       case .release:
-        for row in effect.rows { try connection.statement(.deleteWithheld).run([row.sequence]) }
+        for row in effect.rows { try connection.statement(.deleteWithheld).run(row.sequence) }
       case .context(let context, let text): try connection.statement(.insertContext).run([context, text])
       case .seal(let record): try insert(record, at: sequence)
       case .pin: break
-      case .dropGeneration(let generation): try connection.statement(.deleteGeneration).run([generation])
+      case .dropGeneration(let generation): try connection.statement(.deleteGeneration).run(generation)
       case .session(let record): try write(record)
       case .forgetSessions(let sessions):
-        for session in sessions { try connection.statement(.deleteSession).run([session]) }
+        for session in sessions { try connection.statement(.deleteSession).run(session) }
       case .claim(let record): try write(record)
       case .run(let record): try write(record)
       }
@@ -129,16 +129,22 @@ struct SQLiteArchive: ArchiveRows {
 
   private func insert(_ record: StateRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
     let statement = try connection.statement(.insertState)
-    statement.bind([
-      sequence, record.node, record.context, record.session, record.revision, record.written, record.bytes,
-      Int64(record.checksum(at: sequence)), record.references, nil, record.elements,
-    ])
+    statement.bind(1, sequence)
+    statement.bind(2, record.node)
+    statement.bind(3, record.context)
+    statement.bind(4, record.session)
+    statement.bind(5, record.revision)
+    statement.bind(6, record.written)
+    statement.bind(7, record.bytes)
+    statement.bind(8, Int64(record.checksum(at: sequence)))
+    statement.bind(9, record.references)
+    statement.bind(11, record.elements)
     let result = record.text.withUnsafeBytes { bytes in
       statement.bind(10, uncopied: bytes)
       return Result { () throws(SQLiteFailure) in try statement.run() }
     }
     try result.get()
-    if record.isEarly { try connection.statement(.insertEarly).run([sequence]) }
+    if record.isEarly { try connection.statement(.insertEarly).run(sequence) }
   }
 
   private func insertRemoval(of node: NodeID, at sequence: SequenceNumber) throws(SQLiteFailure) {
@@ -180,26 +186,39 @@ struct SQLiteArchive: ArchiveRows {
 
   func write(_ tip: ArchiveTip) throws(ArchiveError) {
     try writing("write") { () throws(SQLiteFailure) in
-      try connection.statement(.writeTip).run([
-        tip.sequence, tip.changeID.map { Int64(bitPattern: $0.high) }, tip.changeID.map { Int64(bitPattern: $0.low) },
-        tip.lastNode, tip.lastContext, tip.lastSession, tip.lastGeneration, tip.pinned, tip.written, tip.content,
-      ])
+      let statement = try connection.statement(.writeTip)
+      statement.bind(1, tip.sequence)
+      statement.bind(2, tip.changeID.map { Int64(bitPattern: $0.high) })
+      statement.bind(3, tip.changeID.map { Int64(bitPattern: $0.low) })
+      statement.bind(4, tip.lastNode)
+      statement.bind(5, tip.lastContext)
+      statement.bind(6, tip.lastSession)
+      statement.bind(7, tip.lastGeneration)
+      statement.bind(8, tip.pinned)
+      statement.bind(9, tip.written)
+      statement.bind(10, tip.content)
+      try statement.run()
     }
   }
 
   func delete(_ purge: ArchivePurge) throws(ArchiveError) {
     try writing("delete") { () throws(SQLiteFailure) in
-      for run in purge.states.runs { try connection.statement(.deleteStates).run([run.lowerBound, run.upperBound]) }
-      for row in purge.early { try connection.statement(.deleteEarly).run([row]) }
-      for row in purge.descriptions { try connection.statement(.deleteNode).run([row]) }
-      for row in purge.cuts { try connection.statement(.deleteEmptied).run([row]) }
-      for node in purge.unshown { try connection.statement(.deleteClaim).run([node]) }
+      for run in purge.states.runs {
+        let statement = try connection.statement(.deleteStates)
+        statement.bind(1, run.lowerBound)
+        statement.bind(2, run.upperBound)
+        try statement.run()
+      }
+      for row in purge.early { try connection.statement(.deleteEarly).run(row) }
+      for row in purge.descriptions { try connection.statement(.deleteNode).run(row) }
+      for row in purge.cuts { try connection.statement(.deleteEmptied).run(row) }
+      for node in purge.unshown { try connection.statement(.deleteClaim).run(node) }
     }
   }
 
   func delete(_ contexts: [ContextID]) throws(ArchiveError) {
     try writing("delete") { () throws(SQLiteFailure) in
-      for context in contexts { try connection.statement(.deleteContext).run([context]) }
+      for context in contexts { try connection.statement(.deleteContext).run(context) }
     }
   }
 
@@ -208,7 +227,7 @@ struct SQLiteArchive: ArchiveRows {
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading {
     try reading("read") { () throws(SQLiteFailure) in
       let statement = try connection.statement(.readState)
-      statement.bind([sequence])
+      statement.bind(1, sequence)
       defer { statement.reset() }
       guard try statement.step(), let text = statement.bytes(6) else { return .unreadable(sequence: sequence) }
       let record = StateRecord(
@@ -232,7 +251,7 @@ struct SQLiteArchive: ArchiveRows {
   func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord {
     let record = try reading("read") { () throws(SQLiteFailure) -> NodeRecord? in
       let statement = try connection.statement(.readNode)
-      statement.bind([sequence])
+      statement.bind(1, sequence)
       defer { statement.reset() }
       guard try statement.step() else { return nil }
       return NodeRecord(

@@ -246,15 +246,24 @@ final class SQLiteStatement {
   /// Binds the parameters from the first on; nil is NULL. Texts are copied.
   func bind(_ values: [(any SQLiteValue)?]) {
     for (index, value) in zip((1 as Int32)..., values) {
-      if let value { value.bind(to: self, at: index) } else { note(sqlite3_bind_null(pointer, index)) }
+      if let value { value.bind(to: self, at: index) } else { bindNull(index) }
     }
   }
 
-  fileprivate func bind(_ index: Int32, _ value: Int64) {
+  /// The same for one parameter: what each encode binds makes no list.
+  func bind(_ index: Int32, _ value: (some SQLiteValue)?) {
+    if let value { value.bind(to: self, at: index) } else { bindNull(index) }
+  }
+
+  private func bindNull(_ index: Int32) {
+    note(sqlite3_bind_null(pointer, index))
+  }
+
+  fileprivate func bind(_ index: Int32, integer value: Int64) {
     note(sqlite3_bind_int64(pointer, index, value))
   }
 
-  fileprivate func bind(_ index: Int32, _ value: String) {
+  fileprivate func bind(_ index: Int32, text value: String) {
     var value = value
     value.withUTF8 { bind(index, UnsafeRawBufferPointer($0), destructor: Self.copying) }
   }
@@ -300,6 +309,11 @@ final class SQLiteStatement {
   /// Runs a statement that yields no row.
   func run(_ values: [(any SQLiteValue)?] = []) throws(SQLiteFailure) {
     bind(values)
+    while try step() {}
+  }
+
+  func run(_ value: some SQLiteValue) throws(SQLiteFailure) {
+    bind(1, value)
     while try step() {}
   }
 
@@ -350,17 +364,17 @@ protocol SQLiteValue {
 }
 
 extension Int64: SQLiteValue {
-  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, self) }
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, integer: self) }
 }
 
 extension Int: SQLiteValue {
-  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, Int64(self)) }
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, integer: Int64(self)) }
 }
 
 extension Bool: SQLiteValue {
-  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, self ? 1 : 0) }
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, integer: self ? 1 : 0) }
 }
 
 extension String: SQLiteValue {
-  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, self) }
+  func bind(to statement: SQLiteStatement, at index: Int32) { statement.bind(index, text: self) }
 }
