@@ -166,7 +166,9 @@ let package = Package(
     .executableTarget(
       name: "restorationctl",
       dependencies: [
+        "JSONRPC",
         "RestorationClient",
+        "RestorationWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings

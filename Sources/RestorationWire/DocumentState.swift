@@ -47,7 +47,7 @@ package struct DocumentState: WireObject {
   /// Elements as they are stored: no data source was asked, so the raw index path is what comes back.
   package struct Elements: WireValue {
     package static let schema = Schema.elements
-    package static let expected = [Element].expected
+    package static let expected = [RestorableElement].expected
 
     package let text: JSONText
 
@@ -56,7 +56,7 @@ package struct DocumentState: WireObject {
     }
 
     package init(wire slice: JSONSlice) throws(Misfit) {
-      var elements = try [Element](wire: slice)
+      var elements = try [RestorableElement](wire: slice)
       for index in elements.indices { elements[index].resolved = false }
       text = elements.text
     }

@@ -11,18 +11,3 @@ package enum ProtocolVersion {
   /// In ascending order; `data.supported` of `unsupportedProtocolVersion`.
   package static let supported: [Int64] = [1]
 }
-
-/// Name and version of the broker's program.
-package struct BrokerVersion: WireObject, Hashable {
-  package static let sharedName: String? = "BrokerVersion"
-
-  package var name = ""
-  package var version = ""
-
-  package init() {}
-
-  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("name", &name, "Of the broker's program.")
-    try members.required("version", &version, "Of the broker's program.")
-  }
-}

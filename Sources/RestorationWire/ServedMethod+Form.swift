@@ -24,7 +24,7 @@ extension ServedMethod {
     case .registrationReplaced: .notification(RegistrationReplaced.self)
     case .pathChanged: .notification(PathChanged.self)
     case .headReplaced: .notification(HeadReplaced.self)
-    case .progress: .notification(Progress.self)
+    case .progress: .notification(ArchiveProgress.self)
     }
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import RestorationClient
+
 /// A source file, as it is named on standard input: `PATH<tab>WINDOW<tab>DOCUMENT`.
 struct SourceText: Sendable {
   let path: String
@@ -72,8 +74,8 @@ struct EditedObject: Sendable {
 }
 
 /// A path as JSON.
-func quoted(_ path: [String]?) -> String {
-  path.map { "[\($0.map(quoted).joined(separator: ","))]" } ?? "null"
+func quoted(_ path: IdentifierPath?) -> String {
+  path.map { "[\($0.components.map(quoted).joined(separator: ","))]" } ?? "null"
 }
 
 /// Text as a JSON string.

@@ -2,6 +2,7 @@
 
 internal import Glibc
 internal import RestorationClient
+internal import RestorationWire
 
 /// The time of day.
 enum Clock {
@@ -28,9 +29,9 @@ enum Clock {
   }
 }
 
-extension SavedTime {
+extension Timestamp {
   /// In the time zone of who looks at it: `2026-02-28 10:05:00 CET`.
   var local: String {
-    Clock.text(of: millisecondsSince1970, "%Y-%m-%d %H:%M:%S %Z")
+    Clock.text(of: milliseconds, "%Y-%m-%d %H:%M:%S %Z")
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// Why a command did not do what was asked for: a message for people, an object for programs, an exit status for both.
 struct Failure: Error {
@@ -15,7 +17,7 @@ struct Failure: Error {
   /// The number of a JSON-RPC error; nil where the broker did not answer with one.
   var code: Int?
   /// The object it is about.
-  var path: [String]?
+  var path: IdentifierPath?
   /// The parameter that is wrong (JSON pointer).
   var pointer: String?
 
@@ -70,8 +72,8 @@ struct Failure: Error {
   }
 
   /// An object that is not there, in the broker's words.
-  static func unknownObject(_ path: [String], _ message: String, hint: String) -> Failure {
-    let code = RestorationError.Code.unknownObject
+  static func unknownObject(_ path: IdentifierPath, _ message: String, hint: String) -> Failure {
+    let code = ErrorCode.unknownObject
     var failure = Failure(ExitStatus.notThere, kind: code.description, message, hint: hint)
     failure.code = code.rawValue
     failure.path = path
@@ -86,21 +88,22 @@ struct Failure: Error {
     if let hint { Output.write("  \(hint.printable)\n", to: .messages) }
     // An object in the middle of a document that was cut off would help nobody.
     if let layout = Output.settings.layout, Output.isAtLineBegin {
-      var document = JSONMembers()
-      document.add("error", text: json)
-      Output.write(layout.lay(out: document.text) + "\n", to: .data)
+      let document = PrintedObject { $0.member("error", self) }
+      Output.write(layout.lay(out: document.text.string) + "\n", to: .data)
     }
   }
+}
 
+extension Failure: JSONWritable {
   /// Of the error alone.
-  var json: String {
-    var error = JSONMembers()
-    error.add("code", code.map { Int64($0) })
-    error.add("message", message)
-    error.add("kind", kind)
-    error.add("hint", hint)
-    error.add("path", path)
-    error.add("pointer", pointer)
-    return error.text
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("code", code)
+      writer.member("message", message)
+      writer.member("kind", kind)
+      writer.member("hint", hint)
+      writer.member("path", path)
+      writer.member("pointer", pointer)
+    }
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// Everything there is to say of one object, in the head or in a generation.
 struct ObjectFacts {
@@ -9,7 +11,7 @@ struct ObjectFacts {
   let generation: Int64?
   /// The newest generation; nil where none has been sealed, or it was not asked for.
   var newestGeneration: Int64?
-  let path: [String]
+  let path: IdentifierPath
   let object: Int64?
   let kind: ObjectKind
   let classes: [String]
@@ -27,20 +29,20 @@ struct ObjectFacts {
   let status: String
   var revision: Int64?
   let bytes: Int
-  let modified: SavedTime?
+  let modified: Timestamp?
   let origin: StateOrigin?
   let elements: [RestorableElement]
   let state: RestorableState?
 
   /// An object of the head.
   init(
-    _ object: ApplicationDescription.Object,
-    at path: [String],
+    _ object: ObjectDescription,
+    at path: IdentifierPath,
     _ decoded: DecodedState,
     reveal: Bool,
     of application: ApplicationDescription
   ) {
-    self.application = application.application
+    self.application = application.application.description
     generation = nil
     newestGeneration = application.generation
     self.path = path
@@ -64,7 +66,7 @@ struct ObjectFacts {
   }
 
   /// An object of a generation.
-  init(_ saved: SavedObject, generation: Int64, of application: String) {
+  init(_ saved: ArchivedObject, generation: Int64, of application: String) {
     self.application = application
     self.generation = generation
     path = saved.path
@@ -92,7 +94,7 @@ extension ObjectFacts {
     func add(_ name: String, _ value: String?, _ colour: Colour? = nil) {
       if let value { table.add([TextTable.Cell(name + ":"), TextTable.Cell(value, colour)]) }
     }
-    add("Path", path.joined(separator: "/"), .bold)
+    add("Path", path.description, .bold)
     add("Class", classes.isEmpty ? nil : classes.joined(separator: " < "))
     add("Kind", kind.rawValue)
     add("Owner", owner)
@@ -100,7 +102,7 @@ extension ObjectFacts {
     add("Generation", generation.map { "\($0)" } ?? newestGeneration.map { "head, after \($0)" } ?? "head")
     add("Revision", revision.map { "\($0)" })
     if let modified {
-      add("Modified", "\(modified.local) (\(Quantity.age(now - modified.millisecondsSince1970)) ago)")
+      add("Modified", "\(modified.local) (\(Quantity.age(now - modified.milliseconds)) ago)")
       add("Size", Quantity.bytes(bytes))
     }
     add("Bundle", origin?.bundleVersion)
@@ -134,7 +136,7 @@ extension ObjectFacts {
   private var stateless: String? {
     if redacted { return "confidential; --reveal shows it" }
     if state != nil { return nil }
-    return status == StateAvailability.none.rawValue ? "none" : status
+    return status == RestorationState.none.rawValue ? "none" : status
   }
 
   private static func text(_ element: RestorableElement) -> String {
@@ -144,41 +146,31 @@ extension ObjectFacts {
 }
 
 // For programs
-extension ObjectFacts {
-  /// Compact text (`Protocol/restorationctl.md`).
-  var json: String {
-    var members = JSONMembers()
-    members.add("application", application)
-    members.add("generation", generation)
-    members.add("path", path)
-    members.add("object", object)
-    members.add("kind", kind.rawValue)
-    members.add("classes", classes)
-    members.add("process", process)
-    members.add("pid", pid)
-    members.add("vacant", object == nil)
-    members.add("orphaned", orphaned)
-    members.add("included", text: included.map { $0 ? "true" : "false" } ?? "null")
-    members.add("confidential", confidential)
-    members.add("redacted", redacted)
-    if quarantined { members.add("quarantined", true) }
-    members.add("status", status)
-    members.add("bytes", Int64(bytes))
-    members.add("modified", modified?.description)
-    members.add("revision", revision)
-    members.add("coder", text: origin?.jsonText ?? "null")
-    members.add("elements", text: Self.json(elements))
-    members.add("state", text: state?.jsonText ?? "null")
-    return members.text
-  }
-
-  static func json(_ elements: [RestorableElement]) -> String { JSONMembers.array(elements.map(json)) }
-
-  private static func json(_ element: RestorableElement) -> String {
-    var members = JSONMembers()
-    members.add("role", element.role.rawValue)
-    members.add("indexPath", text: JSONMembers.array(element.indexPath.map { String($0) }))
-    if let identifier = element.identifier { members.add("identifier", identifier) }
-    return members.text
+extension ObjectFacts: JSONWritable {
+  /// As `Protocol/restorationctl.md` has it.
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("application", application)
+      writer.member("generation", generation)
+      writer.member("path", path)
+      writer.member("object", object)
+      writer.member("kind", kind)
+      writer.member("classes", classes)
+      writer.member("process", process)
+      writer.member("pid", pid)
+      writer.member("vacant", object == nil)
+      writer.member("orphaned", orphaned)
+      writer.member("included", included)
+      writer.member("confidential", confidential)
+      writer.member("redacted", redacted)
+      writer.member("quarantined", ifTrue: quarantined)
+      writer.member("status", status)
+      writer.member("bytes", bytes)
+      writer.member("modified", modified)
+      writer.member("revision", revision)
+      writer.member("coder", origin.map { JSONText(compact: $0.jsonText) })
+      writer.member("elements", elements.map { $0.with { $0.resolved = nil } })
+      writer.member("state", state.map { JSONText(compact: $0.jsonText) })
+    }
   }
 }

@@ -38,13 +38,13 @@ internal import Testing
       let broker = try await BrokerConnection.connect(to: fake.path)
       let archive = broker.readArchive(of: "a", generation: 3, reveal: true)
       for _ in 0..<2 {
-        var paths: [[String]] = []
+        var paths: [IdentifierPath] = []
         for try await object in archive {
           paths.append(object.path)
           #expect(object.kind == .view)
           #expect(object.classes == ["A", "B"])
           #expect(object.state?.jsonText == #"{"a":1}"#)
-          #expect(object.modified?.millisecondsSince1970 == 1_772_269_500_042)
+          #expect(object.modified?.milliseconds == 1_772_269_500_042)
           #expect(object.confidential && !object.redacted && object.orphaned)
         }
         #expect(paths == [["A"], ["B"], ["C"]])
@@ -64,7 +64,7 @@ internal import Testing
     try await FakeBroker.run(answer: Self.paged(pages)) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       let report = try await broker.listQuarantine(of: "a", reveal: true)
-      #expect(report.archive?.millisecondsSince1970 == 1_772_269_500_042)
+      #expect(report.archive?.milliseconds == 1_772_269_500_042)
       #expect(report.strikes == 2)
       #expect(report.objects.map(\.standing) == [.quarantined, .suspect])
       #expect(report.objects.map(\.path) == [["A"], nil])
@@ -105,12 +105,12 @@ internal import Testing
     try await FakeBroker.run(answer: Self.paged(pages)) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       let description = try await broker.describeApplication("a")
-      #expect(description.application == "a")
+      #expect(description.application.description == "a")
       #expect(description.archive == "u")
       #expect(description.generation == 2)
       #expect(description.sequence == 9)
-      #expect(description.sessions.map(\.serves) == [["pathChanged"]])
-      #expect(description.sessions.first?.isDelegate == true)
+      #expect(description.sessions.map(\.serves) == [[.pathChanged]])
+      #expect(description.sessions.first?.delegate == true)
       #expect(description.objects.map(\.path) == [["A"], ["B"]])
       #expect(description.objects.first?.pid == 12)
       #expect(description.objects.first?.node == 2)
@@ -141,7 +141,7 @@ internal import Testing
     try await FakeBroker.run(answer: { results[$0.method].map { .text($0) } }) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       let application = try #require(try await broker.listApplications().first)
-      #expect(application.application == "a" && application.sessions == 1 && application.objects == 2)
+      #expect(application.application.description == "a" && application.sessions == 1 && application.objects == 2)
       #expect(application.generation == nil && application.bytes == 3 && application.state == .available)
       #expect(application.restoreAtLogin == .never && application.units == ["a.service"])
       let generation = try #require(try await broker.listGenerations(of: "a").first)
@@ -159,7 +159,7 @@ internal import Testing
       let broker = try await BrokerConnection.connect(to: fake.path)
       #expect(try await broker.call("x") == "null")
       #expect(try await broker.call("x", #" { "b" : 1e400, "a" : "é\u00e9" } "#) == #"{"b":1e400,"a":"é\u00e9"}"#)
-      for (text, code) in [("{", RestorationError.Code.parseError), ("1", .invalidParams)] {
+      for (text, code) in [("{", ErrorCode.parseError), ("1", .invalidParams)] {
         let error = await thrownError { try await broker.call("x", text) } as? RestorationError
         #expect(error?.code == code)
       }

@@ -40,8 +40,8 @@ internal import Testing
           + #""omitted":2,"milliseconds":5}"#
       )
       let found = try await call.value
-      #expect(!found.isSound && found.objects == 1 && found.states == 2 && found.bytes == 3)
-      #expect(found.problems.map(\.path) == [["a"]] && found.omittedProblems == 2)
+      #expect(!found.sound && found.objects == 1 && found.states == 2 && found.bytes == 3)
+      #expect(found.problems.map(\.path) == [["a"]] && found.omitted == 2)
       #expect(found.duration == .milliseconds(5))
       let seen = told.withLock { $0 }
       #expect(seen.map(\.done) == [1, 4])
@@ -99,7 +99,7 @@ internal import Testing
     } _: { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       let imported = try await broker.importArchive(#"{"objects": [ {"s":1e400} ]}"#, into: "a", force: true)
-      #expect(imported.objects == 1 && imported.formerGeneration == 4)
+      #expect(imported.objects == 1 && imported.generation == 4)
       #expect(sent.withLock { $0 } == [#"{"document":{"objects":[{"s":1e400}]},"force":true,"application":"a"}"#])
     }
   }
@@ -147,9 +147,9 @@ internal import Testing
       return .text(#"{"to":\#(isFile ? #""/x""# : "null"),"bytes":7,"milliseconds":1}"#)
     } _: { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
-      #expect(try await broker.backUpArchive(of: "a", to: "/x").path == "/x")
+      #expect(try await broker.backUpArchive(of: "a", to: "/x").to == "/x")
       let own = try await broker.backUpArchive(of: "a")
-      #expect(own.path == nil && own.bytes == 7)
+      #expect(own.to == nil && own.bytes == 7)
     }
   }
 }

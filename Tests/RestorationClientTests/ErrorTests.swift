@@ -7,7 +7,7 @@ internal import Testing
 
 /// Error answers as Swift errors.
 @Suite(.timeLimit(.minutes(2))) struct ErrorTests {
-  private static let named: [(RestorationError.Code, String)] = [
+  private static let named: [(ErrorCode, String)] = [
     (.notInitialized, "notInitialized"), (.unknownObject, "unknownObject"), (.duplicatePath, "duplicatePath"),
     (.invalidIdentifier, "invalidIdentifier"), (.unknownParent, "unknownParent"), (.parentCycle, "parentCycle"),
     (.reservedKey, "reservedKey"), (.limitExceeded, "limitExceeded"), (.notOwner, "notOwner"),
@@ -27,8 +27,8 @@ internal import Testing
   }
 
   @Test func everyCodeOfTheProtocolHasItsName() {
-    #expect(Self.named.count == ErrorCode.allCases.count)
-    for code in ErrorCode.allCases {
+    #expect(Self.named.count == ErrorCode.all.count)
+    for code in ErrorCode.all {
       #expect(Self.named.contains { $0.0.rawValue == code.rawValue && $0.1 == code.kind })
     }
     for (code, name) in Self.named {
@@ -36,7 +36,7 @@ internal import Testing
     }
   }
 
-  @Test(arguments: ErrorCode.allCases)
+  @Test(arguments: ErrorCode.all)
   func anErrorOfTheProtocolKeepsCodeMessageAndHint(_ code: ErrorCode) async throws {
     let error = try await Self.answer(
       .restoration(code, "it went wrong", hint: "Do better.", path: ["Main", "Editor"])
@@ -50,13 +50,13 @@ internal import Testing
   }
 
   @Test(arguments: [
-    (ErrorObject.parseError(hint: "h", offset: 3), RestorationError.Code.parseError),
+    (ErrorObject.parseError(hint: "h", offset: 3), ErrorCode.parseError),
     (.invalidRequest(hint: "h"), .invalidRequest),
     (.methodNotFound("x"), .methodNotFound),
     (.invalidParams(hint: "h", pointer: "/object"), .invalidParams),
     (.internalError(hint: "h"), .internalError),
   ])
-  func anErrorOfJSONRPCKeepsItsCode(_ answer: ErrorObject, _ code: RestorationError.Code) async throws {
+  func anErrorOfJSONRPCKeepsItsCode(_ answer: ErrorObject, _ code: ErrorCode) async throws {
     let error = try await Self.answer(answer)
     #expect(error.code == code)
     #expect(error.pointer == (code == .invalidParams ? "/object" : nil))
@@ -89,7 +89,7 @@ internal import Testing
 
   @Test func anErrorOfALaterBrokerIsKeptAsItIs() async throws {
     let error = try await Self.answer(ErrorObject(code: -32099, message: "something new"))
-    #expect(error.code == RestorationError.Code(rawValue: -32099))
+    #expect(error.code == ErrorCode(rawValue: -32099))
     #expect(error.code.description == "-32099")
     #expect(error.description == "something new")
     #expect(error.dataText == nil)

@@ -19,6 +19,11 @@ internal import Testing
     }
   }
 
+  private static func sequence(of event: BrokerEvent?) -> Int64? {
+    guard case .stateEncoded(let facts) = event?.facts else { return nil }
+    return facts.sequence
+  }
+
   private static func encoded(_ number: Int64, _ subscription: Int64 = 1) -> JSONText {
     let event = StateEncoded().with {
       $0.object = nil
@@ -44,50 +49,68 @@ internal import Testing
       let some = try await broker.subscribe(to: [.stateEncoded, .encodeFailed], application: "a")
       try await Self.send([Self.encoded(1), Self.encoded(2, 2), Self.encoded(3), Self.encoded(4, 9)], on: connection)
       var (first, second) = (all.makeAsyncIterator(), some.makeAsyncIterator())
-      #expect(try await first.next()?.sequence == 1)
-      #expect(try await first.next()?.sequence == 3)
+      #expect(Self.sequence(of: try await first.next()) == 1)
+      #expect(Self.sequence(of: try await first.next()) == 3)
       let event = try #require(try await second.next())
-      #expect(event.name == .stateEncoded && event.application == "a" && event.path == ["A"] && event.bytes == 7)
+      guard case .stateEncoded(let facts) = event.facts else { return #expect(Bool(false), "\(event)") }
+      #expect(event.name == "stateEncoded" && event.application?.description == "a")
+      #expect(facts.path == ["A"] && facts.bytes == 7)
       #expect(event.jsonText == Self.encoded(2, 2).string)
     }
   }
 
-  @Test func everyFactHasItsProperty() async throws {
+  /// The facts of each, as their own type writes them.
+  @Test func everyEventHasItsFacts() async throws {
     let texts = [
       #"{"subscription":1,"name":"sessionBegan","application":"a","process":"p","pid":7,"delegate":true,"#
         + #""detached":false,"restoration":{"state":"available","reason":"recover"}}"#,
-      #"{"subscription":1,"name":"sessionEnded","application":"a","process":"p","pid":7,"ending":"crashed","objects":3,"#
-        + #""how":"signalled","code":null,"signal":"SIGSEGV","unit":"a.service"}"#,
-      #"{"subscription":1,"name":"objectRegistered","application":"a","object":9,"path":["A"],"kind":"view"}"#,
-      #"{"subscription":1,"name":"objectUnregistered","application":"a","object":9,"path":null,"cause":"replaced","#
-        + #""stateKept":true}"#,
-      #"{"subscription":1,"name":"pathChanged","application":"a","object":null,"from":["A"],"path":["B"]}"#,
-      #"{"subscription":1,"name":"encodeFailed","application":"a","error":{"code":-32008,"kind":"limitExceeded","#
-        + #""limit":"stateBytesMax","max":4,"value":5}}"#,
-      #"{"subscription":1,"name":"generationSealed","application":"a","generation":3,"kind":"startup","objects":2}"#,
-      #"{"subscription":1,"name":"archiveDamaged","application":"a","message":"m"}"#,
-      #"{"subscription":1,"name":"applicationDiscarded","application":"a","cause":"userQuit","reason":"r","#
-        + #""generations":true}"#,
+      #"{"subscription":1,"name":"sessionEnded","application":"a","ending":"crashed","objects":3,"#
+        + #""how":"signalled","code":null,"signal":"SIGSEGV","unit":"a.service","process":"p","pid":7}"#,
+      #"{"subscription":1,"name":"objectRegistered","application":"a","object":9,"path":["A"],"kind":"view","#
+        + #""process":null,"pid":null}"#,
+      #"{"subscription":1,"name":"encodeFailed","application":"a","object":null,"path":null,"#
+        + #""error":{"code":-32008,"kind":"limitExceeded","limit":"stateBytesMax","max":4,"value":5},"#
+        + #""process":null,"pid":null}"#,
+    ]
+    let events = try await received(texts)
+    #expect(events.map(\.jsonText) == texts)
+    #expect(events.map(\.application?.description) == ["a", "a", "a", "a"])
+    guard case .sessionBegan(let began) = events[0].facts, case .sessionEnded(let ended) = events[1].facts,
+      case .objectRegistered(let registered) = events[2].facts, case .encodeFailed(let failed) = events[3].facts
+    else { return #expect(Bool(false), "\(events)") }
+    #expect(began.session == SessionIdentity(process: "p", pid: 7) && began.delegate && !began.detached)
+    #expect(began.restoration?.state == .available && began.restoration?.reason == .recover)
+    #expect(ended.ending == .crashed && ended.objects == 3)
+    #expect(ended.outcome == ProcessOutcome(.signalled, signal: "SIGSEGV", unit: "a.service"))
+    #expect(registered.object == 9 && registered.path == ["A"] && registered.kind == .view)
+    #expect(failed.error.code == -32008 && failed.error.limit == "stateBytesMax" && failed.error.value == 5)
+  }
+
+  /// Each name leads to the type whose name it is.
+  @Test(arguments: EventName.allCases) func everyNameHasFacts(_ name: EventName) async throws {
+    let blank = EventNotification.facts(of: name).init()
+    let notification = EventNotification(subscription: 1, application: ApplicationName("a"), event: blank)
+    let sample = notification.parameters.string
+      .replacing(#""archive":"""#, with: #""archive":"0b8f6a1c-3c5e-4d0e-9a55-6f1f5f0f6d11""#)
+      .replacing(#""generation":0"#, with: #""generation":1"#).replacing(#""sequence":0"#, with: #""sequence":1"#)
+      .replacing(#""object":0"#, with: #""object":1"#).replacing(#""lost":0"#, with: #""lost":1"#)
+    let event = try #require(try await received([sample]).first)
+    #expect(event.name == name.rawValue)
+    let facts = try #require(event.facts, "\(sample)")
+    #expect("\(facts)".hasPrefix("\(name.rawValue)("))
+  }
+
+  @Test func anEventThatThisVersionDoesNotKnowIsGivenAsText() async throws {
+    let texts = [
       #"{"subscription":1,"name":"somethingNew","application":"a","color":"red"}"#,
+      #"{"subscription":1,"name":"sessionEnded","application":"a","ending":"somehow","objects":3}"#,
       #"{"subscription":1,"name":"eventsLost","lost":12}"#,
     ]
     let events = try await received(texts)
     #expect(events.map(\.jsonText) == texts)
-    #expect(events[0].process == "p" && events[0].pid == 7)
-    #expect(events[1].processEnding == "signalled" && events[1].exitCode == nil)
-    #expect(events[1].signal == "SIGSEGV" && events[1].unit == "a.service")
-    #expect(events[0].isDelegate == true && events[0].isDetached == false)
-    #expect(events[0].restoration?.state == .available && events[0].restoration?.reason == .recover)
-    #expect(events[1].ending == .crashed && events[1].objects == 3)
-    #expect(events[2].object == 9 && events[2].objectKind == .view && events[2].generationKind == nil)
-    #expect(events[3].path == nil && events[3].cause == .replaced && events[3].stateKept == true)
-    #expect(events[4].formerPath == ["A"] && events[4].path == ["B"])
-    #expect(events[5].failure?.code == .limitExceeded && events[5].failure?.limit?.name == "stateBytesMax")
-    #expect(events[6].generation == 3 && events[6].generationKind == "startup" && events[6].objectKind == nil)
-    #expect(events[7].message == "m")
-    #expect(events[8].cause == .userQuit && events[8].reason == "r" && events[8].discardedGenerations == true)
-    #expect(events[9].name.rawValue == "somethingNew" && events[9].application == "a")
-    #expect(events[10].name == .eventsLost && events[10].lost == 12 && events[10].application == nil)
+    #expect(events.map(\.name) == ["somethingNew", "sessionEnded", "eventsLost"])
+    #expect(events.map(\.facts) == [nil, nil, .eventsLost(EventsLost(lost: 12))])
+    #expect(events[0].application?.description == "a" && events[2].application == nil)
   }
 
   private func received(_ texts: [String]) async throws -> [BrokerEvent] {
@@ -107,10 +130,10 @@ internal import Testing
   @Test func namesThatTheBrokerDoesNotKnowAreItsErrorToTell() async throws {
     try await FakeBroker.run(answer: Self.answer) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
-      let refused = await thrownError { _ = try await broker.subscribe(to: [BrokerEvent.Name(rawValue: "nope")]) }
+      let refused = await thrownError { _ = try await broker.subscribe(toNamed: ["nope"], application: nil) }
       #expect((refused as? RestorationError)?.code == .invalidParams)
       #expect((refused as? RestorationError)?.pointer == "/events/0")
-      let odd = await thrownError { _ = try await broker.subscribe(to: [BrokerEvent.Name(rawValue: "odd")]) }
+      let odd = await thrownError { _ = try await broker.subscribe(toNamed: ["odd"], application: nil) }
       #expect((odd as? BrokerConnectionError)?.code == .unexpectedAnswer)
     }
   }
@@ -125,12 +148,12 @@ internal import Testing
       // Its answer comes after the events.
       try await broker.ping()
       var iterator = subscription.makeAsyncIterator()
-      for number in 1...1_024 { #expect(try await iterator.next()?.sequence == Int64(number)) }
+      for number in 1...1_024 { #expect(Self.sequence(of: try await iterator.next()) == Int64(number)) }
       let event = try #require(try await iterator.next())
-      #expect(event.name == .eventsLost && event.lost == 976 + 10 + 1)
+      #expect(event.facts == .eventsLost(EventsLost(lost: 976 + 10 + 1)))
       #expect(event.jsonText == #"{"subscription":1,"name":"eventsLost","lost":987}"#)
       try await Self.send([Self.encoded(2_002)], on: connection)
-      #expect(try await iterator.next()?.sequence == 2_002)
+      #expect(Self.sequence(of: try await iterator.next()) == 2_002)
     }
   }
 
@@ -178,7 +201,7 @@ internal import Testing
       #expect(try await reader.value == 0)
       try await Self.send([Self.encoded(1)], on: try await fake.events.opened())
       var iterator = subscription.makeAsyncIterator()
-      #expect(try await iterator.next()?.sequence == 1)
+      #expect(Self.sequence(of: try await iterator.next()) == 1)
     }
   }
 
@@ -193,7 +216,7 @@ internal import Testing
       try await connection.onLoop { $0.close(afterOutput: true) }
       #expect((await waiting as? BrokerConnectionError)?.code == .lost)
       var iterator = subscription.makeAsyncIterator()
-      #expect(try await iterator.next()?.sequence == 1)
+      #expect(Self.sequence(of: try await iterator.next()) == 1)
       for _ in 1...2 {
         let error = await thrownError { _ = try await subscription.first { _ in true } }
         #expect((error as? BrokerConnectionError)?.code == .lost)

@@ -16,7 +16,7 @@ internal import Testing
     } _: { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       let result = try await broker.rollBack("a", to: 3, force: true)
-      #expect(result.generation == 5 && result.formerGeneration == 4 && result.unreadable == [["A", "B"]])
+      #expect(result.generation == 5 && result.former == 4 && result.unreadable == [["A", "B"]])
       _ = try await broker.rollBack(to: 1)
       #expect(
         sent.withLock { $0 } == [
@@ -62,13 +62,13 @@ internal import Testing
       #expect(explanation.path == ["A"] && explanation.verdict == "strange")
       #expect(explanation.saved.map(\.word) == ["asked", "stale"])
       #expect(explanation.saved[0].description == "asked editor (7) for its state in round 3")
-      #expect(explanation.saved[0].jsonText == #"{"step":"asked","owner":{"process":"editor","pid":7},"round":3}"#)
+      #expect(explanation.saved[0] == .asked(ObjectOwner(process: "editor", pid: 7), round: 3))
       #expect(explanation.saved[1].description == "its last good state is kept: its owner ended before it answered")
       #expect(explanation.restored.map(\.description) == ["restored"])
     }
   }
 
-  private static let owner = RestorationWire.ObjectOwner(process: "p", pid: 1)
+  private static let owner = ObjectOwner(process: "p", pid: 1)
 
   static let saving: [SavingStep] = [
     .included, .excluded(by: ["A"]), .excluded(by: nil), .referenced(by: ["A"]), .referenced(by: nil),
@@ -101,7 +101,7 @@ internal import Testing
       let broker = try await BrokerConnection.connect(to: fake.path)
       let explanation = try await broker.explainRestoration(of: .handle(7))
       #expect(explanation.saved.count == Self.saving.count && explanation.restored.count == Self.restoring.count)
-      let sentences = (explanation.saved + explanation.restored).map(\.description)
+      let sentences = explanation.saved.map(\.description) + explanation.restored.map(\.description)
       #expect(Set(sentences).count == sentences.count)
       #expect(sentences.allSatisfy { !$0.isEmpty && !$0.contains("nil") })
     }

@@ -34,10 +34,10 @@ internal import Testing
     }
     let subscription = try await broker.subscribe(to: [.stateEncoded, .sessionEnded])
     for try await event in subscription {
-      switch event.name {
-      case .stateEncoded: print(event.path ?? [], event.bytes ?? 0, event.sequence ?? 0)
-      case .sessionEnded: if event.ending == .crashed { subscription.cancel() }
-      case .eventsLost: print(event.lost ?? 0)
+      switch event.facts {
+      case .stateEncoded(let facts): print(facts.path ?? [], facts.bytes, facts.sequence)
+      case .sessionEnded(let facts): if facts.ending == .crashed { subscription.cancel() }
+      case .eventsLost(let facts): print(facts.lost)
       default: print(event.jsonText)
       }
     }
@@ -118,14 +118,16 @@ internal import Testing
   }
 
   private final class Notes: ModelAssociating {
-    func modelIdentifierForElement(at indexPath: [Int], role: RestorableElement.Role, in view: [String]) -> String? {
+    func modelIdentifierForElement(at indexPath: [Int], role: RestorableElement.Role, in view: IdentifierPath)
+      -> String?
+    {
       indexPath.first.map { "note-\($0)" }
     }
 
     func indexPathForElement(
       withModelIdentifier identifier: String,
       role: RestorableElement.Role,
-      in view: [String]
+      in view: IdentifierPath
     ) -> [Int]? {
       identifier.split(separator: "-").last.flatMap { Int($0) }.map { [$0] }
     }

@@ -64,14 +64,14 @@ struct ServingScene {
 
   func registerClass(_ name: String) async throws {
     try await session.registerRestorationClass(name) { [model] request in
-      let name = request.path.joined(separator: "/")
+      let name = request.path.description
       await model.note("create \(name) \(request.state?.jsonText ?? "-")")
       try await model.check()
       return name == "No" ? nil : try await request.register(await model.object(name))
     }
   }
 
-  func registerDataSource(_ view: [String]) async throws {
+  func registerDataSource(_ view: IdentifierPath) async throws {
     try await session.registerDataSource(model, for: .path(view))
   }
 }
@@ -157,7 +157,7 @@ actor ServingModel: ModelAssociating {
   func modelIdentifierForElement(
     at indexPath: [Int],
     role: RestorableElement.Role,
-    in view: [String]
+    in view: IdentifierPath
   ) async -> String? {
     indexPath.map(String.init).joined(separator: ".")
   }
@@ -165,7 +165,7 @@ actor ServingModel: ModelAssociating {
   func indexPathForElement(
     withModelIdentifier identifier: String,
     role: RestorableElement.Role,
-    in view: [String]
+    in view: IdentifierPath
   ) async -> [Int]? {
     identifier == "gone" ? nil : identifier.split(separator: ".").compactMap { Int($0) }
   }
@@ -212,7 +212,7 @@ final class ServingDelegate: RestorationDelegate {
   }
 
   func viewController(for request: RestorationRequest) async throws -> RestorableObject? {
-    await model.note("create \(request.path.joined(separator: "/")) \(request.state?.jsonText ?? "-")")
+    await model.note("create \(request.path.description) \(request.state?.jsonText ?? "-")")
     return nil
   }
 }

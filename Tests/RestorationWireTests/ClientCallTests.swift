@@ -109,13 +109,13 @@ internal import Testing
     #"{"progressToken":18446744073709551616,"done":1}"#,
   ])
   func aProgressTokenIsEchoedByteForByte(_ text: String) throws {
-    #expect(try Progress(wire: slice(text)).text.string == text)
+    #expect(try ArchiveProgress(wire: slice(text)).text.string == text)
   }
 
   @Test(arguments: ["null", "1.5", #""\#(String(repeating: "x", count: 1_023))""#])
   func whatIsNoProgressTokenIsRefused(_ token: String) throws {
     let misfit = Misfit(ProgressToken.expected, at: "progressToken")
-    #expect(throws: misfit) { try Progress(wire: slice(#"{"progressToken":\#(token),"done":1}"#)) }
+    #expect(throws: misfit) { try ArchiveProgress(wire: slice(#"{"progressToken":\#(token),"done":1}"#)) }
   }
 
   @Test func anElementIsFoundOrNot() throws {

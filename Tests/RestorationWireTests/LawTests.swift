@@ -69,11 +69,11 @@ struct DescribedObject: CustomTestStringConvertible {
 
   private static let parts: [any WireObject.Type] = [
     Aliases.self, ApplicationOverview.self, ArchiveProblem.self, ArchivedObject.self, BrokerVersion.self,
-    DecodeRestorableStateWithCoder.Content.self, Element.self, EncodeRestorableStateWithCoder.Answer.self,
+    DecodeRestorableStateWithCoder.Content.self, RestorableElement.self, EncodeRestorableStateWithCoder.Answer.self,
     EncodeRestorableStateWithCoder.Object.self, ExcludedObject.self, GenerationDescription.self,
     ObjectDescription.self, ObjectDifference.self, ObjectOwner.self, ObjectRestoration.self, PolledRequest.self,
     ProcessOutcome.self, QuarantinedObject.self, QuarantinedState.self, ReservedKeys.self, RestorationSituation.self,
-    RestoreApplicationState.FailedUnit.self, RestoreApplicationState.SkippedObject.self, SessionDescription.self,
+    FailedUnit.self, SkippedObject.self, SessionDescription.self,
     SessionIdentity.self, StaleObject.self, Storyboard.self,
   ]
 }

@@ -60,18 +60,18 @@ internal import Testing
 
 @Suite struct ElementTests {
   @Test func elementsAreReadAsTheyWereWritten() throws {
-    let element = Element(role: .selected, indexPath: [0, 3], identifier: "m", resolved: false)
+    let element = RestorableElement(role: .selected, indexPath: [0, 3], identifier: "m", resolved: false)
     let text = [element].text.string
     #expect(text == #"[{"role":"selected","indexPath":[0,3],"identifier":"m","resolved":false}]"#)
-    #expect(try [Element](wire: slice(text)) == [element])
-    #expect(throws: Misfit(.missing, at: "role")) { try Element(wire: slice("{}")) }
+    #expect(try [RestorableElement](wire: slice(text)) == [element])
+    #expect(throws: Misfit(.missing, at: "role")) { try RestorableElement(wire: slice("{}")) }
   }
 }
 
 @Suite struct ErrorCodeTests {
   @Test func codesAndKindsAreUnique() {
-    #expect(ErrorCode.allCases.map(\.rawValue) == Array((-32020 ... -32001).reversed()))
-    #expect(Set(ErrorCode.allCases.map(\.kind)).count == ErrorCode.allCases.count)
+    #expect(ErrorCode.all.map(\.rawValue) == Array((-32020 ... -32001).reversed()))
+    #expect(Set(ErrorCode.all.map(\.kind)).count == ErrorCode.all.count)
   }
 
   @Test func anErrorSaysKindHintPathAndDetails() {

@@ -85,7 +85,7 @@ internal import Testing
     for file in try SourceFile.sources.get() + SourceFile.tests.get() {
       let bare = file.code.filter { line in
         Self.importedModule(line) != nil && line.first != " "
-          && !levels.contains(line.split(separator: " ").first ?? "")
+          && !levels.contains(line.split(separator: " ").first { $0.first != "@" } ?? "")
       }
       #expect(bare.isEmpty, "\(file)")
     }

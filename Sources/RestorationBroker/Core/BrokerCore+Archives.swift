@@ -99,7 +99,7 @@ extension BrokerCore {
     if let application {
       application.tell(progress, of: call)
     } else {
-      context.emit(.tell(caller.client, method: Progress.method.rawValue, parameters: progress.text))
+      context.emit(.tell(caller.client, method: ArchiveProgress.method.rawValue, parameters: progress.text))
     }
   }
 

@@ -169,7 +169,7 @@ package enum SessionEnding: String, Sendable {
   /// Detached sessions end by themselves; that is never a crash.
   case expired
 
-  package init(_ reason: Goodbye.Reason) {
+  package init(_ reason: GoodbyeReason) {
     switch reason {
     case .closed: self = .closed
     case .userQuit: self = .userQuit

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 // `application` names the application on a connection without a session; with one it is left out.
 extension BrokerConnection {
   /// Applications that have live sessions or an archive, by name.
-  public func listApplications() async throws -> [ApplicationSummary] {
-    try await perform(ListApplications()).applications.map(ApplicationSummary.init)
+  public func listApplications() async throws -> [ApplicationOverview] {
+    try await perform(ListApplications()).applications
   }
 
   /// An application's sessions and all its objects, without their states. Reads all pages.
   public func describeApplication(_ application: String? = nil) async throws -> ApplicationDescription {
-    let first = try await perform(DescribeApplication(), application: application)
-    var description = ApplicationDescription(first)
-    var cursor = first.cursor
-    while let next = cursor {
-      let page = try await perform(DescribeApplication().with { $0.cursor = next }, application: application)
-      description.objects += page.objects.map(ApplicationDescription.Object.init)
-      cursor = page.cursor
+    var description = try await perform(DescribeApplication(), application: application)
+    while let cursor = description.cursor {
+      let page = try await perform(DescribeApplication().with { $0.cursor = cursor }, application: application)
+      description.objects += page.objects
+      description.cursor = page.cursor
     }
     return description
   }
 
   /// The generations of an application's archive, by number.
-  public func listGenerations(of application: String? = nil) async throws -> [GenerationSummary] {
-    try await perform(ListGenerations(), application: application).generations.map(GenerationSummary.init)
+  public func listGenerations(of application: String? = nil) async throws -> [GenerationDescription] {
+    try await perform(ListGenerations(), application: application).generations
   }
 
   /// Everything an application has saved, object by object. It changes nothing and opens no decode window.
@@ -41,13 +39,13 @@ extension BrokerConnection {
   }
 
   /// What the broker holds its clients to.
-  public func limits() async throws -> BrokerLimits {
-    BrokerLimits(try await perform(ReportLimits()))
+  public func limits() async throws -> Limits {
+    try await perform(ReportLimits())
   }
 
   /// What the broker has done since it started and what it holds now.
   public func statistics() async throws -> BrokerStatistics {
-    BrokerStatistics(try await perform(ReportStatistics()))
+    try await perform(ReportStatistics())
   }
 
   /// Returns when the broker has answered, and so has read all that was sent before.

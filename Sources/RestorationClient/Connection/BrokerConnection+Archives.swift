@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 // `application` names the application on a connection without a session; with one it is left out.
 extension BrokerConnection {
@@ -9,10 +9,9 @@ extension BrokerConnection {
     of application: String? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ArchiveVerification {
-    let reply = try await withProgress(progress) { token in
+    try await withProgress(progress) { token in
       try await perform(VerifyArchive().with { $0.progressToken = token }, application: application)
     }
-    return ArchiveVerification(reply)
   }
 
   /// Copies an archive to a file, or renews the copy the broker falls back to when the archive is damaged (R32).
@@ -25,7 +24,7 @@ extension BrokerConnection {
     to path: String? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ArchiveBackup {
-    let reply = try await withProgress(progress) { token in
+    try await withProgress(progress) { token in
       try await perform(
         BackupArchive().with {
           $0.to = path
@@ -34,7 +33,6 @@ extension BrokerConnection {
         application: application
       )
     }
-    return ArchiveBackup(reply)
   }
 
   /// Everything an application has saved, of one moment, as the text of a document that `importArchive` takes
@@ -84,10 +82,10 @@ extension BrokerConnection {
     var told: ArchiveProgress.Handler?
     if let progress {
       // The broker does not know how many are to come.
-      told = { progress(ArchiveProgress(done: $0.done, total: total, message: $0.message)) }
+      told = { come in progress(come.with { $0.total = total }) }
     }
     return try await withProgress(told) { token in
-      ImportedArchive(try await send(parts, into: application, force: force, token))
+      try await send(parts, into: application, force: force, token)
     }
   }
 
@@ -96,7 +94,7 @@ extension BrokerConnection {
     into application: String?,
     force: Bool,
     _ token: ProgressToken?
-  ) async throws -> ImportArchive.Reply {
+  ) async throws -> ImportedArchive {
     var call = ImportArchive().with {
       $0.more = true
       $0.force = force

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 // `application` names the application on a connection without a session; with one it is left out.
 extension BrokerConnection {
@@ -22,7 +22,7 @@ extension BrokerConnection {
         $0.force = force
         $0.progressToken = token
       }
-      return RolledBackArchive(try await perform(call, application: application))
+      return try await perform(call, application: application)
     }
   }
 
@@ -40,20 +40,21 @@ extension BrokerConnection {
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> GenerationDifference {
     try await withProgress(progress) { token in
-      var difference = GenerationDifference()
-      var cursor: String?
-      repeat {
-        let call = DiffGenerations().with {
-          $0.from = from
-          $0.to = to
-          $0.reveal = reveal
-          $0.cursor = cursor
-          $0.progressToken = token
-        }
-        let reply = try await perform(call, application: application)
-        difference.add(reply)
-        cursor = reply.cursor
-      } while cursor != nil
+      var call = DiffGenerations().with {
+        $0.from = from
+        $0.to = to
+        $0.reveal = reveal
+        $0.progressToken = token
+      }
+      var difference = try await perform(call, application: application)
+      while let cursor = difference.cursor {
+        call.cursor = cursor
+        let page = try await perform(call, application: application)
+        difference.added += page.added
+        difference.removed += page.removed
+        difference.changed += page.changed
+        difference.cursor = page.cursor
+      }
       return difference
     }
   }
@@ -67,9 +68,9 @@ extension BrokerConnection {
     application: String? = nil
   ) async throws -> RestorationExplanation {
     let call = ExplainRestoration().with {
-      $0.object = object.wire
+      $0.object = object
       $0.reveal = reveal
     }
-    return RestorationExplanation(try await perform(call, application: application))
+    return try await perform(call, application: application)
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 // `application` names the application on a connection without a session; with one it is left out.
 extension BrokerConnection {
@@ -10,7 +10,7 @@ extension BrokerConnection {
     _ registration: ObjectRegistration,
     application: String? = nil
   ) async throws -> RegisteredObject {
-    RegisteredObject(try await perform(registration.wire, application: application))
+    try await perform(registration.wire, application: application)
   }
 
   /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
@@ -20,7 +20,7 @@ extension BrokerConnection {
     application: String? = nil
   ) async throws {
     let call = UnregisterObject().with {
-      $0.object = object.wire
+      $0.object = object
       $0.keepState = keepState
     }
     _ = try await perform(call, application: application)
@@ -35,13 +35,13 @@ extension BrokerConnection {
     to parent: ObjectReference?,
     takeOver: Bool = false,
     application: String? = nil
-  ) async throws -> [String]? {
+  ) async throws -> IdentifierPath? {
     let call = SetRestorationParent().with {
-      $0.object = object.wire
-      $0.restorationParent = parent?.wire
+      $0.object = object
+      $0.restorationParent = parent
       $0.takeOver = takeOver
     }
-    return try await perform(call, application: application).path?.components
+    return try await perform(call, application: application).path
   }
 
   /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
@@ -59,12 +59,12 @@ extension BrokerConnection {
     application: String? = nil
   ) async throws -> ObjectPlacement {
     let call = SetRestorationIdentifier().with {
-      $0.object = object.wire
+      $0.object = object
       $0.restorationIdentifier = identifier
       $0.position = position
       $0.takeOver = takeOver
     }
-    return ObjectPlacement(try await perform(call, application: application))
+    return try await perform(call, application: application)
   }
 
   /// Gives the children of a container their positions 0…n−1 in one step, and gives their paths in that order; nil for
@@ -74,11 +74,11 @@ extension BrokerConnection {
     of object: ObjectReference,
     to children: [ObjectReference],
     application: String? = nil
-  ) async throws -> [[String]?] {
+  ) async throws -> [IdentifierPath?] {
     let call = SetChildren().with {
-      $0.object = object.wire
-      $0.children = children.map(\.wire)
+      $0.object = object
+      $0.children = children
     }
-    return try await perform(call, application: application).paths.map { $0?.components }
+    return try await perform(call, application: application).paths
   }
 }

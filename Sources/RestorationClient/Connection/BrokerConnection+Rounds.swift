@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 // `application` names the application on a connection without a session; with one it is left out.
 extension BrokerConnection {
@@ -24,7 +24,7 @@ extension BrokerConnection {
         $0.deadlineMilliseconds = milliseconds
         $0.progressToken = token
       }
-      return SaveResult(try await perform(call, application: application))
+      return try await perform(call, application: application)
     }
   }
 
@@ -42,7 +42,7 @@ extension BrokerConnection {
     try await withProgress(progress) { token in
       var call = RestoreApplicationState().with { $0.progressToken = token }
       if let deadline { call.deadlineMilliseconds = max(1, deadline.wholeMilliseconds) }
-      return RestoreResult(try await perform(call, application: application))
+      return try await perform(call, application: application)
     }
   }
 
@@ -55,7 +55,7 @@ extension BrokerConnection {
 
   /// Says that what is saved of an object is not how it is now: the broker asks for its state within a second.
   public func invalidateRestorableState(of object: ObjectReference) async throws {
-    _ = try await perform(InvalidateRestorableState().with { $0.object = object.wire })
+    _ = try await perform(InvalidateRestorableState().with { $0.object = object })
   }
 
   /// Makes this session answer `objectWithRestorationIdentifierPath` for a restoration class (R22, R23).
@@ -65,6 +65,6 @@ extension BrokerConnection {
 
   /// Makes this session answer for what the view shows where (R28).
   public func registerDataSource(for view: ObjectReference) async throws {
-    _ = try await perform(RegisterDataSource().with { $0.view = view.wire })
+    _ = try await perform(RegisterDataSource().with { $0.view = view })
   }
 }

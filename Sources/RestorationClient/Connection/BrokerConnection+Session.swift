@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 extension BrokerConnection {
   /// Opens a session on this connection, or resumes one after its connection or the broker was lost.
@@ -57,7 +57,7 @@ extension BrokerConnection {
 
   /// Ends the session and says what becomes of its objects (R30).
   public func goodbye(_ reason: GoodbyeReason) async throws {
-    _ = try await perform(Goodbye().with { $0.reason = reason.wire })
+    _ = try await perform(Goodbye().with { $0.reason = reason })
     sessionEnded()
   }
 }

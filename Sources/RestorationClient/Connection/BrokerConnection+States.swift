@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+public import RestorationWire
 
 // `application` names the application on a connection without a session; with one it is left out.
 extension BrokerConnection {
@@ -19,8 +19,8 @@ extension BrokerConnection {
     revision: Int64? = nil,
     application: String? = nil
   ) async throws -> EncodeOutcome {
-    let call = try Self.call(state, object.wire, elements, revision)
-    return EncodeOutcome(try await perform(call, application: application))
+    let call = try Self.call(state, object, elements, revision)
+    return try await perform(call, application: application)
   }
 
   /// Hands the state of an object to the broker without waiting for the disk, where it is within 250 ms.
@@ -34,7 +34,7 @@ extension BrokerConnection {
     revision: Int64? = nil,
     application: String? = nil
   ) async throws {
-    let call = try Self.call(state, object.wire, elements, revision)
+    let call = try Self.call(state, object, elements, revision)
     if let key = call.state.reservedKey {
       // The broker would drop it without a word.
       throw RestorationError(
@@ -51,7 +51,7 @@ extension BrokerConnection {
 
   /// Gives an object its state back (R19, R25, R26). For the object's owner this opens a decode window (R31).
   public func decode(_ object: ObjectReference, application: String? = nil) async throws -> DecodedState {
-    let reply = try await perform(DecodeRestorableState().with { $0.object = object.wire }, application: application)
+    let reply = try await perform(DecodeRestorableState().with { $0.object = object }, application: application)
     guard let decoded = DecodedState(reply) else { throw unexpectedAnswer(to: DecodeRestorableState.method) }
     return decoded
   }
@@ -79,7 +79,7 @@ extension BrokerConnection {
   /// What to say to the broker to store a state. Throws a `RestorationError` where it is no such text.
   static func call(
     _ state: RestorableState,
-    _ object: RestorationWire.ObjectReference,
+    _ object: ObjectReference,
     _ elements: [RestorableElement],
     _ revision: Int64?
   ) throws -> EncodeRestorableState {
@@ -91,7 +91,7 @@ extension BrokerConnection {
     return EncodeRestorableState().with {
       $0.object = object
       $0.state = encoded
-      $0.elements = elements.map(\.wire)
+      $0.elements = elements
       $0.revision = revision
     }
   }

@@ -19,11 +19,11 @@ extension BrokerLink {
 
   /// Whether the notification is about progress; it is told to who asked for it.
   func tellProgress(_ notification: JSONRPC.Notification) -> Bool {
-    guard notification.method == Progress.method.rawValue else { return false }
+    guard notification.method == ArchiveProgress.method.rawValue else { return false }
     if notification.fault == nil, case .named(let parameters) = notification.parameters,
-      let progress = try? Progress(wire: parameters)
+      let progress = try? ArchiveProgress(wire: parameters)
     {
-      progressHandlers[progress.progressToken]?(ArchiveProgress(progress))
+      progressHandlers[progress.progressToken]?(progress)
     }
     return true
   }

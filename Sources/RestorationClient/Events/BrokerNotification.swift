@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+public import RestorationWire
 
 /// What the broker tells a session without being asked.
 public enum BrokerNotification: Hashable, Sendable {
   /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is nil where the
   /// object's own identifier is nil.
-  case pathChanged(object: Int64, path: [String]?)
+  case pathChanged(object: Int64, path: IdentifierPath?)
   /// Another session has taken the object's path over; writes to it now fail with `replaced` (R8).
-  case registrationReplaced(object: Int64, path: [String], by: ObjectOwner)
+  case registrationReplaced(object: Int64, path: IdentifierPath, by: ObjectOwner)
   /// These objects of the session have been restored, and so have all others of the application (R21).
   case applicationFinishedRestoringState(objects: [Int64])
   /// The application was saved as this generation.
@@ -49,10 +49,10 @@ public enum BrokerNotification: Hashable, Sendable {
     switch ServedMethod(rawValue: notification.method) {
     case .pathChanged:
       guard let wire = try? PathChanged(wire: parameters) else { return nil }
-      self = .pathChanged(object: wire.object, path: wire.path?.components)
+      self = .pathChanged(object: wire.object, path: wire.path)
     case .registrationReplaced:
       guard let wire = try? RegistrationReplaced(wire: parameters) else { return nil }
-      self = .registrationReplaced(object: wire.object, path: wire.path.components, by: ObjectOwner(wire.by))
+      self = .registrationReplaced(object: wire.object, path: wire.path, by: wire.by)
     case .applicationFinishedRestoringState:
       guard let wire = try? ApplicationFinishedRestoringState(wire: parameters) else { return nil }
       self = .applicationFinishedRestoringState(objects: wire.objects)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+public import RestorationWire
 
 /// What `BrokerConnection.subscribe` gives: events in the order in which they happened, as long as it is kept.
 ///
@@ -12,7 +12,7 @@ internal import RestorationWire
 ///
 /// ```swift
 /// for try await event in try await broker.subscribe(to: [.stateEncoded], application: "org.example.Notes") {
-///   print(event.path ?? [], event.bytes ?? 0)
+///   if case .stateEncoded(let facts) = event.facts { print(facts.path ?? [], facts.bytes) }
 /// }
 /// ```
 public final class EventSubscription: AsyncSequence, Sendable {
@@ -63,12 +63,17 @@ extension BrokerConnection {
   ///   - application: the one it is about, which need not be there yet. Nil is, on a connection with a session, that
   ///     session's application, and on one without, all of them.
   public func subscribe(
-    to names: Set<BrokerEvent.Name>? = nil,
+    to names: Set<EventName>? = nil,
     application: String? = nil
   ) async throws -> EventSubscription {
+    try await subscribe(toNamed: names?.map(\.rawValue).sorted(), application: application)
+  }
+
+  /// The same with names of any kind; the broker refuses those it does not know.
+  package func subscribe(toNamed names: [String]?, application: String?) async throws -> EventSubscription {
     var writer = JSONWriter()
     writer.object { writer in
-      writer.member("events", ifPresent: names?.map(\.rawValue).sorted())
+      writer.member("events", ifPresent: names)
       writer.member("application", ifPresent: application)
     }
     let number = try await subscribe(JSONText(validated: writer.bytes))

@@ -69,7 +69,7 @@ struct EncodedBatch {
   mutating func add(_ object: ObjectHandle, _ encoded: ObjectState, revision: Int64) {
     do {
       let state = try EncodedState(encoded.state, within: limits)
-      let elements = encoded.elements.map(\.wire)
+      let elements = encoded.elements
       let elementValues = elements.reduce(0) { $0 + 6 + $1.indexPath.count }
       let elementBytes = elements.reduce(0) { $0 + 64 + 21 * $1.indexPath.count + 6 * ($1.identifier?.utf8.count ?? 0) }
       let bytes = state.text.count + elementBytes + Self.entryBytes

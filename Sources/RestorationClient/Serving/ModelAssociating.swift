@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import RestorationWire
+
 /// Knows which element of the model a view shows where: what `UIDataSourceModelAssociation` is in UIKit (R28).
 ///
 /// The view may belong to another process. With it, selected and topmost rows are found again when the data has
@@ -9,13 +11,13 @@ public protocol ModelAssociating: AnyObject, Sendable {
   func modelIdentifierForElement(
     at indexPath: [Int],
     role: RestorableElement.Role,
-    in view: [String]
+    in view: IdentifierPath
   ) async -> String?
 
   /// Where that is shown now; nil where it is gone.
   func indexPathForElement(
     withModelIdentifier identifier: String,
     role: RestorableElement.Role,
-    in view: [String]
+    in view: IdentifierPath
   ) async -> [Int]?
 }

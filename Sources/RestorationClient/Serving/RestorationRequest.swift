@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 /// An object is to be made as it was (R24): what a restoration class or the delegate is asked.
 ///
@@ -13,7 +13,7 @@ public struct RestorationRequest: Sendable {
   /// Name of the restoration class; nil where the delegate is asked.
   public let restorationClass: String?
   /// The whole path that the object had.
-  public let path: [String]
+  public let path: IdentifierPath
   /// What it was to its application.
   public let kind: ObjectKind
   /// The class that it had; nil where none was named.
@@ -26,15 +26,15 @@ public struct RestorationRequest: Sendable {
   public let session: RestorationSession
 
   init(
-    _ saved: RestorationWire.SavedObject,
+    _ saved: SavedObject,
     restorationClass: String?,
     state: RestorableState?,
     origin: StateOrigin?,
     session: RestorationSession
   ) {
     self.restorationClass = restorationClass
-    path = saved.identifierPath.components
-    kind = ObjectKind(saved.kind)
+    path = saved.identifierPath
+    kind = saved.kind
     objectClass = saved.objectClass
     self.state = state
     self.origin = origin
@@ -43,10 +43,10 @@ public struct RestorationRequest: Sendable {
 
   /// What it takes to register the object where it was.
   public var registration: ObjectRegistration {
-    let (identifier, position) = path.last.flatMap { RestorationIdentifier.split($0) } ?? ("", nil)
+    let (identifier, position) = path.components.last.flatMap { RestorationIdentifier.split($0) } ?? ("", nil)
     return ObjectRegistration(
       identifier,
-      restorationParent: path.count > 1 ? .path(path.dropLast()) : nil,
+      restorationParent: path.components.count > 1 ? .path(IdentifierPath(path.components.dropLast())) : nil,
       kind: kind,
       classes: objectClass.map { [$0] } ?? [],
       restorationClass: restorationClass,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 internal import Synchronization
 
 /// An object that a session has registered. It stays the same while connections and brokers come and go.
@@ -21,16 +21,16 @@ public final class RestorableObject: Sendable {
   }
 
   /// The path; nil where the object's own identifier is nil (R4).
-  public var path: [String]? { known.withLock { $0.path } }
+  public var path: IdentifierPath? { known.withLock { $0.path } }
 
   /// Whether the next generation holds the object by itself (R4, R5, R7), as registering or renaming it said.
   public var included: Bool { known.withLock { $0.included } }
 
   /// Whether there was a saved state to decode when the object was registered.
-  public var state: StateAvailability { known.withLock { $0.state } }
+  public var state: RestorationState { known.withLock { $0.restoration.state } }
 
   /// False where decoding would have answered `classMismatch` when the object was registered (R25).
-  public var classMatches: Bool { known.withLock { $0.classMatches } }
+  public var classMatches: Bool { known.withLock { $0.restoration.classMatches } }
 
   /// The handle for calls that this library has no method for. Another one after the broker has lost the session: do
   /// not keep it.
@@ -48,7 +48,7 @@ public final class RestorableObject: Sendable {
     known.withLock { $0 = registered }
   }
 
-  func moved(to path: [String]?, included: Bool? = nil) {
+  func moved(to path: IdentifierPath?, included: Bool? = nil) {
     known.withLock { known in
       known.path = path
       known.included = included ?? known.included
@@ -75,7 +75,7 @@ extension RestorableObject: Hashable {
 extension RestorableObject: CustomStringConvertible {
   /// For people: the path's components joined by `/`.
   public var description: String {
-    path?.joined(separator: "/") ?? "an object without a path"
+    path?.description ?? "an object without a path"
   }
 }
 
@@ -84,12 +84,12 @@ public enum RestorableReference: Hashable, Sendable {
   /// An object of this session.
   case object(RestorableObject)
   /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
-  case path([String])
+  case path(IdentifierPath)
 }
 
 extension RestorableReference: ExpressibleByArrayLiteral {
   /// A path: `["Main", "Editor"]`.
   public init(arrayLiteral components: String...) {
-    self = .path(components)
+    self = .path(IdentifierPath(components))
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 extension RestorationSession {
   /// Makes an object known under its path (R1–R5, R8). Registering a path of this session's again changes its
@@ -59,7 +59,7 @@ extension RestorationSession {
     of object: RestorableObject,
     to parent: RestorableReference?,
     takeOver: Bool = false
-  ) async throws -> [String]? {
+  ) async throws -> IdentifierPath? {
     let call = SessionCall(
       SetRestorationParent.self,
       of: [object.reference] + (parent.map { [$0] } ?? []),
@@ -71,7 +71,7 @@ extension RestorationSession {
         $0.takeOver = takeOver
       }
     }
-    return try await perform(SetRestorationParent.self, call).path?.components
+    return try await perform(SetRestorationParent.self, call).path
   }
 
   /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
@@ -99,7 +99,7 @@ extension RestorationSession {
         $0.takeOver = takeOver
       }
     }
-    return ObjectPlacement(try await perform(SetRestorationIdentifier.self, call))
+    return try await perform(SetRestorationIdentifier.self, call)
   }
 
   /// Gives the children of a container their positions 0…n−1 in one step, and gives their paths in that order; nil for
@@ -111,7 +111,7 @@ extension RestorationSession {
   public func setChildren(
     of object: RestorableObject,
     to children: [RestorableReference]
-  ) async throws -> [[String]?] {
+  ) async throws -> [IdentifierPath?] {
     let call = SessionCall(
       SetChildren.self,
       isIdempotent: children.allSatisfy { if case .object = $0 { true } else { false } },
@@ -123,6 +123,6 @@ extension RestorationSession {
         $0.children = Array(wire.dropFirst())
       }
     }
-    return try await perform(SetChildren.self, call).paths.map { $0?.components }
+    return try await perform(SetChildren.self, call).paths
   }
 }

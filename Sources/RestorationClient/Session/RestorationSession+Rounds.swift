@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 extension RestorationSession {
   // MARK: Saving
@@ -18,7 +18,7 @@ extension RestorationSession {
       message.reason = reason
       message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
     }
-    return SaveResult(try await perform(SaveApplicationState.self, SessionCall(call, isIdempotent: true)))
+    return try await perform(SaveApplicationState.self, SessionCall(call, isIdempotent: true))
   }
 
   /// Says that what is saved of an object is not how it is now. The broker asks for its state within a second
@@ -43,7 +43,7 @@ extension RestorationSession {
     let call = RestoreApplicationState().with { message in
       message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
     }
-    return RestoreResult(try await perform(RestoreApplicationState.self, SessionCall(call, isIdempotent: true)))
+    return try await perform(RestoreApplicationState.self, SessionCall(call, isIdempotent: true))
   }
 
   /// Holds back the end of the restoration until `completeStateRestoration` was called as often (R21); gives how many

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 extension RestorationSession {
   /// Stores the state of an object, whole; returns when it is on disk (R15).
@@ -26,7 +26,7 @@ extension RestorationSession {
     ) { wire, revision in
       try BrokerConnection.call(state, wire[0], elements, revision)
     }
-    return EncodeOutcome(try await perform(EncodeRestorableState.self, call))
+    return try await perform(EncodeRestorableState.self, call)
   }
 
   /// Gives an object its state back (R19, R25, R26). For an object of this session this opens a decode window (R31).

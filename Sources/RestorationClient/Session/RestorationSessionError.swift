@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import RestorationWire
+
 /// A call of a session was not carried out, or nobody knows whether it was.
 public struct RestorationSessionError: Error, Hashable, Sendable {
   /// What is wrong. Programs decide by this; later versions know more cases.
@@ -63,8 +65,8 @@ extension RestorationSessionError {
     )
   }
 
-  static func notRegistered(_ path: [String]?, _ refusal: RestorationError?) -> RestorationSessionError {
-    let name = path?.joined(separator: "/") ?? "the object"
+  static func notRegistered(_ path: IdentifierPath?, _ refusal: RestorationError?) -> RestorationSessionError {
+    let name = path?.description ?? "the object"
     return RestorationSessionError(
       .notRegistered,
       "\(name) is not registered by this session any more; register it again",

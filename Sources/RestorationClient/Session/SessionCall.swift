@@ -66,7 +66,7 @@ extension SessionCall {
     encodes: RestorableObject? = nil,
     bytes: Int = 0,
     effect: Effect = .none,
-    _ make: @escaping @Sendable ([RestorationWire.ObjectReference], _ revision: Int64?) throws -> Method
+    _ make: @escaping @Sendable ([ObjectReference], _ revision: Int64?) throws -> Method
   ) {
     self.method = Method.method
     self.isIdempotent = isIdempotent

@@ -49,7 +49,7 @@ extension SessionDriver: BrokerLinkObserver {
   // MARK: Resuming
 
   /// Refusals that may be over soon.
-  private static let transient: Set<RestorationError.Code> = [
+  private static let transient: Set<ErrorCode> = [
     .limitExceeded, .storeFailed, .shuttingDown, .timedOut, .archiveUnreadable, .internalError,
   ]
 
@@ -78,7 +78,7 @@ extension SessionDriver: BrokerLinkObserver {
         link?.cut()
         return
       }
-      objects.registered(id, as: RegisteredObject(reply))
+      objects.registered(id, as: reply)
       decodeAgain(id, reply)
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):
@@ -168,7 +168,7 @@ extension SessionDriver: BrokerLinkObserver {
         registration,
         below: parent?.id,
         restoring: restoring,
-        as: RegisteredObject(reply),
+        as: reply,
         session: ObjectIdentifier(self)
       )
       machine.registered(object.id, below: parent?.id)
@@ -178,7 +178,7 @@ extension SessionDriver: BrokerLinkObserver {
       dataSources.removeAll { $0.view == .object(object) }
     case .moves(let object, let parent):
       guard let reply = SetRestorationParent.Reply(result) else { return nil }
-      objects.moved(object.id, below: parent, to: reply.path?.components)
+      objects.moved(object.id, below: parent, to: reply.path)
       if case .object(let parent)? = parent {
         machine.moved(object.id, below: parent.id)
       } else {
@@ -186,11 +186,11 @@ extension SessionDriver: BrokerLinkObserver {
       }
     case .renames(let object, let identifier, let position):
       guard let reply = SetRestorationIdentifier.Reply(result) else { return nil }
-      objects.renamed(object.id, to: identifier, position: position, ObjectPlacement(reply))
+      objects.renamed(object.id, to: identifier, position: position, reply)
     case .orders(let children):
       guard let paths = SetChildren.Reply(result)?.paths else { return nil }
       for (child, path) in zip(children, paths) {
-        if case .object(let object) = child { objects.moved(object.id, to: path?.components) }
+        if case .object(let object) = child { objects.moved(object.id, to: path) }
       }
     case .registersClass(let name, let factory): factories[name] = factory
     case .registersDataSource(let source, let view): add(source, for: view)

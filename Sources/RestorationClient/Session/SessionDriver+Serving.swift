@@ -159,14 +159,14 @@ extension SessionDriver {
   }
 
   private func locate(
-    _ saved: RestorationWire.SavedObject,
+    _ saved: SavedObject,
     restorationClass: String?,
     by factory: RestorationRequest.Factory
   ) async throws -> LocatedObject {
     guard let session else { throw RestorationSessionError.ended(nil) }
     var state = saved.state.map(RestorableState.init)
     var origin = saved.coder.flatMap(StateOrigin.init)
-    if saved.isDeferred, let fetched = try await fetch(.path(saved.identifierPath.components)) {
+    if saved.isDeferred, let fetched = try await fetch(.path(saved.identifierPath)) {
       state = fetched.state
       origin = fetched.origin
     }
@@ -194,8 +194,8 @@ extension SessionDriver {
   private func dataSource(of view: IdentifierPath) throws -> any ModelAssociating {
     let found = dataSources.first { source in
       switch source.view {
-      case .object(let object): object.path == view.components
-      case .path(let components): components == view.components
+      case .object(let object): object.path == view
+      case .path(let path): path == view
       }
     }
     guard let source = found?.source else { throw UnservedObject(path: view) }
@@ -207,8 +207,8 @@ extension SessionDriver {
   ) async throws -> ModelIdentifierForElementAtIndexPath.Answer {
     let identifier = try await dataSource(of: call.view).modelIdentifierForElement(
       at: call.indexPath,
-      role: RestorableElement.Role(call.role),
-      in: call.view.components
+      role: call.role,
+      in: call.view
     )
     return ModelIdentifierForElementAtIndexPath.Answer(identifier: identifier)
   }
@@ -218,8 +218,8 @@ extension SessionDriver {
   ) async throws -> IndexPathForElementWithModelIdentifier.Answer {
     let indexPath = try await dataSource(of: call.view).indexPathForElement(
       withModelIdentifier: call.identifier,
-      role: RestorableElement.Role(call.role),
-      in: call.view.components
+      role: call.role,
+      in: call.view
     )
     return IndexPathForElementWithModelIdentifier.Answer(indexPath: indexPath)
   }
@@ -270,22 +270,12 @@ private struct UnservedObject: Error, CustomStringConvertible {
   let path: IdentifierPath?
 
   var description: String {
-    "nobody answers for \(path.map { $0.components.joined(separator: "/") } ?? "the object") in this process any more"
+    "nobody answers for \(path.map { $0.description } ?? "the object") in this process any more"
   }
 }
 
 extension SavedApplicationState {
   init(_ wire: ApplicationState) {
     self.init(state: wire.state.map(RestorableState.init), origin: wire.coder.flatMap(StateOrigin.init))
-  }
-}
-
-extension RestorableElement.Role {
-  init(_ wire: Element.Role) {
-    self =
-      switch wire {
-      case .selected: .selected
-      case .topVisible: .topVisible
-      }
   }
 }

@@ -101,7 +101,7 @@ actor SessionDriver {
     self.options = options
     self.info = Mutex(info)
     events = SessionEvents()
-    limits = info.limits.wire
+    limits = info.limits
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
       timeout: timeout.map(Self.milliseconds),
@@ -141,7 +141,7 @@ actor SessionDriver {
       let isOver = (error as? BrokerConnectionError)?.code == .closed
       throw isOver ? RestorationSessionError.timedOut(socket.path) : error
     }
-    options.application = info.application
+    options.application = info.application.description
     options.instance = nil
     return SessionDriver(link, socket: socket, options: options, delegate: delegate, info: info, timeout: timeout)
   }
@@ -212,7 +212,7 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     endTicket = ticket
     endTimer = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
-    goodbye = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason.wire })
+    goodbye = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason })
     act(machine.end(ticket, bytes: 0, at: Host.monotonicMilliseconds))
   }
 

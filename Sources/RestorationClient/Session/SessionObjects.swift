@@ -118,10 +118,10 @@ struct SessionObjects {
   }
 
   /// What the broker calls an object now; nil where it is not the session's any more.
-  func wire(_ reference: RestorableReference) -> RestorationWire.ObjectReference? {
+  func wire(_ reference: RestorableReference) -> ObjectReference? {
     switch reference {
     case .object(let object): records[object.id].map { .handle($0.object.handle) }
-    case .path(let components): .path(IdentifierPath(components))
+    case .path(let path): .path(path)
     }
   }
 
@@ -140,10 +140,10 @@ struct SessionObjects {
 
   // MARK: Moves
 
-  mutating func moved(_ id: ObjectID, below parent: RestorableReference?, to path: [String]?) {
+  mutating func moved(_ id: ObjectID, below parent: RestorableReference?, to path: IdentifierPath?) {
     switch parent {
     case .object(let object): setParent(of: id, to: object.id, else: nil)
-    case .path(let components): setParent(of: id, to: nil, else: .path(components))
+    case .path(let path): setParent(of: id, to: nil, else: .path(path))
     case nil: setParent(of: id, to: nil, else: nil)
     }
     records[id]?.object.moved(to: path)
@@ -156,14 +156,14 @@ struct SessionObjects {
   }
 
   /// The broker says that an object has another path: its own component may be another, and its parent's path.
-  mutating func moved(_ id: ObjectID, to path: [String]?) {
+  mutating func moved(_ id: ObjectID, to path: IdentifierPath?) {
     guard let record = records[id] else { return }
     record.object.moved(to: path)
-    guard let path, let last = path.last, let component = RestorationIdentifier.split(last) else { return }
+    guard let path, let last = path.components.last, let component = RestorationIdentifier.split(last) else { return }
     records[id]?.registration.restorationIdentifier = component.identifier
     records[id]?.registration.position = component.position
     if record.parent == nil, record.registration.restorationParent != nil {
-      records[id]?.registration.restorationParent = .path(Array(path.dropLast()))
+      records[id]?.registration.restorationParent = .path(IdentifierPath(path.components.dropLast()))
     }
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import RestorationWire
+
 /// How a session stands with the broker.
 public enum SessionState: Hashable, Sendable {
   /// Calls reach the broker.
@@ -24,9 +26,9 @@ public enum SessionEnding: Hashable, Sendable {
 public enum SessionNotification: Hashable, Sendable, CountsMissed {
   /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is nil where the
   /// object's own identifier is nil.
-  case pathChanged(RestorableObject, path: [String]?)
+  case pathChanged(RestorableObject, path: IdentifierPath?)
   /// Another session has taken the object's path over; it is not this session's any more (R8).
-  case registrationReplaced(RestorableObject, path: [String], by: ObjectOwner)
+  case registrationReplaced(RestorableObject, path: IdentifierPath, by: ObjectOwner)
   /// The broker had lost the session, and refused to register the object again: most often because it has another
   /// owner meanwhile (`duplicatePath`). It is not this session's any more.
   case registrationLost(RestorableObject, because: RestorationError)

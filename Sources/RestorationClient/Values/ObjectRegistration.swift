@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
+public import RestorationWire
 
 /// What registering an object tells the broker about it.
 public struct ObjectRegistration: Hashable, Sendable {
@@ -58,8 +58,8 @@ public struct ObjectRegistration: Hashable, Sendable {
   var wire: RegisterObjectForStateRestoration {
     RegisterObjectForStateRestoration().with { message in
       message.restorationIdentifier = restorationIdentifier
-      message.restorationParent = restorationParent?.wire
-      message.kind = kind.wire
+      message.restorationParent = restorationParent
+      message.kind = kind
       message.classes = classes
       message.restorationClass = restorationClass
       message.position = position

@@ -132,10 +132,10 @@ extension RestorableValue {
       let looksLikeMore = values[Self.referenceKey] != nil || values[Self.literalKey] != nil
       guard looksLikeMore, !isLiteral else { return .object(Self.members(values, isLiteral: isLiteral)) }
       return [Self.literalKey: .object(Self.members(values, isLiteral: true))]
-    case .reference(.path(let components)):
-      return [Self.referenceKey: .array(components.map { .string($0) })]
+    case .reference(.path(let path)):
+      return [Self.referenceKey: path.json]
     case .reference(.object(let object)):
-      let target: JSONValue = object.path.map { .array($0.map { .string($0) }) } ?? .integer(object.handle)
+      let target: JSONValue = object.path.map(\.json) ?? .integer(object.handle)
       return [Self.referenceKey: target]
     }
   }
@@ -149,7 +149,7 @@ extension RestorableValue {
     case .array: self = .array((slice.elements ?? []).map { RestorableValue($0, isLiteral: isLiteral) })
     case .object:
       if !isLiteral, let target = slice[Self.referenceKey] {
-        self = target.strings.map { .reference(.path($0)) } ?? .null
+        self = target.strings.map { .reference(.path(IdentifierPath($0))) } ?? .null
       } else if !isLiteral, let literal = slice[Self.literalKey] {
         self = RestorableValue(literal, isLiteral: true)
       } else {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+public import RestorationWire
 
 /// The broker refused a call, or the library did before sending it, with the code the broker would have used.
 ///
 /// Nothing was changed, except where `indeterminate` is true.
 public struct RestorationError: Error, Hashable, Sendable {
   /// Which error it is.
-  public let code: Code
+  public let code: ErrorCode
   /// One sentence for people; it may change at any time.
   public let message: String
   /// One sentence that says what to do next.
   public let hint: String?
   /// The object the error is about.
-  public let path: [String]?
+  public let path: IdentifierPath?
   /// JSON pointer (RFC 6901) to the parameter that is wrong.
   public let pointer: String?
   /// Of `duplicatePath`, `notOwner` and `alreadyServed`: the present owner, then the claimant where it is named.
@@ -51,13 +51,14 @@ extension RestorationError {
   /// Reads an error object as received; members that are missing or of another form become their defaults.
   init(answer: JSONSlice) {
     let data = answer["data"]
-    code = Code(rawValue: answer["code"]?.integer().flatMap { Int(exactly: $0) } ?? Code.internalError.rawValue)
+    code = ErrorCode(
+      rawValue: answer["code"]?.integer().flatMap { Int(exactly: $0) } ?? ErrorCode.internalError.rawValue
+    )
     message = answer["message"]?.string() ?? "the broker refused the call without a message"
     hint = data?["hint"]?.string()
-    path = data?["path"].flatMap { IdentifierPath($0)?.components }
+    path = data?["path"].flatMap { IdentifierPath($0) }
     pointer = data?["pointer"]?.string()
-    let owned = data?["owners"].flatMap { try? [RestorationWire.ObjectOwner](wire: $0) } ?? []
-    owners = owned.map(ObjectOwner.init)
+    owners = data?["owners"].flatMap { [ObjectOwner]($0) } ?? []
     limit = data.flatMap(ExceededLimit.init)
     indeterminate = data?["indeterminate"]?.bool() ?? false
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
@@ -66,7 +67,7 @@ extension RestorationError {
 
   /// An error the library finds by itself, in the broker's words.
   init(_ error: ErrorObject, message: String? = nil) {
-    code = Code(rawValue: error.code)
+    code = ErrorCode(rawValue: error.code)
     self.message = message ?? error.message
     hint = error.data?["hint"]?.string
     path = nil

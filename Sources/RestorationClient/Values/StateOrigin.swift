@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+public import RestorationWire
 
 /// Who wrote a state and when: what the reserved keys of its coder say (R26).
 public struct StateOrigin: Hashable, Sendable {
@@ -10,7 +10,7 @@ public struct StateOrigin: Hashable, Sendable {
   /// By UIKit's numbers; −1 where the session gave none.
   public let userInterfaceIdiom: Int64
   /// When the state was written, by the broker's clock.
-  public let time: SavedTime
+  public let time: Timestamp
   /// Of the operating system that ran the broker.
   public let systemVersion: String?
   /// The unit of a view controller's storyboard.
@@ -25,7 +25,7 @@ public struct StateOrigin: Hashable, Sendable {
     else { return nil }
     bundleVersion = keys.bundleVersion
     userInterfaceIdiom = keys.userInterfaceIdiom
-    time = SavedTime(keys.timestamp)
+    time = keys.timestamp
     systemVersion = keys.systemVersion
     storyboardUnit = keys.storyboard
     jsonText = text.string

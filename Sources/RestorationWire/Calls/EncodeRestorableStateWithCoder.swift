@@ -128,7 +128,7 @@ package struct EncodedObject: WireValue {
     package static let isGiven = true
 
     package var state = EncodedState.empty
-    package var elements: [Element] = []
+    package var elements: [RestorableElement] = []
     package var revision: Int64?
 
     package init() {}

@@ -9,7 +9,7 @@ package struct IndexPathForElementWithModelIdentifier: RestorationCall {
 
   package var view: IdentifierPath = []
   package var identifier = ""
-  package var role = Element.Role.selected
+  package var role = RestorableElement.Role.selected
 
   package init() {}
 

@@ -9,7 +9,7 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
 
   package var view: IdentifierPath = []
   package var indexPath: [Int] = []
-  package var role = Element.Role.selected
+  package var role = RestorableElement.Role.selected
 
   package init() {}
 

@@ -87,11 +87,11 @@ package struct EventNotification: Sendable {
 }
 
 /// So many events did not fit into what a client has not read yet; they stood in this one's place.
-package struct EventsLost: RestorationEvent {
+public struct EventsLost: RestorationEvent {
   package static let name = EventName.eventsLost
   package static let summary = "Events did not fit."
 
-  package var lost: Int64 = 0
+  public package(set) var lost: Int64 = 0
 
   package init() {}
 

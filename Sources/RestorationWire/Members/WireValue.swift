@@ -109,7 +109,7 @@ package enum Bounds: Sendable {
 
   package static let state = Bounds.text(of: EncodedState.self)
   package static let coder = Bounds.text(of: ReservedKeys.self)
-  package static let elements = Bounds.text(of: [Element].self)
+  package static let elements = Bounds.text(of: [RestorableElement].self)
   /// Neither empty nor long.
   package static let name = Bounds.bytes(1...nameBytesMax)
   package static let nameBytesMax = 1_024

@@ -8,6 +8,8 @@ package struct BackupArchive: RestorationMethod {
     .invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
 
+  package typealias Reply = ArchiveBackup
+
   /// Nil for the archive's own backup copy.
   package var to: String?
   package var progressToken: ProgressToken?
@@ -17,19 +19,5 @@ package struct BackupArchive: RestorationMethod {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("to", &to, .file, "Absolute path of a file that must not be there yet.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts bytes.")
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var to: String?
-    package var bytes = 0
-    package var milliseconds: Int64 = 0
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.nullable("to", &to, "As asked for.")
-      try members.required("bytes", &bytes, "Of the copy.")
-      try members.required("milliseconds", &milliseconds, .count, "How long it took.")
-    }
   }
 }

@@ -53,13 +53,8 @@ package struct DecodeRestorableState: RestorationMethod {
     }
   }
 
-  /// Whether there is a state, and if not why not.
-  package enum Status: String, WireWord {
-    case available, none, classMismatch, quarantined, unreadable
-  }
-
   package struct Reply: WireObject {
-    package var status = Status.none
+    package var status = DecodingStatus.none
     package var state: JSONText?
     package var coder: JSONText?
     package var elements = JSONText.emptyArray
@@ -85,7 +80,7 @@ package struct DecodeRestorableState: RestorationMethod {
 
     /// Writes a reply of these members, and the coder by `writingCoder`.
     package static func write(
-      _ status: Status,
+      _ status: DecodingStatus,
       state: JSONText?,
       elements: JSONText?,
       to writer: inout JSONWriter,

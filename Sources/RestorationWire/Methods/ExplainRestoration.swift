@@ -8,6 +8,8 @@ package struct ExplainRestoration: RestorationMethod {
   package static let summary = "Tells why an object was saved and restored, or was not."
   package static let errors: [ErrorDescription] = [.unknownObject, .unknownApplication, .archiveUnreadable]
 
+  package typealias Reply = RestorationExplanation
+
   package var object = ObjectReference.blank
   package var reveal = false
 
@@ -44,48 +46,5 @@ package struct ExplainRestoration: RestorationMethod {
     case restored
     /// Its state is saved.
     case saved
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var path: IdentifierPath?
-    package var saved: [SavingStep] = []
-    package var restored: [RestoringStep] = []
-    package var verdict = ""
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.nullable("path", &path, "The object's path; null where it has none (R4).")
-      var (saving, restoring) = (KnownSteps(steps: saved), KnownSteps(steps: restored))
-      try members.required(
-        "saved",
-        &saving,
-        "Steps of the last round, and of pushes since, in their order; empty where there was none."
-      )
-      try members.required("restored", &restoring, "Steps of the last restoration; empty where there was none.")
-      try members.required("verdict", &verdict, .text(of: Verdict.self), "What it comes to.")
-      (saved, restored) = (saving.steps, restoring.steps)
-    }
-  }
-
-  /// Steps whose words are not known are left out.
-  private struct KnownSteps<Step: WireValue>: WireValue {
-    static var schema: Schema { [Step].schema }
-    static var expected: String { [Step].expected }
-
-    var steps: [Step]
-
-    init(steps: [Step]) {
-      self.steps = steps
-    }
-
-    init(wire slice: JSONSlice) throws(Misfit) {
-      guard let slices = slice.elements else { throw Misfit(Self.expected) }
-      steps = slices.compactMap { Step($0) }
-    }
-
-    func writeJSON(to writer: inout JSONWriter) {
-      steps.writeJSON(to: &writer)
-    }
   }
 }

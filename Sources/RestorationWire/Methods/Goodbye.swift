@@ -8,18 +8,7 @@ package struct Goodbye: RestorationMethod {
 
   package typealias Reply = EmptyResult
 
-  package enum Reason: String, WireWord {
-    /// The session's objects are over; their state is removed.
-    case closed
-    /// The user quit the application; its state is discarded.
-    case userQuit
-    /// The process comes back, e.g. after an update; everything is kept.
-    case restart
-    /// The user's session ends; everything is kept.
-    case logout
-  }
-
-  package var reason = Reason.closed
+  package var reason = GoodbyeReason.closed
 
   package init() {}
 

@@ -11,6 +11,8 @@ package struct ImportArchive: RestorationMethod {
     .limitExceeded, .needsForce, .alreadyServed, .archiveUnreadable, .storeFailed,
   ]
 
+  package typealias Reply = ImportedArchive
+
   /// Either the whole document, or a part: a document with some of the objects.
   package var document: JSONSlice?
   package var part: JSONSlice?
@@ -47,29 +49,6 @@ package struct ImportArchive: RestorationMethod {
         throw fault("upload", "a whole document belongs to no upload", "Leave upload out, or give a part.")
       }
       if more { throw fault("more", "nothing can follow a whole document", "Leave more out, or give a part.") }
-    }
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var upload: String?
-    package var objects = 0
-    package var states = 0
-    package var bytes = 0
-    package var generation: Int64?
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.optional("upload", &upload, .name, "With `more` only: what to call the upload in the next call.")
-      try members.required("objects", &objects, "Objects of the document, as far as they have come.")
-      try members.required("states", &states, "States among them.")
-      try members.required("bytes", &bytes, "Bytes of the states as they are stored; with `more`, of what has come.")
-      try members.optional(
-        "generation",
-        &generation,
-        .generation,
-        "The generation that holds what was there before; absent where no state was."
-      )
     }
   }
 }

@@ -18,6 +18,8 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   /// A day; longer waits are asked for again.
   package static let awaitParentMillisecondsMax: Int64 = 86_400_000
 
+  package typealias Reply = RegisteredObject
+
   /// Nil excludes the object and everything below it (R4).
   package var restorationIdentifier: String?
   package var restorationParent: ObjectReference?
@@ -85,28 +87,5 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
 
   package enum Keep: String, WireWord {
     case forever
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var object: ObjectHandle = 0
-    package var path: IdentifierPath?
-    package var included = false
-    package var restoration = ObjectRestoration()
-    package var session: String?
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("object", &object, .handle, "The handle: positive, below 2^53, never given out twice.")
-      try members.nullable("path", &path, "The path; null where the identifier is null.")
-      try members.required("included", &included, "Whether a generation holds the object by itself.")
-      try members.required("restoration", &restoration, "Whether there is a state to decode.")
-      try members.optional(
-        "session",
-        &session,
-        .sessionToken,
-        "Only where the call opened a detached session: its token."
-      )
-    }
   }
 }

@@ -9,6 +9,8 @@ package struct RollBack: RestorationMethod {
     .storeFailed,
   ]
 
+  package typealias Reply = RolledBackArchive
+
   package var generation: Int64 = 0
   package var force = false
   package var progressToken: ProgressToken?
@@ -19,33 +21,5 @@ package struct RollBack: RestorationMethod {
     try members.required("generation", &generation, .generation, "The generation to go back to.")
     try members.flag("force", &force, "Also while sessions are live.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var generation: Int64 = 0
-    package var former: Int64?
-    package var unreadable: [IdentifierPath] = []
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required(
-        "generation",
-        &generation,
-        .generation,
-        "The new generation, of kind `rolledBack`, which the head equals now."
-      )
-      try members.nullable(
-        "former",
-        &former,
-        .generation,
-        "The generation that holds what was there before; null where no state was."
-      )
-      try members.required(
-        "unreadable",
-        &unreadable,
-        "Objects whose state in the generation is damaged (R32): they have come back without state."
-      )
-    }
   }
 }

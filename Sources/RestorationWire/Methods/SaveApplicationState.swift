@@ -12,6 +12,8 @@ package struct SaveApplicationState: RestorationMethod {
   package static let deadlineDefault: Int64 = 5_000
   package static let deadlineMax: Int64 = 600_000
 
+  package typealias Reply = SaveResult
+
   package var reason: String?
   /// Nil for the default.
   package var deadlineMilliseconds: Int64?
@@ -46,55 +48,5 @@ package struct SaveApplicationState: RestorationMethod {
     case restoring
     /// The head was emptied or replaced, or the archive loaded anew, while the round was under way.
     case interrupted
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var saved = false
-    package var reason: String?
-    package var generation: Int64?
-    package var objects = 0
-    package var bytes = 0
-    package var stale: [StaleObject] = []
-    package var excluded: [ExcludedObject] = []
-    package var omitted: Int64?
-    package var milliseconds: Int64 = 0
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("saved", &saved, "Whether a generation was made.")
-      try members.optional("reason", &reason, .text(of: Obstacle.self), "Why none was made; only there.")
-      try members.nullable(
-        "generation",
-        &generation,
-        .generation,
-        "The generation that was made; else the newest there is."
-      )
-      try members.required(
-        "objects",
-        &objects,
-        "States that this generation holds, also those of objects that were not asked for."
-      )
-      try members.required("bytes", &bytes, "Bytes of these states and of the application's own.")
-      try members.required(
-        "stale",
-        &stale,
-        """
-        Objects of which the round got no state: the generation holds what was stored of them last, if there is \
-        anything.
-        """
-      )
-      try members.required("excluded", &excluded, "Live objects that the generation leaves out (R4, R5).")
-      try members.optional(
-        "omitted",
-        &omitted,
-        .count,
-        """
-        How many entries of `stale` and `excluded` there are besides: the answer ends at 1 MiB or half of the \
-        client's `messageBytesMax`.
-        """
-      )
-      try members.required("milliseconds", &milliseconds, .count, "How long it took.")
-    }
   }
 }

@@ -10,6 +10,8 @@ package struct SetRestorationIdentifier: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
+  package typealias Reply = ObjectPlacement
+
   package var object = ObjectReference.blank
   /// Nil excludes the object and everything below it (R4).
   package var restorationIdentifier: String?
@@ -38,17 +40,5 @@ package struct SetRestorationIdentifier: RestorationMethod {
       &takeOver,
       "Displace what is in the way: a live owner (R8), or the state of a vacant path (R6)."
     )
-  }
-
-  package struct Reply: WireObject, Hashable {
-    package var path: IdentifierPath?
-    package var included = false
-
-    package init() {}
-
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.nullable("path", &path, "The path from now on; null where the identifier is null.")
-      try members.required("included", &included, "Whether a generation holds the object by itself.")
-    }
   }
 }

@@ -48,7 +48,7 @@ extension Schema {
 
   private static let className = Schema.text(pattern: nil, length: 1...ClassList.nameBytesMax)
 
-  package static let elements = Schema.list(Element.schema)
+  package static let elements = Schema.list(RestorableElement.schema)
 
   package static let generation = Schema.integer(1...)
 

@@ -43,13 +43,9 @@ struct BackupCommand: AsyncParsableCommand {
         try await broker.backUpArchive(of: application, to: path, progress: progress)
       }
       if let layout = output.layout {
-        var members = JSONMembers()
-        members.add("to", copy.path)
-        members.add("bytes", Int64(copy.bytes))
-        members.add("milliseconds", Int64(copy.duration / .milliseconds(1)))
-        try layout.print(members.text)
+        try layout.print(copy)
       } else {
-        let place = copy.path ?? "its backup copy"
+        let place = copy.to ?? "its backup copy"
         try Output.print("\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n")
       }
     }

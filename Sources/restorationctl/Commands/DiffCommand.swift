@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl diff`
 struct DiffCommand: AsyncParsableCommand {
@@ -45,7 +46,13 @@ struct DiffCommand: AsyncParsableCommand {
         }
       }
       if let layout = output.layout {
-        try layout.show(json(of: difference))
+        try layout.show(
+          PrintedObject { writer in
+            writer.member("from", from)
+            writer.member("to", to)
+            difference.writeMembers(to: &writer)
+          }
+        )
       } else {
         try Output.show(text(of: difference))
       }
@@ -58,8 +65,8 @@ struct DiffCommand: AsyncParsableCommand {
     var table = TextTable([
       TextTable.Column("CHANGE", minimum: nil), TextTable.Column("PATH"), TextTable.Column("KEYS"),
     ])
-    func add(_ word: String, _ colour: Colour, _ path: [String], _ keys: String = "") {
-      table.add([TextTable.Cell(word, colour), TextTable.Cell(path.joined(separator: "/")), TextTable.Cell(keys)])
+    func add(_ word: String, _ colour: Colour, _ path: IdentifierPath, _ keys: String = "") {
+      table.add([TextTable.Cell(word, colour), TextTable.Cell(path.description), TextTable.Cell(keys)])
     }
     for path in difference.removed { add("removed", .red, path) }
     for path in difference.added { add("added", .green, path) }
@@ -70,29 +77,9 @@ struct DiffCommand: AsyncParsableCommand {
     return table.text(header: true) + "\nBetween \(sides): \(counts).\n"
   }
 
-  private static func keys(of change: GenerationDifference.Change) -> String {
+  private static func keys(of change: ObjectDifference) -> String {
     if change.redacted { return "(confidential)" }
     if change.unreadable { return "(damaged)" }
     return (change.keys + (change.elements ? ["(elements)"] : [])).joined(separator: ", ")
-  }
-
-  private func json(of difference: GenerationDifference) -> String {
-    var members = JSONMembers()
-    members.add("from", from)
-    members.add("to", to)
-    members.add("added", text: JSONMembers.array(difference.added.map(JSONMembers.path)))
-    members.add("removed", text: JSONMembers.array(difference.removed.map(JSONMembers.path)))
-    members.add("changed", text: JSONMembers.array(difference.changed.map(Self.json)))
-    return members.text
-  }
-
-  private static func json(of change: GenerationDifference.Change) -> String {
-    var members = JSONMembers()
-    members.add("path", change.path)
-    members.add("keys", change.keys)
-    if change.elements { members.add("elements", true) }
-    if change.redacted { members.add("redacted", true) }
-    if change.unreadable { members.add("unreadable", true) }
-    return members.text
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl discard`
 struct DiscardCommand: AsyncParsableCommand {
@@ -57,7 +59,7 @@ struct DiscardCommand: AsyncParsableCommand {
       }
       try await discard(broker)
       if let layout = output.layout {
-        try Output.print(layout.lay(out: loss.json) + "\n")
+        try layout.print(loss)
       } else {
         try Output.print(loss.text)
       }
@@ -81,8 +83,8 @@ struct DiscardCommand: AsyncParsableCommand {
 }
 
 /// What discarding takes away, and what it leaves.
-private struct Loss {
-  let application: String
+private struct Loss: JSONWritable {
+  let application: ApplicationName
   let states: Int
   let bytes: Int
   let sessions: Int
@@ -114,13 +116,13 @@ private struct Loss {
 
   var text: String { "Discarded \(what) of \(application).\(rest)\n" }
 
-  var json: String {
-    var members = JSONMembers()
-    members.add("application", application)
-    members.add("states", Int64(states))
-    members.add("bytes", Int64(bytes))
-    members.add("generations", Int64(generations))
-    members.add("generationsKept", Int64(kept))
-    return members.text
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("application", application)
+      writer.member("states", states)
+      writer.member("bytes", bytes)
+      writer.member("generations", generations)
+      writer.member("generationsKept", kept)
+    }
   }
 }

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl explain`
 struct ExplainCommand: AsyncParsableCommand {
@@ -30,16 +31,16 @@ struct ExplainCommand: AsyncParsableCommand {
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
 
-  @Argument(help: "The object's path: Main/Editor.", transform: ObjectPath.init)
-  var path: ObjectPath
+  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  var path: IdentifierPath
 
   func run() async throws {
     try await connection.run { broker in
       do {
-        let object = ObjectReference.path(path.components)
+        let object = ObjectReference.path(path)
         let explanation = try await broker.explainRestoration(of: object, reveal: reveal, application: application)
         if let layout = output.layout {
-          try layout.show(Self.json(of: explanation))
+          try layout.show(explanation)
         } else {
           try Output.show(text(of: explanation))
         }
@@ -49,8 +50,6 @@ struct ExplainCommand: AsyncParsableCommand {
       }
     }
   }
-
-  // MARK: For people
 
   private func text(of explanation: RestorationExplanation) -> String {
     let title = "\(path.description) \(Self.sentence(explanation.verdict))".printable
@@ -65,7 +64,7 @@ struct ExplainCommand: AsyncParsableCommand {
       """
   }
 
-  private static func list(_ steps: [RestorationExplanation.Step], else nothing: String) -> String {
+  private static func list(_ steps: [some CustomStringConvertible], else nothing: String) -> String {
     steps.isEmpty ? "  \(nothing)\n" : steps.map { "  - \($0.description)".printable + "\n" }.joined()
   }
 
@@ -83,16 +82,5 @@ struct ExplainCommand: AsyncParsableCommand {
     case "unreadable": "has a state that is damaged."
     default: "is \(verdict)."
     }
-  }
-
-  // MARK: For programs
-
-  private static func json(of explanation: RestorationExplanation) -> String {
-    var members = JSONMembers()
-    members.add("path", explanation.path)
-    members.add("saved", text: JSONMembers.array(explanation.saved.map(\.jsonText)))
-    members.add("restored", text: JSONMembers.array(explanation.restored.map(\.jsonText)))
-    members.add("verdict", explanation.verdict)
-    return members.text
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl history`
 struct HistoryCommand: AsyncParsableCommand {
@@ -31,9 +33,8 @@ struct HistoryCommand: AsyncParsableCommand {
   func run() async throws {
     try await connection.run { broker in
       if let layout = output.layout {
-        var parameters = JSONMembers()
-        parameters.add("application", application)
-        return try layout.show(try await broker.call("listGenerations", parameters.text))
+        let parameters = PrintedObject { $0.member("application", application) }
+        return try layout.show(try await broker.call("listGenerations", parameters.text.string))
       }
       let generations = try await broker.listGenerations(of: application)
       var text = generations.isEmpty ? "" : table(of: generations).text(header: !legend.hidesLegend)
@@ -44,7 +45,7 @@ struct HistoryCommand: AsyncParsableCommand {
     }
   }
 
-  private func table(of generations: [GenerationSummary]) -> TextTable {
+  private func table(of generations: [GenerationDescription]) -> TextTable {
     var table = TextTable([
       TextTable.Column("GENERATION", .right),
       TextTable.Column("COMMITTED", minimum: nil),
@@ -59,7 +60,7 @@ struct HistoryCommand: AsyncParsableCommand {
       table.add([
         TextTable.Cell(String(generation.generation)),
         TextTable.Cell(generation.committed.local),
-        TextTable.Cell(Quantity.age(now - generation.committed.millisecondsSince1970)),
+        TextTable.Cell(Quantity.age(now - generation.committed.milliseconds)),
         TextTable.Cell(generation.kind),
         TextTable.Cell(String(generation.objects)),
         TextTable.Cell(Quantity.bytes(generation.bytes)),

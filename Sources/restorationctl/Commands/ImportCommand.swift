@@ -41,14 +41,9 @@ struct ImportCommand: AsyncParsableCommand {
         try await broker.importArchive(document, into: application, force: force, progress: progress)
       }
       if let layout = output.layout {
-        var members = JSONMembers()
-        members.add("objects", Int64(imported.objects))
-        members.add("states", Int64(imported.states))
-        members.add("bytes", Int64(imported.bytes))
-        if let generation = imported.formerGeneration { members.add("generation", generation) }
-        try layout.print(members.text)
+        try layout.print(imported)
       } else {
-        let former = imported.formerGeneration.map { "; what was there is generation \($0)" } ?? ""
+        let former = imported.generation.map { "; what was there is generation \($0)" } ?? ""
         let objects = Quantity.count(imported.objects, "object")
         let states = Quantity.count(imported.states, "state")
         try Output.print("\(application) has now \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n")

@@ -38,7 +38,7 @@ struct ListCommand: AsyncParsableCommand {
     }
   }
 
-  private func table(of applications: [ApplicationSummary]) -> TextTable {
+  private func table(of applications: [ApplicationOverview]) -> TextTable {
     var table = TextTable([
       TextTable.Column("APPLICATION"),
       TextTable.Column("SESSIONS", .right),
@@ -49,7 +49,7 @@ struct ListCommand: AsyncParsableCommand {
     ])
     for application in applications {
       table.add([
-        application.application,
+        application.application.description,
         String(application.sessions),
         String(application.objects),
         application.generation.map { String($0) } ?? "-",

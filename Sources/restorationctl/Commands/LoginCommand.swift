@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl login`
 struct LoginCommand: AsyncParsableCommand {
@@ -41,9 +43,7 @@ struct LoginCommand: AsyncParsableCommand {
       }
       // In words they were told of as they came.
       guard let layout = output.layout else { return }
-      var members = JSONMembers()
-      members.add("applications", text: JSONMembers.array(outcomes.map(\.json)))
-      try layout.print(members.text)
+      try layout.print(PrintedObject { $0.member("applications", outcomes) })
     }
     if hasFailed { throw ExitStatus.refused }
   }
@@ -59,13 +59,13 @@ struct LoginCommand: AsyncParsableCommand {
     let deadline = deadline?.duration ?? .seconds(60)
     let printsText = output.layout == nil
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
-      func bringBack(_ application: ApplicationSummary) {
+      func bringBack(_ application: ApplicationOverview) {
         group.addTask { try await Self.bringBack(application, within: deadline, broker) }
       }
       // Nobody's answer is waited for with those that are always restored.
       for application in applications where application.restoreAtLogin == .always { bringBack(application) }
       let questions = applications.filter { $0.restoreAtLogin != .always }
-      let asked = Set(questions.map(\.application))
+      let asked = Set(questions.map(\.application.description))
       var next = questions.prefix(Self.questionsMax).endIndex
       for application in questions[..<next] { bringBack(application) }
       var outcomes: [Outcome] = []
@@ -81,11 +81,11 @@ struct LoginCommand: AsyncParsableCommand {
   }
 
   private static func bringBack(
-    _ summary: ApplicationSummary,
+    _ summary: ApplicationOverview,
     within deadline: Duration,
     _ broker: BrokerConnection
   ) async throws -> Outcome {
-    let application = summary.application
+    let application = summary.application.description
     if summary.restoreAtLogin != .always {
       switch await DesktopQuestion.restore(application).answer() {
       case .yes: break
@@ -106,7 +106,7 @@ struct LoginCommand: AsyncParsableCommand {
   }
 
   /// What became of one application.
-  private struct Outcome: Sendable {
+  private struct Outcome: JSONWritable, Sendable {
     enum What: Sendable {
       case restored(RestoreResult)
       case left
@@ -132,15 +132,15 @@ struct LoginCommand: AsyncParsableCommand {
       }
     }
 
-    var json: String {
-      var members = JSONMembers()
-      members.add("application", application)
-      switch what {
-      case .restored(let result): members.add("result", text: RestoreCommand.json(of: result))
-      case .left: break
-      case .failed(let failure): members.add("error", text: failure.json)
+    func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("application", application)
+        switch what {
+        case .restored(let result): writer.member("result", result)
+        case .left: break
+        case .failed(let failure): writer.member("error", failure)
+        }
       }
-      return members.text
     }
   }
 }

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl monitor`
 struct MonitorCommand: AsyncParsableCommand {
@@ -25,7 +26,7 @@ struct MonitorCommand: AsyncParsableCommand {
       status 69, and when nobody reads its output any more.
 
       Events:
-        \(BrokerEvent.Name.known.map(\.rawValue).inLines(of: 70).joined(separator: "\n  "))
+        \(EventName.allCases.map(\.rawValue).inLines(of: 70).joined(separator: "\n  "))
       """
   )
 
@@ -39,15 +40,15 @@ struct MonitorCommand: AsyncParsableCommand {
   @Option(
     name: .customLong("event"),
     help: ArgumentHelp("Show only events of this name; may be given several times.", valueName: "name"),
-    completion: .list(BrokerEvent.Name.known.map(\.rawValue))
+    completion: .list(EventName.allCases.map(\.rawValue))
   )
   var events: [String] = []
 
   func run() async throws {
     Interruption.endsTheTool()
     try await connection.run { broker in
-      let names = events.isEmpty ? nil : Set(events.map { BrokerEvent.Name(rawValue: $0) })
-      let subscription = try await broker.subscribe(to: names, application: application)
+      let names = events.isEmpty ? nil : Set(events).sorted()
+      let subscription = try await broker.subscribe(toNamed: names, application: application)
       TimeLimit.isForWatching()
       var line = EventLine(names: names, showsApplication: application == nil)
       if output.layout == nil, !legend.hidesLegend { try Output.print(line.header + "\n") }

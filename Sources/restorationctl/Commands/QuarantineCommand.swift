@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl quarantine`
 struct QuarantineCommand: AsyncParsableCommand {
@@ -59,7 +60,12 @@ struct QuarantineListCommand: AsyncParsableCommand {
     try await connection.run { broker in
       let report = try await broker.listQuarantine(of: application, reveal: reveal)
       if let layout = output.layout {
-        try Output.show(layout.lay(out: report.json(of: application)) + "\n")
+        try layout.show(
+          PrintedObject { writer in
+            writer.member("application", application)
+            report.writeMembers(to: &writer)
+          }
+        )
       } else {
         try Output.show(report.text(hidesLegend: legend.hidesLegend))
       }
@@ -90,17 +96,19 @@ struct QuarantineReleaseCommand: AsyncParsableCommand {
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
 
-  @Argument(help: "The object's path: Main/Editor.", transform: ObjectPath.init)
-  var path: ObjectPath?
+  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  var path: IdentifierPath?
 
   func run() async throws {
     try await connection.run { broker in
-      let released = try await broker.releaseQuarantine(of: path?.components, application: application)
+      let released = try await broker.releaseQuarantine(of: path, application: application)
       if let layout = output.layout {
-        var members = JSONMembers()
-        members.add("application", application)
-        members.add("released", Int64(released))
-        return try Output.print(layout.lay(out: members.text) + "\n")
+        return try layout.print(
+          PrintedObject { writer in
+            writer.member("application", application)
+            writer.member("released", released)
+          }
+        )
       }
       let what = released == 0 ? "Nothing was withheld" : "Released \(Quantity.count(released, "object"))"
       let place = path.map { " at \($0.description)" } ?? ""
@@ -120,10 +128,10 @@ extension QuarantineReport {
     ])
     let now = Clock.now
     for object in objects {
-      let since = object.states.last.map { Quantity.age(now - $0.quarantined.millisecondsSince1970) }
+      let since = object.states.last.map { Quantity.age(now - $0.quarantined.milliseconds) }
       table.add([
-        TextTable.Cell(object.path?.joined(separator: "/") ?? "(no path)"),
-        TextTable.Cell(object.standing.description, object.standing == .quarantined ? .red : nil),
+        TextTable.Cell(object.path?.description ?? "(no path)"),
+        TextTable.Cell(object.standing.rawValue, object.standing == .quarantined ? .red : nil),
         TextTable.Cell(String(object.strikes)),
         TextTable.Cell(String(object.states.count)),
         TextTable.Cell(since ?? ""),
@@ -135,42 +143,5 @@ extension QuarantineReport {
     if let archive { text += "The whole archive is in quarantine since \(archive.local).\n" }
     if strikes > 0 { text += "\(Quantity.count(strikes, "strike")) in a row: crashes of unknown cause.\n" }
     return text + Quantity.count(objects.count, "object") + ".\n"
-  }
-
-  /// Compact text (`Protocol/restorationctl.md`).
-  fileprivate func json(of application: String) -> String {
-    var members = JSONMembers()
-    members.add("application", application)
-    members.add("archive", archive?.description)
-    members.add("strikes", Int64(strikes))
-    members.add("objects", text: JSONMembers.array(objects.map(\.json)))
-    return members.text
-  }
-}
-
-extension QuarantineReport.Object {
-  fileprivate var json: String {
-    var members = JSONMembers()
-    members.add("object", object)
-    members.add("path", path)
-    members.add("standing", standing.description)
-    members.add("strikes", Int64(strikes))
-    members.add("confidential", confidential)
-    members.add("redacted", redacted)
-    members.add("states", text: JSONMembers.array(states.map(\.json)))
-    return members.text
-  }
-}
-
-extension QuarantineReport.State {
-  fileprivate var json: String {
-    var members = JSONMembers()
-    members.add("sequence", sequence)
-    members.add("quarantined", quarantined.description)
-    members.add("state", text: state?.jsonText ?? "null")
-    if !elements.isEmpty { members.add("elements", text: ObjectFacts.json(elements)) }
-    members.add("coder", text: origin?.jsonText ?? "null")
-    if unreadable { members.add("unreadable", true) }
-    return members.text
   }
 }

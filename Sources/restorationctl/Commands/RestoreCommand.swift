@@ -40,7 +40,7 @@ struct RestoreCommand: AsyncParsableCommand {
       }
       isDone = !result.declined && result.failedUnits.isEmpty
       if let layout = output.layout {
-        try layout.print(Self.json(of: result))
+        try layout.print(result)
       } else {
         try Output.show(text(of: result))
       }
@@ -63,7 +63,7 @@ struct RestoreCommand: AsyncParsableCommand {
     let counts =
       "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
       + "\(result.absent.count) absent"
-    return "\(application): \(counts), in \(Int64(result.duration / .milliseconds(1))) ms.\n"
+    return "\(application): \(counts), in \(result.milliseconds) ms.\n"
   }
 
   private func text(of result: RestoreResult) -> String {
@@ -74,40 +74,11 @@ struct RestoreCommand: AsyncParsableCommand {
     var table = TextTable([TextTable.Column("NOT RESTORED"), TextTable.Column("WHY", minimum: nil)])
     for skipped in result.skipped {
       let why = skipped.reason + (skipped.message.map { ": \($0)" } ?? "")
-      table.add([skipped.path.joined(separator: "/"), why])
+      table.add([skipped.path.description, why])
     }
-    for path in result.absent { table.add([path.joined(separator: "/"), "absent"]) }
+    for path in result.absent { table.add([path.description, "absent"]) }
     text += "\n" + table.text(header: !legend.hidesLegend)
     if !legend.hidesLegend { text += "\nrestorationctl explain \(application) <path> says more.\n" }
     return text
-  }
-
-  static func json(of result: RestoreResult) -> String {
-    var members = JSONMembers()
-    members.add("restored", text: JSONMembers.array(result.restored.map(JSONMembers.path)))
-    members.add("skipped", text: JSONMembers.array(result.skipped.map(json)))
-    members.add("absent", text: JSONMembers.array(result.absent.map(JSONMembers.path)))
-    if result.declined { members.add("declined", true) }
-    if let omitted = result.omitted { members.add("omitted", omitted) }
-    if !result.failedUnits.isEmpty {
-      members.add("failedUnits", text: JSONMembers.array(result.failedUnits.map(json)))
-    }
-    members.add("milliseconds", Int64(result.duration / .milliseconds(1)))
-    return members.text
-  }
-
-  private static func json(of failed: RestoreResult.FailedUnit) -> String {
-    var members = JSONMembers()
-    members.add("unit", failed.unit)
-    members.add("message", failed.message)
-    return members.text
-  }
-
-  private static func json(of skipped: RestoreResult.Skipped) -> String {
-    var members = JSONMembers()
-    members.add("path", skipped.path)
-    members.add("reason", skipped.reason)
-    if let message = skipped.message { members.add("message", message) }
-    return members.text
   }
 }

@@ -39,11 +39,7 @@ struct RollbackCommand: AsyncParsableCommand {
     try await connection.run { broker in
       let result = try await rollBack(broker)
       if let layout = output.layout {
-        var members = JSONMembers()
-        members.add("generation", result.generation)
-        members.add("former", result.formerGeneration)
-        members.add("unreadable", text: JSONMembers.array(result.unreadable.map(JSONMembers.path)))
-        try layout.print(members.text)
+        try layout.print(result)
       } else {
         try Output.print(text(of: result))
       }
@@ -67,12 +63,12 @@ struct RollbackCommand: AsyncParsableCommand {
   private func text(of result: RolledBackArchive) -> String {
     var text = "\(application) is that of generation \(generation) again"
     if result.generation != generation { text += ", now generation \(result.generation)" }
-    if let former = result.formerGeneration, former != result.generation {
+    if let former = result.former, former != result.generation {
       text += "; what was there is generation \(former)"
     }
     text += ".\n"
     for path in result.unreadable {
-      text += "The state of \(path.joined(separator: "/").printable) is damaged and did not come back.\n"
+      text += "The state of \(path.description.printable) is damaged and did not come back.\n"
     }
     return text
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl save`
 struct SaveCommand: AsyncParsableCommand {
@@ -61,7 +63,7 @@ struct SaveCommand: AsyncParsableCommand {
       // What has not changed since it was saved is saved.
       isSaved = result.saved || result.reason == "unchanged"
       if let layout = output.layout {
-        try layout.print(Self.json(of: result))
+        try layout.print(result)
       } else {
         try Output.show(text(of: result, application))
       }
@@ -75,13 +77,11 @@ struct SaveCommand: AsyncParsableCommand {
   private func saveAll() async throws {
     var isSaved = true
     try await connection.run { broker in
-      let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application)
+      let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application.description)
       let results = try await save(applications, broker)
       isSaved = results.allSatisfy { $0.isSaved }
       if let layout = output.layout {
-        var members = JSONMembers()
-        members.add("applications", text: JSONMembers.array(results.map(Self.json)))
-        try layout.print(members.text)
+        try layout.print(PrintedObject { $0.member("applications", results) })
       } else {
         try Output.show(results.map { text(of: $0) }.joined())
       }
@@ -89,7 +89,7 @@ struct SaveCommand: AsyncParsableCommand {
     if !isSaved { throw ExitStatus.refused }
   }
 
-  private struct Outcome: Sendable {
+  private struct Outcome: JSONWritable, Sendable {
     let application: String
     let result: Result<SaveResult, Failure>
 
@@ -98,6 +98,16 @@ struct SaveCommand: AsyncParsableCommand {
       switch result {
       case .success(let result): result.saved || result.reason == "unchanged"
       case .failure: false
+      }
+    }
+
+    func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("application", application)
+        switch result {
+        case .success(let result): writer.member("result", result)
+        case .failure(let error): writer.member("error", error)
+        }
       }
     }
   }
@@ -124,16 +134,6 @@ struct SaveCommand: AsyncParsableCommand {
     case .success(let result): text(of: result, outcome.application)
     case .failure(let error): "\(outcome.application) was not saved: \(error.message)\n"
     }
-  }
-
-  private static func json(of outcome: Outcome) -> String {
-    var members = JSONMembers()
-    members.add("application", outcome.application)
-    switch outcome.result {
-    case .success(let result): members.add("result", text: json(of: result))
-    case .failure(let error): members.add("error", text: error.json)
-    }
-    return members.text
   }
 
   // MARK: For people
@@ -180,8 +180,7 @@ struct SaveCommand: AsyncParsableCommand {
       }
     }
     let size = "\(Quantity.count(result.objects, "state")), \(Quantity.bytes(result.bytes))"
-    let milliseconds = Int64(result.duration / .milliseconds(1))
-    return "Saved \(application) as \(generation ?? "a generation"): \(size), in \(milliseconds) ms."
+    return "Saved \(application) as \(generation ?? "a generation"): \(size), in \(result.milliseconds) ms."
   }
 
   private static func name(_ path: [String]?) -> String {
@@ -189,54 +188,15 @@ struct SaveCommand: AsyncParsableCommand {
     return path.isEmpty ? "(the application itself)" : path.joined(separator: "/")
   }
 
-  private static func name(_ excluded: SaveResult.Excluded) -> String {
-    excluded.path.map { $0.joined(separator: "/") } ?? "object \(excluded.object)"
+  private static func name(_ excluded: ExcludedObject) -> String {
+    excluded.path?.description ?? "object \(excluded.object)"
   }
 
   private static func name(_ reference: ObjectReference, _ object: Int64) -> String {
     switch reference {
     case .handle(object): "itself"
     case .handle(let handle): "object \(handle)"
-    case .path(let path): path.joined(separator: "/")
+    case .path(let path): path.description
     }
-  }
-
-  // MARK: For programs
-
-  private static func json(of result: SaveResult) -> String {
-    var members = JSONMembers()
-    members.add("saved", result.saved)
-    if let reason = result.reason { members.add("reason", reason) }
-    members.add("generation", result.generation)
-    members.add("objects", Int64(result.objects))
-    members.add("bytes", Int64(result.bytes))
-    members.add("stale", text: JSONMembers.array(result.stale.map(json)))
-    members.add("excluded", text: JSONMembers.array(result.excluded.map(json)))
-    members.add("milliseconds", Int64(result.duration / .milliseconds(1)))
-    return members.text
-  }
-
-  private static func json(of stale: SaveResult.Stale) -> String {
-    var members = JSONMembers()
-    members.add("object", stale.object)
-    members.add("path", stale.path)
-    members.add("process", stale.process)
-    members.add("pid", stale.pid)
-    members.add("why", stale.why)
-    if let message = stale.message { members.add("message", message) }
-    return members.text
-  }
-
-  private static func json(of excluded: SaveResult.Excluded) -> String {
-    var members = JSONMembers()
-    members.add("object", excluded.object)
-    members.add("path", excluded.path)
-    members.add("process", excluded.process)
-    members.add("pid", excluded.pid)
-    switch excluded.by {
-    case .handle(let handle): members.add("by", handle)
-    case .path(let path): members.add("by", path)
-    }
-    return members.text
   }
 }

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl show`
 struct ShowCommand: AsyncParsableCommand {
@@ -35,8 +36,8 @@ struct ShowCommand: AsyncParsableCommand {
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
 
-  @Argument(help: "The object's path: Main/Editor.", transform: ObjectPath.init)
-  var path: ObjectPath
+  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  var path: IdentifierPath
 
   func validate() throws {
     if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
@@ -51,7 +52,7 @@ struct ShowCommand: AsyncParsableCommand {
         facts = try await current(broker)
       }
       if let layout = output.layout {
-        try Output.show(layout.lay(out: facts.json) + "\n")
+        try layout.show(facts)
       } else {
         try Output.show(facts.text(now: Clock.now))
       }
@@ -61,20 +62,20 @@ struct ShowCommand: AsyncParsableCommand {
   /// The object in the head.
   private func current(_ broker: BrokerConnection) async throws -> ObjectFacts {
     let description = try await broker.describeApplication(application)
-    guard let object = description.objects.first(where: { $0.isAt(path.components) }) else {
+    guard let object = description.objects.first(where: { $0.path == path }) else {
       throw path.notFound(among: description.objects.compactMap(\.path), "in \(application)")
     }
     // Who is not the owner changes nothing by it.
-    let decoded = try await broker.decode(.path(path.components), application: application)
-    return ObjectFacts(object, at: path.components, decoded, reveal: reveal, of: description)
+    let decoded = try await broker.decode(.path(path), application: application)
+    return ObjectFacts(object, at: path, decoded, reveal: reveal, of: description)
   }
 
   /// The object in a generation.
   private func saved(_ broker: BrokerConnection, in generation: Int64) async throws -> ObjectFacts {
-    var paths: [[String]] = []
-    let found = try await GenerationNumber.orNotThere(in: application) { () -> SavedObject? in
+    var paths: [IdentifierPath] = []
+    let found = try await GenerationNumber.orNotThere(in: application) { () -> ArchivedObject? in
       for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal) {
-        if ObjectPath(object.path) == path { return object }
+        if object.path == path { return object }
         paths.append(object.path)
       }
       return nil
@@ -84,39 +85,25 @@ struct ShowCommand: AsyncParsableCommand {
   }
 }
 
-/// The path of an object as people type it.
-struct ObjectPath: Equatable {
-  let components: [String]
-
-  init(_ components: [String]) {
-    self.components = components
-  }
-
-  /// `Main/Editor`: no identifier has a slash in it.
-  init(_ text: String) throws {
-    components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+extension IdentifierPath {
+  /// As people type it, `Main/Editor`: no identifier has a slash in it.
+  static func read(_ text: String) throws -> IdentifierPath {
+    let components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     guard !components.contains("") else {
       throw ValidationError("a path is identifiers with slashes between them, such as Main/Editor, not '\(text)'")
     }
+    return IdentifierPath(components)
   }
 
-  var description: String { components.joined(separator: "/") }
-
-  /// Byte by byte: identifiers that only look alike are different ones.
-  static func == (left: ObjectPath, right: ObjectPath) -> Bool {
-    left.components.count == right.components.count
-      && zip(left.components, right.components).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
-  }
+  private func prefix(_ count: Int) -> IdentifierPath { IdentifierPath(Array(components.prefix(count))) }
 
   /// That there is no such object: says how far the path leads, and what is there instead.
-  func notFound(among paths: [[String]], _ place: String) -> Failure {
+  func notFound(among paths: [IdentifierPath], _ place: String) -> Failure {
     var known = components.count - 1
-    while known > 0, !paths.contains(where: { ObjectPath($0) == ObjectPath(Array(components[..<known])) }) {
-      known -= 1
-    }
-    let ancestor = ObjectPath(Array(components[..<known]))
-    let children = paths.filter { $0.count == known + 1 && ObjectPath(Array($0[..<known])) == ancestor }
-      .compactMap(\.last)
+    while known > 0, !paths.contains(prefix(known)) { known -= 1 }
+    let ancestor = prefix(known)
+    let children = paths.filter { $0.components.count == known + 1 && $0.prefix(known) == ancestor }
+      .compactMap(\.components.last)
     var hint = known == 0 ? "At the top " : "\(ancestor.description) is there, and below it "
     if children.isEmpty {
       hint += "is nothing"
@@ -126,6 +113,6 @@ struct ObjectPath: Equatable {
       if children.count > 8 { hint += " and \(children.count - 8) more" }
     }
     if let near = Suggestion.nearest(to: components[known], in: children) { hint += "; did you mean \(near)?" }
-    return .unknownObject(components, "there is no object \(description) \(place)", hint: hint)
+    return .unknownObject(self, "there is no object \(description) \(place)", hint: hint)
   }
 }

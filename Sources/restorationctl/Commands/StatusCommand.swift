@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// `restorationctl status`
 struct StatusCommand: AsyncParsableCommand {
@@ -28,7 +30,7 @@ struct StatusCommand: AsyncParsableCommand {
       let applications = try await broker.listApplications()
       let status = Status(socket: broker.socketPath, statistics: statistics, applications: applications)
       if let layout = output.layout {
-        try layout.print(status.json)
+        try layout.print(status)
       } else {
         try Output.print(status.text)
       }
@@ -37,12 +39,9 @@ struct StatusCommand: AsyncParsableCommand {
 }
 
 /// What `status` shows.
-private struct Status {
-  let broker: String
-  let version: String
-  let pid: Int64
+private struct Status: JSONWritable {
+  let statistics: BrokerStatistics
   let socket: String
-  let uptime: Duration
   let sessions: Int
   let objects: Int
   let archives: Int
@@ -50,12 +49,9 @@ private struct Status {
   /// Applications whose archive is or was damaged, and how.
   let troubles: [(application: String, what: String)]
 
-  init(socket: String, statistics: BrokerStatistics, applications: [ApplicationSummary]) {
-    self.broker = statistics.brokerName
-    self.version = statistics.brokerVersion
-    self.pid = statistics.pid
+  init(socket: String, statistics: BrokerStatistics, applications: [ApplicationOverview]) {
+    self.statistics = statistics
     self.socket = socket
-    self.uptime = statistics.uptime
     self.sessions = applications.reduce(0) { $0 + $1.sessions }
     self.objects = applications.reduce(0) { $0 + $1.objects }
     // An application without an archive has nothing in it but live sessions.
@@ -63,16 +59,16 @@ private struct Status {
     self.archiveBytes = applications.reduce(0) { $0 + $1.bytes }
     self.troubles = applications.compactMap { application in
       let what = application.damaged ?? (application.state == .unreadable ? "its archive cannot be read" : nil)
-      return what.map { (application.application, $0) }
+      return what.map { (application.application.description, $0) }
     }
   }
 
   var text: String {
     var table = TextTable([TextTable.Column("", .right), TextTable.Column("")])
-    table.add(["Broker:", "\(broker) \(version)"])
+    table.add(["Broker:", "\(statistics.broker.name) \(statistics.broker.version)"])
     table.add(["Socket:", socket])
-    table.add(["Process:", String(pid)])
-    table.add(["Uptime:", Quantity.span(uptime)])
+    table.add(["Process:", String(statistics.pid)])
+    table.add(["Uptime:", Quantity.span(statistics.uptime)])
     table.add(["Sessions:", String(sessions)])
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
@@ -82,31 +78,26 @@ private struct Status {
     return table.text(header: false, width: nil)
   }
 
-  var json: String {
-    var members = JSONMembers()
-    members.add("broker", broker)
-    members.add("version", version)
-    members.add("socket", socket)
-    members.add("pid", pid)
-    members.add(
-      "uptimeMilliseconds",
-      uptime.components.seconds * 1_000 + uptime.components.attoseconds / 1_000_000_000_000_000
-    )
-    members.add("sessions", Int64(sessions))
-    members.add("objects", Int64(objects))
-    members.add("archives", Int64(archives))
-    members.add("bytes", Int64(archiveBytes))
-    members.add(
-      "damaged",
-      text: JSONMembers.array(
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("broker", statistics.broker.name)
+      writer.member("version", statistics.broker.version)
+      writer.member("socket", socket)
+      writer.member("pid", statistics.pid)
+      writer.member("uptimeMilliseconds", statistics.uptimeMilliseconds)
+      writer.member("sessions", sessions)
+      writer.member("objects", objects)
+      writer.member("archives", archives)
+      writer.member("bytes", archiveBytes)
+      writer.member(
+        "damaged",
         troubles.map { application, what in
-          var trouble = JSONMembers()
-          trouble.add("application", application)
-          trouble.add("message", what)
-          return trouble.text
+          PrintedObject { writer in
+            writer.member("application", application)
+            writer.member("message", what)
+          }
         }
       )
-    )
-    return members.text
+    }
   }
 }

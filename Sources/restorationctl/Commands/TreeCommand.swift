@@ -43,7 +43,7 @@ struct TreeCommand: AsyncParsableCommand {
     try await connection.run { broker in
       let description = try await broker.describeApplication(application)
       if let layout = output.layout {
-        return try Output.show(layout.lay(out: TreeJSON(application: description).text) + "\n")
+        return try layout.show(TreeJSON(application: description))
       }
       let drawing = TreeDrawing(
         application: description,

@@ -33,9 +33,9 @@ struct VerifyCommand: AsyncParsableCommand {
       let found = try await ProgressLine.during("verifying") { progress in
         try await broker.verifyArchive(of: application, progress: progress)
       }
-      isSound = found.isSound
+      isSound = found.sound
       if let layout = output.layout {
-        try Output.show(layout.lay(out: json(of: found)) + "\n")
+        try layout.show(found)
       } else {
         try Output.show(text(of: found))
       }
@@ -47,7 +47,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let objects = Quantity.count(found.objects, "object")
     let states = Quantity.count(found.states, "state")
     let checked = "\(objects), \(states), \(Quantity.bytes(found.bytes))"
-    if found.isSound { return "\(application) is sound: \(checked).\n" }
+    if found.sound { return "\(application) is sound: \(checked).\n" }
     var table = TextTable([
       TextTable.Column("KIND", minimum: nil), TextTable.Column("GENERATION", .right), TextTable.Column("PATH"),
       TextTable.Column("PROBLEM", minimum: nil),
@@ -56,33 +56,12 @@ struct VerifyCommand: AsyncParsableCommand {
       table.add([
         problem.kind,
         problem.generation.map { String($0) } ?? "-",
-        problem.path?.joined(separator: "/") ?? "-",
+        problem.path?.description ?? "-",
         problem.message,
       ])
     }
-    let problems = Quantity.count(found.problems.count + Int(clamping: found.omittedProblems), "problem")
+    let problems = Quantity.count(found.problems.count + Int(clamping: found.omitted ?? 0), "problem")
     let summary = "\n\(application) is not sound: \(problems); \(checked).\n"
     return table.text(header: !legend.hidesLegend) + (legend.hidesLegend ? "" : summary)
-  }
-
-  private func json(of found: ArchiveVerification) -> String {
-    var members = JSONMembers()
-    members.add("sound", found.isSound)
-    members.add("objects", Int64(found.objects))
-    members.add("states", Int64(found.states))
-    members.add("bytes", Int64(found.bytes))
-    members.add("problems", text: JSONMembers.array(found.problems.map(json)))
-    if found.omittedProblems > 0 { members.add("omitted", found.omittedProblems) }
-    members.add("milliseconds", Int64(found.duration / .milliseconds(1)))
-    return members.text
-  }
-
-  private func json(of problem: ArchiveVerification.Problem) -> String {
-    var members = JSONMembers()
-    members.add("kind", problem.kind)
-    if let path = problem.path { members.add("path", path) }
-    if let generation = problem.generation { members.add("generation", generation) }
-    members.add("message", problem.message)
-    return members.text
   }
 }

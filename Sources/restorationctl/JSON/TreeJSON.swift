@@ -1,58 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// The tree of an application as nested JSON objects (`Protocol/restorationctl.md`).
-struct TreeJSON {
+struct TreeJSON: JSONWritable {
   let application: ApplicationDescription
 
-  /// Compact text.
-  var text: String {
-    var head = JSONMembers()
-    head.add("application", application.application)
-    head.add("archive", application.archive)
-    head.add("generation", application.generation)
-    head.add("sequence", application.sequence)
-    head.add("sessions", text: JSONMembers.array(application.sessions.map(Self.session)))
-    var text = "{\(head.inner),\"objects\":["
-    var depth = 0
-    ObjectTree(application.objects).walk { visit in
-      // The object before is this one's parent, or it and some of its ancestors have no more children.
-      let closed = depth - visit.branches.count + 1
-      if closed > 0 { text += String(repeating: "]}", count: closed) + "," }
-      text += "{\(Self.members(of: visit.object).inner),\"children\":["
-      depth = visit.branches.count
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("application", application.application)
+      writer.member("archive", application.archive)
+      writer.member("generation", application.generation)
+      writer.member("sequence", application.sequence)
+      writer.member("sessions", application.sessions)
+      writer.key("objects")
+      writer.beginArray()
+      var depth = 0
+      ObjectTree(application.objects).walk { visit in
+        // The object before is this one's parent, or it and some of its ancestors have no more children.
+        Self.close(depth - visit.branches.count + 1, &writer)
+        writer.beginObject()
+        Self.write(visit.object, to: &writer)
+        writer.key("children")
+        writer.beginArray()
+        depth = visit.branches.count
+      }
+      Self.close(depth, &writer)
+      writer.endArray()
     }
-    return text + String(repeating: "]}", count: depth + 1)
   }
 
-  private static func session(_ session: ApplicationDescription.Session) -> String {
-    var members = JSONMembers()
-    members.add("process", session.process)
-    members.add("pid", session.pid)
-    members.add("delegate", session.isDelegate)
-    members.add("serves", session.serves)
-    return members.text
+  private static func close(_ count: Int, _ writer: inout JSONWriter) {
+    for _ in 0..<count {
+      writer.endArray()
+      writer.endObject()
+    }
   }
 
-  /// What is said of one object, here and in `show`.
-  static func members(of object: ApplicationDescription.Object) -> JSONMembers {
-    var members = JSONMembers()
-    members.add("component", object.component)
-    members.add("path", object.path)
-    members.add("object", object.object)
-    members.add("kind", object.kind.rawValue)
-    members.add("classes", object.classes)
-    members.add("process", object.process)
-    members.add("pid", object.pid)
-    members.add("vacant", object.isVacant)
-    members.add("orphaned", object.orphaned)
-    members.add("included", object.included)
-    members.add("confidential", object.confidential)
-    members.add("hasState", object.hasState)
-    members.add("bytes", Int64(object.bytes))
-    members.add("modified", object.modified?.description)
-    members.add("revision", object.revision)
-    return members
+  private static func write(_ object: ObjectDescription, to writer: inout JSONWriter) {
+    writer.member("component", object.component)
+    writer.member("path", object.path)
+    writer.member("object", object.object)
+    writer.member("kind", object.kind)
+    writer.member("classes", object.classes)
+    writer.member("process", object.process)
+    writer.member("pid", object.pid)
+    writer.member("vacant", object.isVacant)
+    writer.member("orphaned", object.orphaned)
+    writer.member("included", object.included)
+    writer.member("confidential", object.confidential)
+    writer.member("hasState", object.hasState)
+    writer.member("bytes", object.bytes)
+    writer.member("modified", object.modified)
+    writer.member("revision", object.revision)
   }
 }

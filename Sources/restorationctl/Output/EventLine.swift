@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationClient
+internal import RestorationWire
 
 /// Events as lines for people: time, name, application, and what else there is to say, in columns.
 struct EventLine {
@@ -14,9 +15,9 @@ struct EventLine {
   /// - Parameters:
   ///   - names: those that will come; nil for all.
   ///   - showsApplication: whether there may be several.
-  init(names: Set<BrokerEvent.Name>?, showsApplication: Bool) {
-    let names = names.map { Array($0) + [.eventsLost] } ?? BrokerEvent.Name.known
-    nameWidth = names.map(\.rawValue.columns).max() ?? 0
+  init(names: [String]?, showsApplication: Bool) {
+    let names = names.map { $0 + [EventName.eventsLost.rawValue] } ?? EventName.allCases.map(\.rawValue)
+    nameWidth = names.map(\.columns).max() ?? 0
     self.showsApplication = showsApplication
   }
 
@@ -27,9 +28,9 @@ struct EventLine {
 
   /// The line of an event that has just come, without a line feed.
   mutating func text(of event: BrokerEvent) -> String {
-    let application = (event.application ?? "").printable
+    let application = (event.application?.description ?? "").printable
     if showsApplication { applicationWidth = max(applicationWidth, application.columns) }
-    var columns = line(Clock.timeOfDay, event.name.rawValue.printable, application, Self.details(of: event).printable)
+    var columns = line(Clock.timeOfDay, event.name.printable, application, Self.details(of: event).printable)
     let used = columns.dropLast().reduce(0) { $0 + $1.columns + 2 }
     if let width = Output.width, let details = columns.popLast() {
       columns.append(details.shortened(to: max(Self.detailsMin, width - used)))
@@ -49,95 +50,91 @@ struct EventLine {
   }
 
   private static func colour(of event: BrokerEvent) -> Colour? {
-    switch event.name {
+    switch event.facts {
     case .encodeFailed, .archiveDamaged, .archiveUnreadable, .stateQuarantined, .archiveQuarantined: .red
     case .eventsLost, .restorationCrashed: .yellow
-    case .sessionEnded where event.ending == .crashed: .yellow
+    case .sessionEnded(let facts) where facts.ending == .crashed: .yellow
     default: nil
     }
   }
 
   private static func details(of event: BrokerEvent) -> String {
-    let path = event.path?.joined(separator: "/") ?? event.object.map { "object \($0)" } ?? ""
-    let session = session(of: event)
-    // The number was told when the session began; here it would only make the line long.
-    let writer = event.process ?? session
-    let parts: [String]
-    switch event.name {
-    case .sessionBegan:
-      parts = [
-        session, event.restoration?.reason.rawValue ?? "", event.isDelegate == true ? "delegate" : "",
-        event.isDetached == true ? "detached" : "",
-      ]
-    case .sessionEnded:
-      parts = [session, ending(of: event), objects(event.objects)]
-    case .objectRegistered:
-      parts = [path, event.objectKind == .object ? "" : event.objectKind?.rawValue ?? "", writer]
-    case .objectUnregistered:
-      parts = [path, event.cause?.rawValue ?? "", event.stateKept == true ? "state kept" : "", writer]
-    case .pathChanged:
-      parts = ["\(event.formerPath?.joined(separator: "/") ?? "(no path)") -> \(path)"]
-    case .stateEncoded:
-      parts = [path, bytes(event.bytes), event.sequence.map { "#\($0)" } ?? "", writer]
-    case .encodeFailed:
-      parts = [path, failure(event.failure), writer]
-    case .generationSealed:
-      parts = [
-        event.generation.map { "#\($0)" } ?? "", event.generationKind ?? "", objects(event.objects),
-        bytes(event.bytes),
-      ]
-    case .archiveOpened, .archiveImported:
-      parts = [objects(event.objects), bytes(event.bytes), event.generation.map { "generation \($0)" } ?? ""]
-    case .archiveDamaged, .archiveUnreadable:
-      parts = [event.message ?? ""]
-    case .applicationDiscarded:
-      parts = [
-        event.cause?.rawValue ?? "", event.discardedGenerations == true ? "with its generations" : "",
-        event.reason ?? "",
-      ]
-    case .restorationCrashed, .stateQuarantined, .archiveQuarantined, .quarantineEnded:
-      parts = blame(event, path, session)
-    case .eventsLost:
-      parts = ["\(Quantity.count(Int(clamping: event.lost ?? 0), "event")) lost: more came than were read"]
-    case .archiveClosed:
-      parts = []
-    default:
-      // Later brokers know more.
-      parts = [path, session, event.message ?? ""]
-    }
-    return parts.filter { !$0.isEmpty }.joined(separator: ", ")
+    // Later brokers know more.
+    event.facts.map { details(of: $0).filter { !$0.isEmpty }.joined(separator: ", ") } ?? event.jsonText
   }
 
-  private static func blame(_ event: BrokerEvent, _ path: String, _ session: String) -> [String] {
-    guard event.name == .restorationCrashed else {
-      return [path, path.isEmpty ? objects(event.objects) : "", event.cause?.rawValue ?? ""]
+  private static func details(of facts: BrokerEvent.Facts) -> [String] {
+    switch facts {
+    case .sessionBegan(let facts):
+      [
+        session(facts.session), facts.restoration?.reason.rawValue ?? "", facts.delegate ? "delegate" : "",
+        facts.detached ? "detached" : "",
+      ]
+    case .sessionEnded(let facts):
+      [session(facts.session), ending(of: facts), Quantity.count(facts.objects, "object")]
+    case .objectRegistered(let facts):
+      [name(facts.path, facts.object), facts.kind == .object ? "" : facts.kind.rawValue, writer(facts.session)]
+    case .objectUnregistered(let facts):
+      [
+        name(facts.path, facts.object), facts.cause.rawValue, facts.stateKept ? "state kept" : "",
+        writer(facts.session),
+      ]
+    case .pathChanged(let facts): ["\(facts.from?.description ?? "(no path)") -> \(name(facts.path, facts.object))"]
+    case .stateEncoded(let facts):
+      [
+        name(facts.path, facts.object), Quantity.bytes(facts.bytes), "#\(facts.sequence)", writer(facts.session),
+      ]
+    case .encodeFailed(let facts): [name(facts.path, facts.object), failure(facts.error), writer(facts.session)]
+    case .generationSealed(let facts):
+      ["#\(facts.generation)", facts.kind, Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes)]
+    case .archiveOpened(let facts):
+      [
+        Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes),
+        facts.generation.map { "generation \($0)" } ?? "",
+      ]
+    case .archiveImported(let facts): [Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes)]
+    case .archiveDamaged(let facts): [facts.message]
+    case .archiveUnreadable(let facts): [facts.message]
+    case .applicationDiscarded(let facts):
+      [facts.cause.rawValue, facts.generations ? "with its generations" : "", facts.reason ?? ""]
+    case .restorationCrashed(let facts):
+      [
+        session(facts.session), facts.guilty?.description ?? Quantity.count(facts.suspects, "suspect"),
+        Quantity.count(facts.strikes, "strike"),
+      ]
+    case .stateQuarantined(let facts): [name(facts.path, facts.object)]
+    case .archiveQuarantined(let facts): [Quantity.count(facts.objects, "object")]
+    case .quarantineEnded(let facts):
+      [facts.path?.description ?? Quantity.count(facts.objects, "object"), facts.cause.rawValue]
+    case .eventsLost(let facts):
+      ["\(Quantity.count(Int(clamping: facts.lost), "event")) lost: more came than were read"]
+    case .archiveClosed: []
     }
-    let cause = event.guilty.map { $0.joined(separator: "/") } ?? event.suspects.map { Quantity.count($0, "suspect") }
-    return [session, cause ?? "", event.strikes.map { Quantity.count($0, "strike") } ?? ""]
   }
 
-  private static func ending(of event: BrokerEvent) -> String {
-    let word = event.ending?.rawValue ?? ""
-    let how = event.signal ?? event.exitCode.map { "code \($0)" } ?? event.processEnding ?? ""
+  private static func name(_ path: IdentifierPath?, _ object: ObjectHandle?) -> String {
+    path?.description ?? object.map { "object \($0)" } ?? ""
+  }
+
+  private static func ending(of facts: SessionEnded) -> String {
+    let (word, outcome) = (facts.ending.rawValue, facts.outcome)
+    let how = outcome.signal ?? outcome.code.map { "code \($0)" } ?? outcome.how?.rawValue ?? ""
     return how.isEmpty || how == word || how == "unknown" ? word : "\(word) (\(how))"
   }
 
-  private static func session(of event: BrokerEvent) -> String {
-    guard let pid = event.pid else { return event.process ?? "" }
-    return event.process.map { "\($0) (\(pid))" } ?? "process \(pid)"
+  private static func session(_ session: SessionIdentity) -> String {
+    guard let pid = session.pid else { return session.process ?? "" }
+    return ObjectOwner(process: session.process, pid: pid).description
   }
 
-  private static func failure(_ failure: BrokerEvent.Failure?) -> String {
-    guard let failure else { return "" }
-    return failure.limit.map { "\($0.name) is \($0.max), this was \($0.value)" } ?? failure.code.description
+  /// The number was told when the session began; here it would only make the line long.
+  private static func writer(_ session: SessionIdentity) -> String {
+    session.process ?? Self.session(session)
   }
 
-  private static func bytes(_ count: Int?) -> String {
-    count.map { Quantity.bytes($0) } ?? ""
-  }
-
-  private static func objects(_ count: Int?) -> String {
-    count.map { Quantity.count($0, "object") } ?? ""
+  private static func failure(_ failure: EncodeFailed.Failure) -> String {
+    guard let limit = failure.limit, let max = failure.max, let value = failure.value else { return failure.kind }
+    return "\(limit) is \(max), this was \(value)"
   }
 }
 

@@ -7,7 +7,7 @@ internal import RestorationClient
 /// The broker lists objects page by page, and they may move meanwhile: what has no parent among them is a root, and a
 /// circle is cut open. Every object is there exactly once.
 struct ObjectTree {
-  typealias Object = ApplicationDescription.Object
+  typealias Object = ObjectDescription
 
   /// One object on a walk.
   struct Visit {
@@ -78,7 +78,7 @@ struct ObjectTree {
   }
 }
 
-extension ApplicationDescription.Object {
+extension ObjectDescription {
   /// Nobody claims it.
   var isVacant: Bool { object == nil }
 
@@ -86,11 +86,5 @@ extension ApplicationDescription.Object {
   var hasState: Bool { modified != nil }
 
   /// Its last path component: the identifier, and the position where it has one.
-  var component: String? { path?.last }
-
-  /// Whether its path is this one, byte by byte: identifiers that only look alike are different ones.
-  func isAt(_ components: [String]) -> Bool {
-    guard let path, path.count == components.count else { return false }
-    return zip(path, components).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
-  }
+  var component: String? { path?.components.last }
 }

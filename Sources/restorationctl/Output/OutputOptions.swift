@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 /// How the data of a command is shown. May stand before or after the command.
 struct OutputOptions: ParsableArguments {
@@ -47,6 +49,16 @@ struct LegendOptions: ParsableArguments {
 }
 
 extension JSONLayout {
+  /// Prints a value in this layout.
+  func print(_ value: some JSONWritable) throws {
+    try Output.print(lay(out: value.text.string) + "\n")
+  }
+
+  /// The same, in a pager where that is of use.
+  func show(_ value: some JSONWritable) throws {
+    try Output.show(lay(out: value.text.string) + "\n")
+  }
+
   /// Prints JSON text in this layout.
   func print(_ jsonText: String) throws {
     try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")

@@ -32,7 +32,8 @@ extension String {
     for scalar in unicodeScalars {
       if scalar.steersTerminal, scalar.value > 0x20 {
         for unit in String(scalar).utf16 {
-          text.append(contentsOf: JSONMembers.escape(unit).unicodeScalars)
+          let digits = String(unit, radix: 16)
+          text.append(contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
         }
       } else {
         text.append(scalar)

@@ -32,7 +32,7 @@ struct TreeDrawing {
       TextTable.Column("SIZE", .right),
       TextTable.Column("MARKS", minimum: nil),
     ])
-    table.add([TextTable.Cell(application.application, .bold)] + (1...6).map { _ in TextTable.Cell("") })
+    table.add([TextTable.Cell(application.application.description, .bold)] + (1...6).map { _ in TextTable.Cell("") })
     let colours = self.colours
     ObjectTree(application.objects).walk { visit in
       table.add(row(visit, colours))
@@ -48,7 +48,7 @@ struct TreeDrawing {
       TextTable.Cell(object.classes.first ?? "-"),
       TextTable.Cell(object.process ?? "-", colour),
       TextTable.Cell(object.pid.map { String($0) } ?? "-"),
-      TextTable.Cell(object.modified.map { Quantity.age(now - $0.millisecondsSince1970) } ?? "-"),
+      TextTable.Cell(object.modified.map { Quantity.age(now - $0.milliseconds) } ?? "-"),
       TextTable.Cell(object.hasState ? Quantity.bytes(object.bytes) : "-"),
       TextTable.Cell(Mark.all.filter { $0.applies(object) }.map(\.letter).joined()),
     ]
@@ -88,7 +88,7 @@ struct TreeDrawing {
 struct Mark {
   let letter: String
   let meaning: String
-  let applies: (ApplicationDescription.Object) -> Bool
+  let applies: (ObjectDescription) -> Bool
 
   static var all: [Mark] {
     [

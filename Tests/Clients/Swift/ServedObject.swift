@@ -76,7 +76,7 @@ actor ServedItems: ModelAssociating {
   func modelIdentifierForElement(
     at indexPath: [Int],
     role: RestorableElement.Role,
-    in view: [String]
+    in view: IdentifierPath
   ) async -> String? {
     _ = await process.answer("modelIdentifierForElementAtIndexPath", "model", view)
     var found: JSONValue? = items
@@ -89,7 +89,7 @@ actor ServedItems: ModelAssociating {
   func indexPathForElement(
     withModelIdentifier identifier: String,
     role: RestorableElement.Role,
-    in view: [String]
+    in view: IdentifierPath
   ) async -> [Int]? {
     _ = await process.answer("indexPathForElementWithModelIdentifier", "index", view)
     return Self.find(identifier, in: items)

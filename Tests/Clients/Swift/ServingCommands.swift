@@ -162,9 +162,9 @@ extension ServingProcess {
     let items = command["items"] ?? .array([])
     let view: RestorableReference
     if let name = command["view"]?.string {
-      view = things[name]?.object?.reference ?? .path(name.split(separator: "/").map(String.init))
+      view = things[name]?.object?.reference ?? .path(IdentifierPath(name.split(separator: "/").map(String.init)))
     } else {
-      view = .path(command["view"]?.array?.compactMap(\.string) ?? [])
+      view = .path(IdentifierPath(command["view"]?.array?.compactMap(\.string) ?? []))
     }
     if let known = sources[view] { return await known.become(items) }
     let source = ServedItems(items, of: self)
@@ -204,7 +204,7 @@ extension ServingProcess {
   private static func value(_ result: SaveResult) -> JSONValue {
     var value: JSONObject = [
       "saved": .bool(result.saved), "generation": value(result.generation), "objects": .integer(Int64(result.objects)),
-      "bytes": .integer(Int64(result.bytes)), "milliseconds": .integer(Int64(result.duration / .milliseconds(1))),
+      "bytes": .integer(Int64(result.bytes)), "milliseconds": .integer(result.milliseconds),
     ]
     if let reason = result.reason { value["reason"] = .string(reason) }
     value["stale"] = .array(
@@ -230,10 +230,10 @@ extension ServingProcess {
 
   private static func value(_ result: RestoreResult) -> JSONValue {
     var value: JSONObject = [
-      "restored": .array(result.restored.map(Self.value)),
+      "restored": .array(result.restored.map { Self.value($0) }),
       "skipped": .array(result.skipped.map { ["path": Self.value($0.path), "reason": .string($0.reason)] }),
-      "absent": .array(result.absent.map(Self.value)),
-      "milliseconds": .integer(Int64(result.duration / .milliseconds(1))),
+      "absent": .array(result.absent.map { Self.value($0) }),
+      "milliseconds": .integer(result.milliseconds),
     ]
     if result.declined { value["declined"] = true }
     return .object(value)

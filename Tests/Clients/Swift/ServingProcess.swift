@@ -62,8 +62,8 @@ actor ServingProcess {
   }
 
   /// Notes a call, and behaves as told: gives the answer that is to be given, nil for a good one.
-  func answer(_ method: String, _ what: String, _ path: [String]? = nil) async -> JSONValue? {
-    note(what, path.map { .string($0.joined(separator: "/")) })
+  func answer(_ method: String, _ what: String, _ path: IdentifierPath? = nil) async -> JSONValue? {
+    note(what, path.map { .string($0.description) })
     guard let behaviour = behaviours[method] else { return nil }
     switch behaviour.string {
     case "crash": Output.crash()
@@ -132,7 +132,7 @@ actor ServingProcess {
     let parentPath = parent?.array?.compactMap(\.string) ?? parent?.string?.split(separator: "/").map(String.init)
     var registration = ObjectRegistration(
       wanted["identifier"]?.string,
-      restorationParent: parentObject == nil ? parentPath.map { .path($0) } : nil,
+      restorationParent: parentObject == nil ? parentPath.map { .path(IdentifierPath($0)) } : nil,
       kind: wanted["kind"]?.string.flatMap(ObjectKind.init) ?? .object,
       classes: wanted["classes"]?.array?.compactMap(\.string) ?? [],
       restorationClass: wanted["restorationClass"]?.string,
@@ -142,7 +142,7 @@ actor ServingProcess {
     registration.takeOver = wanted["takeOver"]?.bool ?? false
     registration.confidential = wanted["confidential"]?.bool ?? false
     registration.keepsForever = wanted["keep"]?.string == "forever"
-    let path = (parentObject?.path ?? parentPath ?? []) + [Self.component(registration)]
+    let path = (parentObject?.path?.components ?? parentPath ?? []) + [Self.component(registration)]
     let name = given ?? path.joined(separator: "/")
     // It may be called as soon as it is registered.
     things[name] = Thing(restoring: ServedObject(name, of: self))
@@ -171,11 +171,12 @@ actor ServingProcess {
     if let given = await answer("objectWithRestorationIdentifierPath", "create", request.path), given.isNull {
       return nil
     }
-    if let object = things[request.path.joined(separator: "/")]?.object { return object }
+    if let object = things[request.path.description]?.object { return object }
     let registration = request.registration
     return try await register([
       "identifier": registration.restorationIdentifier.map { .string($0) } ?? .null,
-      "parent": request.path.count > 1 ? .array(request.path.dropLast().map { .string($0) }) : .null,
+      "parent": request.path.components.count > 1
+        ? .array(request.path.components.dropLast().map { .string($0) }) : .null,
       "kind": .string(request.kind.rawValue), "classes": .array(registration.classes.map { .string($0) }),
       "restorationClass": request.restorationClass.map { .string($0) } ?? .null,
       "position": registration.position.map { .integer($0) } ?? .null,
@@ -212,7 +213,9 @@ actor ServingProcess {
     return RestorableElement(role, at: indices, identifier: value["identifier"]?.string)
   }
 
-  static func value(_ path: [String]?) -> JSONValue {
-    path.map { .array($0.map { .string($0) }) } ?? .null
+  static func value(_ path: IdentifierPath?) -> JSONValue { value(path?.components) }
+
+  static func value(_ components: [String]?) -> JSONValue {
+    components.map { .array($0.map { .string($0) }) } ?? .null
   }
 }

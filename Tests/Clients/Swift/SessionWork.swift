@@ -52,7 +52,7 @@ actor SessionWork {
   // MARK: Work
 
   /// - Parameter path: of the object that the parent is below; another process may have it.
-  func begin(below parent: String, in path: [String]?, objects count: Int) async throws {
+  func begin(below parent: String, in path: IdentifierPath?, objects count: Int) async throws {
     let root = try await session.register(
       ObjectRegistration(parent, restorationParent: path.map { .path($0) }, awaitParent: .seconds(10))
     )

@@ -141,8 +141,8 @@ struct Commands {
   }
 
   private static func value(of notification: BrokerNotification) -> JSONValue {
-    func path(_ components: [String]?) -> JSONValue {
-      components.map { .array($0.map { .string($0) }) } ?? .null
+    func path(_ path: IdentifierPath?) -> JSONValue {
+      path.map { .array($0.components.map { .string($0) }) } ?? .null
     }
     switch notification {
     case .pathChanged(let object, let components):

@@ -10,7 +10,7 @@ extension Application {
   func importArchive(
     _ plan: ImportPlan,
     force: Bool,
-    progress: Progress?,
+    progress: ArchiveProgress?,
     of call: LongCall
   ) throws(ErrorObject) {
     try requireWritable()

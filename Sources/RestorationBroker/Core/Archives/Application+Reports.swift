@@ -172,7 +172,7 @@ extension Application {
       object.process = reading.state.flatMap { contexts[$0.context]?.role }
       object.orphaned = today.map { orphaned($0) != nil } ?? true
       object.status = reading.state == nil ? .none : isWithheld ? .quarantined : .available
-      object.coder = reading.state.flatMap { coder(of: $0) }
+      object.coderText = reading.state.flatMap { coder(of: $0) }
       object.bytes = reading.state?.bytes ?? 0
       object.modified = reading.state.map { Timestamp(milliseconds: $0.written) }
       object.confidential = reading.node.isConfidential
@@ -188,8 +188,8 @@ extension Application {
       switch remaining.popFirst() ?? nil {
       case .state(let record, _):
         guard !objects[index].redacted else { continue }
-        objects[index].state = splice(record)
-        objects[index].elements = record.elements.map { JSONText(validated: Array($0.utf8)) }
+        objects[index].stateText = splice(record)
+        objects[index].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
       case .unreadable: objects[index].status = .unreadable
       case nil: objects[index].status = .none
       }

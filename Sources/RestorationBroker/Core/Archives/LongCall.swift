@@ -35,10 +35,10 @@ struct LongCall {
     _ message: String? = nil,
     isLast: Bool = false,
     at now: Moment
-  ) -> Progress? {
+  ) -> ArchiveProgress? {
     guard let token, isLast || now.monotonic - told >= Self.intervalMilliseconds else { return nil }
     told = now.monotonic
-    return Progress().with { progress in
+    return ArchiveProgress().with { progress in
       progress.progressToken = token
       progress.done = Int64(done)
       progress.total = total.map { Int64($0) }
@@ -53,14 +53,14 @@ extension LongCall {
 
   /// Whether the caller reads a message of that length.
   func reads(_ parameters: JSONText) -> Bool {
-    Session.fits(Progress.method.rawValue, parameters, in: bytesMax)
+    Session.fits(ArchiveProgress.method.rawValue, parameters, in: bytesMax)
   }
 }
 
 extension Application {
   /// Tells a caller how far its call has come, before its answer.
-  func tell(_ progress: Progress?, of call: LongCall) {
+  func tell(_ progress: ArchiveProgress?, of call: LongCall) {
     guard let parameters = progress?.text, call.reads(parameters) else { return }
-    tell(call.recipient, Progress.method, parameters)
+    tell(call.recipient, ArchiveProgress.method, parameters)
   }
 }

@@ -182,7 +182,7 @@ enum StoredText {
 
   private static func areElements(_ text: String) -> Bool {
     let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: limits)
-    return slice.map { (try? [Element](wire: $0)) != nil } ?? false
+    return slice.map { (try? [RestorableElement](wire: $0)) != nil } ?? false
   }
 
   private static func faultOfReferences(_ record: StateRecord, _ state: JSONSlice, lastNode: NodeID) -> String? {

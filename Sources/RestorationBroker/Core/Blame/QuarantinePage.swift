@@ -81,9 +81,9 @@ extension Application {
       for place in reply.objects[index].states.indices {
         switch remaining.popFirst() ?? nil {
         case .state(let record, _):
-          reply.objects[index].states[place].state = splice(record)
-          reply.objects[index].states[place].elements = record.elements.map { JSONText(validated: Array($0.utf8)) }
-          reply.objects[index].states[place].coder = coder(of: StateSummary(record, at: 0))
+          reply.objects[index].states[place].stateText = splice(record)
+          reply.objects[index].states[place].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
+          reply.objects[index].states[place].coderText = coder(of: StateSummary(record, at: 0))
         case .unreadable: reply.objects[index].states[place].unreadable = true
         // Released meanwhile.
         case nil: break

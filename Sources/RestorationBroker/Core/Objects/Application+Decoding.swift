@@ -55,7 +55,7 @@ extension Application {
   private func decodeOwnState(for caller: Caller) {
     guard caller.call != nil else { return }
     guard let row = ownState else {
-      let status: DecodeRestorableState.Status = tree.applicationNode?.state == nil ? .none : .quarantined
+      let status: DecodingStatus = tree.applicationNode?.state == nil ? .none : .quarantined
       return context.emit(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
     }
     readsUnderWay += 1

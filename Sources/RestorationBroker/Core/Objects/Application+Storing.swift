@@ -9,7 +9,7 @@ struct CheckedState {
   let text: ArraySlice<UInt8>
   let references: String?
   /// The elements as they are stored.
-  var elements: [Element]
+  var elements: [RestorableElement]
   /// Nil where the writer gave none.
   let revision: Int64?
 
@@ -32,14 +32,18 @@ struct CheckedState {
 /// What every state goes through on its way into the archive, pushed or pulled.
 extension Application {
   /// Passes what is allowed in a state by itself (R10).
-  func check(_ state: EncodedState, _ elements: [Element], path: IdentifierPath?) throws(ErrorObject) {
+  func check(_ state: EncodedState, _ elements: [RestorableElement], path: IdentifierPath?) throws(ErrorObject) {
     try state.checkKeys(path: path)
     let bytes = state.text.bytes.count + (elements.isEmpty ? 0 : stored(elements).text.count)
     try state.checkSize(bytes: bytes, depth: state.depth, path: path, context.limits)
   }
 
   /// The state as it will be stored, if all its references lead somewhere (R14).
-  func checked(_ state: EncodedState, elements: [Element], revision: Int64?) throws(ErrorObject) -> CheckedState {
+  func checked(
+    _ state: EncodedState,
+    elements: [RestorableElement],
+    revision: Int64?
+  ) throws(ErrorObject) -> CheckedState {
     let (text, references) = try resolveReferences(of: state)
     return CheckedState(text: text, references: references, elements: stored(elements), revision: revision)
   }
@@ -127,7 +131,7 @@ extension Application {
     reachableBytes = receipt.reachableBytes + growth.reduce(0) { $0 + $1.bytes }
   }
 
-  private func stored(_ elements: [Element]) -> [Element] {
+  private func stored(_ elements: [RestorableElement]) -> [RestorableElement] {
     var stored = elements
     for index in stored.indices {
       // Whether it is found again is said when it is decoded.

@@ -16,9 +16,9 @@ struct ElementResolution {
 
   let view: NodeID
   let purpose: Purpose
-  let elements: [Element]
+  let elements: [RestorableElement]
   /// Those that are done; one that the data source no longer has is left out.
-  var resolved: [Element] = []
+  var resolved: [RestorableElement] = []
   var next = 0
   var call: CallNumber?
   /// It has been noted that the data source does not say where elements are.
@@ -76,7 +76,7 @@ extension Application {
   /// Begins to look for the elements in today's data.
   ///
   /// - Returns: false where nobody can be asked, or nothing is to be asked for: then they stay as they are.
-  func resolve(_ elements: [Element], of view: Node, for purpose: ElementResolution.Purpose) -> Bool {
+  func resolve(_ elements: [RestorableElement], of view: Node, for purpose: ElementResolution.Purpose) -> Bool {
     guard elements.contains(where: { $0.identifier != nil }), dataSource(of: view) != nil else { return false }
     resolutionCounter += 1
     resolutions[resolutionCounter] = ElementResolution(view: view.id, purpose: purpose, elements: elements)
@@ -110,7 +110,7 @@ extension Application {
     }
   }
 
-  private func settleElement(_ number: Int, _ element: Element?) {
+  private func settleElement(_ number: Int, _ element: RestorableElement?) {
     if let element { resolutions[number]?.resolved.append(element) }
     resolutions[number]?.next += 1
   }

@@ -250,11 +250,11 @@ extension Application {
   }
 
   /// The elements of a state as they are stored, none of them found in today's data yet.
-  static func elements(of record: StateRecord) -> [Element] {
+  static func elements(of record: StateRecord) -> [RestorableElement] {
     guard let text = record.elements,
       let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
     else { return [] }
-    return (slice.elements ?? []).compactMap { try? Element(wire: $0) }
+    return (slice.elements ?? []).compactMap { try? RestorableElement(wire: $0) }
   }
 }
 

@@ -269,7 +269,7 @@ extension Application {
       switch outcome {
       case .restored: reply.restored.append(path)
       case .skipped(let reason):
-        let skipped = RestoreApplicationState.SkippedObject().with {
+        let skipped = SkippedObject().with {
           $0.path = path
           $0.reason = reason.rawValue
           $0.message = message

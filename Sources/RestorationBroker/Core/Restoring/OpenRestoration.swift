@@ -56,7 +56,7 @@ struct OutgoingBatch {
   var handouts: [Restoration.Handout]
   var records: [NodeID: StateRecord] = [:]
   /// Elements as they are to be handed out, once a data source was asked.
-  var elements: [NodeID: [Element]] = [:]
+  var elements: [NodeID: [RestorableElement]] = [:]
 }
 
 /// What a restoration reads.

@@ -157,7 +157,7 @@ extension Application {
 
   private func take(
     _ encoded: EncodedState,
-    _ elements: [Element],
+    _ elements: [RestorableElement],
     _ revision: Int64?,
     at target: EncodeTarget
   ) throws(ErrorObject) {

@@ -269,7 +269,7 @@ extension Application {
   /// Keeps a state until the commit, if it would be stored now as a push of the owner (R10, R12, R14, R15).
   private func stage(
     _ encoded: EncodedState,
-    _ elements: [Element],
+    _ elements: [RestorableElement],
     _ revision: Int64?,
     at target: EncodeTarget,
     for round: SaveRound

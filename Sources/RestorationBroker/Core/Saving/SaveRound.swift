@@ -57,7 +57,7 @@ package final class SaveRound {
     if let identifier {
       staged[place].elements[question.element]?.identifier = identifier
     } else {
-      staged[place].elements[question.element] = nil as Element?
+      staged[place].elements[question.element] = nil as RestorableElement?
     }
   }
 
@@ -80,7 +80,7 @@ struct StagedState {
   /// Everything but the elements.
   var record: StateRecord
   /// Those that the data source has not are nil (R28).
-  var elements: [Element?]
+  var elements: [RestorableElement?]
   let digest: StateDigest
   /// The application's last change when it came: a newer row of the object is the session's last word (R12).
   let sequence: SequenceNumber

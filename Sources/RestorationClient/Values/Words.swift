@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+// What calls take and give is said once, for the broker and its clients: whoever imports the library has those words.
+@_exported public import RestorationWire
+
+// MARK: Durations
+
+extension SaveResult {
+  /// How long the round took.
+  public var duration: Duration { .milliseconds(milliseconds) }
+}
+
+extension RestoreResult {
+  /// How long it took.
+  public var duration: Duration { .milliseconds(milliseconds) }
+}
+
+extension ArchiveVerification {
+  /// How long the check took.
+  public var duration: Duration { .milliseconds(milliseconds) }
+}
+
+extension ArchiveBackup {
+  /// How long it took.
+  public var duration: Duration { .milliseconds(milliseconds) }
+}
+
+extension BrokerStatistics {
+  /// Time since the broker started.
+  public var uptime: Duration { .milliseconds(uptimeMilliseconds) }
+}
+
+// MARK: States
+
+extension ArchivedObject {
+  /// Nil unless available or quarantined, and if it is redacted.
+  public var state: RestorableState? { stateText.map(RestorableState.init) }
+
+  /// Who wrote the state; nil if there is none.
+  public var origin: StateOrigin? { coderText.flatMap(StateOrigin.init) }
+
+  /// Selected and topmost elements written with the state.
+  public var elements: [RestorableElement] { RestorableElement.read(elementsText) ?? [] }
+}
+
+extension QuarantinedState {
+  /// Nil if it is redacted or unreadable.
+  public var state: RestorableState? { stateText.map(RestorableState.init) }
+
+  /// Who wrote it; nil if that is not known.
+  public var origin: StateOrigin? { coderText.flatMap(StateOrigin.init) }
+
+  /// Selected and topmost elements written with it.
+  public var elements: [RestorableElement] { RestorableElement.read(elementsText) ?? [] }
+}
+
+extension RestorationSituation {
+  /// Who wrote last and when; nil if nobody has.
+  public var origin: StateOrigin? { coder.flatMap(StateOrigin.init) }
+}
+
+extension RestorableElement {
+  /// The elements of an array; nil unless the text is one.
+  static func read(_ text: JSONText?) -> [RestorableElement]? {
+    guard let text else { return [] }
+    return (try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .ofAnswers))
+      .flatMap { [RestorableElement]($0) }
+  }
+}
+
+// MARK: Others
+
+extension RegisteredObject {
+  /// The handle, to be used in further calls.
+  public var reference: ObjectReference { .handle(object) }
+}
+
+extension ArchiveProgress {
+  /// Told on a thread of the library, never two at a time, and before the call returns: return soon.
+  public typealias Handler = @Sendable (ArchiveProgress) -> Void
+}

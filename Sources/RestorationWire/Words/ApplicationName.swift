@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names an application and so its archive: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`, optionally `@instance` (the same
+/// alphabet, at most 48 characters).
+public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
+  package static let baseMax = 128
+  package static let instanceMax = 48
+
+  /// The whole name, with the instance.
+  public let description: String
+
+  /// Of a message that is not filled in yet.
+  package static let blank = ApplicationName()
+
+  private init() {
+    description = ""
+  }
+
+  /// Nil where `text` is not such a name.
+  public init?(_ text: String) {
+    let parts = text.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
+    guard Self.isName(parts[0], max: Self.baseMax) else { return nil }
+    if parts.count == 2, !Self.isName(parts[1], max: Self.instanceMax) {
+      return nil
+    }
+    self.description = text
+  }
+
+  /// Whether `text` is this name, byte for byte.
+  package func isSpelled(_ text: String) -> Bool {
+    // A name is ASCII, and whatever else is the same to `String` takes more bytes.
+    description == text && description.utf8.count == text.utf8.count
+  }
+
+  /// The name with `instance`; nil where the instance is not well formed or this name has one already.
+  package func with(instance: String) -> ApplicationName? {
+    self.instance == nil ? ApplicationName("\(description)@\(instance)") : nil
+  }
+
+  /// The name without its instance.
+  public var base: String {
+    String(description.prefix { $0 != "@" })
+  }
+
+  /// Nil if the name has none.
+  public var instance: String? {
+    description.firstIndex(of: "@").map { String(description[description.index(after: $0)...]) }
+  }
+
+  private static func isName(_ bytes: Substring.UTF8View.SubSequence, max: Int) -> Bool {
+    guard let first = bytes.first, isLetterOrDigit(first), bytes.count <= max else { return false }
+    return bytes.allSatisfy { isLetterOrDigit($0) || punctuation.contains($0) }
+  }
+
+  private static let punctuation = Array("._-".utf8)
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the broker has done since it started and what it holds now.
+public struct BrokerStatistics: WireObject, Hashable {
+  public package(set) var broker = BrokerVersion()
+  public package(set) var pid: Int64 = 0
+  public package(set) var uptimeMilliseconds: Int64 = 0
+  public package(set) var counters: [String: Int64] = [:]
+  public package(set) var gauges: [String: Int64] = [:]
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("broker", &broker, "The broker's program.")
+    try members.required("pid", &pid, .from(1), "Process id of the broker.")
+    try members.required("uptimeMilliseconds", &uptimeMilliseconds, .count, "Since it started.")
+    try members.required("counters", &counters, .count, "Totals since the start, as integers; they only grow.")
+    try members.required("gauges", &gauges, .count, "What there is at this moment, as integers.")
+  }
+}
+
+/// Name and version of the broker's program.
+public struct BrokerVersion: WireObject, Hashable {
+  package static let sharedName: String? = "BrokerVersion"
+
+  public package(set) var name = ""
+  public package(set) var version = ""
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("name", &name, "Of the broker's program.")
+    try members.required("version", &version, "Of the broker's program.")
+  }
+}

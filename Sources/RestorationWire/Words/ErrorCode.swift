@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Which error it is: programs decide by this, never by the message (`Protocol/errors.md`).
+///
+/// The comment tells the caller what to do next.
+public struct ErrorCode: RawRepresentable, Hashable, Sendable {
+  /// The number of the JSON-RPC error object.
+  public let rawValue: Int
+
+  /// A code of any number; later brokers know more of them.
+  public init(rawValue: Int) {
+    self.rawValue = rawValue
+  }
+}
+
+// Of JSON-RPC
+extension ErrorCode {
+  /// The text is not JSON.
+  public static let parseError = ErrorCode(rawValue: -32700)
+  /// No JSON-RPC 2.0 message, or a session asked for on a connection that has one.
+  public static let invalidRequest = ErrorCode(rawValue: -32600)
+  /// The broker has no such method.
+  public static let methodNotFound = ErrorCode(rawValue: -32601)
+  /// A parameter is missing, of another type or out of its range; `pointer` says which.
+  public static let invalidParams = ErrorCode(rawValue: -32602)
+  /// A fault of the broker; its log says more.
+  public static let internalError = ErrorCode(rawValue: -32603)
+}
+
+// Of the restoration protocol
+extension ErrorCode {
+  /// Call `initialize` first, or name the `application` in the call.
+  public static let notInitialized = ErrorCode(rawValue: -32001)
+  /// Register the object, or use a path the archive knows.
+  public static let unknownObject = ErrorCode(rawValue: -32002)
+  /// Another live object has this path; choose another identifier or ask for `takeOver`.
+  public static let duplicatePath = ErrorCode(rawValue: -32003)
+  /// Use 1–255 bytes of UTF-8 without `/`, `#` and control characters (R1).
+  public static let invalidIdentifier = ErrorCode(rawValue: -32004)
+  /// Register the parent first, or wait for it with `awaitParentMilliseconds` (R3).
+  public static let unknownParent = ErrorCode(rawValue: -32005)
+  /// An object cannot be its own ancestor (R6).
+  public static let parentCycle = ErrorCode(rawValue: -32006)
+  /// Keys of the coder cannot be written; rename the key (R10).
+  public static let reservedKey = ErrorCode(rawValue: -32007)
+  /// Send less, or raise the named limit in the broker's configuration.
+  public static let limitExceeded = ErrorCode(rawValue: -32008)
+  /// Only the session that owns the object may do this.
+  public static let notOwner = ErrorCode(rawValue: -32009)
+  /// Another session has taken the path over; stop writing to this object (R8).
+  public static let replaced = ErrorCode(rawValue: -32010)
+  /// The archive exists and cannot be used now; look at the broker's log (R20).
+  public static let archiveUnreadable = ErrorCode(rawValue: -32011)
+  /// The disk refused the write; `indeterminate` says whether it may be there all the same (R15).
+  public static let storeFailed = ErrorCode(rawValue: -32012)
+  /// What was waited for did not come in time; try again.
+  public static let timedOut = ErrorCode(rawValue: -32013)
+  /// This client may not do this.
+  public static let forbidden = ErrorCode(rawValue: -32014)
+  /// A reference in the state leads nowhere; register its target first (R14).
+  public static let invalidReference = ErrorCode(rawValue: -32015)
+  /// Use one of the versions in `supported`.
+  public static let unsupportedProtocolVersion = ErrorCode(rawValue: -32016)
+  /// The broker is ending; connect again.
+  public static let shuttingDown = ErrorCode(rawValue: -32017)
+  /// No such application, and this call makes none.
+  public static let unknownApplication = ErrorCode(rawValue: -32018)
+  /// Another live session serves this already (R9).
+  public static let alreadyServed = ErrorCode(rawValue: -32019)
+  /// Say `force: true` if you mean it.
+  public static let needsForce = ErrorCode(rawValue: -32020)
+}
+
+extension ErrorCode: CustomStringConvertible {
+  private static let kinds: [ErrorCode: String] = [
+    .parseError: "parseError",
+    .invalidRequest: "invalidRequest",
+    .methodNotFound: "methodNotFound",
+    .invalidParams: "invalidParams",
+    .internalError: "internalError",
+    .notInitialized: "notInitialized",
+    .unknownObject: "unknownObject",
+    .duplicatePath: "duplicatePath",
+    .invalidIdentifier: "invalidIdentifier",
+    .unknownParent: "unknownParent",
+    .parentCycle: "parentCycle",
+    .reservedKey: "reservedKey",
+    .limitExceeded: "limitExceeded",
+    .notOwner: "notOwner",
+    .replaced: "replaced",
+    .archiveUnreadable: "archiveUnreadable",
+    .storeFailed: "storeFailed",
+    .timedOut: "timedOut",
+    .forbidden: "forbidden",
+    .invalidReference: "invalidReference",
+    .unsupportedProtocolVersion: "unsupportedProtocolVersion",
+    .shuttingDown: "shuttingDown",
+    .unknownApplication: "unknownApplication",
+    .alreadyServed: "alreadyServed",
+    .needsForce: "needsForce",
+  ]
+
+  /// Those of the restoration protocol, in the order of their page.
+  package static let all = kinds.keys.filter { (-32099...(-32000)).contains($0.rawValue) }.sorted {
+    $0.rawValue > $1.rawValue
+  }
+
+  /// The word in `data.kind`, else the number.
+  public var kind: String { Self.kinds[self] ?? String(rawValue) }
+
+  /// The word in `data.kind`, else the number.
+  public var description: String { kind }
+}
+
+extension ErrorObject {
+  /// An error of the restoration protocol.
+  ///
+  /// - Parameters:
+  ///   - hint: a sentence that says what to do next.
+  ///   - path: the object it is about.
+  ///   - details: further members of `data`.
+  package static func restoration(
+    _ code: ErrorCode,
+    _ message: String,
+    hint: String,
+    path: IdentifierPath? = nil,
+    details: JSONObject = [:]
+  ) -> ErrorObject {
+    var data: JSONObject = ["kind": .string(code.kind), "hint": .string(hint)]
+    if let path {
+      data["path"] = path.json
+    }
+    for (name, value) in details.members {
+      data[name] = value
+    }
+    return ErrorObject(code: code.rawValue, message: message, data: .object(data))
+  }
+
+  /// −32602 for one member of the parameters.
+  ///
+  /// - Parameter pointer: JSON pointer into the parameters, such as `/object`.
+  package static func invalidParameter(_ pointer: String, _ message: String, hint: String) -> ErrorObject {
+    ErrorObject(
+      code: -32602,
+      message: message,
+      data: .object(["kind": "invalidParams", "hint": .string(hint), "pointer": .string(pointer)])
+    )
+  }
+
+  /// −32008: `value` is more than `max` of the limit called `limit` (a name `limits` reports).
+  package static func limitExceeded(
+    _ limit: String,
+    max: Int,
+    value: Int,
+    path: IdentifierPath? = nil
+  ) -> ErrorObject {
+    .restoration(
+      .limitExceeded,
+      "\(limit) is \(max), this is \(value)",
+      hint: "Send less, or raise \(limit) in the broker's configuration.",
+      path: path,
+      details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]
+    )
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What is held against an application's states after crashes (R31, R35).
+public struct QuarantineReport: WireObject, Hashable {
+  public package(set) var archive: Timestamp?
+  public package(set) var strikes = 0
+  public package(set) var objects: [QuarantinedObject] = []
+  public package(set) var cursor: String?
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable(
+      "archive",
+      &archive,
+      "When the archive as a whole was put into quarantine; null where it was not, or nothing is withheld any more."
+    )
+    try members.required("strikes", &strikes, "Crashes in a row for which no object was found guilty.")
+    try members.required("objects", &objects, "In the order in which they were first registered.")
+    try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
+  }
+}
+
+/// One object in `listQuarantine`: what is held against it, and the texts that are kept for it (R31, R35).
+public struct QuarantinedObject: WireObject, Hashable {
+  package static let sharedName: String? = "QuarantinedObject"
+
+  public enum Standing: String, WireWord {
+    /// Its state is withheld from its owner.
+    case quarantined
+    /// A crash may be due to its state: it is handed out by itself.
+    case suspect
+    /// A newer state has taken the place of the withheld one, which is kept.
+    case lifted
+  }
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath?
+  public package(set) var standing = Standing.quarantined
+  public package(set) var strikes = 0
+  public package(set) var confidential = false
+  public package(set) var redacted = false
+  public package(set) var states: [QuarantinedState] = []
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Its handle now; null where nobody claims it.")
+    try members.nullable("path", &path, "Null where its own identifier is null.")
+    try members.required("standing", &standing, "`quarantined`: its state is withheld from its owner.")
+    try members.required("strikes", &strikes, "Crashes in a row that its state was found guilty of.")
+    try members.required("confidential", &confidential, "Whether it is confidential.")
+    try members.required("redacted", &redacted, "Whether that is why texts are left out.")
+    try members.required("states", &states, "What is or was withheld, oldest first, at most three.")
+  }
+}
+
+/// One state that is or was withheld.
+public struct QuarantinedState: WireObject, Hashable {
+  package static let sharedName: String? = "QuarantinedState"
+
+  public package(set) var sequence: Int64 = 0
+  public package(set) var quarantined = Timestamp(milliseconds: 0)
+  package var stateText: JSONText?
+  package var elementsText: JSONText?
+  package var coderText: JSONText?
+  public package(set) var unreadable = false
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("sequence", &sequence, .from(1), "Number of the write.")
+    try members.required("quarantined", &quarantined, "When it was put into quarantine, RFC 3339, UTC, milliseconds.")
+    try members.nullable(
+      "state",
+      &stateText,
+      .state,
+      "The state as it was encoded; null where it is redacted or unreadable."
+    )
+    try members.optional("elements", &elementsText, .elements, "Absent where there are none or they are redacted.")
+    try members.nullable("coder", &coderText, .coder, "Reserved keys of the session that wrote it.")
+    try members.mark("unreadable", &unreadable, "Present and true where it is damaged (R32).")
+  }
+}

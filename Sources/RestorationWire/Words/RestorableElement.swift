@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// A row or item of a view that is selected or topmost (R28).
+public struct RestorableElement: WireObject, Hashable {
+  package static let sharedName: String? = "Element"
+  package static let plural = "elements"
+
+  /// Why the element is remembered.
+  public enum Role: String, WireWord {
+    /// It is selected.
+    case selected
+    /// It is the first that can be seen.
+    case topVisible
+  }
+
+  public var role = Role.selected
+  /// Section and row, or as deep as the view nests.
+  public var indexPath: [Int] = []
+  public var identifier: String?
+  /// Nil if nobody has said.
+  public var resolved: Bool?
+
+  package init() {}
+
+  /// An element at this index path.
+  public init(_ role: Role, at indexPath: [Int], identifier: String? = nil) {
+    self.init(role: role, indexPath: indexPath, identifier: identifier)
+  }
+
+  package init(role: Role, indexPath: [Int], identifier: String? = nil, resolved: Bool? = nil) {
+    self.role = role
+    self.indexPath = indexPath
+    self.identifier = identifier
+    self.resolved = resolved
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("role", &role, "Why it is told of.")
+    try members.required("indexPath", &indexPath, "Where the element is in the view.")
+    try members.member("identifier", &identifier, default: nil, "The data source's identifier of the element's model.")
+    try members.member(
+      "resolved",
+      &resolved,
+      default: nil,
+      "On decoding, whether a data source has said where it is today."
+    )
+  }
+
+  /// Writes the array of `elements`.
+  package static func write(_ elements: [RestorableElement], to writer: inout JSONWriter) {
+    elements.writeJSON(to: &writer)
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Whether there is saved state that can be given back (R20).
+public enum RestorationState: String, WireWord {
+  package static let schema = Schema.shared("RestorationState", .words(Self.self))
+
+  case none
+  case available
+  /// It is there and cannot be read now.
+  case unreadable
+  /// It is there and withheld, because giving it out ended in crashes.
+  case quarantined
+}
+
+/// Why an application, or one process role of it, finds itself as it is (R20).
+public enum RestorationReason: String, WireWord {
+  /// There was nothing, or it has been discarded.
+  case pristine
+  /// The last run left cleanly.
+  case launch
+  /// The last run crashed, or a damaged archive was replaced by its backup.
+  case recover
+  /// The broker started this process in order to restore it.
+  case restore
+}
+
+/// What `initialize` says about the application's saved state.
+public struct RestorationSituation: WireObject, Hashable {
+  package static let sharedName: String? = "RestorationSituation"
+
+  public package(set) var state = RestorationState.none
+  public package(set) var reason = RestorationReason.pristine
+  public package(set) var generation: Int64?
+  /// To compare cached numbers by; nil if the archive cannot be read.
+  public package(set) var archive: String?
+  package var coder: JSONText?
+  public package(set) var damaged: String?
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required(
+      "state",
+      &state,
+      "`none`, `available`, `unreadable`: the archive exists and cannot be read now, nothing was touched."
+    )
+    try members.required("reason", &reason, "`pristine`: there was nothing or it was discarded.")
+    try members.nullable(
+      "generation",
+      &generation,
+      .generation,
+      "The newest generation, from which the run started; null where none was sealed."
+    )
+    try members.nullable("archive", &archive, .uuid, "UUID of the archive.")
+    try members.nullable("coder", &coder, .coder, "Reserved keys of the newest write (R26); null where there is none.")
+    try members.optional(
+      "damaged",
+      &damaged,
+      "Present until a run has ended, if the archive was found damaged: what was found and done, for people (R32)."
+    )
+  }
+}

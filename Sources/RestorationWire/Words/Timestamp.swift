@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// A point in time as the protocol writes it: RFC 3339, UTC, milliseconds, e.g. `2026-02-28T09:05:00.042Z`.
+public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible, JSONWritable {
+  /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what four digits of a year can say.
+  package static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+
+  /// Since 1970-01-01T00:00:00Z, without leap seconds, inside `range`.
+  public let milliseconds: Int64
+
+  /// Times outside of `range` become its nearer end.
+  package init(milliseconds: Int64) {
+    self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
+  }
+
+  /// Reads exactly the form that `description` has; nil for any other text.
+  package init?(_ text: String) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == Self.form.count else { return nil }
+    for (byte, form) in zip(bytes, Self.form) {
+      let isDigit = byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+      guard form == UInt8(ascii: "0") ? isDigit : byte == form else { return nil }
+    }
+    func number(_ range: Range<Int>) -> Int64 {
+      bytes[range].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+    }
+    let (year, month, day) = (number(0..<4), number(5..<7), number(8..<10))
+    let (hour, minute, second) = (number(11..<13), number(14..<16), number(17..<19))
+    let days = Self.days(year: year, month: month, day: day)
+    guard (1...12).contains(month), (1...31).contains(day), Self.date(days: days) == (year, month, day),
+      hour < 24, minute < 60, second < 60
+    else { return nil }
+    self.milliseconds = ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + number(20..<23)
+  }
+
+  /// RFC 3339, as on the wire.
+  public var description: String {
+    var text = Self.form
+    put(into: &text, at: 0)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Bytes of the written form.
+  package static var length: Int { form.count }
+
+  /// Writes the time over the `length` bytes at `start`, which have its form already.
+  package func put(into bytes: inout [UInt8], at start: Int) {
+    let day = Int64(86_400_000)
+    let days = milliseconds >= 0 ? milliseconds / day : (milliseconds - day + 1) / day
+    let rest = milliseconds - days * day
+    let (year, month, date) = Self.date(days: days)
+    bytes.withUnsafeMutableBufferPointer { text in
+      func put(_ value: Int64, at range: Range<Int>) {
+        var value = UInt32(truncatingIfNeeded: value)
+        for index in range.reversed() {
+          text[start + index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10)
+          value /= 10
+        }
+      }
+      put(year, at: 0..<4)
+      put(month, at: 5..<7)
+      put(date, at: 8..<10)
+      put(rest / 3_600_000, at: 11..<13)
+      put(rest / 60_000 % 60, at: 14..<16)
+      put(rest / 1_000 % 60, at: 17..<19)
+      put(rest % 1_000, at: 20..<23)
+    }
+  }
+
+  /// Earlier is less.
+  public static func < (left: Timestamp, right: Timestamp) -> Bool {
+    left.milliseconds < right.milliseconds
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.string(description)
+  }
+
+  /// Zeros stand for any digit.
+  private static let form = Array("0000-00-00T00:00:00.000Z".utf8)
+
+  /// Days since 1970-01-01 of a date of the proleptic Gregorian calendar.
+  ///
+  /// Years begin in March here, so that the leap day is the last day of a year.
+  private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+    let shifted = month > 2 ? year : year - 1
+    let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+    let yearOfEra = shifted - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    return era * 146_097 + dayOfEra - 719_468
+  }
+
+  /// The inverse of `days(year:month:day:)`.
+  private static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    let shifted = days + 719_468
+    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shiftedMonth = (5 * dayOfYear + 2) / 153
+    let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+    let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
+  }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// An object that only this tool prints, or that it prints with other members than the protocol has
+/// (`Protocol/restorationctl.md`). Whatever else it prints are the protocol's own values.
+struct PrintedObject: JSONWritable {
+  let members: (inout JSONWriter) -> Void
+
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object(members)
+  }
+}
+
+extension JSONText {
+  /// Text that is known to be compact and right.
+  init(compact text: String) {
+    self.init(validated: Array(text.utf8))
+  }
+}
