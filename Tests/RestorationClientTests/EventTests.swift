@@ -104,13 +104,14 @@ internal import Testing
     let texts = [
       #"{"subscription":1,"name":"somethingNew","application":"a","color":"red"}"#,
       #"{"subscription":1,"name":"sessionEnded","application":"a","ending":"somehow","objects":3}"#,
+      #"{"subscription":1,"name":"sessionEnded","application":"a"}"#,
       #"{"subscription":1,"name":"eventsLost","lost":12}"#,
     ]
     let events = try await received(texts)
     #expect(events.map(\.jsonText) == texts)
-    #expect(events.map(\.name) == ["somethingNew", "sessionEnded", "eventsLost"])
-    #expect(events.map(\.facts) == [nil, nil, .eventsLost(EventsLost(lost: 12))])
-    #expect(events[0].application?.description == "a" && events[2].application == nil)
+    #expect(events.map(\.name) == ["somethingNew", "sessionEnded", "sessionEnded", "eventsLost"])
+    #expect(events.map(\.facts) == [nil, nil, nil, .eventsLost(EventsLost(lost: 12))])
+    #expect(events[0].application?.description == "a" && events[3].application == nil)
   }
 
   private func received(_ texts: [String]) async throws -> [BrokerEvent] {

@@ -50,11 +50,25 @@ extension RestorationError: CustomStringConvertible {
 extension RestorationError {
   /// Reads an error object as received; members that are missing or of another form become their defaults.
   init(answer: JSONSlice) {
-    let data = answer["data"]
-    code = ErrorCode(
-      rawValue: answer["code"]?.integer().flatMap { Int(exactly: $0) } ?? ErrorCode.internalError.rawValue
+    self.init(
+      answer["code"]?.integer().flatMap { Int(exactly: $0) }.map { ErrorCode(rawValue: $0) } ?? .internalError,
+      answer["message"]?.string() ?? "the broker refused the call without a message",
+      answer["data"]
     )
-    message = answer["message"]?.string() ?? "the broker refused the call without a message"
+  }
+
+  /// An error the library finds by itself, in the broker's words.
+  init(_ error: ErrorObject, message: String? = nil) {
+    self.init(
+      ErrorCode(rawValue: error.code),
+      message ?? error.message,
+      error.data.flatMap { try? JSONSlice.scan(Array(JSONText($0).bytes), vocabulary: EncodedState.vocabulary) }
+    )
+  }
+
+  private init(_ code: ErrorCode, _ message: String, _ data: JSONSlice?) {
+    self.code = code
+    self.message = message
     hint = data?["hint"]?.string()
     path = data?["path"].flatMap { IdentifierPath($0) }
     pointer = data?["pointer"]?.string()
@@ -64,33 +78,12 @@ extension RestorationError {
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
     dataText = data?.compactText.string
   }
-
-  /// An error the library finds by itself, in the broker's words.
-  init(_ error: ErrorObject, message: String? = nil) {
-    code = ErrorCode(rawValue: error.code)
-    self.message = message ?? error.message
-    hint = error.data?["hint"]?.string
-    path = nil
-    pointer = error.data?["pointer"]?.string
-    owners = []
-    limit = error.data.flatMap(ExceededLimit.init)
-    indeterminate = false
-    supportedVersions = []
-    dataText = error.data.map { JSONText($0).string }
-  }
 }
 
 extension RestorationError.ExceededLimit {
   fileprivate init?(_ data: JSONSlice) {
     guard let name = data["limit"]?.string(), let max = data["max"]?.integer(), let value = data["value"]?.integer()
     else { return nil }
-    self.init(name: name, max: max, value: value)
-  }
-
-  fileprivate init?(_ data: JSONValue) {
-    guard let name = data["limit"]?.string, let max = data["max"]?.integer, let value = data["value"]?.integer else {
-      return nil
-    }
     self.init(name: name, max: max, value: value)
   }
 }

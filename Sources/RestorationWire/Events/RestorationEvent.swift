@@ -33,21 +33,6 @@ package struct EventNotification: Sendable {
     self.event = event
   }
 
-  /// Reads the parameters; nil if they do not have the form that `Protocol/notifications.md` gives them, or the name is
-  /// unknown to this version.
-  package init?(_ parameters: JSONSlice) {
-    guard let subscription = parameters["subscription"]?.integer(),
-      let name = parameters["name"]?.string().flatMap({ EventName(rawValue: $0) }),
-      let event = try? Self.facts(of: name).init(wire: parameters)
-    else { return nil }
-    if let application = parameters["application"] {
-      guard let name = try? ApplicationName(wire: application) else { return nil }
-      self.application = name
-    }
-    self.subscription = subscription
-    self.event = event
-  }
-
   /// The parameters as JSON text.
   package var parameters: JSONText {
     var writer = JSONWriter(reserving: 256)

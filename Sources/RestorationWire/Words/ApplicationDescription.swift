@@ -8,7 +8,7 @@ public struct ApplicationDescription: WireObject, Hashable {
   public package(set) var sequence: Int64 = 0
   public package(set) var sessions: [SessionDescription] = []
   public package(set) var objects: [ObjectDescription] = []
-  public package(set) var cursor: String?
+  package var cursor: String?
 
   package init() {}
 

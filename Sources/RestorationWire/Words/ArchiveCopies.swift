@@ -17,7 +17,7 @@ public struct ArchiveBackup: WireObject, Hashable {
 
 /// What `importArchive` put into an archive.
 public struct ImportedArchive: WireObject, Hashable {
-  public package(set) var upload: String?
+  package var upload: String?
   public package(set) var objects = 0
   public package(set) var states = 0
   public package(set) var bytes = 0

@@ -29,7 +29,7 @@ public struct GenerationDifference: WireObject, Hashable {
   public package(set) var added: [IdentifierPath] = []
   public package(set) var removed: [IdentifierPath] = []
   public package(set) var changed: [ObjectDifference] = []
-  public package(set) var cursor: String?
+  package var cursor: String?
 
   package init() {}
 

@@ -44,10 +44,12 @@ package enum RestorationIdentifier {
 public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
   public var components: [String]
 
+  /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
   public init(_ components: [String]) {
     self.components = components
   }
 
+  /// `["Main", "Editor"]`
   public init(arrayLiteral elements: String...) {
     self.components = elements
   }

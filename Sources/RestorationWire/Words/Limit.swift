@@ -2,6 +2,7 @@
 
 /// One row of the list of limits.
 public struct Limit: Sendable {
+  /// What its values count.
   public enum Unit: String, Sendable {
     case bytes
     case milliseconds

@@ -62,6 +62,7 @@ public struct QuarantineEnded: RestorationEvent {
   package static let name = EventName.quarantineEnded
   package static let summary = "States are not withheld any more (R35)."
 
+  /// What ended it.
   public enum Cause: String, OpenWireWord {
     /// A newer state was stored.
     case encoded

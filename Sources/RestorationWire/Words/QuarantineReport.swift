@@ -7,7 +7,7 @@ public struct QuarantineReport: WireObject, Hashable {
   public package(set) var archive: Timestamp?
   public package(set) var strikes = 0
   public package(set) var objects: [QuarantinedObject] = []
-  public package(set) var cursor: String?
+  package var cursor: String?
 
   package init() {}
 
@@ -27,6 +27,7 @@ public struct QuarantineReport: WireObject, Hashable {
 public struct QuarantinedObject: WireObject, Hashable {
   package static let sharedName: String? = "QuarantinedObject"
 
+  /// How it stands with an object.
   public enum Standing: String, WireWord {
     /// Its state is withheld from its owner.
     case quarantined

@@ -14,6 +14,20 @@ public enum RestorationState: String, WireWord {
   case quarantined
 }
 
+/// Whether there is a state, and if not why not.
+public enum DecodingStatus: String, WireWord {
+  /// There is one, and it is given.
+  case available
+  /// There is none.
+  case none
+  /// There is one, of a class that the object is not (R25).
+  case classMismatch
+  /// It is withheld, because giving it out ended in crashes (R35).
+  case quarantined
+  /// It is damaged (R32).
+  case unreadable
+}
+
 /// Why an application, or one process role of it, finds itself as it is (R20).
 public enum RestorationReason: String, WireWord {
   /// There was nothing, or it has been discarded.

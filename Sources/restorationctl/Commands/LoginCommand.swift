@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
@@ -38,7 +37,7 @@ struct LoginCommand: AsyncParsableCommand {
     try await connection.run { broker in
       let outcomes = try await bringBack(broker)
       hasFailed = outcomes.contains { $0.hasFailed }
-      for case (let application, .restored(let result)) in outcomes.map({ ($0.application, $0.what) }) {
+      for case (let application, .success(let result)?) in outcomes.map({ ($0.application, $0.result) }) {
         RestoreCommand.complain(of: result, application)
       }
       // In words they were told of as they came.
@@ -89,58 +88,39 @@ struct LoginCommand: AsyncParsableCommand {
     if summary.restoreAtLogin != .always {
       switch await DesktopQuestion.restore(application).answer() {
       case .yes: break
-      case .no: return Outcome(application: application, what: .left)
+      case .no: return Outcome(application: application, result: nil)
       case .impossible:
         Output.complain("\(application) can be restored: restorationctl restore \(application)")
-        return Outcome(application: application, what: .left)
+        return Outcome(application: application, result: nil)
       }
     }
     do {
       return Outcome(
         application: application,
-        what: .restored(try await broker.restoreApplicationState(of: application, deadline: deadline))
+        result: .success(try await broker.restoreApplicationState(of: application, deadline: deadline))
       )
     } catch let error as RestorationError {
-      return Outcome(application: application, what: .failed(Failure(error)))
+      return Outcome(application: application, result: .failure(Failure(error)))
     }
   }
 
-  /// What became of one application.
-  private struct Outcome: JSONWritable, Sendable {
-    enum What: Sendable {
-      case restored(RestoreResult)
-      case left
-      case failed(Failure)
+  private typealias Outcome = ApplicationOutcome<RestoreResult>
+}
+
+extension ApplicationOutcome<RestoreResult> {
+  fileprivate var hasFailed: Bool {
+    switch result {
+    case .success(let result): !result.failedUnits.isEmpty
+    case .failure: true
+    case nil: false
     }
+  }
 
-    let application: String
-    let what: What
-
-    var hasFailed: Bool {
-      switch what {
-      case .restored(let result): !result.failedUnits.isEmpty
-      case .left: false
-      case .failed: true
-      }
-    }
-
-    var text: String {
-      switch what {
-      case .restored(let result): RestoreCommand.summary(of: result, application)
-      case .left: ""
-      case .failed(let failure): "\(application) was not restored: \(failure.message)\n"
-      }
-    }
-
-    func writeJSON(to writer: inout JSONWriter) {
-      writer.object { writer in
-        writer.member("application", application)
-        switch what {
-        case .restored(let result): writer.member("result", result)
-        case .left: break
-        case .failed(let failure): writer.member("error", failure)
-        }
-      }
+  fileprivate var text: String {
+    switch result {
+    case .success(let result): RestoreCommand.summary(of: result, application)
+    case .failure(let failure): "\(application) was not restored: \(failure.message)\n"
+    case nil: ""
     }
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
@@ -60,8 +59,7 @@ struct SaveCommand: AsyncParsableCommand {
           progress: progress
         )
       }
-      // What has not changed since it was saved is saved.
-      isSaved = result.saved || result.reason == "unchanged"
+      isSaved = result.isSaved
       if let layout = output.layout {
         try layout.print(result)
       } else {
@@ -79,7 +77,7 @@ struct SaveCommand: AsyncParsableCommand {
     try await connection.run { broker in
       let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application.description)
       let results = try await save(applications, broker)
-      isSaved = results.allSatisfy { $0.isSaved }
+      isSaved = results.allSatisfy { (try? $0.result?.get().isSaved) == true }
       if let layout = output.layout {
         try layout.print(PrintedObject { $0.member("applications", results) })
       } else {
@@ -89,28 +87,7 @@ struct SaveCommand: AsyncParsableCommand {
     if !isSaved { throw ExitStatus.refused }
   }
 
-  private struct Outcome: JSONWritable, Sendable {
-    let application: String
-    let result: Result<SaveResult, Failure>
-
-    /// What has not changed since it was saved is saved.
-    var isSaved: Bool {
-      switch result {
-      case .success(let result): result.saved || result.reason == "unchanged"
-      case .failure: false
-      }
-    }
-
-    func writeJSON(to writer: inout JSONWriter) {
-      writer.object { writer in
-        writer.member("application", application)
-        switch result {
-        case .success(let result): writer.member("result", result)
-        case .failure(let error): writer.member("error", error)
-        }
-      }
-    }
-  }
+  private typealias Outcome = ApplicationOutcome<SaveResult>
 
   private func save(_ applications: [String], _ broker: BrokerConnection) async throws -> [Outcome] {
     let (reason, deadline) = (reason, deadline?.duration)
@@ -133,6 +110,7 @@ struct SaveCommand: AsyncParsableCommand {
     switch outcome.result {
     case .success(let result): text(of: result, outcome.application)
     case .failure(let error): "\(outcome.application) was not saved: \(error.message)\n"
+    case nil: ""
     }
   }
 
@@ -199,4 +177,9 @@ struct SaveCommand: AsyncParsableCommand {
     case .path(let path): path.description
     }
   }
+}
+
+extension SaveResult {
+  /// What has not changed since it was saved is saved.
+  fileprivate var isSaved: Bool { saved || reason == "unchanged" }
 }
