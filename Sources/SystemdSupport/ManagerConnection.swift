@@ -243,10 +243,7 @@ final class ManagerConnection {
       }
       start.completion(
         .failure(
-          UserManagerError(
-            .failed,
-            "its start job ended with \(result); see systemctl --user status \(start.unit)"
-          )
+          UserManagerError(.failed, "its start job ended with \(result); see systemctl --user status \(start.unit)")
         )
       )
     }

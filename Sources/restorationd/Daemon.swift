@@ -63,12 +63,7 @@ struct Daemon: ParsableCommand {
     }
     let output = LogOutput(level: level, toJournal: environment.logsToJournal)
     output.bootstrap()
-    let service = Service(
-      flags: flags,
-      environment: environment,
-      output: output,
-      logger: Logger(label: "restorationd")
-    )
+    let service = Service(flags: flags, environment: environment, output: output, logger: Logger(label: "restorationd"))
     do {
       try service.run(configuration)
     } catch {

@@ -24,12 +24,7 @@ struct Service {
     let hasHappened = Atomic(false)
   }
 
-  init(
-    flags: BrokerConfiguration.Flags,
-    environment: ServiceEnvironment,
-    output: LogOutput,
-    logger: Logger
-  ) {
+  init(flags: BrokerConfiguration.Flags, environment: ServiceEnvironment, output: LogOutput, logger: Logger) {
     self.flags = flags
     self.environment = environment
     self.output = output

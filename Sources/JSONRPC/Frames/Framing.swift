@@ -35,12 +35,7 @@ package enum Framing: Hashable, Sendable {
   /// The head of an HTTP response whose body is JSON.
   ///
   /// - Parameter headers: further lines, each with its end.
-  package static func responseHead(
-    status: String,
-    length: Int,
-    keepsAlive: Bool,
-    headers: String = ""
-  ) -> String {
+  package static func responseHead(status: String, length: Int, keepsAlive: Bool, headers: String = "") -> String {
     "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(length)\r\n"
       + headers + (keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
   }

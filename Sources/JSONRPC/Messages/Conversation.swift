@@ -109,11 +109,7 @@ extension Conversation {
   }
 
   /// The same, for whoever keeps the room for deliveries.
-  package mutating func receive(
-    _ event: FrameDecoder.Event,
-    into out: inout [UInt8],
-    _ deliveries: inout [Delivery]
-  ) {
+  package mutating func receive(_ event: FrameDecoder.Event, into out: inout [UInt8], _ deliveries: inout [Delivery]) {
     switch event {
     case .frame(let frame):
       receive(frame, into: &out, &deliveries)
@@ -271,23 +267,14 @@ extension Conversation {
     pending.find(id)
   }
 
-  private mutating func answer(
-    _ error: ErrorObject,
-    to id: RequestID?,
-    batch: Batches.Key?,
-    into out: inout [UInt8]
-  ) {
+  private mutating func answer(_ error: ErrorObject, to id: RequestID?, batch: Batches.Key?, into out: inout [UInt8]) {
     if let batch { batches.expect(batch) }
     answer(batch: batch, into: &out) { Self.write(.error(error), to: id ?? .null, into: &$0) }
   }
 
   /// Writes one answer, as a frame or into its batch, which is a frame when this was its last.
   @inline(__always)
-  private mutating func answer(
-    batch: Batches.Key?,
-    into out: inout [UInt8],
-    _ writing: (inout [UInt8]) -> Void
-  ) {
+  private mutating func answer(batch: Batches.Key?, into out: inout [UInt8], _ writing: (inout [UInt8]) -> Void) {
     let start = out.count
     if let batch {
       guard batches.add(to: batch, into: &out, writing) else { return }

@@ -47,11 +47,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
 
   /// −32603.
   package static func internalError(hint: String) -> ErrorObject {
-    ErrorObject(
-      code: -32603,
-      message: "Internal error",
-      data: .object(description(kind: "internalError", hint: hint))
-    )
+    ErrorObject(code: -32603, message: "Internal error", data: .object(description(kind: "internalError", hint: hint)))
   }
 
   package static let limitExceededCode = -32008

@@ -45,10 +45,7 @@ extension Message {
       }
     }
     if let name = envelope.repeatedName {
-      return .invalid(
-        id: name == "id" ? nil : id,
-        .invalidRequest(hint: "The message has the member \(name) twice.")
-      )
+      return .invalid(id: name == "id" ? nil : id, .invalidRequest(hint: "The message has the member \(name) twice."))
     }
     guard envelope.isVersion2 else {
       return .invalid(id: id, .invalidRequest(hint: "The member jsonrpc must be \"2.0\"."))

@@ -27,10 +27,7 @@ extension JSONSlice {
       mayHoldWhiteSpace
       ? JSONWalk.compact(storage.bytes, in: range, marks: marks).marks : marks.map { $0 - Int(start) }
     return inside.enumerated().map { number, reference in
-      JSONReference(
-        objectRange: moved[2 * number]..<moved[2 * number + 1],
-        target: target(of: reference)
-      )
+      JSONReference(objectRange: moved[2 * number]..<moved[2 * number + 1], target: target(of: reference))
     }
   }
 

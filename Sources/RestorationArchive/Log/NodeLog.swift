@@ -111,11 +111,7 @@ struct NodeLog {
   }
 
   /// False if the row was not withheld.
-  mutating func unwithhold(
-    _ sequence: SequenceNumber,
-    under horizon: Horizon,
-    _ totals: inout ArchiveTotals
-  ) -> Bool {
+  mutating func unwithhold(_ sequence: SequenceNumber, under horizon: Horizon, _ totals: inout ArchiveTotals) -> Bool {
     guard let index = states.index(of: sequence), states[index].isWithheld else { return false }
     states[index].isWithheld = false
     refreshState(index, under: horizon, &totals)

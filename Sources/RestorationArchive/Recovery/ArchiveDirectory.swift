@@ -99,10 +99,7 @@ struct ArchiveDirectory: Sendable {
   }
 
   /// Reads a file from its beginning to its end; no connection may have it open.
-  func read(
-    _ name: String,
-    _ body: (UnsafeRawBufferPointer) throws(SystemError) -> Void
-  ) throws(SystemError) {
+  func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws(SystemError) -> Void) throws(SystemError) {
     // If it is not a regular file, opening it still does not block.
     let source = open(pathname(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard source >= 0 else { throw SystemError("open", pathname(name)) }

@@ -26,22 +26,14 @@ enum ArchiveSchema {
 
   /// Tables that the first archives of this version lack; opening adds them.
   static let additions = """
-    CREATE TABLE IF NOT EXISTS withheld (
-      sequence INTEGER PRIMARY KEY, node INTEGER, since INTEGER
-    );
-    CREATE TABLE IF NOT EXISTS unclosed (
-      id INTEGER PRIMARY KEY
-    );
-    CREATE TABLE IF NOT EXISTS damage (
-      id INTEGER PRIMARY KEY, text TEXT
-    )
+    CREATE TABLE IF NOT EXISTS withheld (sequence INTEGER PRIMARY KEY, node INTEGER, since INTEGER);
+    CREATE TABLE IF NOT EXISTS unclosed (id INTEGER PRIMARY KEY);
+    CREATE TABLE IF NOT EXISTS damage (id INTEGER PRIMARY KEY, text TEXT)
     """
 
   /// Small columns come first and texts last, so that reading the small ones touches no overflow page.
   static let tables = """
-    CREATE TABLE archive (
-      id INTEGER PRIMARY KEY, uuid TEXT, keyId TEXT, format INTEGER
-    );
+    CREATE TABLE archive (id INTEGER PRIMARY KEY, uuid TEXT, keyId TEXT, format INTEGER);
     CREATE TABLE tip (
       id INTEGER PRIMARY KEY, sequence INTEGER, changeHigh INTEGER, changeLow INTEGER, lastNode INTEGER,
       lastContext INTEGER, lastSession INTEGER, lastGeneration INTEGER, pinned INTEGER, written INTEGER,
@@ -51,34 +43,26 @@ enum ArchiveSchema {
       sequence INTEGER PRIMARY KEY, node INTEGER, context INTEGER, session INTEGER, revision INTEGER,
       written INTEGER, bytes INTEGER, checksum INTEGER, links TEXT, text TEXT, elements TEXT
     );
-    CREATE TABLE early (
-      sequence INTEGER PRIMARY KEY
-    );
+    CREATE TABLE early (sequence INTEGER PRIMARY KEY);
     \(additions);
     CREATE TABLE node (
       sequence INTEGER PRIMARY KEY, node INTEGER, parent INTEGER, kind INTEGER, keepsForever INTEGER,
       isConfidential INTEGER, isRemoved INTEGER, successor INTEGER, bytes INTEGER, component TEXT, classes TEXT,
       restorationClass TEXT, storyboard TEXT
     );
-    CREATE TABLE emptied (
-      sequence INTEGER PRIMARY KEY
-    );
+    CREATE TABLE emptied (sequence INTEGER PRIMARY KEY);
     CREATE TABLE generation (
       sequence INTEGER PRIMARY KEY, generation INTEGER, committed INTEGER, objects INTEGER, bytes INTEGER,
       kind TEXT, omitted TEXT
     );
-    CREATE TABLE context (
-      context INTEGER PRIMARY KEY, text TEXT
-    );
+    CREATE TABLE context (context INTEGER PRIMARY KEY, text TEXT);
     CREATE TABLE session (
       session INTEGER PRIMARY KEY, ended INTEGER, restorationsAtEnd INTEGER, token TEXT, ending TEXT, facts TEXT
     );
     CREATE TABLE claim (
       node INTEGER PRIMARY KEY, session INTEGER, handle INTEGER, released INTEGER, restorationsAtRelease INTEGER
     );
-    CREATE TABLE run (
-      id INTEGER PRIMARY KEY, run INTEGER, restorations INTEGER, facts TEXT
-    );
+    CREATE TABLE run (id INTEGER PRIMARY KEY, run INTEGER, restorations INTEGER, facts TEXT);
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """

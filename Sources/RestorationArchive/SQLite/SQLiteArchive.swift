@@ -68,10 +68,7 @@ struct SQLiteArchive: ArchiveRows {
     }
   }
 
-  func reading<Value>(
-    _ what: String,
-    _ body: () throws(SQLiteFailure) -> Value
-  ) throws(ArchiveError) -> Value {
+  func reading<Value>(_ what: String, _ body: () throws(SQLiteFailure) -> Value) throws(ArchiveError) -> Value {
     do throws(SQLiteFailure) {
       return try body()
     } catch {
@@ -93,11 +90,7 @@ struct SQLiteArchive: ArchiveRows {
 
   // MARK: Writing
 
-  func write(
-    _ change: ArchiveChange,
-    at sequence: SequenceNumber,
-    _ effect: ChangeEffect
-  ) throws(ArchiveError) {
+  func write(_ change: ArchiveChange, at sequence: SequenceNumber, _ effect: ChangeEffect) throws(ArchiveError) {
     try writing("write") { () throws(SQLiteFailure) in
       switch change {
       case .state(let record): try insert(record, at: sequence)

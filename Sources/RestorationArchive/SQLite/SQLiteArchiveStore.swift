@@ -60,13 +60,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     }
     let files = ArchiveFiles(application)
     let opened = try ArchiveRecovery(directory: directory, files: files, quota: quota, isCreating: creating).open()
-    let archive = OpenArchive(
-      application,
-      rows: opened.archive,
-      index: opened.index,
-      epoch: lastEpoch,
-      upkeep: upkeep
-    )
+    let archive = OpenArchive(application, rows: opened.archive, index: opened.index, epoch: lastEpoch, upkeep: upkeep)
     let opening = try archive.opening()
     archives[application] = archive
     summaries[application] = nil

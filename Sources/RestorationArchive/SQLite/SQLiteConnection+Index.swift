@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SQLiteConnection {
-  func forEachRow(
-    _ sql: String,
-    _ body: (SQLiteStatement) throws(SQLiteFailure) -> Void
-  ) throws(SQLiteFailure) {
+  func forEachRow(_ sql: String, _ body: (SQLiteStatement) throws(SQLiteFailure) -> Void) throws(SQLiteFailure) {
     let statement = try prepare(sql)
     while try statement.step() { try body(statement) }
   }
 
-  func rows<Row>(
-    _ sql: String,
-    _ make: (SQLiteStatement) throws(SQLiteFailure) -> Row
-  ) throws(SQLiteFailure) -> [Row] {
+  func rows<Row>(_ sql: String, _ make: (SQLiteStatement) throws(SQLiteFailure) -> Row) throws(SQLiteFailure) -> [Row] {
     var rows: [Row] = []
     try forEachRow(sql) { row throws(SQLiteFailure) in rows.append(try make(row)) }
     return rows
@@ -134,11 +128,7 @@ extension SQLiteConnection {
 }
 
 extension ArchiveTip {
-  fileprivate func require(
-    _ sequence: SequenceNumber,
-    _ node: NodeID,
-    in table: StaticString
-  ) throws(SQLiteFailure) {
+  fileprivate func require(_ sequence: SequenceNumber, _ node: NodeID, in table: StaticString) throws(SQLiteFailure) {
     guard (0...self.sequence).contains(sequence), (0...lastNode).contains(node) else {
       throw .unsound(
         "\(table) has sequence \(sequence) and node \(node); the last given out are \(self.sequence) and \(lastNode)"

@@ -247,13 +247,7 @@ package struct ClaimRecord: Hashable, Sendable {
   /// How many restorations had completed by then (R13).
   package var restorationsAtRelease: Int64
 
-  package init(
-    node: NodeID,
-    session: SessionID,
-    handle: Int64,
-    released: Int64 = 0,
-    restorationsAtRelease: Int64 = 0
-  ) {
+  package init(node: NodeID, session: SessionID, handle: Int64, released: Int64 = 0, restorationsAtRelease: Int64 = 0) {
     self.node = node
     self.session = session
     self.handle = handle

@@ -15,11 +15,7 @@ protocol ArchiveRows {
   mutating func rollBack()
 
   // Inside a transaction:
-  mutating func write(
-    _ change: ArchiveChange,
-    at sequence: SequenceNumber,
-    _ effect: ChangeEffect
-  ) throws(ArchiveError)
+  mutating func write(_ change: ArchiveChange, at sequence: SequenceNumber, _ effect: ChangeEffect) throws(ArchiveError)
   mutating func write(_ tip: ArchiveTip) throws(ArchiveError)
   mutating func delete(_ purge: ArchivePurge) throws(ArchiveError)
   mutating func delete(_ contexts: [ContextID]) throws(ArchiveError)

@@ -94,12 +94,6 @@ extension ArchiveStore {
     changeID: ChangeID,
     holding: [SequenceNumber] = []
   ) async throws(ArchiveError) -> ArchiveReceipt {
-    try await apply(
-      ArchiveBatch(changes),
-      lease: lease,
-      expecting: expecting,
-      changeID: changeID,
-      holding: holding
-    )
+    try await apply(ArchiveBatch(changes), lease: lease, expecting: expecting, changeID: changeID, holding: holding)
   }
 }

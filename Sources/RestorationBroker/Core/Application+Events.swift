@@ -6,10 +6,7 @@ internal import RestorationWire
 /// What subscribers are told of an application; each is called where the decision is made.
 extension Application {
   /// Tells those who have subscribed to it. What makes the event is only asked when there are any.
-  func announce<Event: RestorationEvent>(
-    _ condition: Announcement.Condition = .stored,
-    _ event: () -> Event
-  ) {
+  func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
     guard context.hasSubscribers else { return }
     // What cannot be written is forgotten, and what would follow from it does not happen.
     if case .stored = condition, case .opening = phase { return }

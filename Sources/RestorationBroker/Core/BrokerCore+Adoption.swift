@@ -76,11 +76,7 @@ extension BrokerCore {
     return try? open(name, creating: false)
   }
 
-  private mutating func adopt(
-    _ client: Client,
-    to name: ClientSnapshot.SessionName,
-    _ record: ClientSnapshot
-  ) -> Bool {
+  private mutating func adopt(_ client: Client, to name: ClientSnapshot.SessionName, _ record: ClientSnapshot) -> Bool {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
       let session = application.session(token: name.token), session.client == nil,
       session.facts.process?.uid == client.process?.uid, (try? count(client, application)) != nil

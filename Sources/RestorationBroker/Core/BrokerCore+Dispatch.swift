@@ -84,10 +84,7 @@ extension BrokerCore {
   // MARK: Scope
 
   /// The application and session of a call; nil where it waits for the archive to open.
-  mutating func scope(
-    of message: IncomingMessage,
-    _ client: Client
-  ) throws(ErrorObject) -> (Application, Session?)? {
+  mutating func scope(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> (Application, Session?)? {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
       application.heard(from: session)

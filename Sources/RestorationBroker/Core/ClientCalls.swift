@@ -172,12 +172,7 @@ extension Application {
 
 extension BrokerCore {
   /// A call to a client has ended, with or without answer.
-  package mutating func callEnded(
-    _ id: ApplicationID,
-    _ number: CallNumber,
-    _ answer: CallAnswer,
-    at now: Moment
-  ) {
+  package mutating func callEnded(_ id: ApplicationID, _ number: CallNumber, _ answer: CallAnswer, at now: Moment) {
     context.now = now
     applications[id]?.callEnded(number, answer)
   }

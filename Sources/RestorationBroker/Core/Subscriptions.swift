@@ -57,9 +57,7 @@ struct Subscriptions {
 
   mutating func add(_ subscriber: Subscriber, to names: Set<EventName>?, of application: ApplicationName?) {
     count += 1
-    entries[subscriber.client, default: []].append(
-      Entry(subscriber.number, names: names, application: application)
-    )
+    entries[subscriber.client, default: []].append(Entry(subscriber.number, names: names, application: application))
     if let application {
       if particular[application]?.contains(subscriber.client) != true {
         particular[application, default: []].append(subscriber.client)

@@ -78,9 +78,7 @@ package final class Broker: Sendable {
     let needed = 2 * limits.connectionsMax + 512
     let allowed = Host.raiseDescriptorLimit(to: needed)
     if allowed < needed {
-      logger.warning(
-        "\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files"
-      )
+      logger.warning("\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files")
     }
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
     // A second broker must not get at the same archives, whatever socket it is to listen on.

@@ -14,11 +14,7 @@ extension BrokerConnection {
   }
 
   /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
-  public func unregister(
-    _ object: ObjectReference,
-    keepState: Bool = false,
-    application: String? = nil
-  ) async throws {
+  public func unregister(_ object: ObjectReference, keepState: Bool = false, application: String? = nil) async throws {
     let call = UnregisterObject().with {
       $0.object = object
       $0.keepState = keepState

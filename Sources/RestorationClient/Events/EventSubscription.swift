@@ -62,10 +62,7 @@ extension BrokerConnection {
   ///   - names: nil for all events, also those that later brokers know.
   ///   - application: the one it is about, which need not be there yet. Nil is, on a connection with a session, that
   ///     session's application, and on one without, all of them.
-  public func subscribe(
-    to names: Set<EventName>? = nil,
-    application: String? = nil
-  ) async throws -> EventSubscription {
+  public func subscribe(to names: Set<EventName>? = nil, application: String? = nil) async throws -> EventSubscription {
     try await subscribe(toNamed: names?.map(\.rawValue).sorted(), application: application)
   }
 

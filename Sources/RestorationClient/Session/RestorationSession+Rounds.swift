@@ -65,10 +65,7 @@ extension RestorationSession {
   ///   return try await request.register(document)
   /// }
   /// ```
-  public func registerRestorationClass(
-    _ name: String,
-    factory: @escaping RestorationRequest.Factory
-  ) async throws {
+  public func registerRestorationClass(_ name: String, factory: @escaping RestorationRequest.Factory) async throws {
     let call = RegisterRestorationClass().with { $0.restorationClass = name }
     let effect = SessionCall.Effect.registersClass(name, factory)
     _ = try await perform(RegisterRestorationClass.self, SessionCall(call, isIdempotent: true, effect: effect))

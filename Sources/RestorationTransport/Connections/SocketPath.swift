@@ -33,10 +33,7 @@ package struct SocketPath: Hashable, Sendable {
   /// The path to use: the flag's, else `$RESTORATIOND_SOCKET`, else `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
   ///
   /// Empty values count as absent. Throws `noRuntimeDirectory` when nothing is left, or `invalidPath`.
-  package static func resolve(
-    flag: String?,
-    environment: (String) -> String?
-  ) throws(TransportError) -> SocketPath {
+  package static func resolve(flag: String?, environment: (String) -> String?) throws(TransportError) -> SocketPath {
     if let path = flag { return try SocketPath(path) }
     if let path = environment("RESTORATIOND_SOCKET"), !path.isEmpty { return try SocketPath(path) }
     guard let directory = environment("XDG_RUNTIME_DIR"), directory.hasPrefix("/") else {

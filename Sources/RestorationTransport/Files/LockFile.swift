@@ -49,10 +49,7 @@ package final class LockFile: Sendable {
     else {
       let pid = readPID(number)
       let holder = pid.map { "process \($0)" } ?? "another process"
-      throw TransportError(
-        .alreadyRunning(pid: pid),
-        "a broker already serves \(subject) (\(holder)); \(remedy)"
-      )
+      throw TransportError(.alreadyRunning(pid: pid), "a broker already serves \(subject) (\(holder)); \(remedy)")
     }
     guard let current = try? SystemCalls.status(of: path), current.isSameFile(as: status) else { return false }
     try TransportError.reporting(purpose) { () throws(SystemCallError) in

@@ -43,9 +43,7 @@ package struct ProcessIdentity: Hashable, Sendable {
   }
 
   /// The wait status in the text of `/proc/PID/stat`; nil while the process runs, and if the text is not of that form.
-  package static func exitStatus(
-    inStatus text: some Collection<UInt8> & BidirectionalCollection<UInt8>
-  ) -> Int32? {
+  package static func exitStatus(inStatus text: some Collection<UInt8> & BidirectionalCollection<UInt8>) -> Int32? {
     guard let end = text.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     // Field 3 is the state, field 52 the status.
     let fields = text[text.index(after: end)...].split(whereSeparator: { $0 == UInt8(ascii: " ") || $0 == 10 })

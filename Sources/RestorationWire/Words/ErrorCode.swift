@@ -150,12 +150,7 @@ extension ErrorObject {
   }
 
   /// −32008: `value` is more than `max` of the limit called `limit` (a name `limits` reports).
-  package static func limitExceeded(
-    _ limit: String,
-    max: Int,
-    value: Int,
-    path: IdentifierPath? = nil
-  ) -> ErrorObject {
+  package static func limitExceeded(_ limit: String, max: Int, value: Int, path: IdentifierPath? = nil) -> ErrorObject {
     .restoration(
       .limitExceeded,
       "\(limit) is \(max), this is \(value)",

@@ -103,11 +103,7 @@ public struct StaleObject: WireObject, Hashable {
       `reservedKey`, `invalidReference`, `limitExceeded`, `replaced`.
       """
     )
-    try members.optional(
-      "message",
-      &message,
-      "Why, in the words of who was asked; for people. At most 256 bytes."
-    )
+    try members.optional("message", &message, "Why, in the words of who was asked; for people. At most 256 bytes.")
   }
 }
 

@@ -6,11 +6,7 @@ internal import RestorationWire
 
 /// Telling what differs between generations.
 extension Application {
-  func diffGenerations(
-    _ request: DiffGenerations,
-    by session: Session?,
-    for caller: Caller
-  ) throws(ErrorObject) {
+  func diffGenerations(_ request: DiffGenerations, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     var place = ComparisonPlace(of: request, in: self)
     if let cursor = request.cursor { place = try place.going(on: cursor, at: context.now) }

@@ -25,12 +25,7 @@ extension Application {
   }
 
   /// A piece of the generation has come.
-  func goOn(
-    with rollback: inout Rollback,
-    reading nodes: [NodeID],
-    _ outcome: StoreJob.Outcome,
-    _ job: StoreJob
-  ) {
+  func goOn(with rollback: inout Rollback, reading nodes: [NodeID], _ outcome: StoreJob.Outcome, _ job: StoreJob) {
     let sequence = rollback.generation.sequence
     switch outcome {
     case .nodes(let nodes):
@@ -245,13 +240,6 @@ extension Application {
 extension Node.Claim {
   /// The claim on an object whose state has just been replaced (R19).
   fileprivate func rolledBack(at now: Int64) -> Node.Claim {
-    Node.Claim(
-      session: session,
-      handle: handle,
-      since: now,
-      classes: classes,
-      revision: revision,
-      isRolledBack: true
-    )
+    Node.Claim(session: session, handle: handle, since: now, classes: classes, revision: revision, isRolledBack: true)
   }
 }

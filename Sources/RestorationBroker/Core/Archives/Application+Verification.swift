@@ -79,12 +79,7 @@ extension Application {
   }
 
   /// Takes the same operation on with another step.
-  func goOn(
-    with operation: Operation,
-    _ step: StoreJob.Step,
-    _ job: StoreJob,
-    after sequence: SequenceNumber = 0
-  ) {
+  func goOn(with operation: Operation, _ step: StoreJob.Step, _ job: StoreJob, after sequence: SequenceNumber = 0) {
     operations[job.operation] = operation
     let next = StoreJob(caller: job.caller, operation: job.operation, step: step, holds: operation.holds)
     emit(next, after: sequence)

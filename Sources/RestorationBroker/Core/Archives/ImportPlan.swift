@@ -145,10 +145,7 @@ struct ImportPlan {
     return tree
   }
 
-  private static func state(
-    _ document: DocumentState,
-    _ places: [IdentifierPath: Int]
-  ) throws(ErrorObject) -> State {
+  private static func state(_ document: DocumentState, _ places: [IdentifierPath: Int]) throws(ErrorObject) -> State {
     var references: [Reference] = []
     for reference in document.references {
       let place = reference.target.flatMap { places[$0] }

@@ -107,10 +107,7 @@ extension Application {
   }
 
   /// Answers decodes that will not wait any longer, because their session, client or archive has gone.
-  func abandonDecodes(
-    for error: ErrorObject = Application.sessionEnded(),
-    where isOver: (WaitingDecode) -> Bool
-  ) {
+  func abandonDecodes(for error: ErrorObject = Application.sessionEnded(), where isOver: (WaitingDecode) -> Bool) {
     guard !waitingDecodes.isEmpty else { return }
     let over = waitingDecodes.filter(isOver)
     waitingDecodes.removeAll(where: isOver)

@@ -10,11 +10,7 @@ package struct QuarantinePage: Sendable {
 }
 
 extension Application {
-  func listQuarantine(
-    _ request: ListQuarantine,
-    by session: Session?,
-    for caller: Caller
-  ) throws(ErrorObject) {
+  func listQuarantine(_ request: ListQuarantine, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     var after: NodeID = 0
     if let cursor = request.cursor {

@@ -241,12 +241,7 @@ extension Application {
       node.claim?.classes = classes
       return
     }
-    let claim = Node.Claim(
-      session: session.id,
-      handle: nextHandle(),
-      since: context.now.monotonic,
-      classes: classes
-    )
+    let claim = Node.Claim(session: session.id, handle: nextHandle(), since: context.now.monotonic, classes: classes)
     hold(node, claim, by: session)
     session.replacedNodes.remove(node.id)
     let record = ClaimRecord(node: node.id, session: session.id, handle: claim.handle)
@@ -290,9 +285,7 @@ extension Application {
   ) throws(ErrorObject) {
     try requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
     waitingCounter += 1
-    waiting.append(
-      WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request)
-    )
+    waiting.append(WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request))
     context.emit(.park(caller))
     context.emit(.setTimer(.parent(id, waitingCounter), milliseconds: milliseconds))
   }

@@ -14,9 +14,7 @@ extension Application {
     let waits =
       wait > 0 && session.polled.isEmpty && caller.call != nil && !context.isEnding
     if waits {
-      try requireRoom(
-        toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client }
-      )
+      try requireRoom(toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client })
     }
     let written = request.serves.map { serve(Set($0), session) } ?? 0
     if !session.isPolling, let client = session.client { context.emit(.clientChanged(client)) }

@@ -35,11 +35,7 @@ extension Application {
 
   // MARK: Data sources
 
-  func registerDataSource(
-    _ request: RegisterDataSource,
-    by session: Session,
-    for caller: Caller
-  ) throws(ErrorObject) {
+  func registerDataSource(_ request: RegisterDataSource, by session: Session, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     let served: [ServedMethod] = [.modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier]
     guard served.contains(where: { session.serves($0) }) else {

@@ -30,10 +30,7 @@ extension Application {
     let begun = context.now.monotonic
     restorationCounter += 1
     let deadline = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
-    let restoring = OpenRestoration(
-      number: restorationCounter,
-      Restoration(begun: begun, deadline: begun + deadline)
-    )
+    let restoring = OpenRestoration(number: restorationCounter, Restoration(begun: begun, deadline: begun + deadline))
     restoring.callers.append((call, bytesMax))
     self.restoring = restoring
     for session in sessions.values where session.extensions > 0 {

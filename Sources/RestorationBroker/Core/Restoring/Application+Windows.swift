@@ -43,11 +43,7 @@ extension Application {
   /// A session holds back the end, for so long at the most where the broker does not drive the restoration.
   static let extensionMilliseconds: Int64 = 10_000
 
-  func extendRestoration(
-    _: ExtendStateRestoration,
-    by session: Session,
-    for caller: Caller
-  ) throws(ErrorObject) {
+  func extendRestoration(_: ExtendStateRestoration, by session: Session, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
     session.extensions += 1
     // Until the deadline of the restoration that is under way; else for as long as a window is open.

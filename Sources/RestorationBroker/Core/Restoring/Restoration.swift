@@ -51,13 +51,7 @@ package struct Restoration {
     /// A unit was asked to start that may bring it.
     package let hasUnit: Bool
 
-    package init(
-      node: NodeID,
-      parent: NodeID?,
-      lookups: [Lookup],
-      isExpected: Bool = true,
-      hasUnit: Bool = false
-    ) {
+    package init(node: NodeID, parent: NodeID?, lookups: [Lookup], isExpected: Bool = true, hasUnit: Bool = false) {
       self.node = node
       self.parent = parent
       self.lookups = lookups

@@ -108,12 +108,7 @@ extension Application {
   /// Asks a session for the states of a batch.
   ///
   /// - Returns: whether it could be asked.
-  func call(
-    _ session: Session,
-    forStatesOf batch: [EncodeTarget],
-    round: Int64,
-    for purpose: CallPurpose
-  ) -> Bool {
+  func call(_ session: Session, forStatesOf batch: [EncodeTarget], round: Int64, for purpose: CallPurpose) -> Bool {
     let objects = batch.map { target in
       let path = tree.nodes[target.node].flatMap { tree.path(of: $0) }
       return EncodeRestorableStateWithCoder.Object(object: target.handle, path: path)

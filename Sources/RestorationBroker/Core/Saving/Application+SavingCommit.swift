@@ -127,11 +127,7 @@ extension Application {
 
   // MARK: Reporting
 
-  private func staleObjects(
-    of round: SaveRound,
-    _ refused: [NodeID: String],
-    _ reached: Set<NodeID>
-  ) -> [StaleObject] {
+  private func staleObjects(of round: SaveRound, _ refused: [NodeID: String], _ reached: Set<NodeID>) -> [StaleObject] {
     var stale: [StaleObject] = []
     if let (session, owner, why, message) = round.applicationStale {
       let why = why ?? cause(of: .lost, session).rawValue
