@@ -214,8 +214,7 @@ extension BrokerCore {
       if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
     }
     // Sessions that are used every now and then are there also while their archive is closed.
-    for (name, sessions) in resting
-    where context.now.monotonic - sessions.lastUsed < Application.detachedMilliseconds {
+    for (name, sessions) in resting where sessions.isRecent(at: context.now) {
       if name.base == base, let instance = name.instance { taken.insert(instance) }
     }
     for other in clients.values {

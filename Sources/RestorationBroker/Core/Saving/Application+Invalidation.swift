@@ -29,20 +29,22 @@ extension Application {
       )
     }
     noteChange()
-    if invalidated.isEmpty {
-      context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
-    }
-    invalidated.insert(node.id)
+    invalidate([node.id])
     context.emit(.respond(caller, .result(EmptyResult())))
   }
 
   /// What the session has said of its objects is not known any more: it is asked for all of them once.
   func invalidateAll(of session: Session) {
     guard session.serves(.encodeRestorableStateWithCoder), !session.objects.isEmpty else { return }
+    invalidate(session.objects.values.map(\.id))
+  }
+
+  /// They are asked for together with what is invalidated soon after.
+  private func invalidate(_ nodes: [NodeID]) {
     if invalidated.isEmpty {
       context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
     }
-    invalidated.formUnion(session.objects.values.map(\.id))
+    invalidated.formUnion(nodes)
   }
 
   /// These were to be asked for when the archive was closed, and are still.
@@ -50,10 +52,7 @@ extension Application {
     let nodes = targets.filter { tree.nodes[$0.node]?.claim?.handle == $0.handle }.map(\.node)
     guard !nodes.isEmpty else { return }
     noteChange()
-    if invalidated.isEmpty {
-      context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
-    }
-    invalidated.formUnion(nodes)
+    invalidate(nodes)
   }
 
   func invalidationTimerFired() {
