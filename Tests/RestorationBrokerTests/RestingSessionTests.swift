@@ -129,6 +129,18 @@ internal import Testing
     driver.inspect("a")
   }
 
+  /// A broker that exited before would forget what only its memory knows of them.
+  @Test func aBrokerIsNotIdleWhileDetachedSessionsRest() throws {
+    let driver = driver()
+    _ = try leaveSession("a", driver, pid: 1)
+    #expect(!isHeld(driver))
+    #expect(driver.core.awaitsRestingSessions(at: driver.now))
+    driver.advance(milliseconds: 599_999)
+    #expect(driver.core.awaitsRestingSessions(at: driver.now))
+    driver.advance(milliseconds: 1)
+    #expect(!driver.core.awaitsRestingSessions(at: driver.now))
+  }
+
   @Test func anInstanceWhoseDetachedSessionRestsIsNotVacant() throws {
     let driver = driver(archives: 1)
     _ = try leaveSession("App@1", driver, pid: 1)

@@ -29,7 +29,7 @@ package struct BrokerCore {
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
   /// Whether sessions of closed archives are expected back: what is known of them would be lost with the broker.
-  func awaitsRestingSessions(at now: Moment) -> Bool { resting.values.contains { $0.isAwaited(at: now) } }
+  package func awaitsRestingSessions(at now: Moment) -> Bool { resting.values.contains { $0.isAwaited(at: now) } }
   package var objectCount: Int { applications.values.reduce(0) { $0 + $1.tree.count } }
 
   // MARK: Clients
