@@ -25,8 +25,9 @@ package struct ArchiveDocument: WireObject {
     init() {}
 
     init(wire slice: JSONSlice) throws(Misfit) {
-      guard slice.integer() == Self.only else {
-        let message = "the document is of version \(slice.compactText), this broker reads \(Self.only)"
+      let version = try Int64(wire: slice)
+      guard version == Self.only else {
+        let message = "the document is of version \(version), this broker reads \(Self.only)"
         let hint = "Export it with a broker of this version, or import it with a later one."
         throw Misfit(.unsuited(message, hint: hint), at: "")
       }

@@ -72,7 +72,7 @@ package struct DocumentObject: WireObject {
     state = encoded.map { encoded in
       DocumentState().with {
         $0.state = encoded
-        $0.elements = elements
+        $0.elements = elements?.text == .emptyArray ? nil : elements
         $0.writer = writer ?? DocumentState.Writer()
       }
     }
@@ -105,6 +105,12 @@ package struct DocumentObject: WireObject {
   private func check() throws(ErrorObject) {
     func refuse(_ name: String, _ message: String, _ hint: String) throws(ErrorObject) {
       throw .invalidParameter("/\(name)", message, hint: hint)
+    }
+    for (place, role) in [
+      ("writer/process", state?.writer.process), ("beforeClaim/writer/process", beforeClaim?.writer.process),
+    ] where role?.fits(.role) == false {
+      let expected = String.expected(within: .role)
+      try refuse(place, "\(place) is not \(expected)", "Give \(expected) as \(place).")
     }
     if isApplication {
       if path != nil { try refuse("path", "the application has a path", "Give null, or another kind.") }

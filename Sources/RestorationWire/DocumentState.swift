@@ -28,6 +28,7 @@ package struct DocumentState: WireObject {
     try members.required("state", &state, "The state, as text unchanged but for references.")
     try members.optional("elements", &elements, "Selected and topmost elements; `resolved` is false.")
     try members.required("writer", &writer, "Who wrote the state; there exactly where `state` is.")
+    if elements?.text == .emptyArray { elements = nil }
   }
 
   /// The paths to which the references of a state lead that was read.
@@ -86,7 +87,6 @@ package struct DocumentState: WireObject {
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.optional("objectClass", classes: &classes, "The classes that the state's writer declared (R25).")
       try members.member("process", &process, default: nil, "Its process role.", as: .string)
-      guard process?.fits(.role) ?? true else { throw Misfit(String.expected(within: .role), at: "process") }
       try members.optional("bundleVersion", &bundleVersion, .name, "")
       var idiom: Int64? = userInterfaceIdiom
       try members.optional("userInterfaceIdiom", &idiom, "−1 where it gave none, and where the member is absent.")

@@ -26,6 +26,11 @@ internal import Testing
     #expect(try DocumentObject(slice(text).compactText).text.string == text)
   }
 
+  @Test func emptyElementsAreTheSameAsNone() throws {
+    let text = #"{"path":["a"],"kind":"view","state":{},"elements":[],\#(Self.writer)}"#
+    #expect(try DocumentObject(slice(text).compactText).state?.elements == nil)
+  }
+
   @Test func whiteSpaceAndUnknownMembersAreLeftOut() throws {
     let text = #"{ "path" : [ "a" ] , "x-mine":[1], "kind":"object","state": { "s" : " " } ,\#(Self.writer) }"#
     let expected = #"{"path":["a"],"kind":"object","state":{"s":" "},\#(Self.writer)}"#
@@ -62,6 +67,7 @@ internal import Testing
         + #""beforeClaim":{"state":{},"state":{},\#(writer)}}"#,
       "/beforeClaim/state"
     ),
+    (#"{"path":["a"],"kind":"view","state":{},"writer":{"process":"",\#(time)}}"#, "/writer/process"),
     (#"{"path":["a"],"kind":"view","state":{"r":{"$restorable":7}},\#(writer)}"#, "/state"),
     (#"{"path":["a"],"kind":"view","$literal":1}"#, "/$literal"),
     (#"{"path":["a"],"kind":"view","$restorable":["a"]}"#, "/$restorable"),

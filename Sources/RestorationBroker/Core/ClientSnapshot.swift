@@ -45,7 +45,7 @@ struct ClientSnapshot: StoredFacts, Equatable {
     try members.stored("session", &session)
     try members.stored("polls", &polls, unless: false)
     try members.stored("detached", &detached, unless: [])
-    try members.stored("lastSubscription", count: &lastSubscription)
+    try members.stored("lastSubscription", someCount: &lastSubscription)
     try members.stored("subscriptions", &subscriptions, unless: [])
   }
 }

@@ -41,7 +41,7 @@ package struct RunFacts: StoredFacts, Hashable {
   package var epoch: Int64 = 0
 
   /// A unit, and in which run a session was of it last.
-  package struct Unit: WireObject, Hashable {
+  package struct Unit: StoredFacts, Hashable {
     package var name = ""
     package var isDelegate = false
     package var run: Int64 = 0
@@ -49,9 +49,9 @@ package struct RunFacts: StoredFacts, Hashable {
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("unit", &name, "")
+      try members.stored("unit", &name)
       try members.stored("delegate", &isDelegate)
-      try members.stored("run", &run, .storedCount)
+      try members.stored("run", count: &run)
     }
   }
 
@@ -64,17 +64,20 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("outcome", &outcome)
     try members.stored("previous", &previousOutcome)
     try members.stored("pristine", &beganPristine)
-    try members.stored("roles", &outcomeByRole)
+    var outcomes = outcomeByRole.mapValues(\.rawValue)
+    try members.stored("roles", &outcomes)
+    outcomeByRole = outcomes.compactMapValues { Outcome(rawValue: $0) }
     try members.stored("userQuit", &endedByUserQuit)
     try members.stored("completed", &hasCompletedRestoration)
-    try members.stored("backedUp", &backedUp, .storedCount)
+    try members.stored("backedUp", count: &backedUp)
     try members.stored("blame", &blame, unless: Blame())
-    try members.stored("quarantined", count: &quarantined)
+    try members.stored("quarantined", someCount: &quarantined)
     try members.stored("withholdsAll", &withholdsAll, unless: false)
     try members.stored("logout", &isLogout, unless: false)
     try members.stored("damage", &damage)
-    try members.stored("epoch", count: &epoch)
+    try members.stored("epoch", someCount: &epoch)
     if !CoreSettings.epochs.contains(epoch) { epoch = 0 }
     try members.stored("units", &units, unless: [])
+    units.removeAll { $0.name.isEmpty }
   }
 }

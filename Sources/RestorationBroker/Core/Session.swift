@@ -8,7 +8,7 @@ package import RestorationWire
 package typealias ClientID = UInt64
 
 /// Which process a client is, such that it can be found again after the broker was restarted.
-package struct ClientProcess: WireObject, Hashable {
+package struct ClientProcess: StoredFacts, Hashable {
   package var pid: Int64 = 0
   package var uid: Int64 = 0
   /// Start time in clock ticks since boot, and the boot's id: together with the pid they name the process for ever.
@@ -150,7 +150,7 @@ package struct SessionFacts: StoredFacts, Hashable {
     try members.stored("bundleVersion", &bundleVersion)
     try members.stored("storyboard", &storyboard)
     try members.stored("unit", &unit)
-    try members.stored("messageBytesMax", &messageBytesMax, .storedCount)
+    try members.stored("messageBytesMax", count: &messageBytesMax)
     var (classes, views) = (restorationClasses.sorted(), dataSources.sorted())
     try members.stored("classes", &classes, unless: [])
     try members.stored("dataSources", &views, unless: [])

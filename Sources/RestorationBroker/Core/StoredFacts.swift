@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 package import RestorationWire
 
 /// What is kept as text: in an archive, or for the next broker. A member that is missing or invalid keeps its default,
-/// so that what is damaged or of another version costs no more than itself.
+/// so that what is damaged or of another version costs no more than the member it stands in.
 package protocol StoredFacts: WireObject {}
 
 extension StoredFacts {
   package init(stored text: some Collection<UInt8>) {
+    // What the broker wrote itself has no limits of a peer.
+    let limits = FrameLimits(
+      frameBytesMax: Int(Int32.max) - 16,
+      depthMax: 64,
+      valuesPerFrameMax: .max,
+      keysPerObjectMax: Int(Int32.max)
+    )
+    let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: limits)
+    self = slice.flatMap { Self($0) } ?? Self()
+  }
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice.kind == .object else { throw Misfit(Self.expected) }
     self.init()
-    let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
-    guard let slice, slice.kind == .object else { return }
     var members = StoredMemberReader(MemberReader(.named(slice)))
-    try? walk(&members)
+    try walk(&members)
   }
 
   package init(stored text: String) {
@@ -81,21 +92,13 @@ private struct StoredMemberReader: MemberWalk {
 
 extension MemberWalk {
   /// A member that is always written.
-  mutating func stored<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value,
-    _ bounds: Bounds = .none
-  ) throws(Misfit) {
-    try added(name, &value, bounds, "")
+  mutating func stored<Value: WireValue>(_ name: StaticString, _ value: inout Value) throws(Misfit) {
+    try added(name, &value, .none, "")
   }
 
   /// A member that is left out if it is nil.
-  mutating func stored<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value?,
-    _ bounds: Bounds = .none
-  ) throws(Misfit) {
-    try optional(name, &value, bounds, "")
+  mutating func stored<Value: WireValue>(_ name: StaticString, _ value: inout Value?) throws(Misfit) {
+    try optional(name, &value, .none, "")
   }
 
   /// A member that is left out if it is empty.
@@ -107,10 +110,24 @@ extension MemberWalk {
     try member(name, &value, default: empty, "")
   }
 
-  /// A count that can be added to; left out if it is 0.
+  /// A count that is always written.
   mutating func stored(_ name: StaticString, count: inout Int64) throws(Misfit) {
+    var stored = StoredCount(count)
+    try added(name, &stored, .none, "")
+    count = stored.value
+  }
+
+  /// A count that is left out if it is nil.
+  mutating func stored(_ name: StaticString, count: inout Int64?) throws(Misfit) {
+    var stored = count.map { StoredCount($0) }
+    try optional(name, &stored, .none, "")
+    count = stored?.value
+  }
+
+  /// A count that is left out if it is 0.
+  mutating func stored(_ name: StaticString, someCount count: inout Int64) throws(Misfit) {
     var some = count == 0 ? nil : count
-    try optional(name, &some, .storedCount, "")
+    try stored(name, count: &some)
     count = some ?? 0
   }
 
@@ -122,7 +139,22 @@ extension MemberWalk {
   }
 }
 
-extension Bounds {
-  /// A count that an archive or a former broker kept, in the range of those that can be added to.
-  static let storedCount = Bounds.range(0...1 << 53)
+/// A count that an archive or a former broker kept, brought into the range of those that can be added to.
+struct StoredCount: WireValue {
+  static let schema = Schema.count
+  static let expected = Int64.expected
+
+  let value: Int64
+
+  init(_ value: Int64) {
+    self.value = value
+  }
+
+  init(wire slice: JSONSlice) throws(Misfit) {
+    value = min(max(0, try Int64(wire: slice)), 1 << 53)
+  }
+
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.integer(value)
+  }
 }

@@ -31,7 +31,9 @@ struct Subscriptions {
     }
 
     mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("number", &number, .storedCount, "")
+      var count = StoredCount(number)
+      try members.required("number", &count, "")
+      number = count.value
       var words = names?.map(\.rawValue).sorted()
       try members.stored("events", &words)
       names = words.map { Set($0.compactMap { EventName(rawValue: $0) }) }

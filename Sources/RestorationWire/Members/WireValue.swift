@@ -307,7 +307,7 @@ extension Array: WireValue where Element: WireValue {
 
   package func fits(_ bounds: Bounds) -> Bool {
     switch bounds {
-    case .none: true
+    case .none, .text: true
     case .some: !isEmpty
     default: allSatisfy { $0.fits(bounds) }
     }

@@ -85,17 +85,17 @@ package struct Blame: Hashable {
 }
 
 // As it stands in the facts of a run.
-extension Blame: WireObject {
+extension Blame: StoredFacts {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     var held = Int64(strikes)
-    try members.stored("strikes", &held, .storedCount)
+    try members.stored("strikes", count: &held)
     strikes = Int(held)
-    var counts: [String: Int64] = [:]
-    for (node, count) in suspects { counts[String(node)] = Int64(count) }
-    try members.stored("suspects", &counts, .storedCount)
+    var counts: [String: StoredCount] = [:]
+    for (node, count) in suspects { counts[String(node)] = StoredCount(Int64(count)) }
+    try members.stored("suspects", &counts)
     suspects = [:]
     for (node, count) in counts {
-      if let node = NodeID(node) { suspects[node] = Int(count) }
+      if let node = NodeID(node) { suspects[node] = Int(count.value) }
     }
   }
 }
