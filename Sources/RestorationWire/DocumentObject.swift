@@ -137,13 +137,7 @@ package struct DocumentObject: WireObject {
 
   /// Looks at the object's text by itself: what is above it then cannot hide references in it.
   private static func scan(_ text: JSONText) throws(ErrorObject) -> JSONSlice {
-    let limits = FrameLimits(
-      frameBytesMax: Int(Int32.max) - 16,
-      depthMax: 64,
-      valuesPerFrameMax: .max,
-      keysPerObjectMax: Int(Int32.max)
-    )
-    let object = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: limits)
+    let object = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
     guard let object, object.kind == .object else {
       throw .invalidParameter("", "this is not an object", hint: "Give objects as exportArchive does.")
     }

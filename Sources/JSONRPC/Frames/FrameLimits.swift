@@ -14,6 +14,14 @@ package struct FrameLimits: Sendable, Equatable {
   /// Members of one object.
   package var keysPerObjectMax = 4_096
 
+  /// For texts that are no frame of a peer: of any length, as deep as a frame may be.
+  package static let unframed = FrameLimits(
+    frameBytesMax: Int(Int32.max) - 16,
+    depthMax: 64,
+    valuesPerFrameMax: .max,
+    keysPerObjectMax: Int(Int32.max)
+  )
+
   package init() {}
 
   package init(frameBytesMax: Int, depthMax: Int, valuesPerFrameMax: Int, keysPerObjectMax: Int) {

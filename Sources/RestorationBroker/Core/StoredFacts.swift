@@ -10,13 +10,7 @@ package protocol StoredFacts: WireObject {}
 extension StoredFacts {
   package init(stored text: some Collection<UInt8>) {
     // What the broker wrote itself has no limits of a peer.
-    let limits = FrameLimits(
-      frameBytesMax: Int(Int32.max) - 16,
-      depthMax: 64,
-      valuesPerFrameMax: .max,
-      keysPerObjectMax: Int(Int32.max)
-    )
-    let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: limits)
+    let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: .unframed)
     self = slice.flatMap { Self($0) } ?? Self()
   }
 

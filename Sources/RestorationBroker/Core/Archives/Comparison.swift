@@ -249,7 +249,7 @@ extension Comparison.Side {
   fileprivate func members(of node: Node) -> [[UInt8]: [UInt8]] {
     guard let record = record(of: node) else { return [:] }
     let text = record.spliced { target, writer in ArchiveReferences.write(path(of: target), to: &writer) }
-    let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: StoredText.limits)
+    let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
     var members: [[UInt8]: [UInt8]] = [:]
     for (name, value) in slice?.members ?? [] { members[Array(name.utf8)] = Array(value.text) }
     return members

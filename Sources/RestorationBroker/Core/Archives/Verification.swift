@@ -158,18 +158,11 @@ struct Verification {
 
 /// Holds a stored text against what a state, its references and its elements must be.
 enum StoredText {
-  static let limits = FrameLimits(
-    frameBytesMax: Int(Int32.max) - 16,
-    depthMax: 64,
-    valuesPerFrameMax: .max,
-    keysPerObjectMax: Int(Int32.max)
-  )
-
   /// What is wrong with the texts of a row; nil where nothing is.
   static func fault(of record: StateRecord, lastNode: NodeID) -> (kind: ArchiveProblem.Kind, message: String)? {
     let state: JSONSlice
     do throws(JSONError) {
-      state = try JSONSlice.scan(Array(record.text), vocabulary: EncodedState.vocabulary, limits: limits)
+      state = try JSONSlice.scan(Array(record.text), vocabulary: EncodedState.vocabulary, limits: .unframed)
     } catch {
       return (.text, "the stored state is not JSON: \(error.message), at byte \(error.position)")
     }
@@ -181,7 +174,7 @@ enum StoredText {
   }
 
   private static func areElements(_ text: String) -> Bool {
-    let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: limits)
+    let slice = try? JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: .unframed)
     return slice.map { (try? [RestorableElement](wire: $0)) != nil } ?? false
   }
 
