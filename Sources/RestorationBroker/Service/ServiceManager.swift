@@ -83,7 +83,7 @@ extension ProcessEnding {
     case .exited(code: 0) where unit.wasCollected: return .stopped
     case _ where isMain && unit.wasStopped: return .stopped
     case _ where unit.activeState == "deactivating" && unit.result == "success": return .stopped
-    default: return ending
+    case .exited, .signalled, .outOfMemory, .stopped, .unknown: return ending
     }
   }
 }

@@ -13,9 +13,9 @@ extension Application {
     let hides = node.record.isConfidential && !request.reveal
     let reply = ExplainRestoration.Reply().with { message in
       message.path = tree.path(of: node)
-      message.saved = hides ? node.savingSteps.map(\.withoutMessage) : node.savingSteps
+      message.saved = hides ? node.savingSteps.map(\.withoutClientWords) : node.savingSteps
       message.restored =
-        hides ? node.restoringSteps.filter { !$0.namesModel }.map(\.withoutMessage) : node.restoringSteps
+        hides ? node.restoringSteps.compactMap(\.withoutClientWords) : node.restoringSteps
       message.verdict = verdict(on: node).rawValue
     }
     respond(caller, reply)
@@ -36,13 +36,8 @@ extension Application {
 
   /// Nil where nothing has kept it from being restored.
   private func restoringVerdict(on node: Node) -> ExplainRestoration.Verdict? {
-    guard let last = node.restoringSteps.last else { return nil }
-    switch last {
-    case .skipped: return .skipped
-    case .absent: return .absent
-    case .finished, .decoded: return nil
-    default: return isRestoring ? .waiting : nil
-    }
+    let verdict = node.restoringSteps.last?.verdict
+    return verdict == .restored || verdict == .waiting && !isRestoring ? nil : verdict
   }
 
   /// Nil where its newest state is part of the next generation.
@@ -63,45 +58,52 @@ extension Node {
       switch step {
       case .stale: return true
       case .pushed, .encoded, .unchanged, .superseded: return false
-      default: continue
+      case .included, .excluded, .referenced, .asked, .notServed, .orphaned, .elementUnnamed, .early, .ownerEnded,
+        .saved:
+        continue
       }
     }
     return false
   }
 
-  fileprivate var isRestored: Bool {
-    restoringSteps.contains { step in
-      switch step {
-      case .finished, .decoded: true
-      default: false
-      }
-    }
-  }
+  fileprivate var isRestored: Bool { restoringSteps.contains { $0.verdict == .restored } }
 }
 
 extension SavingStep {
   /// The same without what a client has said.
-  fileprivate var withoutMessage: SavingStep {
+  fileprivate var withoutClientWords: SavingStep {
     switch self {
     case .elementUnnamed(let owner, _): .elementUnnamed(owner, message: nil)
     case .stale(let owner, let why, _): .stale(owner, why: why)
-    default: self
+    case .included, .excluded, .referenced, .asked, .notServed, .orphaned, .encoded, .unchanged, .superseded, .pushed,
+      .early, .ownerEnded, .saved:
+      self
     }
   }
 }
 
 extension RestoringStep {
-  /// The same without what a client has said.
-  fileprivate var withoutMessage: RestoringStep {
+  /// The same without what a client has said; nil if it tells an identifier of the application's model.
+  fileprivate var withoutClientWords: RestoringStep? {
     switch self {
+    case .resolved: nil
     case .elementUnresolved(let owner, _): .elementUnresolved(owner, message: nil)
     case .skipped(let reason, _): .skipped(reason: reason)
-    default: self
+    case .lookedUp, .located, .refused, .unitFailed, .unitStarted, .ownerEnded, .awaited, .classMismatch, .quarantined,
+      .unreadable, .noState, .handedOut, .suspected, .decoded, .finished, .absent:
+      self
     }
   }
 
-  /// Whether it tells an identifier of the application's model.
-  fileprivate var namesModel: Bool {
-    if case .resolved = self { true } else { false }
+  /// What it says of its object if it is the last step.
+  fileprivate var verdict: ExplainRestoration.Verdict {
+    switch self {
+    case .finished, .decoded: .restored
+    case .skipped: .skipped
+    case .absent: .absent
+    case .lookedUp, .located, .refused, .unitFailed, .unitStarted, .ownerEnded, .awaited, .classMismatch, .quarantined,
+      .unreadable, .noState, .handedOut, .suspected, .resolved, .elementUnresolved:
+      .waiting
+    }
   }
 }

@@ -211,7 +211,7 @@ extension Application {
       }
     case .unreadable(let sequence) where sequence == summary.sequence:
       return nil
-    default:
+    case .state, .unreadable, nil:
       throw Application.staleCursor()
     }
   }

@@ -91,7 +91,7 @@ extension Application {
       switch (node.record.component, relocation.component) {
       case (let old?, let new?): old.utf8.elementsEqual(new.utf8)
       case (nil, nil): true
-      default: false
+      case (nil, _?), (_?, nil): false
       }
     guard node.parent !== relocation.parent || !isSameComponent else { return node }
     let handle = node.claim?.handle

@@ -165,7 +165,7 @@ extension Application {
       case .restoring(.make(let node)): session.windows[node] = nil
       case .restoring(.handOut(let number)):
         for node in restoring?.decisions.batch(of: number) ?? [] { session.windows[node] = nil }
-      default: break
+      case .restoring(.ask), .restoring(.tell), .save, .pull, .resolving, nil: break
       }
     }
   }

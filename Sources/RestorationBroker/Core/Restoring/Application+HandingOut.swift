@@ -341,7 +341,7 @@ extension Application: RestorationFacts {
       node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring?.messages[number] : nil))
       switch reason {
       case .classMismatch, .quarantined, .unreadable: markDecoded(number)
-      default: break
+      case .refused, .parentSkipped, .notServed, .failed, .late, .ended, .discarded: break
       }
     case .settled(.absent): node.note(.absent)
     }

@@ -333,13 +333,13 @@ extension Restoration {
     guard let number = index[node], let owner = facts.registrant(of: node),
       items[number].lookups.first != .restorationClass, phase == .locating || phase == .decoding
     else { return }
-    switch items[number].place {
-    case let former where former == .awaited || former.mayComeBack:
+    let former = items[number].place
+    if former == .waiting {
+      locate(number, facts)
+    } else if former == .awaited || former.mayComeBack {
       items[number].object = node
       place(number, with: owner)
       locateChildren(of: number, facts)
-    case .waiting: locate(number, facts)
-    default: break
     }
   }
 
@@ -351,7 +351,7 @@ extension Restoration {
         items[number].lookups = []
         items[number].object = items[number].node
         if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number) }
-      default: break
+      case .waiting, .asked, .awaited, .settled: break
       }
     }
   }
@@ -366,7 +366,7 @@ extension Restoration {
       case .asked(session):
         if items[number].lookups.first == .delegate { items[number].lookups.removeFirst() }
         searchAgain(number, facts)
-      default: break
+      case .waiting, .asked, .awaited, .located, .handed, .settled: break
       }
     }
   }

@@ -265,7 +265,7 @@ package struct Restoration {
     case .asking: asked + (deadline - asked) / 4
     case .locating where !isHoldOver, .decoding where !isHoldOver: holdEnd
     case .over: nil
-    default: deadline
+    case .locating, .decoding, .telling, .waiting: deadline
     }
   }
 
