@@ -54,6 +54,35 @@ internal import Testing
     driver.inspect()
   }
 
+  /// What follows from the answer is done by who decides; a restoration may ask as often as it likes.
+  @Test func toAskHowAStateIsToBeHandedOutChangesNothing() throws {
+    let names = ["Blank", "Class", "Poison", "Suspect"]
+    try fixture.save([
+      ("Blank", nil, "", nil), ("Class", nil, #""objectClass":"Old""#, "{}"), ("Poison", nil, "", "{}"),
+      ("Suspect", nil, "", "{}"), ("Good", nil, "", "{}"),
+    ])
+    for (name, pid) in [("Poison", 2), ("Poison", 3), ("Suspect", 4)] as [(String, Int64)] {
+      let victim = driver.connect(pid: pid)
+      try victim.initialize()
+      try victim.register(name)
+      _ = try victim.decode(#"["\#(name)"]"#)
+      driver.crash(victim)
+    }
+    let worker = try fixture.join("W", pid: 5)
+    for name in names + ["Good"] { try worker.register(name, below: nil, #""objectClass":"New""#) }
+    _ = try worker.decode(#"["Good"]"#)
+    let application = try #require(driver.application("App"))
+    let nodes = names.compactMap { application.tree.node(at: [$0]) }
+    let steps = nodes.map(\.restoringSteps)
+    let answers: [Restoration.Handing] = [
+      .nothing(because: .noState), .skip(.classMismatch, because: .classMismatch(saved: "Old", declared: ["New"])),
+      .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: driver.now.wall))), .afterTrials,
+    ]
+    for _ in 1...2 { #expect(nodes.map { application.handing(of: $0.id, to: $0.id) } == answers) }
+    #expect(nodes.map(\.restoringSteps) == steps)
+    #expect(driver.core.context.effects.isEmpty)
+  }
+
   @Test func r24AFactoryIsNotSentWhatItDoesNotTakeAndFetchesIt() throws {
     let large = String(repeating: "x", count: 9_000)
     try fixture.save([("A", nil, RestoringTests.made, #"{"t":"\#(large)"}"#)])

@@ -126,7 +126,7 @@ internal import Testing
     let plan = (1...5).map { found($0, nil) }
     let owners: [NodeID: SessionID] = Dictionary(uniqueKeysWithValues: (1...5).map { ($0, 7) })
     var facts = Facts(owners: owners)
-    facts.handing = [1: .state(bytes: 60), 2: .state(bytes: 40), 3: .alone(bytes: 5), 4: .nothing]
+    facts.handing = [1: .state(bytes: 60), 2: .state(bytes: 40), 3: .alone(bytes: 5), 4: .nothing(because: nil)]
     facts.handing[5] = .state(bytes: 101)
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, handOut(7, 1, 2)])
@@ -135,6 +135,17 @@ internal import Testing
     #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.handOut(7, [deferred])])
     #expect(deeds(restoration.handle(.handled(7, .failed), facts)) == [.end])
     #expect(restoration.finished == [7: [1, 2, 3, 4]])
+  }
+
+  @Test func r31WhatWaitsBehindTrialsIsHandedOutWhenTheyAreOver() {
+    var facts = Facts(owners: [1: 7, 2: 7], handing: [1: .afterTrials, 2: .afterTrials])
+    var (restoration, actions) = begun([found(1, nil), found(2, nil)], facts)
+    #expect(actions == [.plan, .watchTrials])
+    facts.handing[1] = .alone(bytes: 5)
+    #expect(deeds(restoration.handle(.trialsChanged, facts)) == [handOut(7, 1)])
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.watchTrials])
+    facts.handing = [:]
+    #expect(deeds(restoration.handle(.trialsChanged, facts)) == [handOut(7, 2)])
   }
 
   @Test func aSessionThatIsLostGetsItsStatesAgainWhenItComesBack() {

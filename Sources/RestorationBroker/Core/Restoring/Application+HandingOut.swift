@@ -288,29 +288,21 @@ extension Application: RestorationFacts {
     guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
       let owner = sessions[claim.session]
     else { return .later }
-    guard let state = node.stateBeforeClaim else {
-      node.note(.noState)
-      return .nothing
-    }
+    guard let state = node.stateBeforeClaim else { return .nothing(because: .noState) }
     // It fetched the state by itself.
-    if claim.hasDecoded, object === node { return .nothing }
+    if claim.hasDecoded, object === node { return .nothing(because: nil) }
     if let since = node.withheldSince(state) {
-      node.note(.quarantined(since: Timestamp(milliseconds: since)))
-      return .skip(.quarantined)
+      return .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: since)))
     }
-    if node.isUnreadable { return .skip(.unreadable) }
+    if node.isUnreadable { return .skip(.unreadable, because: nil) }
     guard classMatches(object, state) else {
       let saved = contexts[state.context]?.classes.first ?? ""
-      node.note(.classMismatch(saved: saved, declared: claim.classes))
-      return .skip(.classMismatch)
+      return .skip(.classMismatch, because: .classMismatch(saved: saved, declared: claim.classes))
     }
-    guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed) }
+    guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed, because: nil) }
+    guard mayHandOut(node, to: owner) else { return .afterTrials }
     let deferred = (tree.path(of: object)?.jsonBytes ?? 0) + Self.objectBytes
     let bytes = state.bytes + coderBytes(of: state) + deferred
-    guard mayHandOut(node, to: owner) else {
-      watchTrials()
-      return .later
-    }
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes, deferred: deferred)
   }
 
@@ -336,6 +328,7 @@ extension Application: RestorationFacts {
     case .refused(let lookup): node.note(.refused(lookup))
     case .awaited: node.note(.awaited)
     case .suspected: node.note(.suspected)
+    case .because(let step): node.note(step)
     case .settled(.restored): markDecoded(number)
     case .settled(.skipped(let reason)):
       node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring?.messages[number] : nil))

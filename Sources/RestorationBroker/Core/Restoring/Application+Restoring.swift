@@ -140,6 +140,7 @@ extension Application {
     case .make(let node, let lookup, let session): make(node, lookup, by: session, restoring)
     case .startUnit(let node): startUnit(of: node, restoring)
     case .handOut(let session, let handouts): handOut(handouts, to: session, restoring)
+    case .watchTrials: watchTrials()
     case .tell(let session): callDelegate(session, isAsking: false, restoring)
     case .note(let node, let note): self.note(note, of: node)
     case .end:

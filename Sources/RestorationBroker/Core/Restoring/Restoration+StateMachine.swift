@@ -386,6 +386,7 @@ extension Restoration {
     let candidates = line.located.sorted()
     line.located = []
     var batch = Batch()
+    var isOnTrial = false
     for (position, number) in candidates.enumerated() {
       guard items[number].place == .located(session) else { continue }
       guard isReady(number, in: batch) else {
@@ -393,10 +394,13 @@ extension Restoration {
         continue
       }
       switch facts.handing(of: items[number].node, to: items[number].object) {
-      case .nothing: settle(number, .restored)
-      case .skip(let reason): settle(number, .skipped(reason))
+      case .nothing(let step): settle(number, .restored, because: step)
+      case .skip(let reason, let step): settle(number, .skipped(reason), because: step)
       case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, max, alone: false): break
       case .alone(let bytes) where batch.add(number, bytes, 0, max, alone: true): note(number, .suspected)
+      case .afterTrials:
+        line.located.append(number)
+        isOnTrial = true
       case .later, .state, .alone: line.located.append(number)
       }
       if batch.isFull {
@@ -406,6 +410,7 @@ extension Restoration {
     }
     line.batch = batch.entries.map(\.number)
     lines[session] = line
+    if isOnTrial { actions.append(.watchTrials) }
     guard !batch.entries.isEmpty else { return }
     for entry in batch.entries { put(entry.number, .handed(session)) }
     actions.append(
@@ -467,8 +472,9 @@ extension Restoration {
     }
   }
 
-  private mutating func settle(_ number: Int, _ outcome: Outcome) {
+  private mutating func settle(_ number: Int, _ outcome: Outcome, because step: RestoringStep? = nil) {
     put(number, .settled(outcome))
+    if let step { note(number, .because(step)) }
     note(number, .settled(outcome))
     for child in items[number].children {
       if case .located(let session) = items[child].place { ready.insert(session) }

@@ -132,9 +132,11 @@ package struct Restoration {
     case alone(bytes: Int)
     /// Not yet.
     case later
+    /// Not before states that were handed out earlier are proven (R31).
+    case afterTrials
     /// There is nothing to be handed out; it is restored as it is.
-    case nothing
-    case skip(Reason)
+    case nothing(because: RestoringStep?)
+    case skip(Reason, because: RestoringStep?)
   }
 
   package struct Handout: Equatable {
@@ -157,6 +159,8 @@ package struct Restoration {
     case refused(Lookup)
     case awaited
     case suspected
+    /// Why it is settled as it is about to be.
+    case because(RestoringStep)
     case settled(Outcome)
   }
 
@@ -171,6 +175,8 @@ package struct Restoration {
     /// Start the unit of the object's storyboard.
     case startUnit(NodeID)
     case handOut(SessionID, [Handout])
+    /// Send the event `trialsChanged` once the first of the trials under way is over (R31).
+    case watchTrials
     /// Tell the delegate that all is decoded.
     case tell(SessionID)
     case note(NodeID, Note)
@@ -315,7 +321,7 @@ extension Restoration.Place {
   var mayComeBack: Bool { self == .settled(.skipped(.ended)) || self == .settled(.absent) }
 }
 
-/// What is true of objects and sessions at this moment.
+/// What is true of objects and sessions at this moment. To ask changes nothing.
 package protocol RestorationFacts {
   /// The session that has the object registered.
   func registrant(of node: NodeID) -> SessionID?
