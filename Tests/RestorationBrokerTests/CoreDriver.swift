@@ -300,6 +300,7 @@ final class CoreDriver {
       var effects: [Effect] = []
       core.swapEffects(with: &effects)
       while !effects.isEmpty {
+        answersForNobody += effects.count(where: \.onlyAnswersNobody)
         for effect in effects { perform(effect) }
         effects = []
         core.swapEffects(with: &effects)
@@ -387,29 +388,18 @@ final class CoreDriver {
   }
 
   private func perform(_ effect: Effect) {
-    if effect.onlyAnswersNobody { answersForNobody += 1 }
     switch effect {
     case .respond(let caller, let answer): send(answer, to: caller)
     case .respondAfter(let id, let sequence, let caller, let answer):
       respond(answer, to: caller, after: sequence, in: id)
-    case .write(let id, let change):
-      written.append(change)
-      if files[id] == nil { Issue.record("a change of an archive that is not open: \(change)") }
-      files[id]?.pending.append(change)
+    case .write(let id, let change): write(change, to: id)
     case .read(let id, let request, let after):
-      if let file = files[id], file.durable < after {
-        files[id]?.reads.append((request, after))
-      } else {
-        read(id, request)
-      }
-    case .readState(let id, let row, let caller):
-      readState(id, row, caller)
+      if isDurable(after, id) { read(id, request) } else { files[id]?.reads.append((request, after)) }
+    case .readState(let id, let row, let caller): readState(id, row, caller)
     case .scan(let id, let request):
-      if let file = files[id], file.durable < request.page.sequence {
-        files[id]?.scans.append(request)
-      } else {
-        scan(id, request)
-      }
+      if isDurable(request.page.sequence, id) { scan(id, request) } else { files[id]?.scans.append(request) }
+    case .carryOut(let id, let job, let after):
+      if isDurable(after, id) { carryOut(id, job) } else { files[id]?.jobs.append((job, after)) }
     case .open(let id, let name, let creating):
       if holdsOpenings { heldOpenings.append((id, name, creating)) } else { open(id, name, creating: creating) }
     case .close(let id): close(id)
@@ -417,18 +407,6 @@ final class CoreDriver {
       if holdsListings { heldListings.append(purpose) } else { list(purpose) }
     case .backUp: backups += 1
     case .log(_, let text, _): logged.append(text)
-    default: performOther(effect)
-    }
-  }
-
-  private func performOther(_ effect: Effect) {
-    switch effect {
-    case .carryOut(let id, let job, let after):
-      if let file = files[id], file.durable < after {
-        files[id]?.jobs.append((job, after))
-      } else {
-        carryOut(id, job)
-      }
     case .tell(let client, let method, let parameters): peers[client]?.notify(method, parameters)
     case .notify(let id, let recipient, let method, let parameters):
       notices.append((id, .notification(recipient, method: method, parameters: parameters)))
@@ -438,42 +416,60 @@ final class CoreDriver {
     case .watch(let client, let application, let session):
       watched[Watch(application: application, session: session)] = peers[client]?.process
     case .watchProcess(let process, let application, let session):
-      if dead.contains(process) {
-        core.processExited(application, session, at: now)
-      } else {
-        watched[Watch(application: application, session: session)] = process
-      }
+      watch(process, Watch(application: application, session: session))
     case .unwatch(let application, let session): watched[Watch(application: application, session: session)] = nil
-    case .probe(let application, let sessions, let call):
-      guard !holdsProbes else { return heldProbes.append((application, sessions, call)) }
-      probe(sessions, of: application, call)
+    case .probe(let id, let sessions, let call):
+      if holdsProbes { heldProbes.append((id, sessions, call)) } else { probe(sessions, of: id, call) }
     case .setTimer(let name, let milliseconds): timers[name] = now.monotonic + max(1, milliseconds)
     case .cancelTimer(let name): timers[name] = nil
-    case .disconnect(let client):
-      if let peer = peers[client] {
-        peers[client] = nil
-        peer.isConnected = false
-        calls[client] = nil
-        core.disconnected(client, at: now)
-      }
+    case .disconnect(let client): close(client)
     case .call(let id, let number, let client, let method, let parameters):
       call(client, BrokerCall(application: id, number: number), method, parameters)
-    case .endCall(let client, let number, let id):
-      let call = BrokerCall(application: id, number: number)
-      if let callID = calls[client]?.first(where: { $0.value == call })?.key {
-        calls[client]?[callID] = nil
-        peers[client]?.forget(callID)
-      }
-    case .startUnit(let id, let unit):
-      startedUnits.append(unit.description)
-      if let refusal = core.refusal(to: unit, for: id, unitFiles[unit.description]) {
-        core.unitFailed(id, unit, refusal, at: now)
-      } else if brokenUnits.contains(unit.description) {
-        core.unitFailed(id, unit, "its start job failed", at: now)
-      }
+    case .endCall(let client, let number, let id): endCall(BrokerCall(application: id, number: number), client)
+    case .startUnit(let id, let unit): start(unit, for: id)
     case .checkUnit(let id, let session, let unit):
       core.unitChecked(id, session, unit, unitFiles[unit.description], at: now)
-    default: break
+    case .tellLoss, .hold, .release, .clientChanged, .reportStatistics, .setWaiting, .endSubscription: break
+    }
+  }
+
+  private func write(_ change: ArchiveChange, to id: ApplicationID) {
+    written.append(change)
+    if files[id] == nil { Issue.record("a change of an archive that is not open: \(change)") }
+    files[id]?.pending.append(change)
+  }
+
+  private func isDurable(_ sequence: SequenceNumber, _ id: ApplicationID) -> Bool {
+    files[id].map { $0.durable >= sequence } ?? true
+  }
+
+  private func watch(_ process: ClientProcess, _ watch: Watch) {
+    if dead.contains(process) {
+      core.processExited(watch.application, watch.session, at: now)
+    } else {
+      watched[watch] = process
+    }
+  }
+
+  private func close(_ client: ClientID) {
+    guard let peer = peers.removeValue(forKey: client) else { return }
+    peer.isConnected = false
+    calls[client] = nil
+    core.disconnected(client, at: now)
+  }
+
+  private func endCall(_ call: BrokerCall, _ client: ClientID) {
+    guard let callID = calls[client]?.first(where: { $0.value == call })?.key else { return }
+    calls[client]?[callID] = nil
+    peers[client]?.forget(callID)
+  }
+
+  private func start(_ unit: UnitName, for id: ApplicationID) {
+    startedUnits.append(unit.description)
+    if let refusal = core.refusal(to: unit, for: id, unitFiles[unit.description]) {
+      core.unitFailed(id, unit, refusal, at: now)
+    } else if brokenUnits.contains(unit.description) {
+      core.unitFailed(id, unit, "its start job failed", at: now)
     }
   }
 
