@@ -43,7 +43,7 @@ extension Application {
     switch ending {
     case .userQuit where quitsApplication(session) && context.settings.isDeveloperMode:
       // What a developer quits is to be there again; nothing is emptied.
-      settle(session.objects.values.filter { $0.state?.isEarly == true })
+      settle(session.objects.values)
       vacate(session)
     case .userQuit where quitsApplication(session):
       emptyHead(discarding: sessions.values.filter { $0 !== session })
@@ -61,7 +61,7 @@ extension Application {
       // It has not said that what it pushed blank is to hide anything (R19).
       vacate(session)
     case .restart, .logout, .expired:
-      settle(session.objects.values.filter { $0.state?.isEarly == true })
+      settle(session.objects.values)
       vacate(session)
     case .crashed:
       brokenWindows.formUnion(session.windows.keys)
@@ -81,7 +81,7 @@ extension Application {
     sessions.values.allSatisfy { $0 === session || $0.isDiscarded }
   }
 
-  private var hasDelegate: Bool {
+  var hasDelegate: Bool {
     sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded }
   }
 
@@ -158,9 +158,7 @@ extension Application {
       write(.removeState(node.id))
     }
     if !node.children.isEmpty, node.claimRecord != nil {
-      let record = ClaimRecord(node: node.id, session: 0, handle: 0)
-      node.claimRecord = record
-      write(.claim(record))
+      writeClaim(ClaimRecord(node: node.id, session: 0, handle: 0), of: node)
     } else {
       node.claimRecord = nil
     }
@@ -176,17 +174,26 @@ extension Application {
     }
     if let claim = node.claim { release(claim) }
     node.claim = nil
-    settle([node].filter { $0.state?.isEarly == true })
+    settle([node])
+    writeRelease(of: node, at: context.now.wall)
+    drive(.released(node.id, isGone: false))
+  }
+
+  func writeClaim(_ record: ClaimRecord, of node: Node) {
+    node.claimRecord = record
+    write(.claim(record))
+  }
+
+  /// From then on nobody claims the node; 0 if it is not to be retired by itself (R13).
+  func writeRelease(of node: Node, at released: Int64) {
     let record = ClaimRecord(
       node: node.id,
       session: 0,
       handle: 0,
-      released: context.now.wall,
+      released: released,
       restorationsAtRelease: run.restorations
     )
-    node.claimRecord = record
-    write(.claim(record))
-    drive(.released(node.id, isGone: false))
+    writeClaim(record, of: node)
   }
 
   private func release(_ claim: Node.Claim) {
@@ -206,13 +213,14 @@ extension Application {
   }
 
   /// Clears early marks: the newest state is what everybody gets (R19).
-  func settle(_ nodes: [Node]) {
-    guard !nodes.isEmpty else { return }
-    for node in nodes {
+  func settle(_ nodes: some Sequence<Node>) {
+    let early = nodes.filter { $0.state?.isEarly == true }
+    guard !early.isEmpty else { return }
+    for node in early {
       node.state?.isEarly = false
       node.beforeClaim = nil
     }
-    write(.settle(nodes.map(\.id).sorted()))
+    write(.settle(early.map(\.id).sorted()))
   }
 
   // MARK: Orphans

@@ -137,6 +137,23 @@ package final class Application {
     write(.node(node.record))
   }
 
+  /// Answers a call that was parked and will not be done.
+  func refuse(parked caller: Caller, _ error: ErrorObject) {
+    context.emit(.unpark(caller))
+    context.emit(.respond(caller, .error(error)))
+  }
+
+  /// Reads states once the changes up to `after` are durable.
+  func read(
+    _ rows: [StateRequest.Row],
+    for purpose: StateRequest.Purpose,
+    _ caller: Caller = .nobody,
+    after: SequenceNumber
+  ) {
+    readsUnderWay += 1
+    context.emit(.read(id, StateRequest(caller: caller, purpose: purpose, rows: rows), after: after))
+  }
+
   /// Answers when everything written so far is durable.
   func respond(_ caller: Caller, _ result: any JSONWritable & Sendable) {
     respond(caller, after: sequence, result)

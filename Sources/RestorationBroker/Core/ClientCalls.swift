@@ -152,6 +152,11 @@ extension Application {
     }
   }
 
+  /// The answers to these calls are not wanted any more.
+  func endCalls(where isOver: (PendingCall) -> Bool) {
+    for number in calls.filter({ isOver($0.value) }).keys.sorted() { endCall(number) }
+  }
+
   /// A session has ended, though its connection may go on.
   func loseCalls(of session: SessionID) {
     guard !calls.isEmpty else { return }

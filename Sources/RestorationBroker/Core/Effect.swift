@@ -16,6 +16,9 @@ package struct Caller: Hashable, Sendable {
     self.client = client
     self.call = call
   }
+
+  /// Whom the core asks for on its own behalf.
+  static let nobody = Caller(client: 0, call: nil)
 }
 
 /// The answer to a call.

@@ -122,9 +122,7 @@ extension Application {
       end += 1
     }
     let page = ExportPage(export: export, range: place..<end, bytesMax: bytesMax, call: call, holds: plan.holds)
-    readsUnderWay += 1
-    let request = StateRequest(caller: call.caller, purpose: .export(page), rows: rows)
-    context.emit(.read(id, request, after: plan.sequence))
+    read(rows, for: .export(page), call.caller, after: plan.sequence)
   }
 
   /// The texts of a page have come.

@@ -87,18 +87,8 @@ extension Application {
     let record = object.record(after: first)
     guard let node = tree.nodes[record.node] else { return }
     write(.node(record))
-    if record.component != nil {
-      // Nobody claims it yet: from now on it is an orphan (R13).
-      let claim = ClaimRecord(
-        node: record.node,
-        session: 0,
-        handle: 0,
-        released: context.now.wall,
-        restorationsAtRelease: run.restorations
-      )
-      node.claimRecord = claim
-      write(.claim(claim))
-    }
+    // Nobody claims it yet: from now on it is an orphan (R13).
+    if record.component != nil { writeRelease(of: node, at: context.now.wall) }
     if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
     if let state = object.state {
       node.state = write(state, isEarly: object.isEarly, of: node, after: first)

@@ -31,11 +31,7 @@ extension Application {
 
   func describe(_ request: DescribeApplication, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    var after: NodeID = 0
-    if let cursor = request.cursor {
-      guard let node = NodeID(cursor) else { throw Application.invalidCursor() }
-      after = node
-    }
+    let after = try Application.node(after: request.cursor)
     let ids = tree.nodes.keys.filter { $0 > after && $0 != tree.applicationNode?.id }.sorted()
     let page = ids.prefix(Application.objectsPerPage)
     let reply = DescribeApplication.Reply().with { message in
@@ -93,6 +89,13 @@ extension Application {
       }
     }
     respond(caller, reply)
+  }
+
+  /// The last node of the page before; 0 if there is none.
+  static func node(after cursor: String?) throws(ErrorObject) -> NodeID {
+    guard let cursor else { return 0 }
+    guard let node = NodeID(cursor) else { throw invalidCursor() }
+    return node
   }
 
   static func invalidCursor() -> ErrorObject {
@@ -154,9 +157,7 @@ extension Application {
         rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence))
       }
     }
-    let request = StateRequest(caller: request.caller, purpose: .page(page), rows: rows)
-    readsUnderWay += 1
-    context.emit(.read(id, request, after: page.sequence))
+    read(rows, for: .page(page), request.caller, after: page.sequence)
   }
 
   private func archivedObject(_ reading: NodeReading, at path: IdentifierPath, in page: ArchivePage) -> ArchivedObject {

@@ -171,9 +171,7 @@ extension Application {
       hold(place, claim.rolledBack(at: context.now.monotonic), by: session)
       place.claimRecord = node.claimRecord
       if place.id != node.id {
-        let record = ClaimRecord(node: place.id, session: session.id, handle: claim.handle)
-        place.claimRecord = record
-        write(.claim(record))
+        writeClaim(ClaimRecord(node: place.id, session: session.id, handle: claim.handle), of: place)
       }
       tellPath(of: place, to: session, before: former.path(of: node))
     }
@@ -205,15 +203,7 @@ extension Application {
       node.claimRecord = former.nodes[node.id]?.claimRecord
       let isBack = former.nodes[node.id] == nil
       guard isBack || node.isPlaceholder && node.children.isEmpty else { continue }
-      let record = ClaimRecord(
-        node: node.id,
-        session: 0,
-        handle: 0,
-        released: node.record.component == nil ? 0 : context.now.wall,
-        restorationsAtRelease: run.restorations
-      )
-      node.claimRecord = record
-      write(.claim(record))
+      writeRelease(of: node, at: node.record.component == nil ? 0 : context.now.wall)
     }
   }
 

@@ -160,7 +160,7 @@ struct Comparison {
     guard let from = entry.from, let to = entry.to else { return false }
     guard let old = from.state, let new = to.state else { return from.hasState || to.hasState }
     guard old.sequence == new.sequence else { return true }
-    return old.referencedNodes.contains { self.from.path(of: $0) != self.to.path(of: $0) }
+    return old.referencedNodes.contains { self.from.tree.path(of: $0) != self.to.tree.path(of: $0) }
   }
 
   /// Puts what differs in the piece on the page; says where the next page begins if it is full.
@@ -235,10 +235,6 @@ extension Comparison.Side {
     for node in omitted { tree.nodes[node]?.state = nil }
   }
 
-  fileprivate func path(of id: NodeID) -> IdentifierPath? {
-    tree.node(id).flatMap { tree.path(of: $0) }
-  }
-
   /// Nil where there is none, or it is damaged.
   fileprivate func record(of node: Node) -> StateRecord? {
     guard case .state(let record, node.state?.sequence) = texts[node.id] else { return nil }
@@ -248,7 +244,7 @@ extension Comparison.Side {
   /// The texts of all top-level members, with references as paths.
   fileprivate func members(of node: Node) -> [[UInt8]: [UInt8]] {
     guard let record = record(of: node) else { return [:] }
-    let text = record.spliced { target, writer in ArchiveReferences.write(path(of: target), to: &writer) }
+    let text = record.spliced { target, writer in ArchiveReferences.write(tree.path(of: target), to: &writer) }
     let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
     var members: [[UInt8]: [UInt8]] = [:]
     for (name, value) in slice?.members ?? [] { members[Array(name.utf8)] = Array(value.text) }

@@ -127,7 +127,7 @@ struct Verification {
     if point.generation == nil { objects = check.objects }
     name(at: point, by: check)
     for fault in check.faults {
-      let path = fault.node.flatMap { check.path(of: $0) }
+      let path = fault.node.flatMap { check.tree.path(of: $0) }
       add(ArchiveProblem(fault.kind, path: path, generation: point.generation, fault.message))
     }
   }
@@ -148,7 +148,7 @@ struct Verification {
         others.append(finding)
         continue
       }
-      let path = check.path(of: node)
+      let path = check.tree.path(of: node)
       let message = path == nil ? "\(finding.message) (object \(node) of the archive)" : finding.message
       add(ArchiveProblem(finding.kind, path: path, generation: point.generation, message))
     }

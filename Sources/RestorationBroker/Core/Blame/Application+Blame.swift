@@ -112,8 +112,7 @@ extension Application {
     let over = waitingDecodes.filter(isOver)
     waitingDecodes.removeAll(where: isOver)
     for decode in over {
-      context.emit(.unpark(decode.caller))
-      context.emit(.respond(decode.caller, .error(error)))
+      refuse(parked: decode.caller, error)
     }
     stopWatchingTrialsIfIdle()
   }

@@ -12,11 +12,7 @@ package struct QuarantinePage: Sendable {
 extension Application {
   func listQuarantine(_ request: ListQuarantine, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try requireWritable()
-    var after: NodeID = 0
-    if let cursor = request.cursor {
-      guard let node = NodeID(cursor) else { throw Application.invalidCursor() }
-      after = node
-    }
+    var after = try Application.node(after: request.cursor)
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let suspects = runFacts.blame.suspects
     let nodes = tree.nodes.values.filter { node in
@@ -45,9 +41,7 @@ extension Application {
         rows += object.states.map { StateRequest.Row(node: node.id, sequence: $0.sequence) }
       }
     }
-    readsUnderWay += 1
-    let page = StateRequest(caller: caller, purpose: .quarantine(QuarantinePage(reply: reply)), rows: rows)
-    context.emit(.read(id, page, after: sequence))
+    read(rows, for: .quarantine(QuarantinePage(reply: reply)), caller, after: sequence)
   }
 
   private func quarantined(_ node: Node, reveals: Bool) -> QuarantinedObject {

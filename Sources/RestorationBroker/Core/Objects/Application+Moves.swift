@@ -80,7 +80,7 @@ extension Application {
     try relocateAndTell(relocations, by: session, takeOver: false)
     admitWaiting()
     // Not by the references given: paths among them name other objects by now.
-    let paths = children.map { child in tree.node(child.id).flatMap { tree.path(of: $0) } }
+    let paths = children.map { tree.path(of: $0.id) }
     respond(caller, SetChildren.Reply().with { $0.paths = paths })
   }
 
@@ -202,9 +202,7 @@ extension Application {
       if into.hasState { claim.hasDecoded = false }
       hold(into, claim, by: session)
       if let window = session.windows.removeValue(forKey: gone.id) { session.windows[into.id] = window }
-      let record = ClaimRecord(node: into.id, session: session.id, handle: claim.handle)
-      into.claimRecord = record
-      write(.claim(record))
+      writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)
       drive(.released(gone.id, isGone: true))
       drive(.claimed(into.id))
     }

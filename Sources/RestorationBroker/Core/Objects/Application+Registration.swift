@@ -244,9 +244,7 @@ extension Application {
     let claim = Node.Claim(session: session.id, handle: nextHandle(), since: context.now.monotonic, classes: classes)
     hold(node, claim, by: session)
     session.replacedNodes.remove(node.id)
-    let record = ClaimRecord(node: node.id, session: session.id, handle: claim.handle)
-    node.claimRecord = record
-    write(.claim(record))
+    writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
     announceRegistration(of: node, claim, by: session)
     if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
     drive(.claimed(node.id))
@@ -346,8 +344,7 @@ extension Application {
     waiting.removeAll(where: isOver)
     for waits in over {
       context.emit(.cancelTimer(.parent(id, waits.number)))
-      context.emit(.unpark(waits.caller))
-      context.emit(.respond(waits.caller, .error(error)))
+      refuse(parked: waits.caller, error)
     }
   }
 

@@ -77,6 +77,8 @@ package struct NodeTree {
     return IdentifierPath(components)
   }
 
+  func path(of id: NodeID) -> IdentifierPath? { node(id).flatMap { path(of: $0) } }
+
   /// Its own identifier or that of an ancestor in its walk is null (R4).
   package func isExcluded(_ node: Node) -> Bool {
     var current: Node? = node

@@ -13,7 +13,7 @@ struct TreeCheck {
   }
 
   private(set) var faults: [Fault] = []
-  private var tree = NodeTree()
+  private(set) var tree = NodeTree()
 
   init(_ readings: [NodeReading], contexts: [ContextID: WriterContext]) {
     for reading in readings { tree.load(reading.node) }
@@ -25,10 +25,6 @@ struct TreeCheck {
   }
 
   var objects: Int { tree.count }
-
-  func path(of id: NodeID) -> IdentifierPath? {
-    tree.node(id).flatMap { tree.path(of: $0) }
-  }
 
   private mutating func check(_ reading: NodeReading, _ contexts: [ContextID: WriterContext]) {
     let record = reading.node

@@ -172,8 +172,7 @@ extension Application {
     for (number, resolution) in resolutions {
       abandonResolution(number)
       guard case .decode(let caller, _) = resolution.purpose else { continue }
-      context.emit(.unpark(caller))
-      context.emit(.respond(caller, .error(error)))
+      refuse(parked: caller, error)
     }
   }
 }

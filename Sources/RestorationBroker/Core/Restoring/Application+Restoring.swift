@@ -63,8 +63,7 @@ extension Application {
     self.restoring = nil
     close(restoring)
     for (call, _) in restoring.callers {
-      context.emit(.unpark(call.caller))
-      context.emit(.respond(call.caller, .error(error)))
+      refuse(parked: call.caller, error)
     }
     restorationEnded()
   }
@@ -254,7 +253,7 @@ extension Application {
     var bytes = reply.failedUnits.reduce(0) { $0 + $1.unit.utf8.count + $1.message.utf8.count + 40 }
     for item in restoring.decisions.items {
       guard case .settled(let outcome) = item.place,
-        let path = tree.node(item.node).flatMap({ tree.path(of: $0) }) ?? restoring.paths[item.node]
+        let path = tree.path(of: item.node) ?? restoring.paths[item.node]
       else { continue }
       let isConfidential = tree.node(item.node)?.record.isConfidential ?? true
       let message = outcome == .skipped(.failed) && !isConfidential ? restoring.messages[item.node] : nil
@@ -283,10 +282,7 @@ extension Application {
 
   /// Reads states once everything written so far is durable.
   func read(_ rows: [StateRequest.Row], for purpose: RestoringRead, _ restoring: OpenRestoration) {
-    readsUnderWay += 1
-    let nobody = Caller(client: 0, call: nil)
-    let request = StateRequest(caller: nobody, purpose: .restoring(restoring.number, purpose), rows: rows)
-    context.emit(.read(id, request, after: sequence))
+    read(rows, for: .restoring(restoring.number, purpose), after: sequence)
   }
 
   /// - Parameter readings: nil where the archive could not be read.

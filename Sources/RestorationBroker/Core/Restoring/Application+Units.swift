@@ -94,7 +94,7 @@ extension Application {
   }
 
   package var isDelegateMissing: Bool {
-    missingUnits.contains(where: \.isDelegate) && !sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded }
+    missingUnits.contains(where: \.isDelegate) && !hasDelegate
   }
 
   func summonDelegate(_ restoring: OpenRestoration) {

@@ -15,10 +15,7 @@ extension Application {
   /// - Parameter toFactory: for it to make the object, which is not restored by that yet.
   func openWindow(of node: Node, for session: Session, byCall: Bool = false, toFactory: Bool = false) {
     guard !session.facts.isDetached else { return }
-    if !hasWindowTimer {
-      hasWindowTimer = true
-      context.emit(.setTimer(.windows(id), milliseconds: DecodeWindow.milliseconds))
-    }
+    if !hasWindowTimer { setWindowTimer(DecodeWindow.milliseconds) }
     session.handedOut += 1
     session.crashesBefore = crashCount
     session.windows[node.id] = DecodeWindow(
@@ -49,10 +46,7 @@ extension Application {
     // Until the deadline of the restoration that is under way; else for as long as a window is open.
     let end = context.now.monotonic + Application.extensionMilliseconds
     session.extensionEnd = max(end, restoring?.decisions.deadline ?? end)
-    if !hasWindowTimer {
-      hasWindowTimer = true
-      context.emit(.setTimer(.windows(id), milliseconds: Application.extensionMilliseconds))
-    }
+    if !hasWindowTimer { setWindowTimer(Application.extensionMilliseconds) }
     respond(caller, ExtendStateRestoration.Reply().with { $0.pending = pendingSessions })
   }
 
@@ -132,11 +126,13 @@ extension Application {
         earliest = min(earliest ?? session.extensionEnd, session.extensionEnd)
       }
     }
-    if let earliest {
-      hasWindowTimer = true
-      context.emit(.setTimer(.windows(id), milliseconds: max(1, earliest - context.now.monotonic)))
-    }
+    if let earliest { setWindowTimer(max(1, earliest - context.now.monotonic)) }
     checkCompletion()
+  }
+
+  private func setWindowTimer(_ milliseconds: Int64) {
+    hasWindowTimer = true
+    context.emit(.setTimer(.windows(id), milliseconds: milliseconds))
   }
 
   /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
@@ -147,7 +143,7 @@ extension Application {
     } else {
       session.extensions = 0
       session.hasCompletedRestoration = true
-      settle(session.objects.values.filter { $0.state?.isEarly == true })
+      settle(session.objects.values)
       closeWindows(of: session)
       checkCompletion()
       goOnHandingOut()

@@ -91,8 +91,8 @@ extension Application {
   func pullTimerFired() {
     let now = context.now.monotonic
     for (session, pull) in pulls.sorted(by: { $0.key < $1.key }) where pull.lane.isAsking && pull.due <= now {
-      for (number, call) in calls where call.session == session {
-        if case .pull = call.purpose { endCall(number) }
+      endCalls { call in
+        if case .pull = call.purpose { call.session == session } else { false }
       }
       pulls[session] = nil
       var lane = pull.lane

@@ -132,9 +132,7 @@ extension Application {
 
   /// Nobody waits for answers to the round any more.
   func endRoundCalls() {
-    for (number, call) in calls.sorted(by: { $0.key < $1.key }) {
-      if case .save = call.purpose { endCall(number) }
-    }
+    endCalls { if case .save = $0.purpose { true } else { false } }
   }
 
   /// What a round answers that made no generation.
@@ -169,10 +167,7 @@ extension Application {
     guard delegate?.serves(.shouldSaveApplicationState) == true, let row = ownState else {
       return askWhetherToSave(nil, round: round.number)
     }
-    let nobody = Caller(client: 0, call: nil)
-    readsUnderWay += 1
-    let request = StateRequest(caller: nobody, purpose: .decision(round: round.number), rows: [row])
-    context.emit(.read(id, request, after: row.sequence))
+    read([row], for: .decision(round: round.number), after: row.sequence)
   }
 
   /// The application's own state has come, if there is one.
