@@ -226,9 +226,4 @@ extension BrokerCore {
       application.writeRun()
     }
   }
-
-  /// Whom to bring back at login is another thing from now on.
-  package mutating func configure(_ policies: LoginPolicies) {
-    context.settings.loginPolicies = policies
-  }
 }
