@@ -30,9 +30,7 @@ final class LogOutput: Sendable {
   }
 
   /// Has what was logged arrive before the process ends.
-  func flush() {
-    journal?.flush()
-  }
+  func flush() { journal?.flush() }
 }
 
 /// A handler whose level is everybody's.
@@ -61,9 +59,7 @@ private struct LevelledHandler: LogHandler {
     set { base[metadataKey: key] = newValue }
   }
 
-  func log(event: LogEvent) {
-    base.log(event: event)
-  }
+  func log(event: LogEvent) { base.log(event: event) }
 }
 
 /// Writes entries with the fields that `Protocol/service.md` lists.

@@ -7,11 +7,7 @@ internal import SystemdSupport
 struct ManagerDescriptorStore: DescriptorStore {
   let notifier: Notifier
 
-  func store(_ descriptor: Int32, as name: String) {
-    notifier.send(.store(name: name, descriptor: descriptor))
-  }
+  func store(_ descriptor: Int32, as name: String) { notifier.send(.store(name: name, descriptor: descriptor)) }
 
-  func remove(_ name: String) {
-    notifier.send(.removeStored(name: name))
-  }
+  func remove(_ name: String) { notifier.send(.removeStored(name: name)) }
 }

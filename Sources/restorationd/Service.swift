@@ -52,9 +52,7 @@ struct Service {
       broker.reportActivity { [status] in status.report("\($0)") }
     }
     setIdleExit(configuration, broker)
-    while signals.wait() == SIGHUP {
-      configuration = try reload(configuration, broker)
-    }
+    while signals.wait() == SIGHUP { configuration = try reload(configuration, broker) }
     try end(broker, configuration)
     watchdog?.cancel()
     notifier.barrier()

@@ -8,9 +8,7 @@ struct SignalSet {
 
   init(_ signals: [Int32]) {
     sigemptyset(&set)
-    for signal in signals {
-      sigaddset(&set, signal)
-    }
+    for signal in signals { sigaddset(&set, signal) }
   }
 
   /// Keeps the signals from this thread and from those it starts.

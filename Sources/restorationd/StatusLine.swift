@@ -13,18 +13,12 @@ final class StatusLine: Sendable {
   private let parts = Mutex(Parts())
   private let notifier: Notifier
 
-  init(_ notifier: Notifier) {
-    self.notifier = notifier
-  }
+  init(_ notifier: Notifier) { self.notifier = notifier }
 
-  func report(_ activity: String) {
-    change { $0.activity = activity }
-  }
+  func report(_ activity: String) { change { $0.activity = activity } }
 
   /// - Parameter complaint: nil where there is nothing to complain of any more.
-  func complain(_ complaint: String?) {
-    change { $0.complaint = complaint }
-  }
+  func complain(_ complaint: String?) { change { $0.complaint = complaint } }
 
   private func change(_ body: (inout Parts) -> Void) {
     parts.withLock { parts in

@@ -23,9 +23,7 @@ struct UserServiceManager: ServiceManager {
     }
   }
 
-  func unit(ofProcess pid: Int32) -> String? {
-    manager.unit(ofProcess: pid)
-  }
+  func unit(ofProcess pid: Int32) -> String? { manager.unit(ofProcess: pid) }
 
   nonisolated(nonsending) func result(
     ofUnit unit: String
@@ -43,9 +41,7 @@ struct UserServiceManager: ServiceManager {
 }
 
 extension ServiceManagerError {
-  fileprivate init(_ error: UserManagerError) {
-    self.init(error.message)
-  }
+  fileprivate init(_ error: UserManagerError) { self.init(error.message) }
 }
 
 extension RestorationBroker.UnitResult {

@@ -14,9 +14,7 @@ extension Application {
     noteEnd(of: session, ending)
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
-    for handle in session.objects.keys {
-      nodesByHandle[handle] = nil
-    }
+    for handle in session.objects.keys { nodesByHandle[handle] = nil }
     sessions[session.id] = nil
     forget(session, ending)
     updatePulling()
@@ -35,9 +33,7 @@ extension Application {
   }
 
   /// Ends a session whose process has ended without a goodbye (R30).
-  func died(_ session: Session) {
-    end(session, SessionEnding(session.exit ?? ProcessEnd()))
-  }
+  func died(_ session: Session) { end(session, SessionEnding(session.exit ?? ProcessEnd())) }
 
   private func leaveObjects(of session: Session, _ ending: SessionEnding) {
     switch ending {
@@ -51,12 +47,8 @@ extension Application {
       runFacts.endedByUserQuit = true
     case .closed, .userQuit:
       let objects = session.objects.values.sorted { $0.id < $1.id }
-      for node in objects {
-        node.claim = nil
-      }
-      for node in objects where tree.nodes[node.id] === node {
-        drop(node)
-      }
+      for node in objects { node.claim = nil }
+      for node in objects where tree.nodes[node.id] === node { drop(node) }
     case .logout where session.hasExited, .stopped:
       // It has not said that what it pushed blank is to hide anything (R19).
       vacate(session)
@@ -81,19 +73,13 @@ extension Application {
     sessions.values.allSatisfy { $0 === session || $0.isDiscarded }
   }
 
-  var hasDelegate: Bool {
-    sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded }
-  }
+  var hasDelegate: Bool { sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded } }
 
   private func vacate(_ session: Session) {
     let objects = session.objects.values.sorted { $0.id < $1.id }
-    for node in objects {
-      node.claim = nil
-    }
+    for node in objects { node.claim = nil }
     // Nobody can claim what has no path; without this every start of the application would leave some behind (R4).
-    for node in objects where node.record.component == nil && tree.nodes[node.id] === node {
-      drop(node)
-    }
+    for node in objects where node.record.component == nil && tree.nodes[node.id] === node { drop(node) }
   }
 
   private func forget(_ session: Session, _ ending: SessionEnding) {
@@ -237,9 +223,7 @@ extension Application {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
       guard let orphan = orphaned(node) else { continue }
-      if run.restorations - orphan.restorations >= 20 || context.now.wall - orphan.since >= days90 {
-        drop(node)
-      }
+      if run.restorations - orphan.restorations >= 20 || context.now.wall - orphan.since >= days90 { drop(node) }
     }
   }
 }

@@ -54,9 +54,7 @@ extension Application {
   }
 
   /// The session a token names.
-  func session(token: String) -> Session? {
-    sessions.values.first { $0.token == token }
-  }
+  func session(token: String) -> Session? { sessions.values.first { $0.token == token } }
 
   /// What the session is told of the saved state (R20).
   func situation(for session: Session) -> RestorationSituation {
@@ -84,9 +82,7 @@ extension Application {
     if runFacts.damage != nil { return .recover }
     guard hasState else { return .pristine }
     if restoring?.startedUnits.contains(unitName ?? "") == true { return .restore }
-    if let role, let outcome = runFacts.outcomeByRole[role] {
-      return outcome == .crashed ? .recover : .launch
-    }
+    if let role, let outcome = runFacts.outcomeByRole[role] { return outcome == .crashed ? .recover : .launch }
     if runFacts.beganPristine { return .pristine }
     return runFacts.previousOutcome == .crashed ? .recover : .launch
   }
@@ -97,9 +93,7 @@ extension Application {
   private func beginRun() {
     forgetUnclaimedSessions()
     let hasState = tree.nodes.values.contains { $0.hasState }
-    if hasState, hasUnsealedContent {
-      seal(kind: "startup")
-    }
+    if hasState, hasUnsealedContent { seal(kind: "startup") }
     if !generations.contains(where: \.isPinned), let newest = generations.last {
       write(.pin(generation: newest.record.generation))
       generations[generations.count - 1].isPinned = true
@@ -123,9 +117,7 @@ extension Application {
     write(.run(run))
   }
 
-  func seal(kind: String) {
-    seal(sealRecord(kind: kind))
-  }
+  func seal(kind: String) { seal(sealRecord(kind: kind)) }
 
   /// What the next generation would be if the head were sealed as it is.
   ///
@@ -188,9 +180,7 @@ extension Application {
     let claimed = Set(tree.nodes.values.compactMap { $0.claimRecord?.session })
     let forgotten = endedSessions.keys.filter { !claimed.contains($0) }
     guard !forgotten.isEmpty else { return }
-    for session in forgotten {
-      endedSessions[session] = nil
-    }
+    for session in forgotten { endedSessions[session] = nil }
     write(.forgetSessions(forgotten.sorted()))
   }
 
@@ -280,10 +270,8 @@ extension Application {
     case .unreadable: return unreadable(error.message)
     case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
     case .absent: return unknownApplication(error.message)
-    case .indeterminate:
-      return storeFailed(error.message, indeterminate: true)
-    case .definite, .fenced, .full:
-      return storeFailed(error.message, indeterminate: false)
+    case .indeterminate: return storeFailed(error.message, indeterminate: true)
+    case .definite, .fenced, .full: return storeFailed(error.message, indeterminate: false)
     }
   }
 

@@ -133,9 +133,7 @@ package final class Application {
     return sequence
   }
 
-  func write(_ node: Node) {
-    write(.node(node.record))
-  }
+  func write(_ node: Node) { write(.node(node.record)) }
 
   /// Answers a call that was parked and will not be done.
   func refuse(parked caller: Caller, _ error: ErrorObject) {
@@ -155,9 +153,7 @@ package final class Application {
   }
 
   /// Answers when everything written so far is durable.
-  func respond(_ caller: Caller, _ result: any JSONWritable & Sendable) {
-    respond(caller, after: sequence, result)
-  }
+  func respond(_ caller: Caller, _ result: any JSONWritable & Sendable) { respond(caller, after: sequence, result) }
 
   /// Answers when the change of this sequence is durable. For a notification nothing is kept until then.
   func respond(_ caller: Caller, after sequence: SequenceNumber, _ result: any JSONWritable & Sendable) {
@@ -184,9 +180,7 @@ package final class Application {
   // MARK: Finding
 
   /// The session that claims the node, if one does.
-  func owner(of node: Node) -> Session? {
-    node.claim.flatMap { sessions[$0.session] }
-  }
+  func owner(of node: Node) -> Session? { node.claim.flatMap { sessions[$0.session] } }
 
   /// The node a reference names; nil where there is none.
   func node(_ reference: ObjectReference) -> Node? {
@@ -265,9 +259,7 @@ package final class Application {
 
   /// Whether anything can be written now.
   func requireWritable() throws(ErrorObject) {
-    if case .unreadable(let why) = phase {
-      throw Application.unreadable(why)
-    }
+    if case .unreadable(let why) = phase { throw Application.unreadable(why) }
   }
 
   /// Passes if one more call of a client may wait beside so many of its own.

@@ -35,9 +35,7 @@ extension BrokerCore {
       if client.upload?.plan == nil, try !takePart(of: message, client) { return }
       guard let upload = client.upload, let plan = upload.plan else { return }
       guard let (application, session) = try scope(of: message, client) else { return }
-      if let others = application.unverifiedSessions {
-        return probe(others, of: application, for: message, client)
-      }
+      if let others = application.unverifiedSessions { return probe(others, of: application, for: message, client) }
       let request = try ImportArchive(message.parameters)
       var call = LongCall(message.caller, by: session, token: request.progressToken, at: context.now)
       let count = plan.objects.count

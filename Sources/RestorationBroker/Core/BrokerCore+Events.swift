@@ -10,9 +10,7 @@ extension BrokerCore {
   package var subscriptionCount: Int { context.subscriptions.count }
 
   /// Whether the subscription has not ended meanwhile.
-  package func isSubscribed(_ subscriber: Subscriber) -> Bool {
-    context.subscriptions.contains(subscriber)
-  }
+  package func isSubscribed(_ subscriber: Subscriber) -> Bool { context.subscriptions.contains(subscriber) }
 
   /// Whether the client reads an event of that length; it has said what it reads if it has a session.
   package func reads(_ parameters: JSONText, _ client: ClientID) -> Bool {

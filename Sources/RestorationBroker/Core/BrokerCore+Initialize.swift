@@ -160,8 +160,7 @@ extension BrokerCore {
     case (.success(let summaries), .listApplications(let caller)):
       let reply = ListApplications.Reply().with { $0.applications = overviews(summaries) }
       context.emit(.respond(caller, .result(reply)))
-    case (.success(let summaries), .chooseInstance(let message)):
-      chooseInstance(message, summaries)
+    case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)):
       context.emit(.respond(caller, .error(Application.storeError(error))))
     case (.failure(let error), .chooseInstance(let message)):

@@ -19,9 +19,7 @@ extension BrokerCore {
   }
 
   /// Whom to bring back at login is another thing from now on.
-  package mutating func configure(_ policies: LoginPolicies) {
-    context.settings.loginPolicies = policies
-  }
+  package mutating func configure(_ policies: LoginPolicies) { context.settings.loginPolicies = policies }
 }
 
 /// Whether applications are brought back when their user logs in.
@@ -29,9 +27,7 @@ package struct LoginPolicies: Sendable, Hashable {
   private var policies: [String: LoginPolicy]
 
   /// - Parameter policies: by the application's name, by its name without instance, or `*` for all others.
-  package init(_ policies: [String: LoginPolicy] = [:]) {
-    self.policies = policies
-  }
+  package init(_ policies: [String: LoginPolicy] = [:]) { self.policies = policies }
 
   package func policy(for application: ApplicationName) -> LoginPolicy {
     policies[application.description] ?? policies[application.base] ?? policies["*"] ?? .ask

@@ -23,9 +23,7 @@ package struct BrokerCore {
   }
 
   /// Hands over the effects of the last event, to be carried out in this order, for an empty list.
-  package mutating func swapEffects(with effects: inout [Effect]) {
-    swap(&context.effects, &effects)
-  }
+  package mutating func swapEffects(with effects: inout [Effect]) { swap(&context.effects, &effects) }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
   /// Whether sessions of closed archives are expected back: what is known of them would be lost with the broker.
@@ -74,9 +72,7 @@ package struct BrokerCore {
       applications[application]?.forgetPolls(of: id)
       applications[application]?.loseCalls(of: id)
     }
-    if let (application, session) = boundSession(client) {
-      application.lost(session)
-    }
+    if let (application, session) = boundSession(client) { application.lost(session) }
     for (application, token) in client.detached {
       guard let application = applications[application], let session = application.session(token: token) else {
         continue
@@ -144,9 +140,7 @@ package struct BrokerCore {
       }
       return
     }
-    for client in waiting(for: id) {
-      resume(client)
-    }
+    for client in waiting(for: id) { resume(client) }
     closeIfUseless(application)
   }
 
@@ -198,9 +192,7 @@ package struct BrokerCore {
 
   /// Goes on with what waits behind a message that waits no more.
   mutating func drain(_ client: Client) {
-    while !client.isWaiting, !client.queue.isEmpty {
-      process(client.queue.removeFirst(), client)
-    }
+    while !client.isWaiting, !client.queue.isEmpty { process(client.queue.removeFirst(), client) }
     if client.isHeld, !client.isWaiting {
       client.isHeld = false
       context.emit(.setWaiting(client.id, false))
@@ -253,18 +245,14 @@ package struct BrokerCore {
       application.finishReading(purpose, of: number, request, readings)
     case (.failure, .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, request, nil)
-    case (.success(let readings), .page(let page)):
-      application.finishPage(readings, page, for: request.caller)
+    case (.success(let readings), .page(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
-    case (.failure, .decision(let round)):
-      application.askWhetherToSave(nil, round: round)
-    case (.success(let readings), .export(let page)):
-      application.finishPage(readings, page, for: request.caller)
+    case (.failure, .decision(let round)): application.askWhetherToSave(nil, round: round)
+    case (.success(let readings), .export(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .quarantine(let page)):
       application.finishPage(readings, page, for: request.caller)
-    case (.failure(let error), _):
-      context.emit(.respond(request.caller, .error(Application.storeError(error))))
+    case (.failure(let error), _): context.emit(.respond(request.caller, .error(Application.storeError(error))))
     }
   }
 
@@ -279,8 +267,7 @@ package struct BrokerCore {
     application.readsUnderWay = max(0, application.readsUnderWay - 1)
     switch result {
     case .success(let readings): application.finishScan(readings, request)
-    case .failure(let error):
-      context.emit(.respond(request.caller, .error(Application.storeError(error))))
+    case .failure(let error): context.emit(.respond(request.caller, .error(Application.storeError(error))))
     }
   }
 
@@ -329,8 +316,7 @@ package struct BrokerCore {
       process(message, client)
       application?.verified = []
       drain(client)
-    case .registration(let caller, let session, let request):
-      application?.finish(request, by: session, for: caller)
+    case .registration(let caller, let session, let request): application?.finish(request, by: session, for: caller)
     }
     application?.verified = []
   }
@@ -354,8 +340,7 @@ package struct BrokerCore {
       guard session.hasExited else { return }
       application.died(session)
       closeIfUseless(application)
-    case .detached(let id, let session):
-      applications[id]?.detachedTimerFired(session)
+    case .detached(let id, let session): applications[id]?.detachedTimerFired(session)
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.goOnHandingOut()

@@ -27,9 +27,7 @@ extension CallAnswer {
   }
 
   /// What is said of an error to whoever asks what became of the call.
-  var message: String? {
-    if case .error(_, let message) = self { Self.brief(message) } else { nil }
-  }
+  var message: String? { if case .error(_, let message) = self { Self.brief(message) } else { nil } }
 
   /// The beginning of what a client says, for people; nil where it says nothing.
   static func brief(_ message: String) -> String? {

@@ -253,9 +253,7 @@ package final class CoreContext {
     self.settings = settings
   }
 
-  func emit(_ effect: consuming Effect) {
-    effects.append(effect)
-  }
+  func emit(_ effect: consuming Effect) { effects.append(effect) }
 
   /// An archive was opened that has seen this start of a broker. Where the count was lost and the number is still to
   /// come, or is this broker's own, handles and calls are numbered above it.

@@ -22,9 +22,7 @@ extension Application {
     abandonWaiting(for: error) { _ in true }
     abandonDecodes(for: error) { _ in true }
     abandonRestoration(for: error)
-    for number in resolutions.keys.sorted() {
-      finishResolution(number)
-    }
+    for number in resolutions.keys.sorted() { finishResolution(number) }
     endOperations(for: error)
   }
 

@@ -21,19 +21,13 @@ struct RestingSessions {
   private(set) var hasOpenedWindow: Bool
 
   /// Whether all of them end as soon as the archive is opened.
-  func areOver(at now: Moment) -> Bool {
-    !isRecent(at: now) && sessions.values.allSatisfy(\.facts.isDetached)
-  }
+  func areOver(at now: Moment) -> Bool { !isRecent(at: now) && sessions.values.allSatisfy(\.facts.isDetached) }
 
   /// Whether a session is expected back that its application alone would not wait for.
-  func isAwaited(at now: Moment) -> Bool {
-    isRecent(at: now) && sessions.values.contains { $0.facts.isDetached }
-  }
+  func isAwaited(at now: Moment) -> Bool { isRecent(at: now) && sessions.values.contains { $0.facts.isDetached } }
 
   /// Whether a detached session would still live.
-  func isRecent(at now: Moment) -> Bool {
-    now.monotonic - lastUsed < Application.detachedMilliseconds
-  }
+  func isRecent(at now: Moment) -> Bool { now.monotonic - lastUsed < Application.detachedMilliseconds }
 
   /// Keeps only when they were last used.
   mutating func forget() {

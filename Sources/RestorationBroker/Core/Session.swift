@@ -106,9 +106,7 @@ package final class Session {
   /// How answers and steps name it.
   var owner: ObjectOwner { facts.owner }
 
-  package func serves(_ method: ServedMethod) -> Bool {
-    facts.serves.contains(method)
-  }
+  package func serves(_ method: ServedMethod) -> Bool { facts.serves.contains(method) }
 }
 
 /// What `initialize` said of a session, and which process it is; kept in the archive until the session ends.

@@ -21,9 +21,7 @@ extension StoredFacts {
     try walk(&members)
   }
 
-  package init(stored text: String) {
-    self.init(stored: text.utf8)
-  }
+  package init(stored text: String) { self.init(stored: text.utf8) }
 
   /// Equal facts have equal texts.
   package var stored: String { text.string }
@@ -33,9 +31,7 @@ extension StoredFacts {
 private struct StoredMemberReader: MemberWalk {
   private var reader: MemberReader
 
-  init(_ reader: MemberReader) {
-    self.reader = reader
-  }
+  init(_ reader: MemberReader) { self.reader = reader }
 
   mutating func required<Value: WireValue>(
     _ name: StaticString,
@@ -140,15 +136,9 @@ struct StoredCount: WireValue {
 
   let value: Int64
 
-  init(_ value: Int64) {
-    self.value = value
-  }
+  init(_ value: Int64) { self.value = value }
 
-  init(wire slice: JSONSlice) throws(Misfit) {
-    value = min(max(0, try Int64(wire: slice)), 1 << 53)
-  }
+  init(wire slice: JSONSlice) throws(Misfit) { value = min(max(0, try Int64(wire: slice)), 1 << 53) }
 
-  func writeJSON(to writer: inout JSONWriter) {
-    writer.integer(value)
-  }
+  func writeJSON(to writer: inout JSONWriter) { writer.integer(value) }
 }

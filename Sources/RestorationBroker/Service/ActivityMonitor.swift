@@ -33,9 +33,7 @@ final class ActivityMonitor {
   private var endIfUnused: (@Sendable () -> Bool)?
   private var idleTimer: Scheduled<Void>?
 
-  init(eventLoop: any EventLoop) {
-    self.eventLoop = eventLoop
-  }
+  init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
   /// Reports follow each other by a second at least.
   func begin(reporting report: @escaping @Sendable (BrokerActivity) -> Void, _ service: isolated BrokerService) {

@@ -70,9 +70,7 @@ package struct BrokerConfiguration: Sendable {
     environment: (String) -> String? = Host.environment,
     readFile: (String) throws -> String? = { try Host.readFile($0) }
   ) throws {
-    func variable(_ name: String) -> String? {
-      environment(name).flatMap { $0.isEmpty ? nil : $0 }
-    }
+    func variable(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
     var settings = Settings()
     for path in Self.files(flags, variable) {
       guard let text = try readFile(path) else {

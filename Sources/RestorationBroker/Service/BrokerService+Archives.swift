@@ -113,22 +113,12 @@ extension BrokerService {
   }
 
   private func finishCommit(_ id: ApplicationID, _ archive: OpenArchive, _ receipt: ArchiveReceipt) {
-    for waiting in archive.queue.committed(receipt) {
-      send(waiting.answer, to: waiting.caller)
-    }
+    for waiting in archive.queue.committed(receipt) { send(waiting.answer, to: waiting.caller) }
     archive.settle()
-    for notice in archive.queue.readyNotices() {
-      send(notice, of: id)
-    }
-    for request in archive.queue.readyReads() {
-      read(id, request, after: 0)
-    }
-    for request in archive.queue.readyScans() {
-      scan(id, request)
-    }
-    for job in archive.queue.readyJobs() {
-      carryOut(id, job)
-    }
+    for notice in archive.queue.readyNotices() { send(notice, of: id) }
+    for request in archive.queue.readyReads() { read(id, request, after: 0) }
+    for request in archive.queue.readyScans() { scan(id, request) }
+    for job in archive.queue.readyJobs() { carryOut(id, job) }
     handle { $0.committed(id, receipt, at: $1) }
     resumeWriters()
     becomeIdle(archive)
@@ -141,13 +131,9 @@ extension BrokerService {
     let isFatal = error.kind == .indeterminate || error.kind == .fenced
     let answer = Answer.error(Application.storeFailed(error.message, indeterminate: isFatal))
     let notices = archive.queue.noticesOfFailure()
-    for caller in archive.queue.failed() {
-      send(answer, to: caller)
-    }
+    for caller in archive.queue.failed() { send(answer, to: caller) }
     archive.settle(hasFailed: true)
-    for notice in notices {
-      send(notice, of: id)
-    }
+    for notice in notices { send(notice, of: id) }
     archive.hasFailed = true
     if isFatal {
       // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
@@ -170,9 +156,7 @@ extension BrokerService {
     if archive.isClosing, archives[archive.id] === archive { finishClosing(archive) }
     let waiting = archive.whenIdle
     archive.whenIdle = []
-    for continuation in waiting {
-      continuation.resume()
-    }
+    for continuation in waiting { continuation.resume() }
   }
 
   // MARK: Reading
@@ -217,9 +201,7 @@ extension BrokerService {
     Task {
       for request in await readings(of: requests, lease) {
         if case .success(let readings) = request.result, case .decode = request.request.purpose {
-          for case .state(let record, let sequence) in readings {
-            cache.insert(record, sequence: sequence, of: id)
-          }
+          for case .state(let record, let sequence) in readings { cache.insert(record, sequence: sequence, of: id) }
         }
         handle { $0.readingFinished(id, request.request, request.result, at: $1) }
       }

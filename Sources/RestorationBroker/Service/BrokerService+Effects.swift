@@ -11,58 +11,37 @@ extension BrokerService {
   /// One exhaustive switch, however long: an effect that it forgets does not compile.
   func perform(_ effect: Effect) {
     switch effect {
-    case .respond(let caller, let answer):
-      send(answer, to: caller)
+    case .respond(let caller, let answer): send(answer, to: caller)
     case .respondAfter(let id, let sequence, let caller, let answer):
       respond(answer, to: caller, after: sequence, in: id)
-    case .write(let id, let change):
-      write(change, to: id)
-    case .readState(let id, let row, let caller):
-      readState(id, row, caller)
-    case .read(let id, let request, let after):
-      read(id, request, after: after)
-    case .scan(let id, let request):
-      scan(id, request)
-    case .carryOut(let id, let job, let after):
-      carryOut(id, job, after: after)
-    case .tellLoss(let subscriber):
-      tellLoss(subscriber)
-    case .hold(let client):
-      if handsConnectionsOver { connections[client]?.countUnsettled(1) }
-    case .release(let client):
-      release(client)
+    case .write(let id, let change): write(change, to: id)
+    case .readState(let id, let row, let caller): readState(id, row, caller)
+    case .read(let id, let request, let after): read(id, request, after: after)
+    case .scan(let id, let request): scan(id, request)
+    case .carryOut(let id, let job, let after): carryOut(id, job, after: after)
+    case .tellLoss(let subscriber): tellLoss(subscriber)
+    case .hold(let client): if handsConnectionsOver { connections[client]?.countUnsettled(1) }
+    case .release(let client): release(client)
     case .clientChanged(let client):
       if handsConnectionsOver { connections[client]?.setContext(core.record(of: client)) }
     case .tell(let client, let method, let parameters):
       connections[client]?.notify(method: method, parameters: parameters)
-    case .open(let id, let name, let creating):
-      open(id, name, creating: creating)
-    case .close(let id):
-      close(id)
-    case .list(let purpose):
-      list(purpose)
-    case .backUp(let id):
-      backUp(id)
-    case .reportStatistics(let caller):
-      send(.result(statistics), to: caller)
+    case .open(let id, let name, let creating): open(id, name, creating: creating)
+    case .close(let id): close(id)
+    case .list(let purpose): list(purpose)
+    case .backUp(let id): backUp(id)
+    case .reportStatistics(let caller): send(.result(statistics), to: caller)
     case .call(let id, let number, let client, let method, let parameters):
       call(client, PendingCall(application: id, number: number), method, parameters)
-    case .endCall(let client, let number, let id):
-      endCall(client, PendingCall(application: id, number: number))
+    case .endCall(let client, let number, let id): endCall(client, PendingCall(application: id, number: number))
     case .notify(let id, let recipient, let method, let parameters):
       notices.append((id, .notification(recipient, method: method, parameters: parameters)))
-    case .announce(let id, let announcement):
-      notices.append((id, .announcement(announcement)))
-    case .setWaiting(let client, let isWaiting):
-      setWaiting(client, isWaiting)
-    case .disconnect(let client):
-      connections[client]?.close(afterOutput: true)
-    case .log(let level, let text, let application):
-      log(level, text, application)
-    case .endSubscription(let subscriber):
-      endSubscription(subscriber)
-    case .park(let caller):
-      park(caller)
+    case .announce(let id, let announcement): notices.append((id, .announcement(announcement)))
+    case .setWaiting(let client, let isWaiting): setWaiting(client, isWaiting)
+    case .disconnect(let client): connections[client]?.close(afterOutput: true)
+    case .log(let level, let text, let application): log(level, text, application)
+    case .endSubscription(let subscriber): endSubscription(subscriber)
+    case .park(let caller): park(caller)
     case .unpark(let caller):
       if let call = caller.call { connections[caller.client]?.unpark(call) } else { release(caller.client) }
     case .watch(let client, let application, let session):
@@ -71,16 +50,12 @@ extension BrokerService {
       watch(ProcessHandle.open(process.identity), SessionKey(application: application, session: session))
     case .checkUnit(let application, let session, let unit):
       checkUnit(unit, SessionKey(application: application, session: session))
-    case .startUnit(let application, let unit):
-      startUnit(unit, for: application)
+    case .startUnit(let application, let unit): startUnit(unit, for: application)
     case .unwatch(let application, let session):
       processes.removeValue(forKey: SessionKey(application: application, session: session))?.token.cancel()
-    case .probe(let application, let sessions, let call):
-      probe(sessions, of: application, call)
-    case .setTimer(let name, let milliseconds):
-      setTimer(name, milliseconds)
-    case .cancelTimer(let name):
-      timers.removeValue(forKey: name)?.cancel()
+    case .probe(let application, let sessions, let call): probe(sessions, of: application, call)
+    case .setTimer(let name, let milliseconds): setTimer(name, milliseconds)
+    case .cancelTimer(let name): timers.removeValue(forKey: name)?.cancel()
     }
   }
 
@@ -105,16 +80,13 @@ extension BrokerService {
       connections[client]?.notify(method: method, parameters: parameters)
     case .notification(.poller(let session), let method, let parameters):
       core.notified(id, session, method: method, parameters: parameters, at: clock.now)
-    case .announcement(let announcement):
-      tell(announcement)
+    case .announcement(let announcement): tell(announcement)
     }
   }
 
   func send(_ answer: Answer, to caller: Caller) {
     guard let call = caller.call else {
-      if case .error(let error) = answer {
-        logFailure(of: caller.client, error, method: notification?.method)
-      }
+      if case .error(let error) = answer { logFailure(of: caller.client, error, method: notification?.method) }
       return
     }
     guard let connection = connections[caller.client] else { return }

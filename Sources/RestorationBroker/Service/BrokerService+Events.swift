@@ -108,7 +108,5 @@ package struct EventOutlet {
   }
 
   /// The connection has ended.
-  package mutating func forget(_ client: ClientID) {
-    losses[client] = nil
-  }
+  package mutating func forget(_ client: ClientID) { losses[client] = nil }
 }

@@ -49,10 +49,8 @@ extension BrokerService {
         return .success(.nodes(try await store.scan(after: node, limit: max, at: .sequence(sequence), lease: lease)))
       case .states(let nodes, let sequence):
         return .success(.states(try await store.read(nodes, at: .sequence(sequence), lease: lease)))
-      case .check(let position):
-        return .success(.checked(try await store.verify(lease, from: position)))
-      case .backUp:
-        return .success(.copied(bytes: try await store.backUp(lease)))
+      case .check(let position): return .success(.checked(try await store.verify(lease, from: position)))
+      case .backUp: return .success(.copied(bytes: try await store.backUp(lease)))
       }
     } catch {
       return .failure(.archive(error))

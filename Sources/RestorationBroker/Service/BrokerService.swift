@@ -133,9 +133,7 @@ package actor BrokerService {
         sendNotices()
         continue
       }
-      for effect in effects {
-        perform(effect)
-      }
+      for effect in effects { perform(effect) }
       effects.removeAll(keepingCapacity: true)
     }
     if !released.isEmpty { settleReleased() }
@@ -251,29 +249,19 @@ package actor BrokerService {
   /// Makes durable what was written, answers it, and closes all archives.
   package func stop() async {
     isStopping = true
-    for connection in connections.values {
-      connection.setInputPaused(true)
-    }
-    for archive in archives.values {
-      archive.upkeep?.cancel()
-    }
+    for connection in connections.values { connection.setInputPaused(true) }
+    for archive in archives.values { archive.upkeep?.cancel() }
     while let busy = archives.values.first(where: { $0.isBusy }) {
       await idle(busy)
     }
-    for closing in closings.values {
-      await closing.value
-    }
+    for closing in closings.values { await closing.value }
     tellAllLosses()
     for archive in archives.values {
       if let lease = archive.lease { await store.close(lease) }
     }
     archives = [:]
-    for timer in timers.values {
-      timer.cancel()
-    }
-    for process in processes.values {
-      process.token.cancel()
-    }
+    for timer in timers.values { timer.cancel() }
+    for process in processes.values { process.token.cancel() }
     timers = [:]
     processes = [:]
     forgetEnds()
@@ -309,9 +297,7 @@ final class OpenArchive {
   var whenIdle: [CheckedContinuation<Void, Never>] = []
 
   /// Somebody still waits for an answer of the store.
-  var isBusy: Bool {
-    !queue.isIdle || readsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed
-  }
+  var isBusy: Bool { !queue.isIdle || readsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed }
 
   init(id: ApplicationID, name: ApplicationName) {
     self.id = id
@@ -354,9 +340,7 @@ extension BrokerService: ConnectionDelegate {
 
   nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     // A function, because a closure would check once more by itself that this is the right executor.
-    func take(on service: isolated BrokerService) {
-      service.take(delivery, of: connection)
-    }
+    func take(on service: isolated BrokerService) { service.take(delivery, of: connection) }
     assumeIsolated(take)
   }
 
@@ -378,13 +362,11 @@ extension BrokerService: ConnectionDelegate {
         handle { $0.refused(message, fault, at: $1) }
         return
       }
-    case .response(let callID, let outcome):
-      return answered(callID, CallAnswer(outcome), by: client)
+    case .response(let callID, let outcome): return answered(callID, CallAnswer(outcome), by: client)
     case .brokenAnswer(let callID, let code, let reason):
       logger.warning("an answer is \(reason)", metadata: ["pid": "\(connection.peer.pid)"])
       return answered(callID, .error(code: code, message: "the answer is \(reason)"), by: client)
-    case .closeAfterOutput:
-      return
+    case .closeAfterOutput: return
     }
     message.canBeCalled = connection.canBeCalled
     if message.caller.call == nil { notification = (client, message.method) }

@@ -9,9 +9,7 @@ internal import NIOCore
 final class EventLoopTaskExecutor: TaskExecutor {
   private let eventLoop: any EventLoop
 
-  init(_ eventLoop: any EventLoop) {
-    self.eventLoop = eventLoop
-  }
+  init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)

@@ -19,9 +19,7 @@ package protocol ServiceManager: Sendable {
 package struct ServiceManagerError: Error, Hashable, CustomStringConvertible {
   package let description: String
 
-  package init(_ description: String) {
-    self.description = description
-  }
+  package init(_ description: String) { self.description = description }
 }
 
 /// Properties of a unit, in the words of systemd.

@@ -42,9 +42,7 @@ package struct StateCache {
   private var order: [Entry] = []
   private var hand = 0
 
-  package init(bytesMax: Int) {
-    self.bytesMax = bytesMax
-  }
+  package init(bytesMax: Int) { self.bytesMax = bytesMax }
 
   /// The record of `node` if it is the row with this sequence.
   package func record(_ application: ApplicationID, _ node: NodeID, sequence: SequenceNumber) -> StateRecord? {

@@ -103,17 +103,11 @@ package struct WriteQueue {
     answers.append(Waiting(after: after, caller: answer.caller, answer: answer.answer))
   }
 
-  package mutating func await(_ request: StateRequest, after: SequenceNumber) {
-    reads.append((request, after))
-  }
+  package mutating func await(_ request: StateRequest, after: SequenceNumber) { reads.append((request, after)) }
 
-  package mutating func await(_ request: ScanRequest) {
-    scans.append(request)
-  }
+  package mutating func await(_ request: ScanRequest) { scans.append(request) }
 
-  package mutating func await(_ job: StoreJob, after: SequenceNumber) {
-    jobs.append((job, after))
-  }
+  package mutating func await(_ job: StoreJob, after: SequenceNumber) { jobs.append((job, after)) }
 
   /// Hands over what was added, with the batch the archive has not begun yet if there is one.
   package mutating func next() -> Action {
@@ -166,9 +160,7 @@ package struct WriteQueue {
   }
 
   /// Notices that go all the same when the transaction has failed; to be asked before `failed`.
-  package func noticesOfFailure() -> [Notice] {
-    notices.map(\.notice).filter(\.followsFailure)
-  }
+  package func noticesOfFailure() -> [Notice] { notices.map(\.notice).filter(\.followsFailure) }
 
   /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
   package var awaitedSequences: [SequenceNumber] {

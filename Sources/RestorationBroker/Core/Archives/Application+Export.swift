@@ -207,10 +207,8 @@ extension Application {
         $0.elements = record.elements.map { DocumentState.Elements(stored: JSONText(validated: Array($0.utf8))) }
         $0.writer = writer.document(written: record.written)
       }
-    case .unreadable(let sequence) where sequence == summary.sequence:
-      return nil
-    case .state, .unreadable, nil:
-      throw Application.staleCursor()
+    case .unreadable(let sequence) where sequence == summary.sequence: return nil
+    case .state, .unreadable, nil: throw Application.staleCursor()
     }
   }
 }

@@ -127,9 +127,7 @@ extension Application {
       page.sequence = fixed
       page.after = after
     }
-    if let number = page.generation {
-      page.sequence = try generation(number).sequence
-    }
+    if let number = page.generation { page.sequence = try generation(number).sequence }
     readsUnderWay += 1
     context.emit(.scan(id, ScanRequest(caller: caller, page: page)))
   }
@@ -224,9 +222,7 @@ extension Application {
       node.state = nil
       node.beforeClaim = nil
     }
-    for node in tree.nodes.values where !kept.contains(node.id) {
-      tree.forget(node)
-    }
+    for node in tree.nodes.values where !kept.contains(node.id) { tree.forget(node) }
     for id in kept.sorted() {
       guard let node = tree.nodes[id] else { continue }
       write(node)
@@ -234,14 +230,10 @@ extension Application {
     headBytes = 0
     runFacts.outcomeByRole = [:]
     brokenWindows = []
-    for session in sessions.values {
-      session.windows = [:]
-    }
+    for session in sessions.values { session.windows = [:] }
     if request.generations {
       if generations.contains(where: \.isPinned) { write(.pin(generation: nil)) }
-      for sealed in generations {
-        write(.dropGeneration(sealed.record.generation))
-      }
+      for sealed in generations { write(.dropGeneration(sealed.record.generation)) }
       generations = []
     }
     writeRun()
@@ -255,9 +247,7 @@ extension Application {
     var kept: Set<NodeID> = []
     for node in nodesByHandle.values {
       var current: Node? = node
-      while let node = current, kept.insert(node.id).inserted {
-        current = node.parent
-      }
+      while let node = current, kept.insert(node.id).inserted { current = node.parent }
     }
     return kept
   }

@@ -75,9 +75,7 @@ extension Application {
     carryClaims(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
-    if hasUnsealedContent {
-      seal(sealRecord(kind: "rolledBack", holdsAll: true))
-    }
+    if hasUnsealedContent { seal(sealRecord(kind: "rolledBack", holdsAll: true)) }
     let generation = generations.last?.record.generation ?? rollback.request.generation
     forgetRestoration()
     admitWaiting()

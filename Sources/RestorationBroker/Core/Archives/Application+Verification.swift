@@ -48,10 +48,8 @@ extension Application {
     // The client has left: nobody waits for what is still to be done.
     guard clients.contains(job.caller.client) else { return }
     switch (operation, result) {
-    case (.verification(var verification), .success(let outcome)):
-      goOn(with: &verification, outcome, job)
-    case (.planning(var planning), .success(.nodes(let nodes))):
-      goOn(with: &planning, nodes, job)
+    case (.verification(var verification), .success(let outcome)): goOn(with: &verification, outcome, job)
+    case (.planning(var planning), .success(.nodes(let nodes))): goOn(with: &planning, nodes, job)
     case (.rollback(var rollback, let nodes), .success(let outcome)):
       goOn(with: &rollback, reading: nodes, outcome, job)
     case (.comparison(var comparison, let place), .success(let outcome)):
@@ -92,10 +90,8 @@ extension Application {
       // What was written since the check began may refer to objects that are as new.
       verification.take(piece, lastNode: lastNode)
       step = piece.next.map { .check($0) }
-    case .nodes(let nodes):
-      verification.take(nodes, contexts: contexts)
-    case .states, .copied:
-      break
+    case .nodes(let nodes): verification.take(nodes, contexts: contexts)
+    case .states, .copied: break
     }
     var after: SequenceNumber = 0
     if step == nil {

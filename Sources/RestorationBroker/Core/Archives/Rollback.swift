@@ -159,9 +159,7 @@ struct RolledBackTree {
   }
 
   /// Where a living node is now.
-  func node(_ id: NodeID) -> Node? {
-    tree.nodes[id] ?? successors[id].flatMap { tree.nodes[$0] }
-  }
+  func node(_ id: NodeID) -> Node? { tree.nodes[id] ?? successors[id].flatMap { tree.nodes[$0] } }
 }
 
 extension NodeRecord {

@@ -70,7 +70,5 @@ enum Operation {
   }
 
   /// Sequences that it goes on to read at, besides that of its next step.
-  var holds: [SequenceNumber] {
-    if case .comparison(let comparison, _) = self { comparison.holds } else { [] }
-  }
+  var holds: [SequenceNumber] { if case .comparison(let comparison, _) = self { comparison.holds } else { [] } }
 }

@@ -44,9 +44,7 @@ struct Verification {
   }
 
   /// How far it has come, and of what.
-  var progress: (done: Int, total: Int) {
-    (nodes.done + pointCount - points.count, nodes.total + pointCount)
-  }
+  var progress: (done: Int, total: Int) { (nodes.done + pointCount - points.count, nodes.total + pointCount) }
 
   /// Settles, before the next contents are looked at, what they are: the head is that of `sequence`, and generations
   /// that are not kept any more are passed over.

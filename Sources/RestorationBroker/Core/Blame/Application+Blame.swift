@@ -35,9 +35,7 @@ extension Application {
 
   /// The owner has answered the call in which these states were handed to it: none of them is what it crashes of.
   func tookIn(_ nodes: [NodeID], _ session: Session) {
-    for node in nodes {
-      session.windows[node]?.isProven = true
-    }
+    for node in nodes { session.windows[node]?.isProven = true }
     goOnHandingOut()
   }
 
@@ -111,9 +109,7 @@ extension Application {
     guard !waitingDecodes.isEmpty else { return }
     let over = waitingDecodes.filter(isOver)
     waitingDecodes.removeAll(where: isOver)
-    for decode in over {
-      refuse(parked: decode.caller, error)
-    }
+    for decode in over { refuse(parked: decode.caller, error) }
     stopWatchingTrialsIfIdle()
   }
 

@@ -79,9 +79,7 @@ package struct Blame: Hashable {
   }
 
   /// Forgets nodes that there are not any more.
-  mutating func keep(where isThere: (NodeID) -> Bool) {
-    suspects = suspects.filter { isThere($0.key) }
-  }
+  mutating func keep(where isThere: (NodeID) -> Bool) { suspects = suspects.filter { isThere($0.key) } }
 }
 
 // As it stands in the facts of a run.

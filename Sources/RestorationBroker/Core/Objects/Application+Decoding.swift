@@ -94,13 +94,11 @@ extension Application {
   func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
     let reply: any JSONWritable & Sendable
     switch reading {
-    case .state(let record, _):
-      reply = decoded(record)
+    case .state(let record, _): reply = decoded(record)
     case .unreadable(let sequence):
       if let node = tree.node(node), node.state?.sequence == sequence { node.isUnreadable = true }
       reply = DecodeRestorableState.Reply().with { $0.status = .unreadable }
-    case nil:
-      reply = DecodeRestorableState.Reply()
+    case nil: reply = DecodeRestorableState.Reply()
     }
     context.emit(.respond(caller, .result(reply)))
   }

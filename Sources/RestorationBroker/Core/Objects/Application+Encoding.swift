@@ -33,9 +33,7 @@ extension Application {
     respond(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
   }
 
-  private func sequenceOfState(_ node: Node) -> SequenceNumber {
-    node.state?.sequence ?? sequence
-  }
+  private func sequenceOfState(_ node: Node) -> SequenceNumber { node.state?.sequence ?? sequence }
 
   /// The node a push is for: the caller's own, or one that no live session owns; nil where the path is new.
   private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
@@ -92,9 +90,7 @@ extension Application {
   // MARK: References
 
   /// The text as given out: references name today's paths, and the handle where the target is live (R27).
-  func splice(_ record: StateRecord) -> JSONText {
-    record.spliced { writeReference(to: tree.node($0), &$1) }
-  }
+  func splice(_ record: StateRecord) -> JSONText { record.spliced { writeReference(to: tree.node($0), &$1) } }
 
   private func writeReference(to node: Node?, _ writer: inout JSONWriter) {
     writer.beginObject()
@@ -120,9 +116,7 @@ extension Application {
 
 extension EncodeRestorableState {
   /// The path the call names, if it names one.
-  fileprivate var path: IdentifierPath? {
-    if case .path(let path) = object { path } else { nil }
-  }
+  fileprivate var path: IdentifierPath? { if case .path(let path) = object { path } else { nil } }
 }
 
 extension StateRecord {
@@ -154,7 +148,5 @@ extension StateSummary {
   }
 
   /// The nodes its references lead to.
-  var referencedNodes: [NodeID] {
-    StateSummary.targets(ofTable: references)
-  }
+  var referencedNodes: [NodeID] { StateSummary.targets(ofTable: references) }
 }

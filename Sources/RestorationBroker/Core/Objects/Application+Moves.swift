@@ -179,12 +179,8 @@ extension Application {
       tell(owner, that: claim.handle, isReplacedAt: tree.node(node.id) ?? node, by: session)
     }
     if let sealing, displacesText(outcome) { seal(sealing) }
-    for (gone, into) in outcome.merged {
-      absorb(gone, into: into)
-    }
-    for node in outcome.changed where tree.nodes[node.id] === node {
-      write(node)
-    }
+    for (gone, into) in outcome.merged { absorb(gone, into: into) }
+    for node in outcome.changed where tree.nodes[node.id] === node { write(node) }
     for node in outcome.left where node !== claimed { prune(node) }
   }
 

@@ -14,19 +14,13 @@ struct CheckedState {
   let revision: Int64?
 
   /// The text of the elements; nil where there is none.
-  var elementsText: String? {
-    elements.isEmpty ? nil : elements.text.string
-  }
+  var elementsText: String? { elements.isEmpty ? nil : elements.text.string }
 
   /// Bytes that the archive limit counts for it.
-  var bytes: Int {
-    text.count + (references?.utf8.count ?? 0) + (elementsText?.utf8.count ?? 0)
-  }
+  var bytes: Int { text.count + (references?.utf8.count ?? 0) + (elementsText?.utf8.count ?? 0) }
 
   /// The nodes its references lead to.
-  var referencedNodes: [NodeID] {
-    StateSummary.targets(ofTable: references)
-  }
+  var referencedNodes: [NodeID] { StateSummary.targets(ofTable: references) }
 }
 
 /// What every state goes through on its way into the archive, pushed or pulled.
@@ -51,9 +45,7 @@ extension Application {
   func checkArchiveLimit(_ added: Int, replacing node: Node?, path: IdentifierPath?) throws(ErrorObject) {
     let max = context.limits.archiveBytesMax
     let value = reachableBytes + added - freed(byWritingTo: node, early: false)
-    guard value <= max else {
-      throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path)
-    }
+    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path) }
   }
 
   /// Bytes nobody can reach any more once the node has a newer state.

@@ -86,9 +86,7 @@ package final class Node {
   // MARK: Quarantine
 
   /// Whether a state of it is withheld from owners.
-  package func isWithheld(_ state: StateSummary) -> Bool {
-    withheldSince(state) != nil
-  }
+  package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state) != nil }
 
   /// Since when a state of it is withheld, in milliseconds since 1970; nil where it is not.
   func withheldSince(_ state: StateSummary) -> Int64? {

@@ -87,9 +87,7 @@ extension NodeTree {
       relocation.node.record.kind = relocation.kind
       outcome.changed.append(relocation.node)
     }
-    for relocation in relocations where hasCycle(from: relocation.node) {
-      throw .cycle
-    }
+    for relocation in relocations where hasCycle(from: relocation.node) { throw .cycle }
     var rekeyed: [(node: Node, key: PathKey)] = []
     for (node, old) in zip(affected, before) {
       let new = key(of: node)
@@ -155,9 +153,7 @@ extension NodeTree {
     var seen: Set<NodeID> = []
     var found: [Node] = []
     for root in roots {
-      for node in subtree(of: root) where seen.insert(node.id).inserted {
-        found.append(node)
-      }
+      for node in subtree(of: root) where seen.insert(node.id).inserted { found.append(node) }
     }
     return found
   }
@@ -168,9 +164,7 @@ private struct RelocationJournal {
   private var nodes: [(node: Node, record: NodeRecord, parent: Node?)] = []
   private var keys: [(key: NodeTree.PathKey, old: NodeID?)] = []
 
-  mutating func note(_ node: Node) {
-    nodes.append((node, node.record, node.parent))
-  }
+  mutating func note(_ node: Node) { nodes.append((node, node.record, node.parent)) }
 
   mutating func set(_ key: NodeTree.PathKey, _ id: NodeID?, in tree: inout NodeTree) {
     keys.append((key, tree.index[key]))
@@ -178,9 +172,7 @@ private struct RelocationJournal {
   }
 
   func undo(in tree: inout NodeTree) {
-    for (key, old) in keys.reversed() {
-      tree.index[key] = old
-    }
+    for (key, old) in keys.reversed() { tree.index[key] = old }
     for (node, record, parent) in nodes.reversed() {
       node.parent?.children.remove(node.id)
       node.record = record

@@ -140,9 +140,7 @@ package struct NodeTree {
     return false
   }
 
-  func pathParent(of node: Node) -> Node? {
-    pathParent(node.parent, kind: node.record.kind)
-  }
+  func pathParent(of node: Node) -> Node? { pathParent(node.parent, kind: node.record.kind) }
 
   private func pathParent(_ parent: Node?, kind: NodeKind) -> Node? {
     guard let parent, parent.record.component != nil else { return nil }

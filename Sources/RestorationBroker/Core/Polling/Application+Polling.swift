@@ -19,9 +19,7 @@ extension Application {
     let written = request.serves.map { serve(Set($0), session) } ?? 0
     if !session.isPolling, let client = session.client { context.emit(.clientChanged(client)) }
     session.isPolling = true
-    if let caller = endPoll(of: session) {
-      context.emit(.respond(caller, .result(NextRequest.Reply.none)))
-    }
+    if let caller = endPoll(of: session) { context.emit(.respond(caller, .result(NextRequest.Reply.none))) }
     // What is handed out to nobody would be lost.
     guard caller.call != nil else { return }
     if waits {
@@ -89,9 +87,7 @@ extension Application {
 
   /// A connection is gone; what would have been fetched over it stays for the next one.
   func forgetPolls(of client: ClientID) {
-    for session in sessions.values where session.poll?.client == client {
-      _ = endPoll(of: session)
-    }
+    for session in sessions.values where session.poll?.client == client { _ = endPoll(of: session) }
   }
 
   /// The session has ended, and its call waits in vain.
@@ -140,9 +136,7 @@ extension Application {
   func stopPolling(_ session: Session) {
     guard session.isPolling, let client = session.client else { return }
     session.isPolling = false
-    if let caller = endPoll(of: session) {
-      context.emit(.respond(caller, .result(NextRequest.Reply.none)))
-    }
+    if let caller = endPoll(of: session) { context.emit(.respond(caller, .result(NextRequest.Reply.none))) }
     while let entry = session.polled.next() {
       let isServed =
         ServedMethod(rawValue: entry.method).map { session.serves($0) && session.reads($0, entry.parameters) } ?? false
@@ -151,8 +145,7 @@ extension Application {
         calls[call]?.client = client
         context.emit(.call(id, call, client, method: entry.method, parameters: entry.parameters))
       case let call?: callEnded(call, .lost)
-      case nil where isServed:
-        context.emit(.tell(client, method: entry.method, parameters: entry.parameters))
+      case nil where isServed: context.emit(.tell(client, method: entry.method, parameters: entry.parameters))
       case nil: break
       }
     }

@@ -38,9 +38,7 @@ package struct PollQueue: Sendable {
   /// Calls that have not been handed out.
   package var calls: [CallNumber] { entries.compactMap(\.call) }
 
-  package func holds(_ call: CallNumber) -> Bool {
-    entries.contains { $0.call == call }
-  }
+  package func holds(_ call: CallNumber) -> Bool { entries.contains { $0.call == call } }
 
   package mutating func add(_ entry: Entry) {
     entries.append(entry)
@@ -55,18 +53,14 @@ package struct PollQueue: Sendable {
   }
 
   /// Takes the oldest entry; nil where there is none.
-  package mutating func next() -> Entry? {
-    entries.isEmpty ? nil : remove(at: 0)
-  }
+  package mutating func next() -> Entry? { entries.isEmpty ? nil : remove(at: 0) }
 
   /// A call has been given up.
   package mutating func remove(_ call: CallNumber) {
     if let index = entries.firstIndex(where: { $0.call == call }) { remove(at: index) }
   }
 
-  package mutating func removeCalls() {
-    entries.removeAll { $0.call != nil }
-  }
+  package mutating func removeCalls() { entries.removeAll { $0.call != nil } }
 
   @discardableResult
   private mutating func remove(at index: Int) -> Entry {

@@ -20,8 +20,7 @@ extension Application {
       } else {
         drive(.decided(true))
       }
-    case .tell:
-      drive(.told)
+    case .tell: drive(.told)
     case .make(let node):
       // Whether an answer that is lost comes of a crash is known when the session ends.
       if case .lost = answer {} else { closeFactoryWindow(of: node, for: session) }
@@ -261,9 +260,7 @@ extension Application {
 // MARK: - Facts
 
 extension Application: RestorationFacts {
-  package func registrant(of node: NodeID) -> SessionID? {
-    tree.nodes[node].flatMap { owner(of: $0) }?.id
-  }
+  package func registrant(of node: NodeID) -> SessionID? { tree.nodes[node].flatMap { owner(of: $0) }?.id }
 
   package func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
     switch lookup {
@@ -306,13 +303,9 @@ extension Application: RestorationFacts {
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes, deferred: deferred)
   }
 
-  package func batchBytesMax(of session: SessionID) -> Int {
-    batchBytesMax(sessions[session])
-  }
+  package func batchBytesMax(of session: SessionID) -> Int { batchBytesMax(sessions[session]) }
 
-  package func isExtended(_ session: SessionID) -> Bool {
-    (sessions[session]?.extensions ?? 0) > 0
-  }
+  package func isExtended(_ session: SessionID) -> Bool { (sessions[session]?.extensions ?? 0) > 0 }
 
   // MARK: Explaining
 

@@ -62,19 +62,13 @@ extension Application {
     guard let restoring else { return }
     self.restoring = nil
     close(restoring)
-    for (call, _) in restoring.callers {
-      refuse(parked: call.caller, error)
-    }
+    for (call, _) in restoring.callers { refuse(parked: call.caller, error) }
     restorationEnded()
   }
 
   private func close(_ restoring: OpenRestoration) {
-    for call in restoring.calls.sorted() {
-      endCall(call)
-    }
-    for (number, resolution) in resolutions where resolution.isOf(restoring) {
-      abandonResolution(number)
-    }
+    for call in restoring.calls.sorted() { endCall(call) }
+    for (number, resolution) in resolutions where resolution.isOf(restoring) { abandonResolution(number) }
     if restoring.timerDue != nil { context.emit(.cancelTimer(.restoration(id))) }
   }
 
@@ -192,9 +186,7 @@ extension Application {
   }
 
   /// Whether anybody ever registered it; what only has a state may belong to any process.
-  private func isKnown(_ node: Node) -> Bool {
-    (node.claimRecord?.session ?? 0) != 0
-  }
+  private func isKnown(_ node: Node) -> Bool { (node.claimRecord?.session ?? 0) != 0 }
 
   /// In which ways an object is looked for (R22, R23).
   private func lookups(for node: Node, _ unit: UnitName?) -> [RestoringStep.Lookup] {
@@ -290,18 +282,14 @@ extension Application {
     guard let restoring, restoring.number == number else { return }
     switch purpose {
     case .application(let session, let isAsking):
-      if case .state(let record, _)?? = readings?.first {
-        restoring.application?.state = splice(record)
-      }
+      if case .state(let record, _)?? = readings?.first { restoring.application?.state = splice(record) }
       sendToDelegate(session, isAsking: isAsking, restoring)
     case .make(let node, let lookup, let session):
       var record: StateRecord?
       if case .state(let found, _)?? = readings?.first { record = found }
       send(node, lookup, record, to: session, restoring)
-    case .batch(let session):
-      take(readings, of: request.rows, for: session, restoring)
-    case .end:
-      finish(restoring)
+    case .batch(let session): take(readings, of: request.rows, for: session, restoring)
+    case .end: finish(restoring)
     }
   }
 

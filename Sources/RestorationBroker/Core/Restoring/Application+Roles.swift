@@ -106,7 +106,5 @@ extension Application {
   }
 
   /// A session that was lost has a connection again.
-  func returned(_ session: Session) {
-    drive(.returned(session.id))
-  }
+  func returned(_ session: Session) { drive(.returned(session.id)) }
 }

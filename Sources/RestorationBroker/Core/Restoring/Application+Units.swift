@@ -54,9 +54,7 @@ extension Application {
   }
 
   /// What was missing when a restoration completed is not started any more (R13, R23).
-  func forgetOldUnits() {
-    runFacts.units.removeAll { $0.run < run.run }
-  }
+  func forgetOldUnits() { runFacts.units.removeAll { $0.run < run.run } }
 
   // MARK: Starting
 
@@ -93,9 +91,7 @@ extension Application {
     return runFacts.units.filter { !present.contains($0.name) }
   }
 
-  package var isDelegateMissing: Bool {
-    missingUnits.contains(where: \.isDelegate) && !hasDelegate
-  }
+  package var isDelegateMissing: Bool { missingUnits.contains(where: \.isDelegate) && !hasDelegate }
 
   func summonDelegate(_ restoring: OpenRestoration) {
     for unit in missingUnits where unit.isDelegate { start(UnitName(unit.name), restoring) }

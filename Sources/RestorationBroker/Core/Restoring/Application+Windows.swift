@@ -96,9 +96,7 @@ extension Application {
   }
 
   /// All windows of a session close without a crash.
-  func closeWindows(of session: Session) {
-    closeWindows(of: session, for: Array(session.windows.keys))
-  }
+  func closeWindows(of session: Session) { closeWindows(of: session, for: Array(session.windows.keys)) }
 
   func closeWindows(of session: Session, for nodes: [NodeID]) {
     for node in nodes where session.windows.removeValue(forKey: node) != nil || brokenWindows.contains(node) {

@@ -41,14 +41,10 @@ final class OpenRestoration {
     self.decisions = decisions
   }
 
-  func item(of node: NodeID) -> Restoration.Item? {
-    decisions.index[node].map { decisions.items[$0] }
-  }
+  func item(of node: NodeID) -> Restoration.Item? { decisions.index[node].map { decisions.items[$0] } }
 
   /// Whether the session is being handed the node's state, or was and has not answered.
-  func isHanding(_ node: NodeID, to session: SessionID) -> Bool {
-    item(of: node)?.place == .handed(session)
-  }
+  func isHanding(_ node: NodeID, to session: SessionID) -> Bool { item(of: node)?.place == .handed(session) }
 }
 
 /// States on their way to a session: read, then with their elements found in today's data, then sent (R21, R28).

@@ -32,8 +32,7 @@ extension Restoration {
     case .withheld(let node, let outcome):
       if let number = index[node], case .handed = items[number].place { settle(number, outcome) }
     case .handled(let session, let handled): take(handled, of: session)
-    case .told:
-      if phase == .telling { enter(.waiting) }
+    case .told: if phase == .telling { enter(.waiting) }
     case .trialsChanged: ready.formUnion(lines.keys)
     case .extensionsChanged: break
     case .returned(let session):
@@ -481,7 +480,5 @@ extension Restoration {
     }
   }
 
-  private mutating func note(_ number: Int, _ note: Note) {
-    actions.append(.note(items[number].node, note))
-  }
+  private mutating func note(_ number: Int, _ note: Note) { actions.append(.note(items[number].node, note)) }
 }

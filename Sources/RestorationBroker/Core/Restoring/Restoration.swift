@@ -313,9 +313,7 @@ extension Restoration.Place {
     }
   }
 
-  var isSettled: Bool {
-    if case .settled = self { true } else { false }
-  }
+  var isSettled: Bool { if case .settled = self { true } else { false } }
 
   /// Nobody waits for it, and it may still come: its session ended before it was restored, or nobody had it for long.
   var mayComeBack: Bool { self == .settled(.skipped(.ended)) || self == .settled(.absent) }

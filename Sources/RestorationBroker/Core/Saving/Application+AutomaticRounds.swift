@@ -96,9 +96,7 @@ struct ChangeWatch: Hashable {
     return true
   }
 
-  mutating func forget() {
-    first = nil
-  }
+  mutating func forget() { first = nil }
 
   /// When a round is due; nil where none is to begin by itself. 0 milliseconds mean never.
   func due(quiet: Int, interval: Int) -> Int64? {

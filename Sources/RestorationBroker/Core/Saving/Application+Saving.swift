@@ -69,13 +69,9 @@ extension Application {
   }
 
   /// A restoration that a round may wait for has ended.
-  func restorationEnded() {
-    advanceRound { $0.restorationEnded(at: context.now.monotonic) }
-  }
+  func restorationEnded() { advanceRound { $0.restorationEnded(at: context.now.monotonic) } }
 
-  func roundTimerFired() {
-    advanceRound { $0.timePassed(at: context.now.monotonic) }
-  }
+  func roundTimerFired() { advanceRound { $0.timePassed(at: context.now.monotonic) } }
 
   /// A session has a connection again.
   func sessionResumed(_ session: Session) {
@@ -101,8 +97,7 @@ extension Application {
 
   private func carryOut(_ action: SaveRound.StateMachine.Action, of round: SaveRound) {
     switch action {
-    case .wait(let due):
-      context.emit(.setTimer(.round(id), milliseconds: max(1, due - context.now.monotonic)))
+    case .wait(let due): context.emit(.setTimer(.round(id), milliseconds: max(1, due - context.now.monotonic)))
     case .decide: askDelegateWhetherToSave(round)
     case .prepare: prepare(round)
     case .giveUpDelegate: giveUpDelegate(of: round)
@@ -131,9 +126,7 @@ extension Application {
   }
 
   /// Nobody waits for answers to the round any more.
-  func endRoundCalls() {
-    endCalls { if case .save = $0.purpose { true } else { false } }
-  }
+  func endRoundCalls() { endCalls { if case .save = $0.purpose { true } else { false } } }
 
   /// What a round answers that made no generation.
   func unsaved(_ obstacle: SaveApplicationState.Obstacle, since begun: Moment) -> SaveApplicationState.Reply {

@@ -308,7 +308,5 @@ extension Application {
 
 extension StagedState {
   /// The nodes its references lead to.
-  var referencedNodes: [NodeID] {
-    StateSummary.targets(ofTable: record.references)
-  }
+  var referencedNodes: [NodeID] { StateSummary.targets(ofTable: record.references) }
 }

@@ -35,15 +35,11 @@ package struct EncodeLane: Hashable, Sendable {
   private var count = countMax
   private var delays = 0
 
-  package init(bytesMax: Int) {
-    self.bytesMax = bytesMax
-  }
+  package init(bytesMax: Int) { self.bytesMax = bytesMax }
 
   package var isAsking: Bool { !asked.isEmpty }
 
-  package mutating func add(_ target: EncodeTarget) {
-    waiting.append(target)
-  }
+  package mutating func add(_ target: EncodeTarget) { waiting.append(target) }
 
   /// The batch to ask for now; nil while one is asked for, and where none waits.
   package mutating func next() -> [EncodeTarget]? {

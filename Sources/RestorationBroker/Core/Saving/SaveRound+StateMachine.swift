@@ -98,9 +98,7 @@ extension SaveRound {
       }
     }
 
-    package init(deadline: Int64) {
-      self.deadline = deadline
-    }
+    package init(deadline: Int64) { self.deadline = deadline }
   }
 }
 
@@ -130,9 +128,7 @@ extension SaveRound.StateMachine {
     isRestoring ? [.wait(until: deadline)] : decide(at: now)
   }
 
-  package mutating func restorationEnded(at now: Int64) -> [Action] {
-    phase == .restoring ? decide(at: now) : []
-  }
+  package mutating func restorationEnded(at now: Int64) -> [Action] { phase == .restoring ? decide(at: now) : [] }
 
   /// The delegate gets half of the time that is left, for both questions together.
   private mutating func decide(at now: Int64) -> [Action] {

@@ -47,9 +47,7 @@ package final class SaveRound {
     stagedBytes += growth
   }
 
-  func staged(_ node: NodeID) -> StagedState? {
-    places[node].map { staged[$0] }
-  }
+  func staged(_ node: NodeID) -> StagedState? { places[node].map { staged[$0] } }
 
   /// What the data source has said of an element: nil takes it out (R28).
   func identify(_ question: StateMachine.Question, as identifier: String?) {

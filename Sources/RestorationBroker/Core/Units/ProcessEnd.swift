@@ -28,7 +28,5 @@ package struct ProcessEnd: Hashable, Sendable {
 
 extension SessionEnding {
   /// How a session ended whose process ended without a goodbye (R30).
-  init(_ end: ProcessEnd) {
-    self = end.isLogout ? .logout : end.ending == .stopped ? .stopped : .crashed
-  }
+  init(_ end: ProcessEnd) { self = end.isLogout ? .logout : end.ending == .stopped ? .stopped : .crashed }
 }
