@@ -336,6 +336,44 @@ internal import Testing
     #expect(try poller.call("decodeRestorableState", #""object":\#(handle)"#)["state"] == ["new": 1])
   }
 
+  /// A process decodes `X` and crashes, while a detached session is there, which rests then.
+  private func restWithABrokenRestoration(_ driver: CoreDriver) throws -> Poller {
+    try driver.connect(pid: 3).encode(#"["X"]"#, "{}", #""application":"App""#)
+    let poller = try Poller(driver)
+    let victim = driver.connect(pid: 1)
+    try victim.initialize()
+    try victim.register("X")
+    _ = try victim.decode(#"["X"]"#)
+    driver.crash(victim)
+    #expect(!isHeld(driver))
+    #expect(driver.closed == ["App"])
+    return poller
+  }
+
+  private func completedRestorations(_ driver: CoreDriver) -> Int64? { driver.archives["App"]?.head.run?.restorations }
+
+  @Test func r19ARestorationThatACrashCutShortIsNotCompleteWhenARestingSessionIsBack() throws {
+    let driver = driver()
+    let poller = try restWithABrokenRestoration(driver)
+    try poller.call("completeStateRestoration")
+    #expect(completedRestorations(driver) == 0)
+    // It is when the object whose state was handed out last has an owner that lives.
+    let handle = try poller.register("X")
+    try poller.call("encodeRestorableState", #""object":\#(handle),"state":{}"#)
+    #expect(completedRestorations(driver) == 1)
+  }
+
+  @Test func r19ARestorationThatACrashCutShortIsNotCompletedByTheEndOfRestingSessions() throws {
+    let driver = driver()
+    _ = try restWithABrokenRestoration(driver)
+    driver.advance(milliseconds: 600_000)
+    // For this archive another one is closed, and what is over by then is forgotten.
+    try driver.connect(pid: 4).encode(#"["Y"]"#, "{}", #""application":"Third""#)
+    try driver.connect(pid: 5).call("describeApplication", #"{"application":"App"}"#)
+    #expect(driver.application("App")?.sessions.isEmpty == true)
+    #expect(completedRestorations(driver) == 0)
+  }
+
   @Test func r18WhatASessionWasToBeAskedForItIsAskedForWhenItIsBack() throws {
     let driver = driver()
     let serves = #""serves":["encodeRestorableStateWithCoder"]"#

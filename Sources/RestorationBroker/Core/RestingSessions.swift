@@ -29,12 +29,14 @@ struct RestingSessions {
   /// Whether a detached session would still live.
   func isRecent(at now: Moment) -> Bool { now.monotonic - lastUsed < Application.detachedMilliseconds }
 
-  /// Keeps only when they were last used.
+  /// Keeps only when they were last used. A restoration that is not complete by then never is: with what cut it short
+  /// forgotten, the end of these sessions would complete it.
   mutating func forget() {
     sessions = [:]
     claims = [:]
     pulled = []
     brokenWindows = []
+    hasOpenedWindow = false
   }
 }
 
