@@ -25,16 +25,47 @@ internal import Testing
   }
 
   @Test(arguments: MethodTable.methods.map { $0.method })
-  func aPageListsTheParametersInTheirOrder(_ name: String) throws {
+  func tablesOfMembersAreThoseOfTheCode(_ name: String) throws {
     let method = try #require(MethodTable.methods.first { $0.method == name })
     let page = try Self.page("methods/\(name).md")
     #expect(page.hasPrefix("# `\(name)`\n"))
-    let listed = page.split(separator: "\n").compactMap { line -> String? in
-      let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-      guard cells.count == 5, Int(cells[0]) != nil else { return nil }
-      return cells[1].trimmingCharacters(in: ["`"])
+    let renewed = MemberTables.renewed(page, of: method)
+    if ProcessInfo.processInfo.environment["RESTORATIOND_WRITE_TABLES"] == "1" {
+      try renewed.write(to: Self.root.appendingPathComponent("methods/\(name).md"), atomically: true, encoding: .utf8)
+    } else {
+      #expect(renewed == page, "renew the tables: RESTORATIOND_WRITE_TABLES=1 swift test --filter ProtocolPageTests")
     }
-    #expect(listed == method.members.map(\.name))
+  }
+
+  @Test func aTableHasTheRowsOfTheCodeAndKeepsWhatThePageAddsToThem() {
+    let page = """
+      ## Parameters
+
+      | | name | type | default | meaning |
+      |---|---|---|---|---|
+      | 0 | `gone` | string | none | Was there once. |
+      | 1 | `object` | string | none | Has [other](words.md) now. And a remark. |
+      | 2 | `keepState` | boolean | false | Keep the [state](state.md); the object becomes an orphan (R13). Another remark. |
+
+      ## Result
+      """
+    let renewed = MemberTables.renewed(page, of: UnregisterObject.self)
+    #expect(
+      renewed.split(separator: "\n").filter { $0.hasPrefix("| 0") || $0.hasPrefix("| 1") || $0.hasPrefix("| 2") } == [
+        "| 0 | `object` | handle or path | required | The object; of this session. And a remark. |",
+        "| 1 | `keepState` | boolean | false | Keep the [state](state.md); the object becomes an orphan (R13). "
+          + "Another remark. |",
+      ]
+    )
+    let none = "## Parameters\n\nNone.\n"
+    #expect(MemberTables.renewed(none, of: ListApplications.self) == none)
+    #expect(MemberTables.renewed(none, of: UnregisterObject.self).contains("\n| 1 | `keepState` | boolean | false |"))
+    let members = "## Result\n\n| name | type | meaning |\n|---|---|---|\n| `pending` | string | How many. For now. |"
+    #expect(
+      MemberTables.renewed(members, of: CompleteStateRestoration.self).hasSuffix(
+        "\n| `pending` | integer | Sessions of the application that are still restoring. For now. |"
+      )
+    )
   }
 
   @Test func everyErrorIsListedWithItsCode() throws {
@@ -50,9 +81,9 @@ internal import Testing
       let row = try #require(page.split(separator: "\n").first { $0.hasPrefix("| `\(limit.name)` |") })
       let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
       let value = cells[1].split(separator: " ").first.map(String.init)
-      #expect(value == grouped(Limits()[keyPath: limit.keyPath]))
+      #expect(value == Self.grouped(Limits()[keyPath: limit.keyPath]))
       #expect(cells[2] == limit.unit.rawValue)
-      #expect(cells[3] == "\(grouped(limit.range.lowerBound)) – \(grouped(limit.range.upperBound))")
+      #expect(cells[3] == "\(Self.grouped(limit.range.lowerBound)) – \(Self.grouped(limit.range.upperBound))")
       #expect(cells[4] == limit.summary)
     }
   }
@@ -115,7 +146,7 @@ internal import Testing
     }
   }
 
-  private func grouped(_ number: Int) -> String {
+  static func grouped(_ number: Int) -> String {
     var digits = Array(String(number))
     for index in stride(from: digits.count - 3, to: 0, by: -3) {
       digits.insert(",", at: index)

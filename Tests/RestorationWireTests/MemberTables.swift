@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import JSONRPC
+internal import RestorationWire
+
+/// The tables of a method's page that list members, made from what the code says of these.
+///
+/// A row has the member's name, type and text from the code. The page's own are what follows that text in the cell, and
+/// the default of a parameter that may be absent.
+enum MemberTables {
+  private static let parameterHead = ["| | name | type | default | meaning |", "|---|---|---|---|---|"]
+  private static let resultHead = ["| name | type | meaning |", "|---|---|---|"]
+  private static let noParameters = "None."
+
+  /// The page with its tables as they are to be.
+  static func renewed<Method: RestorationMethod>(_ page: String, of method: Method.Type) -> String {
+    let shapes = Method.Reply.schema.shapes
+    var made: [String] = []
+    var rest = page.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)[...]
+    var section = ""
+    while let line = rest.popFirst() {
+      if line.hasPrefix("## ") { section = String(line.dropFirst(3)) }
+      switch (section, line) {
+      case ("Parameters", noParameters), ("Parameters", parameterHead[0]):
+        made += parameters(of: method, after: takeRows(&rest))
+      case ("Result", resultHead[0]):
+        let rows = takeRows(&rest)
+        let listed = Set(rows.flatMap { names($0[0]) })
+        let shape = shapes.max { listed.intersection($0.map(\.name)).count < listed.intersection($1.map(\.name)).count }
+        made += resultHead + (shape ?? []).map { row([name($0), type($0, isGiven: false), meaning($0, in: rows)]) }
+      default:
+        made.append(line)
+      }
+    }
+    return made.joined(separator: "\n")
+  }
+
+  private static func parameters<Method: RestorationMethod>(
+    of method: Method.Type,
+    after rows: [[String]]
+  ) -> [String] {
+    guard !Method.members.isEmpty else { return [noParameters] }
+    let old = rows.map { Array($0.dropFirst()) }
+    return parameterHead
+      + Method.members.enumerated().map { index, member in
+        let cells = old.first { names($0[0]) == [member.name] }
+        let absent = cells.map { $0[2] }.flatMap { $0 == "required" ? nil : $0 } ?? member.schema.usualDefault
+        return row([
+          String(index), name(member), type(member, isGiven: true), member.isRequired ? "required" : absent,
+          meaning(member, in: old),
+        ])
+      }
+  }
+
+  // MARK: Cells
+
+  private static func name(_ member: Schema.Member) -> String { "`\(member.name)`" }
+
+  private static func type(_ member: Schema.Member, isGiven: Bool) -> String {
+    member.schema.words(withRange: isGiven, withNull: member.isRequired)
+  }
+
+  /// The member's text, and what the page says after it. If the text is another one now, it takes the place of as many
+  /// sentences as it has.
+  private static func meaning(_ member: Schema.Member, in rows: [[String]]) -> String {
+    guard let cell = rows.first(where: { names($0[0]).contains(member.name) })?.last else { return member.summary }
+    let plain = cell.replacing(/\[([^\]]*)\]\([^)]*\)/) { $0.output.1 }
+    if plain == member.summary || plain.hasPrefix("\(member.summary) ") { return cell }
+    let count = sentences(member.summary).count
+    return ([member.summary] + sentences(cell).dropFirst(count)).joined(separator: " ")
+  }
+
+  private static func sentences(_ text: String) -> [String] {
+    let parts = text.components(separatedBy: ". ")
+    return parts.dropLast().map { "\($0)." } + parts.suffix(1)
+  }
+
+  // MARK: Tables
+
+  /// Takes the rest of a table of which the first line has been taken.
+  private static func takeRows(_ lines: inout ArraySlice<String>) -> [[String]] {
+    let table = lines.prefix { $0.hasPrefix("|") }
+    lines = lines.dropFirst(table.count)
+    return table.dropFirst().map { line in
+      line.dropFirst().split(separator: "|", omittingEmptySubsequences: false).dropLast()
+        .map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+  }
+
+  private static func row(_ cells: [String]) -> String {
+    "|\(cells.map { $0.isEmpty ? " |" : " \($0) |" }.joined())"
+  }
+
+  /// The names that stand in a cell between backticks.
+  private static func names(_ cell: String) -> [String] {
+    cell.split(separator: "`", omittingEmptySubsequences: false).enumerated().filter { $0.offset % 2 == 1 }
+      .map { String($0.element) }
+  }
+}
+
+extension Schema {
+  /// The members of each object in it, outermost first; alternatives for one place count as one object.
+  fileprivate var shapes: [[Member]] {
+    switch self {
+    case .object(let members): [members] + members.flatMap(\.schema.shapes)
+    case .array(let inner, _), .map(let inner), .nullable(let inner), .shared(_, let inner): inner.shapes
+    case .either(let schemas):
+      [schemas.flatMap { $0.shapes.first ?? [] }] + schemas.flatMap { $0.shapes.dropFirst() }
+    case .any, .keywords, .boolean, .integer, .text, .word, .tagged: []
+    }
+  }
+
+  /// What a table says of a new parameter that may be absent.
+  fileprivate var usualDefault: String { words(withRange: false, withNull: false) == "boolean" ? "false" : "none" }
+
+  /// Its type as tables of the pages name it.
+  fileprivate func words(withRange: Bool, withNull: Bool) -> String {
+    switch self {
+    case .any: "any value"
+    case .keywords(let object): object["const"]?.string.map { "`\"\($0)\"`" } ?? "`true`"
+    case .boolean: "boolean"
+    case .integer(let min, let max): withRange ? Self.integer(from: min, to: max) : "integer"
+    case .text, .word: "string"
+    case .array(let element, _):
+      switch element.words(withRange: false, withNull: false) {
+      case "any value": "array"
+      case "handle or path": "array of handles and paths"
+      case let element: "array of \(element)s"
+      }
+    case .map, .object, .tagged: "object"
+    case .nullable(let inner):
+      inner.words(withRange: withRange, withNull: withNull) + (withNull ? " or null" : "")
+    case .either(let schemas):
+      schemas.map { $0.words(withRange: withRange, withNull: withNull) }.joined(separator: " or ")
+    case .shared("Handle", _): "handle"
+    case .shared("Path", _): "path"
+    case .shared("Element", _): "element"
+    case .shared(_, let inner): inner.words(withRange: withRange, withNull: withNull)
+    }
+  }
+
+  private static func integer(from min: Int64?, to max: Int64?) -> String {
+    guard let min else { return "integer" }
+    guard let max, max < 1 << 53 - 1 else { return "integer ≥ \(min)" }
+    return "integer \(min)–\(ProtocolPageTests.grouped(Int(max)))"
+  }
+}
