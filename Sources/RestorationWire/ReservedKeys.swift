@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10, R26).
-package struct ReservedKeys: WireObject, Hashable {
+public struct ReservedKeys: WireObject, Hashable {
   package static let sharedName: String? = "Coder"
 
   package static let timestampKey: StaticString = "UIApplicationStateRestorationTimestampKey"
 
   /// Means that the session did not say what kind of interface it has.
-  package static let unspecifiedIdiom: Int64 = -1
+  public static let unspecifiedIdiom: Int64 = -1
 
-  package var bundleVersion: String?
-  package var userInterfaceIdiom = unspecifiedIdiom
+  public package(set) var bundleVersion: String?
+  public package(set) var userInterfaceIdiom = unspecifiedIdiom
   /// By the broker's clock.
-  package var timestamp = Timestamp(milliseconds: 0)
+  public package(set) var timestamp = Timestamp(milliseconds: 0)
   /// Of the broker's machine.
-  package var systemVersion: String?
+  public package(set) var systemVersion: String?
   /// The unit of a view controller's storyboard; nil for every other object.
-  package var storyboard: String?
+  public package(set) var storyboard: String?
 
   package init() {}
 

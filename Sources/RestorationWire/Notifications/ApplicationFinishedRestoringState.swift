@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// All sessions have decoded: these objects of the session are restored (R21).
-package struct ApplicationFinishedRestoringState: RestorationNotification {
+public struct ApplicationFinishedRestoringState: RestorationNotification {
   package static let method = ServedMethod.applicationFinishedRestoringState
   package static let summary =
     "The restoration is over, for all sessions (R21): these objects of this session are restored."
 
-  package var objects: [ObjectHandle] = []
+  public package(set) var objects: [ObjectHandle] = []
 
   package init() {}
 

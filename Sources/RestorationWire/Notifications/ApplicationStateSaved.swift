@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A save round was committed as this generation (R11).
-package struct ApplicationStateSaved: RestorationNotification {
+public struct ApplicationStateSaved: RestorationNotification {
   package static let method = ServedMethod.applicationStateSaved
   package static let summary = "A save round was committed (R11)."
 
-  package var generation: Int64 = 0
+  public package(set) var generation: Int64 = 0
 
   package init() {}
 

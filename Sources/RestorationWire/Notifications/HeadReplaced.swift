@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What is saved was replaced as a whole by this generation; objects may be restored anew.
-package struct HeadReplaced: RestorationNotification {
+public struct HeadReplaced: RestorationNotification {
   package static let method = ServedMethod.headReplaced
   package static let summary = "What is saved was replaced as a whole."
 
-  package var generation: Int64 = 0
+  public package(set) var generation: Int64 = 0
 
   package init() {}
 

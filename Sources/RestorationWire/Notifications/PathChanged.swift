@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An object has another path because an ancestor or itself was moved (R6).
-package struct PathChanged: RestorationNotification {
+public struct PathChanged: RestorationNotification {
   package static let method = ServedMethod.pathChanged
   package static let summary =
     "An object of this session has another path because it or an ancestor was moved or renamed (R6)."
 
-  package var object: ObjectHandle = 0
-  package var path: IdentifierPath?
+  public package(set) var object: ObjectHandle = 0
+  public package(set) var path: IdentifierPath?
 
   package init() {}
 
-  package init(object: ObjectHandle, path: IdentifierPath?) {
+  /// For one object.
+  public init(object: ObjectHandle, path: IdentifierPath?) {
     self.object = object
     self.path = path
   }

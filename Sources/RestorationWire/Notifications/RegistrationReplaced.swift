@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Another session has taken the object's path over; writes to the object now fail with `replaced` (R8).
-package struct RegistrationReplaced: RestorationNotification {
+public struct RegistrationReplaced: RestorationNotification {
   package static let method = ServedMethod.registrationReplaced
   package static let summary = "Another session has taken over the path of an object of this session (R8)."
 
-  package var object: ObjectHandle = 0
-  package var path: IdentifierPath = []
-  package var by = ObjectOwner()
+  public package(set) var object: ObjectHandle = 0
+  public package(set) var path: IdentifierPath = []
+  public package(set) var by = ObjectOwner()
 
   package init() {}
 
