@@ -86,7 +86,7 @@ struct Editor {
   private func waitForNewPaths(_ count: Int) async {
     var paths: [String] = []
     for await notification in broker.notifications {
-      if case .pathChanged(_, let path) = notification { paths.append(quoted(path)) }
+      if case .pathChanged(let facts) = notification { paths.append(quoted(facts.path)) }
       if paths.count >= count { break }
     }
     report("told", #""paths":[\#(paths.joined(separator: ","))]"#)

@@ -30,7 +30,7 @@ struct ObjectFacts {
   var revision: Int64?
   let bytes: Int
   let modified: Timestamp?
-  let origin: StateOrigin?
+  let origin: ReservedKeys?
   let elements: [RestorableElement]
   let state: RestorableState?
 
@@ -107,7 +107,7 @@ extension ObjectFacts {
     }
     add("Bundle", origin?.bundleVersion)
     add("System", origin?.systemVersion)
-    add("Storyboard", origin?.storyboardUnit)
+    add("Storyboard", origin?.storyboard)
     for element in elements {
       add(element.role == .selected ? "Selected" : "Topmost", Self.text(element))
     }
@@ -168,7 +168,7 @@ extension ObjectFacts: JSONWritable {
       writer.member("bytes", bytes)
       writer.member("modified", modified)
       writer.member("revision", revision)
-      writer.member("coder", origin.map { JSONText(compact: $0.jsonText) })
+      writer.member("coder", origin)
       writer.member("elements", elements.map { $0.with { $0.resolved = nil } })
       writer.member("state", state.map { JSONText(compact: $0.jsonText) })
     }

@@ -77,7 +77,7 @@ internal import Testing
     #expect(info.restoration.state == .available)
     #expect(info.restoration.reason == .recover)
     #expect(info.restoration.generation == 4)
-    #expect(info.restoration.origin?.time.description == "2026-02-28T09:05:00.042Z")
+    #expect(info.restoration.origin?.timestamp.description == "2026-02-28T09:05:00.042Z")
     #expect(info.restoration.damaged == "set aside")
     #expect(info.limits["stateBytesMax"] == 256 << 10)
     #expect(Limit.all.allSatisfy { info.limits[$0.name] == info.limits[$0] } && info.limits["nope"] == nil)

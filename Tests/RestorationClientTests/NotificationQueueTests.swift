@@ -7,7 +7,7 @@ internal import Testing
   private var queue = NotificationQueue<BrokerNotification>(capacity: 3)
 
   private func moved(_ object: Int64) -> BrokerNotification {
-    .pathChanged(object: object, path: ["Main"])
+    .pathChanged(PathChanged(object: object, path: ["Main"]))
   }
 
   @Test mutating func notificationsAreGivenOnceInTheirOrder() {

@@ -20,7 +20,7 @@ internal import Testing
       let connection = try await fake.events.opened()
       try await Self.send(PathChanged(object: 7, path: ["Main", "Editor"]), on: connection)
       try await Self.send(PathChanged(object: 8, path: nil), on: connection)
-      let owner = RestorationWire.ObjectOwner(process: "new", pid: 12)
+      let owner = ObjectOwner(process: "new", pid: 12)
       let replaced = RegistrationReplaced().with {
         $0.object = 7
         $0.path = ["Main"]
@@ -32,13 +32,9 @@ internal import Testing
       for await notification in broker.notifications { received.append(notification) }
       #expect(
         received == [
-          .pathChanged(object: 7, path: ["Main", "Editor"]),
-          .pathChanged(object: 8, path: nil),
-          .registrationReplaced(
-            object: 7,
-            path: ["Main"],
-            by: RestorationClient.ObjectOwner(process: "new", pid: 12)
-          ),
+          .pathChanged(PathChanged(object: 7, path: ["Main", "Editor"])),
+          .pathChanged(PathChanged(object: 8, path: nil)),
+          .registrationReplaced(replaced),
         ]
       )
     }
@@ -50,7 +46,7 @@ internal import Testing
       let notifications = broker.notifications
       async let first = notifications.first { _ in true }
       try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
-      #expect(await first == .pathChanged(object: 1, path: ["A"]))
+      #expect(await first == .pathChanged(PathChanged(object: 1, path: ["A"])))
     }
   }
 
@@ -66,7 +62,7 @@ internal import Testing
       }
       var received: [BrokerNotification] = []
       for await notification in broker.notifications { received.append(notification) }
-      #expect(received == [.pathChanged(object: 7, path: ["A"])])
+      #expect(received == [.pathChanged(PathChanged(object: 7, path: ["A"]))])
     }
   }
 
@@ -88,7 +84,7 @@ internal import Testing
       var received: [BrokerNotification] = []
       for await notification in broker.notifications { received.append(notification) }
       #expect(received.count == 1_025)
-      #expect(received.first == .pathChanged(object: 1, path: nil))
+      #expect(received.first == .pathChanged(PathChanged(object: 1, path: nil)))
       #expect(received.last == .missed(count: 976))
     }
   }
@@ -105,7 +101,7 @@ internal import Testing
       reader.cancel()
       #expect(await reader.value == 0)
       try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
-      #expect(await broker.notifications.first { _ in true } == .pathChanged(object: 1, path: ["A"]))
+      #expect(await broker.notifications.first { _ in true } == .pathChanged(PathChanged(object: 1, path: ["A"])))
     }
   }
 }

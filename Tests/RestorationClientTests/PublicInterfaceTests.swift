@@ -25,10 +25,11 @@ internal import Testing
     )
     for await notification in broker.notifications {
       switch notification {
-      case .pathChanged(let object, let path): print(object, path ?? [])
-      case .registrationReplaced(let object, _, let by): print(object, by)
-      case .applicationFinishedRestoringState(let objects): print(objects)
-      case .applicationStateSaved(let generation), .headReplaced(let generation): print(generation)
+      case .pathChanged(let facts): print(facts.object, facts.path ?? [])
+      case .registrationReplaced(let facts): print(facts.object, facts.by)
+      case .applicationFinishedRestoringState(let facts): print(facts.objects)
+      case .applicationStateSaved(let facts): print(facts.generation)
+      case .headReplaced(let facts): print(facts.generation)
       case .missed(let count): print(count)
       }
     }

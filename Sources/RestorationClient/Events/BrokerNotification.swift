@@ -7,15 +7,15 @@ public import RestorationWire
 public enum BrokerNotification: Hashable, Sendable {
   /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is nil where the
   /// object's own identifier is nil.
-  case pathChanged(object: Int64, path: IdentifierPath?)
+  case pathChanged(PathChanged)
   /// Another session has taken the object's path over; writes to it now fail with `replaced` (R8).
-  case registrationReplaced(object: Int64, path: IdentifierPath, by: ObjectOwner)
+  case registrationReplaced(RegistrationReplaced)
   /// These objects of the session have been restored, and so have all others of the application (R21).
-  case applicationFinishedRestoringState(objects: [Int64])
+  case applicationFinishedRestoringState(ApplicationFinishedRestoringState)
   /// The application was saved as this generation.
-  case applicationStateSaved(generation: Int64)
+  case applicationStateSaved(ApplicationStateSaved)
   /// What is saved was replaced as a whole by this generation; objects may be restored anew.
-  case headReplaced(generation: Int64)
+  case headReplaced(HeadReplaced)
   /// So many notifications came faster than they were taken and are lost: ask `describeApplication` how things are.
   case missed(count: Int)
 
@@ -45,25 +45,21 @@ public enum BrokerNotification: Hashable, Sendable {
 
   /// Nil for notifications that this version does not know, and for those of another form.
   init?(_ notification: JSONRPC.Notification) {
-    guard notification.fault == nil, case .named(let parameters) = notification.parameters else { return nil }
-    switch ServedMethod(rawValue: notification.method) {
-    case .pathChanged:
-      guard let wire = try? PathChanged(wire: parameters) else { return nil }
-      self = .pathChanged(object: wire.object, path: wire.path)
-    case .registrationReplaced:
-      guard let wire = try? RegistrationReplaced(wire: parameters) else { return nil }
-      self = .registrationReplaced(object: wire.object, path: wire.path, by: wire.by)
-    case .applicationFinishedRestoringState:
-      guard let wire = try? ApplicationFinishedRestoringState(wire: parameters) else { return nil }
-      self = .applicationFinishedRestoringState(objects: wire.objects)
-    case .applicationStateSaved:
-      guard let wire = try? ApplicationStateSaved(wire: parameters) else { return nil }
-      self = .applicationStateSaved(generation: wire.generation)
-    case .headReplaced:
-      guard let wire = try? HeadReplaced(wire: parameters) else { return nil }
-      self = .headReplaced(generation: wire.generation)
-    default:
-      return nil
-    }
+    guard notification.fault == nil, case .named(let parameters) = notification.parameters,
+      let kind = Kind(rawValue: notification.method), let known = try? BrokerNotification(kind, parameters)
+    else { return nil }
+    self = known
+  }
+
+  private init(_ kind: Kind, _ slice: JSONSlice) throws(Misfit) {
+    self =
+      switch kind {
+      case .pathChanged: .pathChanged(try PathChanged(wire: slice))
+      case .registrationReplaced: .registrationReplaced(try RegistrationReplaced(wire: slice))
+      case .applicationFinishedRestoringState:
+        .applicationFinishedRestoringState(try ApplicationFinishedRestoringState(wire: slice))
+      case .applicationStateSaved: .applicationStateSaved(try ApplicationStateSaved(wire: slice))
+      case .headReplaced: .headReplaced(try HeadReplaced(wire: slice))
+      }
   }
 }

@@ -47,5 +47,5 @@ public struct SavedApplicationState: Hashable, Sendable {
   /// What the delegate gave in the round that was saved; nil where it never gave anything.
   public let state: RestorableState?
   /// Who wrote last and when, to refuse what another version has written; nil where nothing is saved.
-  public let origin: StateOrigin?
+  public let origin: ReservedKeys?
 }

@@ -21,7 +21,7 @@ public struct RestorationRequest: Sendable {
   /// What it wrote; nil where it wrote nothing.
   public let state: RestorableState?
   /// Who wrote that and when.
-  public let origin: StateOrigin?
+  public let origin: ReservedKeys?
   /// The session that is asked.
   public let session: RestorationSession
 
@@ -29,7 +29,7 @@ public struct RestorationRequest: Sendable {
     _ saved: SavedObject,
     restorationClass: String?,
     state: RestorableState?,
-    origin: StateOrigin?,
+    origin: ReservedKeys?,
     session: RestorationSession
   ) {
     self.restorationClass = restorationClass

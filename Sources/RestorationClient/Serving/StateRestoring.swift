@@ -36,14 +36,14 @@ public struct ObjectState: Hashable, Sendable {
   /// Selected and topmost rows of a view (R28).
   public var elements: [RestorableElement]
   /// Who wrote it and when (R26); nil for what is not saved yet.
-  public let origin: StateOrigin?
+  public let origin: ReservedKeys?
 
   /// What is to be saved of an object.
   public init(_ state: RestorableState, elements: [RestorableElement] = []) {
     self.init(state, elements: elements, origin: nil)
   }
 
-  init(_ state: RestorableState, elements: [RestorableElement], origin: StateOrigin?) {
+  init(_ state: RestorableState, elements: [RestorableElement], origin: ReservedKeys?) {
     self.state = state
     self.elements = elements
     self.origin = origin

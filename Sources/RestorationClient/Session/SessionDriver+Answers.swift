@@ -206,23 +206,23 @@ extension SessionDriver: BrokerLinkObserver {
 
   private func take(_ notification: BrokerNotification) {
     switch notification {
-    case .pathChanged(let handle, let path):
-      guard let object = objects.object(handle: handle) else { return }
-      objects.moved(object.id, to: path)
-      if options.notifications.contains(.pathChanged) { events.notify(.pathChanged(object, path: path)) }
-    case .registrationReplaced(let handle, let path, let owner):
-      guard let object = objects.object(handle: handle) else { return }
+    case .pathChanged(let facts):
+      guard let object = objects.object(handle: facts.object) else { return }
+      objects.moved(object.id, to: facts.path)
+      if options.notifications.contains(.pathChanged) { events.notify(.pathChanged(object, path: facts.path)) }
+    case .registrationReplaced(let facts):
+      guard let object = objects.object(handle: facts.object) else { return }
       forget(object, nil)
       if options.notifications.contains(.registrationReplaced) {
-        events.notify(.registrationReplaced(object, path: path, by: owner))
+        events.notify(.registrationReplaced(object, path: facts.path, by: facts.by))
       }
-    case .applicationFinishedRestoringState(let handles):
-      finishedRestoring(handles)
-    case .applicationStateSaved(let generation):
-      events.notify(.applicationStateSaved(generation: generation))
-    case .headReplaced(let generation):
+    case .applicationFinishedRestoringState(let facts):
+      finishedRestoring(facts.objects)
+    case .applicationStateSaved(let facts):
+      events.notify(.applicationStateSaved(generation: facts.generation))
+    case .headReplaced(let facts):
       objects.forgetDecoding()
-      if options.notifications.contains(.headReplaced) { events.notify(.headReplaced(generation: generation)) }
+      if options.notifications.contains(.headReplaced) { events.notify(.headReplaced(generation: facts.generation)) }
     case .missed: break
     }
   }

@@ -116,7 +116,7 @@ extension SessionDriver {
     return ObjectState(
       RestorableState(content.state),
       elements: elements,
-      origin: content.coder.flatMap(StateOrigin.init)
+      origin: content.coder.flatMap(ReservedKeys.init(coder:))
     )
   }
 
@@ -165,7 +165,7 @@ extension SessionDriver {
   ) async throws -> LocatedObject {
     guard let session else { throw RestorationSessionError.ended(nil) }
     var state = saved.state.map(RestorableState.init)
-    var origin = saved.coder.flatMap(StateOrigin.init)
+    var origin = saved.coder.flatMap(ReservedKeys.init(coder:))
     if saved.isDeferred, let fetched = try await fetch(.path(saved.identifierPath)) {
       state = fetched.state
       origin = fetched.origin
@@ -276,6 +276,6 @@ private struct UnservedObject: Error, CustomStringConvertible {
 
 extension SavedApplicationState {
   init(_ wire: ApplicationState) {
-    self.init(state: wire.state.map(RestorableState.init), origin: wire.coder.flatMap(StateOrigin.init))
+    self.init(state: wire.state.map(RestorableState.init), origin: wire.coder.flatMap(ReservedKeys.init(coder:)))
   }
 }

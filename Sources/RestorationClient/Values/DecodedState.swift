@@ -10,7 +10,7 @@ public struct DecodedState: Hashable, Sendable {
   /// Nil unless the status is `available`. References are `{"$restorable": path, "object": handle or null}` (R27).
   public let state: RestorableState?
   /// Who wrote the state; nil where there is none.
-  public let origin: StateOrigin?
+  public let origin: ReservedKeys?
   /// Selected and topmost elements, as encoded, each with `resolved`.
   public let elements: [RestorableElement]
 
@@ -19,7 +19,7 @@ public struct DecodedState: Hashable, Sendable {
     guard let elements = RestorableElement.read(wire.elements) else { return nil }
     status = wire.status
     state = wire.state.map(RestorableState.init)
-    origin = wire.coder.flatMap(StateOrigin.init)
+    origin = wire.coder.flatMap(ReservedKeys.init(coder:))
     self.elements = elements
     if wire.coder != nil, origin == nil { return nil }
   }

@@ -33,12 +33,23 @@ extension BrokerStatistics {
 
 // MARK: States
 
+extension ReservedKeys {
+  /// As JSON text, under the names UIKit has for the keys.
+  public var jsonText: String { text.string }
+
+  /// Nil unless the text is a coder.
+  init?(coder text: JSONText) {
+    guard let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary) else { return nil }
+    try? self.init(wire: slice)
+  }
+}
+
 extension ArchivedObject {
   /// Nil unless available or quarantined, and if it is redacted.
   public var state: RestorableState? { stateText.map(RestorableState.init) }
 
   /// Who wrote the state; nil if there is none.
-  public var origin: StateOrigin? { coderText.flatMap(StateOrigin.init) }
+  public var origin: ReservedKeys? { coderText.flatMap(ReservedKeys.init(coder:)) }
 
   /// Selected and topmost elements written with the state.
   public var elements: [RestorableElement] { RestorableElement.read(elementsText) ?? [] }
@@ -49,7 +60,7 @@ extension QuarantinedState {
   public var state: RestorableState? { stateText.map(RestorableState.init) }
 
   /// Who wrote it; nil if that is not known.
-  public var origin: StateOrigin? { coderText.flatMap(StateOrigin.init) }
+  public var origin: ReservedKeys? { coderText.flatMap(ReservedKeys.init(coder:)) }
 
   /// Selected and topmost elements written with it.
   public var elements: [RestorableElement] { RestorableElement.read(elementsText) ?? [] }
@@ -57,7 +68,7 @@ extension QuarantinedState {
 
 extension RestorationSituation {
   /// Who wrote last and when; nil if nobody has.
-  public var origin: StateOrigin? { coder.flatMap(StateOrigin.init) }
+  public var origin: ReservedKeys? { coder.flatMap(ReservedKeys.init(coder:)) }
 }
 
 extension RestorableElement {

@@ -145,19 +145,19 @@ struct Commands {
       path.map { .array($0.components.map { .string($0) }) } ?? .null
     }
     switch notification {
-    case .pathChanged(let object, let components):
-      return ["method": "pathChanged", "params": ["object": .integer(object), "path": path(components)]]
-    case .registrationReplaced(let object, let components, let owner):
-      let by: JSONValue = ["process": owner.process.map { .string($0) } ?? .null, "pid": .integer(owner.pid)]
-      let parameters: JSONValue = ["object": .integer(object), "path": path(components), "by": by]
+    case .pathChanged(let facts):
+      return ["method": "pathChanged", "params": ["object": .integer(facts.object), "path": path(facts.path)]]
+    case .registrationReplaced(let facts):
+      let by: JSONValue = ["process": facts.by.process.map { .string($0) } ?? .null, "pid": .integer(facts.by.pid)]
+      let parameters: JSONValue = ["object": .integer(facts.object), "path": path(facts.path), "by": by]
       return ["method": "registrationReplaced", "params": parameters]
-    case .applicationFinishedRestoringState(let objects):
-      let parameters: JSONValue = ["objects": .array(objects.map { .integer($0) })]
+    case .applicationFinishedRestoringState(let facts):
+      let parameters: JSONValue = ["objects": .array(facts.objects.map { .integer($0) })]
       return ["method": "applicationFinishedRestoringState", "params": parameters]
-    case .applicationStateSaved(let generation):
-      return ["method": "applicationStateSaved", "params": ["generation": .integer(generation)]]
-    case .headReplaced(let generation):
-      return ["method": "headReplaced", "params": ["generation": .integer(generation)]]
+    case .applicationStateSaved(let facts):
+      return ["method": "applicationStateSaved", "params": ["generation": .integer(facts.generation)]]
+    case .headReplaced(let facts):
+      return ["method": "headReplaced", "params": ["generation": .integer(facts.generation)]]
     case .missed(let count):
       return ["method": "missed", "params": ["count": .integer(Int64(count))]]
     }
