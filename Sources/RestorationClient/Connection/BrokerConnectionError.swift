@@ -75,7 +75,7 @@ extension BrokerConnectionError {
       case .notPermitted, .foreignOwner, .writableByOthers:
         (.notPermitted, "this user may not connect to \(socket); every user has a broker of their own")
       case .busy: (.busy, "the broker on \(socket) takes no connection; it is overloaded or stopped, try again later")
-      default: (.failed, error.message)
+      case .alreadyRunning, .systemCall, .damaged, .closed: (.failed, error.message)
       }
     self.init(code: code, socketPath: path, message: message)
   }

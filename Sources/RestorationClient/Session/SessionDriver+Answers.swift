@@ -142,18 +142,15 @@ extension SessionDriver: BrokerLinkObserver {
 
   /// Learns from an error; true where the call goes on.
   private func take(_ error: RestorationError, to call: SessionCall, _ ticket: Ticket) -> Bool {
-    switch (error.code, call.effect) {
-    case (.unknownObject, .unregisters(let object)), (.replaced, .unregisters(let object)):
+    guard error.code == .unknownObject || error.code == .replaced else { return false }
+    if case .unregisters(let object) = call.effect {
       // It is gone, perhaps since the first time that this was said.
       forget(object, nil)
-    case (.unknownObject, .none) where call.isOfOneObject:
-      if let actions = machine.unknownObject(ticket) {
-        act(actions)
-        return true
-      }
-    case (.replaced, .none) where call.isOfOneObject:
+    } else if call.isOfOneObject, error.code == .replaced {
       for object in call.objects { forget(object, error) }
-    default: break
+    } else if call.isOfOneObject, let actions = machine.unknownObject(ticket) {
+      act(actions)
+      return true
     }
     return false
   }

@@ -34,7 +34,11 @@ extension SessionDriver {
   private static func lane(of method: String) -> ServedCallQueue.Lane {
     switch ServedMethod(rawValue: method) {
     case .modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier: .atOnce
-    default: .inOrder
+    case .shouldSaveApplicationState, .shouldRestoreApplicationState, .willEncodeRestorableState,
+      .viewControllerWithRestorationIdentifierPath, .didDecodeRestorableState, .encodeRestorableStateWithCoder,
+      .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath, .applicationFinishedRestoringState,
+      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .progress, nil:
+      .inOrder
     }
   }
 

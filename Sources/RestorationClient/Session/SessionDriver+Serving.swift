@@ -43,7 +43,8 @@ extension SessionDriver {
       case .viewControllerWithRestorationIdentifierPath: return try await answer(parameters, by: makeViewController)
       case .modelIdentifierForElementAtIndexPath: return try await answer(parameters, by: identifyElement)
       case .indexPathForElementWithModelIdentifier: return try await answer(parameters, by: findElement)
-      default:
+      case .applicationFinishedRestoringState, .applicationStateSaved, .registrationReplaced, .pathChanged,
+        .headReplaced, .progress, nil:
         return .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
       }
     } catch {

@@ -41,7 +41,7 @@ extension RestorableValue {
     switch self {
     case .real(let value): value
     case .integer(let value): Double(value)
-    default: nil
+    case .null, .bool, .string, .array, .object, .reference: nil
     }
   }
 

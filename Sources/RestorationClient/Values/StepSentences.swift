@@ -32,14 +32,14 @@ extension SavingStep: CustomStringConvertible {
   }
 
   private static func reason(_ why: String) -> String {
-    switch why {
-    case "late": "did not answer in time"
-    case "ended": "ended before it answered"
-    case "disconnected": "lost its connection"
-    case "malformed": "gave an answer that is none"
-    case "missing": "left it out of its answer"
-    case "failed": "answered with an error"
-    default: "gave a state that was refused (\(why))"
+    switch StaleObject.Cause(rawValue: why) {
+    case .late: "did not answer in time"
+    case .ended: "ended before it answered"
+    case .disconnected: "lost its connection"
+    case .malformed: "gave an answer that is none"
+    case .missing: "left it out of its answer"
+    case .failed: "answered with an error"
+    case nil: "gave a state that was refused (\(why))"
     }
   }
 }
@@ -77,18 +77,18 @@ extension RestoringStep: CustomStringConvertible {
   }
 
   private static func reason(_ reason: String) -> String {
-    switch reason {
-    case "refused": "its factory said no"
-    case "parentSkipped": "an object above it was left out"
-    case "classMismatch": "its owner is of another class"
-    case "quarantined": "its state is withheld"
-    case "unreadable": "its state is damaged"
-    case "notServed": "its owner cannot be called to decode"
-    case "failed": "its owner answered with an error"
-    case "late": "its owner did not answer in time"
-    case "ended": "its owner ended"
-    case "discarded": "the saved state was discarded meanwhile"
-    default: reason
+    switch RestoreApplicationState.Reason(rawValue: reason) {
+    case .refused: "its factory said no"
+    case .parentSkipped: "an object above it was left out"
+    case .classMismatch: "its owner is of another class"
+    case .quarantined: "its state is withheld"
+    case .unreadable: "its state is damaged"
+    case .notServed: "its owner cannot be called to decode"
+    case .failed: "its owner answered with an error"
+    case .late: "its owner did not answer in time"
+    case .ended: "its owner ended"
+    case .discarded: "the saved state was discarded meanwhile"
+    case nil: reason
     }
   }
 }

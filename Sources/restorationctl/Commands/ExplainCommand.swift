@@ -69,18 +69,18 @@ struct ExplainCommand: AsyncParsableCommand {
   }
 
   private static func sentence(_ verdict: String) -> String {
-    switch verdict {
-    case "saved": "is saved."
-    case "restored": "is saved, and has been restored."
-    case "neverSaved": "has no saved state: nobody has given one."
-    case "excluded": "is left out when the application is saved: no walk reaches it, and nothing saved refers to it."
-    case "stale": "is saved as it was before: its owner gave no new state when it was asked."
-    case "skipped": "was left out when the application was restored."
-    case "absent": "was not restored: nobody had registered it in time."
-    case "waiting": "is being restored."
-    case "quarantined": "has a state that is withheld, because processes that got it have crashed."
-    case "unreadable": "has a state that is damaged."
-    default: "is \(verdict)."
+    switch ExplainRestoration.Verdict(rawValue: verdict) {
+    case .saved: "is saved."
+    case .restored: "is saved, and has been restored."
+    case .neverSaved: "has no saved state: nobody has given one."
+    case .excluded: "is left out when the application is saved: no walk reaches it, and nothing saved refers to it."
+    case .stale: "is saved as it was before: its owner gave no new state when it was asked."
+    case .skipped: "was left out when the application was restored."
+    case .absent: "was not restored: nobody had registered it in time."
+    case .waiting: "is being restored."
+    case .quarantined: "has a state that is withheld, because processes that got it have crashed."
+    case .unreadable: "has a state that is damaged."
+    case nil: "is \(verdict)."
     }
   }
 }

@@ -149,12 +149,12 @@ struct SaveCommand: AsyncParsableCommand {
     let generation = result.generation.map { "generation \($0)" }
     guard result.saved else {
       let newest = generation.map { "; the newest is \($0)" } ?? ""
-      return switch result.reason {
-      case "unchanged": "Nothing has changed in \(application)\(newest)."
-      case "declined": "\(application) did not want to be saved\(newest)."
-      case "restoring": "\(application) is being restored, and that did not end in time\(newest)."
-      case "interrupted": "What \(application) has saved was replaced meanwhile\(newest)."
-      default: "\(application) was not saved (\(result.reason ?? "no reason"))\(newest)."
+      return switch result.reason.flatMap(SaveApplicationState.Obstacle.init) {
+      case .unchanged: "Nothing has changed in \(application)\(newest)."
+      case .declined: "\(application) did not want to be saved\(newest)."
+      case .restoring: "\(application) is being restored, and that did not end in time\(newest)."
+      case .interrupted: "What \(application) has saved was replaced meanwhile\(newest)."
+      case .reentrant, nil: "\(application) was not saved (\(result.reason ?? "no reason"))\(newest)."
       }
     }
     let size = "\(Quantity.count(result.objects, "state")), \(Quantity.bytes(result.bytes))"

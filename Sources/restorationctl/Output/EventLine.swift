@@ -54,7 +54,9 @@ struct EventLine {
     case .encodeFailed, .archiveDamaged, .archiveUnreadable, .stateQuarantined, .archiveQuarantined: .red
     case .eventsLost, .restorationCrashed: .yellow
     case .sessionEnded(let facts) where facts.ending == .crashed: .yellow
-    default: nil
+    case .sessionBegan, .sessionEnded, .objectRegistered, .objectUnregistered, .pathChanged, .stateEncoded,
+      .generationSealed, .archiveOpened, .archiveClosed, .archiveImported, .applicationDiscarded, .quarantineEnded, nil:
+      nil
     }
   }
 
