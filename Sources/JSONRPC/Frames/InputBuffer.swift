@@ -73,6 +73,8 @@ struct InputBuffer {
       }
       (start, end) = (0, kept)
     }
-    if needed > room.count { room += repeatElement(0, count: max(needed, 2 * room.count) - room.count) }
+    guard needed > room.count else { return }
+    // An array, which is added by one copy also in an unoptimised build.
+    room += [UInt8](repeating: 0, count: max(needed, 2 * room.count) - room.count)
   }
 }

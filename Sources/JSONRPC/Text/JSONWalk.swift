@@ -15,17 +15,23 @@ struct JSONWalk {
 
   /// Steps over the string that begins here; returns the offsets between its quotes and whether it has escapes.
   mutating func skipString() -> (body: Range<Int>, escaped: Bool) {
+    let (quote, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
     let start = index + 1
     var escaped = false
-    index = start
-    while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
-      if bytes[index] == UInt8(ascii: "\\") {
-        escaped = true
+    // By a pointer: in an unoptimised build each access to the array is a call, and strings can be long.
+    index = bytes.withUnsafeBufferPointer { text in
+      guard let byte = text.baseAddress else { return start }
+      let count = text.count
+      var index = start
+      while index < count, byte[index] != quote {
+        if byte[index] == backslash {
+          escaped = true
+          index += 1
+        }
         index += 1
       }
-      index += 1
+      return index + 1
     }
-    index += 1
     return (start..<index - 1, escaped)
   }
 
