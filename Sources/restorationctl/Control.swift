@@ -6,7 +6,7 @@ internal import RestorationClient
 
 /// The control tool: asks a running broker and shows its answers.
 @main
-struct Control: AsyncParsableCommand {
+struct Control: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "restorationctl",
     abstract: "Look at and steer the broker that keeps the state of applications.",
@@ -49,9 +49,7 @@ struct Control: AsyncParsableCommand {
     ]
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   /// On the main actor, so that it begins before the runtime opens descriptors of its own.
   @MainActor

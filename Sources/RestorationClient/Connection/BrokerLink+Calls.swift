@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 internal import RestorationTransport
+internal import RestorationWire
 
 /// The broker's calls to this client.
 extension BrokerLink {
@@ -25,4 +26,44 @@ extension BrokerLink {
   func answer(_ call: Conversation.Call, with outcome: Outcome) {
     connection?.respond(to: call, with: outcome)
   }
+}
+
+/// Who is told how far a call has come.
+extension BrokerLink {
+  /// A token for the calls of one operation; what the broker tells under it goes to `handler`.
+  func add(_ handler: @escaping ArchiveProgress.Handler) -> ProgressToken {
+    lastProgress += 1
+    let token = ProgressToken("progress-\(lastProgress)")
+    progressHandlers[token] = handler
+    return token
+  }
+
+  func removeProgress(_ token: ProgressToken?) {
+    if let token { progressHandlers[token] = nil }
+  }
+
+  /// Whether the notification is about progress; it is told to who asked for it.
+  func tellProgress(_ notification: JSONRPC.Notification) -> Bool {
+    guard notification.method == ArchiveProgress.method.rawValue else { return false }
+    if notification.fault == nil, case .named(let parameters) = notification.parameters,
+      let progress = try? ArchiveProgress(wire: parameters)
+    {
+      progressHandlers[progress.progressToken]?(progress)
+    }
+    return true
+  }
+}
+
+/// Is told what one connection receives, instead of those who wait for it. Always called on the link's event loop.
+protocol BrokerLinkObserver: AnyObject, Sendable {
+  /// The answer to what `begin` sent. Without one the connection ends.
+  func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink)
+
+  /// To be answered once, by `BrokerLink.answer`, unless the connection ends before.
+  func called(_ call: Conversation.Call, _ request: Request, by link: BrokerLink)
+
+  func notified(_ notification: BrokerNotification, by link: BrokerLink)
+
+  /// Last call.
+  func ended(_ link: BrokerLink)
 }

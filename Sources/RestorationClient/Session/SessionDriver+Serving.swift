@@ -41,8 +41,20 @@ extension SessionDriver {
       case .decodeRestorableStateWithCoder: return try await answer(parameters, by: decode)
       case .objectWithRestorationIdentifierPath: return try await answer(parameters, by: makeObject)
       case .viewControllerWithRestorationIdentifierPath: return try await answer(parameters, by: makeViewController)
-      case .modelIdentifierForElementAtIndexPath: return try await answer(parameters, by: identifyElement)
-      case .indexPathForElementWithModelIdentifier: return try await answer(parameters, by: findElement)
+      case .modelIdentifierForElementAtIndexPath:
+        return try await answer(parameters) { (call: ModelIdentifierForElementAtIndexPath) in
+          let (source, indexPath) = (try dataSource(of: call.view), call.indexPath)
+          return .init(
+            identifier: await source.modelIdentifierForElement(at: indexPath, role: call.role, in: call.view)
+          )
+        }
+      case .indexPathForElementWithModelIdentifier:
+        return try await answer(parameters) { (call: IndexPathForElementWithModelIdentifier) in
+          let (source, name) = (try dataSource(of: call.view), call.identifier)
+          return .init(
+            indexPath: await source.indexPathForElement(withModelIdentifier: name, role: call.role, in: call.view)
+          )
+        }
       case .applicationFinishedRestoringState, .applicationStateSaved, .registrationReplaced, .pathChanged,
         .headReplaced, .progress, nil:
         return .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
@@ -121,13 +133,13 @@ extension SessionDriver {
     )
   }
 
-  /// What was too large to be sent unasked.
   /// The application's own state, fetched where it is too large to be sent unasked.
   private func saved(_ wire: ApplicationState) async throws -> SavedApplicationState {
     guard wire.isDeferred, let fetched = try await fetch(.path([])) else { return SavedApplicationState(wire) }
     return SavedApplicationState(state: fetched.state, origin: fetched.origin)
   }
 
+  /// What was too large to be sent unasked.
   private func fetch(_ reference: RestorableReference) async throws -> ObjectState? {
     let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }
@@ -201,28 +213,6 @@ extension SessionDriver {
     }
     guard let source = found?.source else { throw UnservedObject(path: view) }
     return source
-  }
-
-  private func identifyElement(
-    _ call: ModelIdentifierForElementAtIndexPath
-  ) async throws -> ModelIdentifierForElementAtIndexPath.Answer {
-    let identifier = try await dataSource(of: call.view).modelIdentifierForElement(
-      at: call.indexPath,
-      role: call.role,
-      in: call.view
-    )
-    return ModelIdentifierForElementAtIndexPath.Answer(identifier: identifier)
-  }
-
-  private func findElement(
-    _ call: IndexPathForElementWithModelIdentifier
-  ) async throws -> IndexPathForElementWithModelIdentifier.Answer {
-    let indexPath = try await dataSource(of: call.view).indexPathForElement(
-      withModelIdentifier: call.identifier,
-      role: call.role,
-      in: call.view
-    )
-    return IndexPathForElementWithModelIdentifier.Answer(indexPath: indexPath)
   }
 
   // MARK: Another connection

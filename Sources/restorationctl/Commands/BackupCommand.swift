@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl backup`
-struct BackupCommand: AsyncParsableCommand {
+struct BackupCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
     abstract: "Copy an application's archive.",
@@ -20,9 +20,7 @@ struct BackupCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
@@ -42,12 +40,8 @@ struct BackupCommand: AsyncParsableCommand {
       let copy = try await ProgressLine.during("copying") { progress in
         try await broker.backUpArchive(of: application, to: path, progress: progress)
       }
-      if let layout = output.layout {
-        try layout.print(copy)
-      } else {
-        let place = copy.to ?? "its backup copy"
-        try Output.print("\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n")
-      }
+      let place = copy.to ?? "its backup copy"
+      try output.print(copy, or: "\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n")
     }
   }
 }

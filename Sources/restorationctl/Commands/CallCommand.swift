@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl call`
-struct CallCommand: AsyncParsableCommand {
+struct CallCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "call",
     abstract: "Make any call of the protocol and print its result.",
@@ -22,9 +22,7 @@ struct CallCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The method, as in Protocol/README.md.")
   var method: String

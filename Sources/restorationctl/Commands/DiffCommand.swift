@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl diff`
-struct DiffCommand: AsyncParsableCommand {
+struct DiffCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
     abstract: "Show what differs between two generations of an application.",
@@ -22,9 +22,7 @@ struct DiffCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Flag(help: "Name the keys of confidential objects.")
   var reveal = false
@@ -45,17 +43,12 @@ struct DiffCommand: AsyncParsableCommand {
           try await broker.diffGenerations(of: application, from: from, to: to, reveal: reveal, progress: progress)
         }
       }
-      if let layout = output.layout {
-        try layout.show(
-          PrintedObject { writer in
-            writer.member("from", from)
-            writer.member("to", to)
-            difference.writeMembers(to: &writer)
-          }
-        )
-      } else {
-        try Output.show(text(of: difference))
+      let compared = PrintedObject { writer in
+        writer.member("from", from)
+        writer.member("to", to)
+        difference.writeMembers(to: &writer)
       }
+      try output.show(compared, or: text(of: difference))
     }
   }
 

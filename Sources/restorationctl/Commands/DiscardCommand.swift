@@ -6,7 +6,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl discard`
-struct DiscardCommand: AsyncParsableCommand {
+struct DiscardCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "discard",
     abstract: "Forget the saved state of an application, so that it starts blank.",
@@ -24,9 +24,7 @@ struct DiscardCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Flag(help: "Remove the generations as well.")
   var generations = false
@@ -58,11 +56,7 @@ struct DiscardCommand: AsyncParsableCommand {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was discarded")
       }
       try await discard(broker)
-      if let layout = output.layout {
-        try layout.print(loss)
-      } else {
-        try Output.print(loss.text)
-      }
+      try output.print(loss, or: loss.text)
     }
   }
 

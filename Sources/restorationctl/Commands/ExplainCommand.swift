@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl explain`
-struct ExplainCommand: AsyncParsableCommand {
+struct ExplainCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",
     abstract: "Say why an object was saved and restored, or was not.",
@@ -21,9 +21,7 @@ struct ExplainCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Flag(help: "Tell also what may quote the state of a confidential object.")
   var reveal = false
@@ -39,11 +37,7 @@ struct ExplainCommand: AsyncParsableCommand {
       do {
         let object = ObjectReference.path(path)
         let explanation = try await broker.explainRestoration(of: object, reveal: reveal, application: application)
-        if let layout = output.layout {
-          try layout.show(explanation)
-        } else {
-          try Output.show(text(of: explanation))
-        }
+        try output.show(explanation, or: text(of: explanation))
       } catch let error as RestorationError where error.code == .unknownObject {
         let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
         throw path.notFound(among: paths, "in \(application)")

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl export`
-struct ExportCommand: AsyncParsableCommand {
+struct ExportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
     abstract: "Write what an application has saved as a document.",
@@ -21,9 +21,7 @@ struct ExportCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one.")
   var application: String

@@ -6,7 +6,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl history`
-struct HistoryCommand: AsyncParsableCommand {
+struct HistoryCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "history",
     abstract: "List the generations of an application that are kept.",
@@ -23,9 +23,7 @@ struct HistoryCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one.")
   var application: String

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl import`
-struct ImportCommand: AsyncParsableCommand {
+struct ImportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
     abstract: "Put a document in the place of what an application has saved.",
@@ -21,9 +21,7 @@ struct ImportCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
@@ -40,15 +38,15 @@ struct ImportCommand: AsyncParsableCommand {
       let imported = try await ProgressLine.during("importing") { progress in
         try await broker.importArchive(document, into: application, force: force, progress: progress)
       }
-      if let layout = output.layout {
-        try layout.print(imported)
-      } else {
-        let former = imported.generation.map { "; what was there is generation \($0)" } ?? ""
-        let objects = Quantity.count(imported.objects, "object")
-        let states = Quantity.count(imported.states, "state")
-        try Output.print("\(application) has now \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n")
-      }
+      try output.print(imported, or: text(of: imported))
     }
+  }
+
+  private func text(of imported: ImportedArchive) -> String {
+    let former = imported.generation.map { "; what was there is generation \($0)" } ?? ""
+    let objects = Quantity.count(imported.objects, "object")
+    let states = Quantity.count(imported.states, "state")
+    return "\(application) has now \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n"
   }
 
   private func read() throws -> String {

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl list`
-struct ListCommand: AsyncParsableCommand {
+struct ListCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "List the applications that have live sessions or saved state.",
@@ -19,9 +19,7 @@ struct ListCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     try await connection.run { broker in

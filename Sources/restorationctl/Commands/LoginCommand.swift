@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl login`
-struct LoginCommand: AsyncParsableCommand {
+struct LoginCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "login",
     abstract: "Bring back the applications that were there when the user left.",
@@ -25,9 +25,7 @@ struct LoginCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Option(help: ArgumentHelp("How long each may take; else 60 seconds.", valueName: "seconds"))
   var deadline: Seconds?

@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl monitor`
-struct MonitorCommand: AsyncParsableCommand {
+struct MonitorCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "monitor",
     abstract: "Show what happens at the broker, as it happens.",
@@ -30,9 +30,7 @@ struct MonitorCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one; all of them without it.")
   var application: String?

@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl quarantine`
-struct QuarantineCommand: AsyncParsableCommand {
+struct QuarantineCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "quarantine",
     abstract: "Show or release states that are withheld because processes crashed of them.",
@@ -23,13 +23,11 @@ struct QuarantineCommand: AsyncParsableCommand {
   )
 
   // All options may stand before or after the command.
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 }
 
 /// `restorationctl quarantine list`
-struct QuarantineListCommand: AsyncParsableCommand {
+struct QuarantineListCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "List what is withheld or suspected.",
@@ -46,9 +44,7 @@ struct QuarantineListCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Flag(help: "Show the states of confidential objects, in JSON.")
   var reveal = false
@@ -59,22 +55,17 @@ struct QuarantineListCommand: AsyncParsableCommand {
   func run() async throws {
     try await connection.run { broker in
       let report = try await broker.listQuarantine(of: application, reveal: reveal)
-      if let layout = output.layout {
-        try layout.show(
-          PrintedObject { writer in
-            writer.member("application", application)
-            report.writeMembers(to: &writer)
-          }
-        )
-      } else {
-        try Output.show(report.text(hidesLegend: legend.hidesLegend))
+      let withheld = PrintedObject { writer in
+        writer.member("application", application)
+        report.writeMembers(to: &writer)
       }
+      try output.show(withheld, or: report.text(hidesLegend: legend.hidesLegend))
     }
   }
 }
 
 /// `restorationctl quarantine release`
-struct QuarantineReleaseCommand: AsyncParsableCommand {
+struct QuarantineReleaseCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "release",
     abstract: "Hand out again what is withheld.",
@@ -89,9 +80,7 @@ struct QuarantineReleaseCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
@@ -102,17 +91,13 @@ struct QuarantineReleaseCommand: AsyncParsableCommand {
   func run() async throws {
     try await connection.run { broker in
       let released = try await broker.releaseQuarantine(of: path, application: application)
-      if let layout = output.layout {
-        return try layout.print(
-          PrintedObject { writer in
-            writer.member("application", application)
-            writer.member("released", released)
-          }
-        )
+      let done = PrintedObject { writer in
+        writer.member("application", application)
+        writer.member("released", released)
       }
       let what = released == 0 ? "Nothing was withheld" : "Released \(Quantity.count(released, "object"))"
       let place = path.map { " at \($0.description)" } ?? ""
-      try Output.print("\(what)\(place) of \(application).\n")
+      try output.print(done, or: "\(what)\(place) of \(application).\n")
     }
   }
 }

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl restore`
-struct RestoreCommand: AsyncParsableCommand {
+struct RestoreCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
     abstract: "Have an application restored now, over all its processes.",
@@ -22,9 +22,7 @@ struct RestoreCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Option(help: ArgumentHelp("How long it may take; else 10 seconds.", valueName: "seconds"))
   var deadline: Seconds?

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl rollback`
-struct RollbackCommand: AsyncParsableCommand {
+struct RollbackCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
     abstract: "Go back to a generation of an application.",
@@ -22,9 +22,7 @@ struct RollbackCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Flag(help: "Also while sessions are live.")
   var force = false
@@ -38,11 +36,7 @@ struct RollbackCommand: AsyncParsableCommand {
   func run() async throws {
     try await connection.run { broker in
       let result = try await rollBack(broker)
-      if let layout = output.layout {
-        try layout.print(result)
-      } else {
-        try Output.print(text(of: result))
-      }
+      try output.print(result, or: text(of: result))
     }
   }
 

@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl save`
-struct SaveCommand: AsyncParsableCommand {
+struct SaveCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "save",
     abstract: "Have an application saved now, over all its processes.",
@@ -25,9 +25,7 @@ struct SaveCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Option(help: ArgumentHelp("How long it may take; else 5 seconds.", valueName: "seconds"))
   var deadline: Seconds?

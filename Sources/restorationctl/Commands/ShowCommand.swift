@@ -5,7 +5,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl show`
-struct ShowCommand: AsyncParsableCommand {
+struct ShowCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
     abstract: "Show one object of an application with its state.",
@@ -23,9 +23,7 @@ struct ShowCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Option(help: ArgumentHelp("Show what a generation holds; else the head.", valueName: "number"))
   var generation: Int64?
@@ -51,11 +49,7 @@ struct ShowCommand: AsyncParsableCommand {
       } else {
         facts = try await current(broker)
       }
-      if let layout = output.layout {
-        try layout.show(facts)
-      } else {
-        try Output.show(facts.text(now: Clock.now))
-      }
+      try output.show(facts, or: facts.text(now: Clock.now))
     }
   }
 

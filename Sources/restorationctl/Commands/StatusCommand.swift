@@ -6,7 +6,7 @@ internal import RestorationClient
 internal import RestorationWire
 
 /// `restorationctl status`
-struct StatusCommand: AsyncParsableCommand {
+struct StatusCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
     abstract: "Show whether the broker runs and what it holds.",
@@ -20,20 +20,14 @@ struct StatusCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     try await connection.run { broker in
       let statistics = try await broker.statistics()
       let applications = try await broker.listApplications()
       let status = Status(socket: broker.socketPath, statistics: statistics, applications: applications)
-      if let layout = output.layout {
-        try layout.print(status)
-      } else {
-        try Output.print(status.text)
-      }
+      try output.print(status, or: status.text)
     }
   }
 }

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl tree`
-struct TreeCommand: AsyncParsableCommand {
+struct TreeCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "tree",
     abstract: "Show the objects of an application as a tree, over all its processes.",
@@ -29,9 +29,7 @@ struct TreeCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Flag(help: "Draw with ASCII characters; the default where the locale is not UTF-8.")
   var plain = false
@@ -42,15 +40,12 @@ struct TreeCommand: AsyncParsableCommand {
   func run() async throws {
     try await connection.run { broker in
       let description = try await broker.describeApplication(application)
-      if let layout = output.layout {
-        return try layout.show(TreeJSON(application: description))
-      }
       let drawing = TreeDrawing(
         application: description,
         lines: plain || !Terminal.isUTF8 ? .ascii : .boxes,
         now: Clock.now
       )
-      try Output.show(drawing.text(legend: !legend.hidesLegend))
+      try output.show(TreeJSON(application: description), or: drawing.text(legend: !legend.hidesLegend))
     }
   }
 }

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import RestorationClient
 
 /// `restorationctl verify`
-struct VerifyCommand: AsyncParsableCommand {
+struct VerifyCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
     abstract: "Check everything that is stored of an application.",
@@ -20,9 +20,7 @@ struct VerifyCommand: AsyncParsableCommand {
       """
   )
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The application, with its instance where it has one.")
   var application: String
@@ -34,11 +32,7 @@ struct VerifyCommand: AsyncParsableCommand {
         try await broker.verifyArchive(of: application, progress: progress)
       }
       isSound = found.sound
-      if let layout = output.layout {
-        try layout.show(found)
-      } else {
-        try Output.show(text(of: found))
-      }
+      try output.show(found, or: text(of: found))
     }
     if !isSound { throw ExitStatus.refused }
   }

@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// How the data of a command is shown. May stand before or after the command.
+/// How the data of a command is shown.
 struct OutputOptions: ParsableArguments {
   enum JSONForm: String, CaseIterable, ExpressibleByArgument {
     case short, pretty, off
@@ -31,6 +31,16 @@ struct OutputOptions: ParsableArguments {
     case .off: nil
     case nil: j ? Self.usualLayout : nil
     }
+  }
+
+  /// Prints a value where JSON was asked for, else the text.
+  func print(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
+    try layout?.print(value) ?? Output.print(text())
+  }
+
+  /// The same, in a pager where that is of use.
+  func show(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
+    try layout?.show(value) ?? Output.show(text())
   }
 
   /// Pretty on a terminal, short in a pipe.

@@ -53,3 +53,25 @@ enum Colour: String {
     Terminal.hasColour && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
   }
 }
+
+/// The descriptors 0, 1 and 2.
+enum StandardStreams {
+  /// Opens those that are closed, so that nothing else gets their numbers and what is printed goes nowhere else. Each
+  /// is opened in the wrong direction: using it fails as it would with the closed one.
+  static func reserve() {
+    for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)] {
+      // The lowest number that is free is this one, because those below it are taken.
+      if fcntl(descriptor, F_GETFD) < 0 { _ = open("/dev/null", mode) }
+    }
+  }
+}
+
+/// A question to the person at the terminal.
+enum Question {
+  /// Whether the answer is yes. Everything else is no, also the end of input.
+  static func confirms(_ text: String) -> Bool {
+    Output.write("\(text) [y/N] ", to: .messages)
+    let answer = TimeLimit.suspended { readLine(strippingNewline: true) }
+    return ["y", "yes"].contains(answer?.lowercased())
+  }
+}

@@ -3,7 +3,25 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// Which broker to speak to, and how long. May stand before or after the command.
+/// A command of the tool.
+protocol ControlCommand: AsyncParsableCommand {
+  var options: CommonOptions { get }
+}
+
+extension ControlCommand {
+  var connection: ConnectionOptions { options.connection }
+  var output: OutputOptions { options.output }
+  var legend: LegendOptions { options.legend }
+}
+
+/// What every command takes, before or after its name.
+struct CommonOptions: ParsableArguments {
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+}
+
+/// Which broker to speak to, and how long.
 struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"))
   var socket: String?
