@@ -42,7 +42,6 @@ package struct ArchiveDocument: WireObject {
   package var redacted = false
   /// Each as `DocumentObject` reads and writes it.
   package var objects: [JSONText] = []
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -59,27 +58,169 @@ package struct ArchiveDocument: WireObject {
       "The objects, parents before their children."
     )
   }
+}
 
-  /// Reads a document or a part.
-  ///
-  /// - Parameter place: where it lies in the parameters, such as `/document`.
-  package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
-    guard slice.kind == .object else {
-      throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
+/// One object of a document: its description and its state (`Protocol/export-format.md`).
+package struct DocumentObject: WireObject {
+  package static let sharedName: String? = "DocumentObject"
+  package static let isGiven = true
+
+  private enum Kind: String, WireWord {
+    case object, viewController, view, application
+  }
+
+  /// Why a state that there is does not stand in the document.
+  package enum Missing: String, WireWord {
+    /// It is confidential and `reveal` was not said.
+    case redacted
+    /// It could not be read (R32).
+    case unreadable
+  }
+
+  package var path: IdentifierPath?
+  package var parent: Int?
+  package var kind = ObjectKind.object
+  /// It holds the application's own state, and is no object of it.
+  package var isApplication = false
+  package var classes: [String] = []
+  package var restorationClass: String?
+  /// The unit of the storyboard.
+  package var storyboard: String?
+  package var keep: RegisterObjectForStateRestoration.Keep?
+  package var confidential = false
+  package var missing: Missing?
+  package var state: DocumentState?
+  /// Whether the state is early: an owner that decodes gets `beforeClaim` (R19).
+  package var isEarly = false
+  package var beforeClaim: DocumentState?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("path", &path, "Its path; null where the object's own identifier is null (R4).")
+    try members.optional("parent", &parent, "Place of its parent in `objects`, from 0, over all parts.")
+    var word = isApplication ? Kind.application : Kind(rawValue: kind.rawValue) ?? .object
+    try members.required("kind", &word, "`object`, `viewController` or `view`.")
+    (kind, isApplication) = (ObjectKind(rawValue: word.rawValue) ?? .object, word == .application)
+    try members.optional("objectClass", classes: &classes, "As registered; absent where it was not given.")
+    try members.optional("restorationClass", &restorationClass, .name, "As registered.")
+    try members.optional("storyboard", unit: &storyboard, "`{\"unit\": string}` as registered.")
+    try members.optional("keep", &keep, "`\"forever\"` (R13).")
+    try members.flag("confidential", &confidential, "Absent is false.")
+    try members.optional(
+      "missing",
+      &missing,
+      "Why a state that there was is not here: `redacted`, or `unreadable` where it was damaged (R32)."
+    )
+    try walkState(&members)
+    try members.flag("early", &isEarly, "The state is early (R19).")
+    try members.optional(
+      "beforeClaim",
+      &beforeClaim,
+      "`{state, elements?, writer}`: what an owner that decodes gets instead of an early state."
+    )
+  }
+
+  /// The members of the state stand among those of the object.
+  private mutating func walkState(_ members: inout some MemberWalk) throws(Misfit) {
+    var (encoded, elements, writer) = (state?.state, state?.elements, state?.writer)
+    try members.optional("state", &encoded, "The state, as text unchanged but for references.")
+    try members.optional("elements", &elements, "Selected and topmost elements; `resolved` is false.")
+    try members.optional("writer", &writer, "Who wrote the state; there exactly where `state` is.")
+    state = encoded.map { encoded in
+      DocumentState().with {
+        $0.state = encoded
+        $0.elements = elements?.text == .emptyArray ? nil : elements
+        $0.writer = writer ?? DocumentState.Writer()
+      }
     }
-    do throws(Misfit) {
-      try self.init(wire: slice)
-    } catch {
-      throw error.invalidParameter(at: "\(place)/\(error.place)")
+    if encoded != nil, writer == nil { throw Misfit(.missing, at: "writer") }
+    for (name, isGiven) in [("elements", elements != nil), ("writer", writer != nil)] where encoded == nil && isGiven {
+      throw Misfit(.unsuited("\(name) is given without a state", hint: "Give the state as well."), at: name)
     }
   }
 }
 
-extension ErrorObject {
-  /// The same error with `place` put before the pointer it has.
-  package func below(_ place: String) -> ErrorObject {
-    guard case .object(var data) = data else { return self }
-    data["pointer"] = .string(place + (data["pointer"]?.string ?? ""))
-    return ErrorObject(code: code, message: message, data: .object(data))
+/// A state in a document, with its elements and who wrote it (R25, R26, R28).
+package struct DocumentState: WireObject {
+  package static let sharedName: String? = "DocumentState"
+  package static let isGiven = true
+
+  /// The state with its references as paths.
+  package var state = EncodedState.empty
+  package var elements: Elements?
+  package var writer = Writer()
+  /// The references of a state that was read, in the order of the text.
+  package var references: [Reference] = []
+
+  /// A reference in the text of a state.
+  package struct Reference: Hashable, Sendable {
+    /// Of the whole reference, as offsets from the first byte of the text.
+    package var range: Range<Int>
+    /// Nil if it leads to nothing.
+    package var target: IdentifierPath?
+
+    package init(range: Range<Int>, target: IdentifierPath?) {
+      (self.range, self.target) = (range, target)
+    }
+  }
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("state", &state, "The state, as text unchanged but for references.")
+    try members.optional("elements", &elements, "Selected and topmost elements; `resolved` is false.")
+    try members.required("writer", &writer, "Who wrote the state; there exactly where `state` is.")
+    if elements?.text == .emptyArray { elements = nil }
+  }
+
+  /// Elements as they are stored: no data source was asked, so the raw index path is what comes back.
+  package struct Elements: WireValue {
+    package static let schema = Schema.elements
+    package static let expected = [RestorableElement].expected
+
+    package let text: JSONText
+
+    package init(stored text: JSONText) {
+      self.text = text
+    }
+
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      var elements = try [RestorableElement](wire: slice)
+      for index in elements.indices { elements[index].resolved = false }
+      text = elements.text
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.text(text)
+    }
+  }
+
+  /// The session that wrote a state, as far as the state's coder and class tell.
+  package struct Writer: WireObject, Hashable {
+    package static let sharedName: String? = "DocumentWriter"
+    package static let isGiven = true
+
+    package var classes: [String] = []
+    /// The process role.
+    package var process: String?
+    package var bundleVersion: String?
+    package var userInterfaceIdiom = ReservedKeys.unspecifiedIdiom
+    package var systemVersion: String?
+    /// The unit of a view controller's storyboard.
+    package var storyboard: String?
+    package var written = Timestamp(milliseconds: 0)
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.optional("objectClass", classes: &classes, "The classes that the state's writer declared (R25).")
+      try members.member("process", &process, default: nil, "Its process role.", as: .string)
+      try members.optional("bundleVersion", &bundleVersion, .name, "")
+      var idiom: Int64? = userInterfaceIdiom
+      try members.optional("userInterfaceIdiom", &idiom, "−1 where it gave none, and where the member is absent.")
+      userInterfaceIdiom = idiom ?? ReservedKeys.unspecifiedIdiom
+      try members.optional("systemVersion", &systemVersion, .name, "")
+      try members.optional("storyboard", unit: &storyboard, "")
+      try members.required("written", &written, "When, RFC 3339, UTC, milliseconds: `2026-02-28T09:05:00.042Z`.")
+    }
   }
 }

@@ -55,3 +55,68 @@ package struct EncodedState: WireValue {
     writer.text(text)
   }
 }
+
+/// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10, R26).
+public struct ReservedKeys: WireObject, Hashable {
+  package static let sharedName: String? = "Coder"
+
+  package static let timestampKey: StaticString = "UIApplicationStateRestorationTimestampKey"
+
+  /// Means that the session did not say what kind of interface it has.
+  public static let unspecifiedIdiom: Int64 = -1
+
+  public package(set) var bundleVersion: String?
+  public package(set) var userInterfaceIdiom = unspecifiedIdiom
+  /// By the broker's clock.
+  public package(set) var timestamp = Timestamp(milliseconds: 0)
+  /// Of the broker's machine.
+  public package(set) var systemVersion: String?
+  /// The unit of a view controller's storyboard; nil for every other object.
+  public package(set) var storyboard: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional(
+      "UIApplicationStateRestorationBundleVersionKey",
+      &bundleVersion,
+      "`bundleVersion` of the session that wrote the state."
+    )
+    try members.added(
+      "UIApplicationStateRestorationUserInterfaceIdiomKey",
+      &userInterfaceIdiom,
+      "Its `userInterfaceIdiom`; −1 where it gave none."
+    )
+    try members.required(Self.timestampKey, &timestamp, "When the state was written.")
+    try members.optional(
+      "UIApplicationStateRestorationSystemVersionKey",
+      &systemVersion,
+      "Version of the operating system."
+    )
+    try members.optional("UIStateRestorationViewControllerStoryboardKey", unit: &storyboard, "Of a view controller.")
+  }
+}
+
+/// Where an object or a process comes from: a systemd user unit that brings it back (R22).
+package struct Storyboard: WireObject, Hashable {
+  package static let sharedName: String? = "Storyboard"
+  package static let expected = "an object with a unit"
+
+  /// Bytes of UTF-8 a unit's name has at most, as systemd has it.
+  package static let nameBytesMax = 255
+
+  package var unit = ""
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("unit", &unit, .bytes(1...Self.nameBytesMax), "The systemd user unit.")
+  }
+}
+
+extension MemberWalk {
+  /// A storyboard, of which the unit is kept.
+  package mutating func optional(_ name: StaticString, unit: inout String?, _ about: StaticString) throws(Misfit) {
+    var storyboard = unit.map { unit in Storyboard().with { $0.unit = unit } }
+    try optional(name, &storyboard, about)
+    unit = storyboard?.unit
+  }
+}

@@ -20,12 +20,12 @@ extension SessionDriver {
       case .shouldSaveApplicationState:
         return try await answer(parameters) { (call: ShouldSaveApplicationState) in
           let saved = try await saved(call.application)
-          return Decision(await delegate?.shouldSaveApplicationState(saved) ?? true)
+          return await delegate?.shouldSaveApplicationState(saved) ?? true
         }
       case .shouldRestoreApplicationState:
         return try await answer(parameters) { (call: ShouldRestoreApplicationState) in
           let saved = try await saved(call.application)
-          return Decision(await delegate?.shouldRestoreApplicationState(saved) ?? true)
+          return await delegate?.shouldRestoreApplicationState(saved) ?? true
         }
       case .willEncodeRestorableState:
         return try await answer(parameters) { (_: WillEncodeRestorableState) in
@@ -43,17 +43,13 @@ extension SessionDriver {
       case .viewControllerWithRestorationIdentifierPath: return try await answer(parameters, by: makeViewController)
       case .modelIdentifierForElementAtIndexPath:
         return try await answer(parameters) { (call: ModelIdentifierForElementAtIndexPath) in
-          let (source, indexPath) = (try dataSource(of: call.view), call.indexPath)
-          return .init(
-            identifier: await source.modelIdentifierForElement(at: indexPath, role: call.role, in: call.view)
-          )
+          try await dataSource(of: call.view)
+            .modelIdentifierForElement(at: call.indexPath, role: call.role, in: call.view)
         }
       case .indexPathForElementWithModelIdentifier:
         return try await answer(parameters) { (call: IndexPathForElementWithModelIdentifier) in
-          let (source, name) = (try dataSource(of: call.view), call.identifier)
-          return .init(
-            indexPath: await source.indexPathForElement(withModelIdentifier: name, role: call.role, in: call.view)
-          )
+          try await dataSource(of: call.view)
+            .indexPathForElement(withModelIdentifier: call.identifier, role: call.role, in: call.view)
         }
       case .applicationFinishedRestoringState, .applicationStateSaved, .registrationReplaced, .pathChanged,
         .headReplaced, .progress, nil:

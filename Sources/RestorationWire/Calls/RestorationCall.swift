@@ -2,6 +2,35 @@
 
 package import JSONRPC
 
+/// What a client may list in `serves`: the broker calls and notifies a client only by these names.
+public enum ServedMethod: String, WireWord {
+  package static let schema = Schema.shared("ServedMethod", .words(Self.self))
+  package static let expected = "a method the broker calls"
+  package static let plural = "methods the broker calls"
+
+  // Calls to the delegate
+  case shouldSaveApplicationState
+  case shouldRestoreApplicationState
+  case willEncodeRestorableState
+  case viewControllerWithRestorationIdentifierPath
+  case didDecodeRestorableState
+
+  // Calls to the owners of objects, restoration classes and data sources
+  case encodeRestorableStateWithCoder
+  case decodeRestorableStateWithCoder
+  case objectWithRestorationIdentifierPath
+  case modelIdentifierForElementAtIndexPath
+  case indexPathForElementWithModelIdentifier
+
+  // Notifications
+  case applicationFinishedRestoringState
+  case applicationStateSaved
+  case registrationReplaced
+  case pathChanged
+  case headReplaced
+  case progress
+}
+
 /// A call of the broker to a client that lists its name in `serves` (`Protocol/calls.md`); its members are the
 /// parameters.
 package protocol RestorationCall: WireObject {
@@ -11,26 +40,6 @@ package protocol RestorationCall: WireObject {
 
   /// One sentence: what is asked.
   static var summary: String { get }
-}
-
-/// The answer `true` or `false`.
-package struct Decision: WireValue, Hashable {
-  package static let schema = Bool.schema
-  package static let expected = Bool.expected
-
-  package var isYes: Bool
-
-  package init(_ isYes: Bool) {
-    self.isYes = isYes
-  }
-
-  package init(wire slice: JSONSlice) throws(Misfit) {
-    isYes = try Bool(wire: slice)
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.bool(isYes)
-  }
 }
 
 /// An answer that only says that the call has been dealt with; any value will do.
@@ -44,5 +53,34 @@ package struct Acknowledgement: WireValue, Hashable {
 
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { _ in }
+  }
+}
+
+extension ServedMethod {
+  /// What stands behind a name.
+  package enum Form {
+    case call(any RestorationCall.Type)
+    case notification(any RestorationNotification.Type)
+  }
+
+  package var form: Form {
+    switch self {
+    case .shouldSaveApplicationState: .call(ShouldSaveApplicationState.self)
+    case .shouldRestoreApplicationState: .call(ShouldRestoreApplicationState.self)
+    case .willEncodeRestorableState: .call(WillEncodeRestorableState.self)
+    case .viewControllerWithRestorationIdentifierPath: .call(ViewControllerWithRestorationIdentifierPath.self)
+    case .didDecodeRestorableState: .call(DidDecodeRestorableState.self)
+    case .encodeRestorableStateWithCoder: .call(EncodeRestorableStateWithCoder.self)
+    case .decodeRestorableStateWithCoder: .call(DecodeRestorableStateWithCoder.self)
+    case .objectWithRestorationIdentifierPath: .call(ObjectWithRestorationIdentifierPath.self)
+    case .modelIdentifierForElementAtIndexPath: .call(ModelIdentifierForElementAtIndexPath.self)
+    case .indexPathForElementWithModelIdentifier: .call(IndexPathForElementWithModelIdentifier.self)
+    case .applicationFinishedRestoringState: .notification(ApplicationFinishedRestoringState.self)
+    case .applicationStateSaved: .notification(ApplicationStateSaved.self)
+    case .registrationReplaced: .notification(RegistrationReplaced.self)
+    case .pathChanged: .notification(PathChanged.self)
+    case .headReplaced: .notification(HeadReplaced.self)
+    case .progress: .notification(ArchiveProgress.self)
+    }
   }
 }

@@ -2,16 +2,17 @@
 
 package import JSONRPC
 
-/// An object in one of several forms, which a word in one of its members tells apart. Later versions add forms.
-package protocol TaggedWireValue: WireValue {
-  /// The member that holds the word.
+/// An enumeration whose cases are objects: a member of each holds the name of the case. Later versions add forms.
+package protocol TaggedWireValue: WireValue, Equatable {
+  /// The member that holds the name of the case.
   static var tag: StaticString { get }
 
   static var sharedName: String { get }
 
-  /// One of each form; its members hold values that are never sent.
-  static var forms: [Self] { get }
+  /// One of each form by its name; its members hold values that are never sent.
+  static var forms: KeyValuePairs<String, Self> { get }
 
+  /// The name of the case.
   var word: String { get }
 
   /// Visits the members besides the word.
@@ -19,21 +20,26 @@ package protocol TaggedWireValue: WireValue {
 }
 
 extension TaggedWireValue {
+  /// A mirror names a case that has members; one that has none equals its form.
+  package var nameOfCase: String {
+    Mirror(reflecting: self).children.first?.label ?? Self.forms.first { $0.value == self }?.key ?? ""
+  }
+
   package static var expected: String { "an object with a \(tag) that is known" }
   package static var plural: String { "objects" }
 
   package static var schema: Schema {
-    let described = forms.map { form in
+    let described = forms.map { word, form in
       var (form, members) = (form, MemberDescriber())
       try? form.walk(&members)
-      return (word: form.word, members: members.members)
+      return (word: word, members: members.members)
     }
     return .shared(sharedName, .tagged(by: tag.description, described))
   }
 
   package init(wire slice: JSONSlice) throws(Misfit) {
     let word = slice[Self.tag]?.string()
-    guard var form = Self.forms.first(where: { $0.word == word }) else { throw Misfit(Self.expected) }
+    guard var form = Self.forms.first(where: { $0.key == word })?.value else { throw Misfit(Self.expected) }
     var members = MemberReader(.named(slice))
     try form.walk(&members)
     self = form

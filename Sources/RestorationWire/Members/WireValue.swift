@@ -67,7 +67,7 @@ package struct Misfit: Error, Hashable {
   }
 
   /// −32602 for it, in the parameters of a call.
-  func invalidParameter(at pointer: String) -> ErrorObject {
+  package func invalidParameter(at pointer: String) -> ErrorObject {
     switch fault {
     case .missing: .invalidParameter(pointer, "\(place) is missing", hint: "Give \(place).")
     case .not(let expected):
@@ -131,6 +131,10 @@ extension String: WireValue {
     self = text
   }
 
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.string(self)
+  }
+
   package static func schema(within bounds: Bounds) -> Schema {
     switch bounds {
     case .bytes(let length): .text(pattern: nil, length: length)
@@ -189,6 +193,10 @@ extension Int64: WireValue {
     self = value
   }
 
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.integer(self)
+  }
+
   package static func schema(within bounds: Bounds) -> Schema {
     switch bounds {
     case .from(let least): .integer(least...)
@@ -228,6 +236,10 @@ extension Int: WireValue {
     guard let value = slice.integer().flatMap({ Int(exactly: $0) }), value >= 0 else { throw Misfit(Self.expected) }
     self = value
   }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.integer(self)
+  }
 }
 
 extension Bool: WireValue {
@@ -237,6 +249,10 @@ extension Bool: WireValue {
   package init(wire slice: JSONSlice) throws(Misfit) {
     guard let value = slice.bool() else { throw Misfit(Self.expected) }
     self = value
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.bool(self)
   }
 }
 
@@ -310,17 +326,6 @@ extension Array: WireValue where Element: WireValue {
     case .none, .text: true
     case .some: !isEmpty
     default: allSatisfy { $0.fits(bounds) }
-    }
-  }
-}
-
-extension Dictionary: JSONWritable where Key == String, Value: JSONWritable {
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      for (name, value) in sorted(by: { $0.key < $1.key }) {
-        writer.key(name)
-        value.writeJSON(to: &writer)
-      }
     }
   }
 }
@@ -404,6 +409,10 @@ extension JSONText: WireValue {
     self = slice.compactText
   }
 
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.text(self)
+  }
+
   package static func schema(within bounds: Bounds) -> Schema {
     switch bounds {
     case .text(let type): type.schema
@@ -443,5 +452,12 @@ extension JSONSlice: WireValue {
 
   package func writeJSON(to writer: inout JSONWriter) {
     writer.text(compactText)
+  }
+}
+
+extension JSONPointer {
+  /// A member name as one token of a pointer, to stand behind a slash.
+  package static func escaped(_ name: String) -> String {
+    String(make(name).dropFirst())
   }
 }

@@ -1,5 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import JSONRPC
+
+/// One application in `listApplications`.
+public struct ApplicationOverview: WireObject, Hashable {
+  package static let sharedName: String? = "ApplicationOverview"
+
+  public package(set) var application = ApplicationName.blank
+  public package(set) var sessions = 0
+  public package(set) var objects = 0
+  public package(set) var generation: Int64?
+  public package(set) var bytes = 0
+  public package(set) var state = RestorationState.none
+  public package(set) var restoreAtLogin = LoginPolicy.ask
+  public package(set) var units: [String] = []
+  public package(set) var damaged: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &application, "With the instance where there is one.")
+    try members.required("sessions", &sessions, "Live sessions.")
+    try members.required("objects", &objects, "Objects, live and archived.")
+    try members.nullable("generation", &generation, .generation, "The newest.")
+    try members.required(
+      "bytes",
+      &bytes,
+      "Of the states at the head while sessions are live; of the archive at rest otherwise."
+    )
+    try members.required("state", &state, "`none`, `available`, `unreadable` or `quarantined`.")
+    try members.added("restoreAtLogin", &restoreAtLogin, "What becomes of it when its user logs in.")
+    try members.added("units", &units, "Units that start its processes again, the delegate's first.")
+    try members.optional(
+      "damaged",
+      &damaged,
+      "Present until a run has ended, if its archive was found damaged: what was found and done, for people (R32)."
+    )
+  }
+}
+
+/// What becomes of an application when its user logs in.
+public enum LoginPolicy: String, WireWord {
+  case never, ask, always
+}
+
 /// One application with its sessions and its objects, without their states.
 public struct ApplicationDescription: WireObject, Hashable {
   public package(set) var application = ApplicationName.blank
@@ -9,7 +52,6 @@ public struct ApplicationDescription: WireObject, Hashable {
   public package(set) var sessions: [SessionDescription] = []
   public package(set) var objects: [ObjectDescription] = []
   package var cursor: String?
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -20,5 +62,145 @@ public struct ApplicationDescription: WireObject, Hashable {
     try members.required("sessions", &sessions, "Its live sessions.")
     try members.required("objects", &objects, "In the order in which they were first registered.")
     try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
+  }
+}
+
+/// One live session in `describeApplication`; its token is not shown.
+public struct SessionDescription: WireObject, Hashable {
+  package static let sharedName: String? = "SessionDescription"
+
+  public package(set) var process: String?
+  public package(set) var pid: Int64 = 0
+  public package(set) var delegate = false
+  /// Without the names that only a later broker knows.
+  public package(set) var serves: [ServedMethod] = []
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("process", &process, "The process role.")
+    try members.required("pid", &pid, .processID, "Number of the process.")
+    try members.required("delegate", &delegate, "Whether it is the application's delegate (R9).")
+    var names = serves.map(\.rawValue)
+    try members.required("serves", &names, .text(of: ServedMethod.self), "What it may be called and notified of.")
+    serves = names.compactMap { ServedMethod(rawValue: $0) }
+  }
+}
+
+/// What becomes of a session's objects when it ends (R30).
+public enum GoodbyeReason: String, WireWord {
+  /// The session's objects are over; their state is removed.
+  case closed
+  /// The user quit the application; its state is discarded.
+  case userQuit
+  /// The process comes back, e.g. after an update; everything is kept.
+  case restart
+  /// The user's session ends; everything is kept.
+  case logout
+}
+
+/// One object in `describeApplication`, without its state.
+public struct ObjectDescription: WireObject, Hashable {
+  package static let sharedName: String? = "ObjectDescription"
+
+  public package(set) var node: Int64 = 0
+  public package(set) var parent: Int64?
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath?
+  public package(set) var kind = ObjectKind.object
+  /// The object's class and its superclasses; empty if none was given.
+  public package(set) var classes: [String] = []
+  public package(set) var process: String?
+  public package(set) var pid: Int64?
+  public package(set) var included = false
+  public package(set) var orphaned = false
+  public package(set) var bytes = 0
+  /// Nil if there is no state.
+  public package(set) var modified: Timestamp?
+  public package(set) var revision: Int64?
+  public package(set) var confidential = false
+  public package(set) var quarantined = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("node", &node, .from(1), "Names it within its archive, for ever, also while nobody claims it.")
+    try members.nullable(
+      "parent",
+      &parent,
+      .from(1),
+      "`node` of its restoration parent, also where its path begins anew (R4); null for a root."
+    )
+    try members.nullable(
+      "object",
+      &object,
+      .handle,
+      "Handle, and process of the owner; null where nobody claims the object."
+    )
+    try members.nullable("path", &path, "Null where its own identifier is null.")
+    try members.required("kind", &kind, "`object`, `viewController` or `view`.")
+    try members.nullable("objectClass", classes: &classes, "As registered.")
+    try members.nullable("process", &process, "Role of the process that owns it, or wrote it last.")
+    try members.nullable(
+      "pid",
+      &pid,
+      .processID,
+      "Handle, and process of the owner; null where nobody claims the object."
+    )
+    try members.required("included", &included, "A generation holds it by itself (R4, R5).")
+    try members.required("orphaned", &orphaned, "Its owner left without `closed` (R13).")
+    try members.required("bytes", &bytes, "Of its state; 0 where there is none.")
+    try members.nullable("modified", &modified, "When the state was written.")
+    try members.nullable("revision", &revision, .from(1), "The highest that its present owner has given (R15).")
+    try members.added("confidential", &confidential, "Its state is for nobody's eyes unless they ask.")
+    try members.mark("quarantined", &quarantined, "Present and true where its state is withheld from its owner (R35).")
+  }
+}
+
+/// One object in `readArchive`, with its state.
+public struct ArchivedObject: WireObject, Hashable {
+  package static let sharedName: String? = "ArchivedObject"
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath = []
+  public package(set) var kind = ObjectKind.object
+  /// The class and superclasses that the archive recorded; empty if none was given.
+  public package(set) var classes: [String] = []
+  public package(set) var process: String?
+  public package(set) var orphaned = false
+  public package(set) var status = RestorationState.none
+  package var stateText: JSONText?
+  /// Nil if there is no state.
+  package var coderText: JSONText?
+  package var elementsText: JSONText?
+  public package(set) var bytes = 0
+  /// Nil if there is no state.
+  public package(set) var modified: Timestamp?
+  public package(set) var confidential = false
+  public package(set) var redacted = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Its handle now; null where nobody claims it.")
+    try members.required("path", &path, "Its path.")
+    try members.required("kind", &kind, "`object`, `viewController` or `view`.")
+    try members.nullable("objectClass", classes: &classes, "As registered.")
+    try members.nullable("process", &process, "Role of the process that wrote the state.")
+    try members.required("orphaned", &orphaned, "Its owner left without `closed` (R13).")
+    try members.required(
+      "status",
+      &status,
+      "`available`, `none`, `unreadable`, or in the head `quarantined`: withheld from its owner (R35)."
+    )
+    try members.nullable(
+      "state",
+      &stateText,
+      .state,
+      "Null unless `available` or `quarantined`, and where it is redacted."
+    )
+    try members.nullable("coder", &coderText, .coder, "Reserved keys of the session that wrote it.")
+    try members.optional("elements", &elementsText, .elements, "Absent where there are none or they are redacted.")
+    try members.required("bytes", &bytes, "Of state and elements as they are stored; 0 where there is none.")
+    try members.nullable("modified", &modified, "When the state was written, RFC 3339, UTC, milliseconds.")
+    try members.required("confidential", &confidential, "Whether it is confidential.")
+    try members.required("redacted", &redacted, "Whether that is why `state` is null.")
   }
 }

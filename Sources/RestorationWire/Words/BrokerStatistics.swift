@@ -7,7 +7,6 @@ public struct BrokerStatistics: WireObject, Hashable {
   public package(set) var uptimeMilliseconds: Int64 = 0
   public package(set) var counters: [String: Int64] = [:]
   public package(set) var gauges: [String: Int64] = [:]
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -25,7 +24,6 @@ public struct BrokerVersion: WireObject, Hashable {
 
   public package(set) var name = ""
   public package(set) var version = ""
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

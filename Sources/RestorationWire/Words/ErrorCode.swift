@@ -15,7 +15,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
   }
 }
 
-// Of JSON-RPC
+// Of JSON-RPC and of the Language Server Protocol
 extension ErrorCode {
   /// The text is not JSON.
   public static let parseError = ErrorCode(rawValue: -32700)
@@ -27,6 +27,8 @@ extension ErrorCode {
   public static let invalidParams = ErrorCode(rawValue: -32602)
   /// A fault of the broker; its log says more.
   public static let internalError = ErrorCode(rawValue: -32603)
+  /// Nothing: the client cancelled the call (LSP).
+  public static let requestCancelled = ErrorCode(rawValue: -32800)
 }
 
 // Of the restoration protocol
@@ -74,41 +76,59 @@ extension ErrorCode {
 }
 
 extension ErrorCode: CustomStringConvertible {
-  private static let kinds: [ErrorCode: String] = [
-    .parseError: "parseError",
-    .invalidRequest: "invalidRequest",
-    .methodNotFound: "methodNotFound",
-    .invalidParams: "invalidParams",
-    .internalError: "internalError",
-    .notInitialized: "notInitialized",
-    .unknownObject: "unknownObject",
-    .duplicatePath: "duplicatePath",
-    .invalidIdentifier: "invalidIdentifier",
-    .unknownParent: "unknownParent",
-    .parentCycle: "parentCycle",
-    .reservedKey: "reservedKey",
-    .limitExceeded: "limitExceeded",
-    .notOwner: "notOwner",
-    .replaced: "replaced",
-    .archiveUnreadable: "archiveUnreadable",
-    .storeFailed: "storeFailed",
-    .timedOut: "timedOut",
-    .forbidden: "forbidden",
-    .invalidReference: "invalidReference",
-    .unsupportedProtocolVersion: "unsupportedProtocolVersion",
-    .shuttingDown: "shuttingDown",
-    .unknownApplication: "unknownApplication",
-    .alreadyServed: "alreadyServed",
-    .needsForce: "needsForce",
+  /// The word in `data.kind`, and when the error comes: what the table of `Protocol/errors.md` begins with.
+  private static let rows: [ErrorCode: (kind: String, summary: String)] = [
+    .parseError: ("parseError", "The text is not JSON by RFC 8259, or not UTF-8."),
+    .invalidRequest: ("invalidRequest", "The JSON is no JSON-RPC 2.0 message."),
+    .methodNotFound: ("methodNotFound", "There is no such method."),
+    .invalidParams: ("invalidParams", "A member is missing, of another type, out of its range, or given twice."),
+    .internalError: ("internalError", "A fault of the broker."),
+    .requestCancelled: ("requestCancelled", "The client cancelled the call."),
+    .notInitialized: ("notInitialized", "The call needs an application and the connection has none."),
+    .unknownObject: ("unknownObject", "No object has this handle or path in the application."),
+    .duplicatePath: ("duplicatePath", "Another live object has the path, or a move would displace a state."),
+    .invalidIdentifier: (
+      "invalidIdentifier",
+      "The identifier is not 1–255 bytes without `/`, `#` and control characters, or a plain object has none (R1, R4)."
+    ),
+    .unknownParent: ("unknownParent", "The restoration parent is neither registered nor archived (R3)."),
+    .parentCycle: ("parentCycle", "The new parent is the object itself or below it (R6)."),
+    .reservedKey: ("reservedKey", "A key of the state begins like those that only the broker writes (R10)."),
+    .limitExceeded: ("limitExceeded", "A limit is exceeded."),
+    .notOwner: ("notOwner", "Only the session that owns the object may do this."),
+    .replaced: ("replaced", "Another session has taken the object over (R8)."),
+    .archiveUnreadable: ("archiveUnreadable", "The archive exists and cannot be used now."),
+    .storeFailed: ("storeFailed", "The disk refused the write."),
+    .timedOut: ("timedOut", "What was waited for did not come in time."),
+    .forbidden: ("forbidden", "This client may not do this."),
+    .invalidReference: ("invalidReference", "A reference in the state leads nowhere (R14)."),
+    .unsupportedProtocolVersion: ("unsupportedProtocolVersion", "The broker does not speak the version asked for."),
+    .shuttingDown: ("shuttingDown", "The broker is ending."),
+    .unknownApplication: ("unknownApplication", "There is no such application, and this call makes none."),
+    .alreadyServed: (
+      "alreadyServed",
+      "Another live session is the delegate already, makes the objects of the restoration class, or is the view's data "
+        + "source (R9)."
+    ),
+    .needsForce: (
+      "needsForce",
+      "The call would destroy or replace what is saved, or goes on without something that is missing."
+    ),
   ]
 
-  /// Those of the restoration protocol, in the order of their page.
-  package static let all = kinds.keys.filter { (-32099...(-32000)).contains($0.rawValue) }.sorted {
-    $0.rawValue > $1.rawValue
-  }
+  /// Every error that this code knows, in the order of the page.
+  package static let all = rows.keys.sorted { $0.rawValue > $1.rawValue }
+
+  /// What any call may be answered with; methods list the others.
+  package static let everyCall: [ErrorCode] = [
+    .parseError, .invalidRequest, .methodNotFound, .invalidParams, .internalError, .notInitialized, .limitExceeded,
+  ]
 
   /// The word in `data.kind`, else the number.
-  public var kind: String { Self.kinds[self] ?? String(rawValue) }
+  public var kind: String { Self.rows[self]?.kind ?? String(rawValue) }
+
+  /// When it comes; nil if the code is unknown here.
+  package var summary: String? { Self.rows[self]?.summary }
 
   /// The word in `data.kind`, else the number.
   public var description: String { kind }

@@ -11,7 +11,6 @@ public struct GenerationDescription: WireObject, Hashable {
   public package(set) var objects = 0
   public package(set) var bytes = 0
   public package(set) var pinned = false
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -30,7 +29,6 @@ public struct GenerationDifference: WireObject, Hashable {
   public package(set) var removed: [IdentifierPath] = []
   public package(set) var changed: [ObjectDifference] = []
   package var cursor: String?
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -53,7 +51,6 @@ public struct ObjectDifference: WireObject, Hashable {
   public package(set) var elements = false
   public package(set) var redacted = false
   public package(set) var unreadable = false
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -78,7 +75,6 @@ public struct RolledBackArchive: WireObject, Hashable {
   public package(set) var generation: Int64 = 0
   public package(set) var former: Int64?
   public package(set) var unreadable: [IdentifierPath] = []
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

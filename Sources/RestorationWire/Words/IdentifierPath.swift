@@ -90,12 +90,8 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
     }
   }
 
-  package func write(to writer: inout JSONWriter) {
-    writer.beginArray()
-    for component in components {
-      writer.string(component)
-    }
-    writer.endArray()
+  package func writeJSON(to writer: inout JSONWriter) {
+    components.writeJSON(to: &writer)
   }
 }
 
@@ -121,10 +117,10 @@ public enum ObjectReference: Hashable, Sendable {
     self = .path(IdentifierPath(components))
   }
 
-  package func write(to writer: inout JSONWriter) {
+  package func writeJSON(to writer: inout JSONWriter) {
     switch self {
     case .handle(let handle): writer.integer(handle)
-    case .path(let path): path.write(to: &writer)
+    case .path(let path): path.writeJSON(to: &writer)
     }
   }
 }

@@ -35,7 +35,6 @@ public struct Limits: Hashable, Sendable {
   public package(set) var roundIntervalMilliseconds = 300_000
   public package(set) var stopRoundMilliseconds = 5_000
   public package(set) var descriptorsAccepted = 0
-
   package init() {}
 }
 
@@ -81,48 +80,126 @@ extension Limits {
   public subscript(name: String) -> Int? {
     Limit.all.first { $0.name == name }.map { self[$0] }
   }
+}
 
-  /// Why limits of a configuration cannot be used.
-  package struct Fault: Error, Hashable, CustomStringConvertible {
-    /// The limit it is about.
-    package let limit: String
-    /// For people: what is wrong and what would be right.
-    package let description: String
+/// One row of the list of limits.
+public struct Limit: Sendable {
+  /// What its values count.
+  public enum Unit: String, Sendable {
+    case bytes
+    case milliseconds
+    case levels
+    case count
   }
 
-  /// Free levels that a frame needs around a state, for the results that carry states.
-  package static let depthAroundState = 8
+  /// On the wire and in configurations.
+  public let name: String
+  package let keyPath: any WritableKeyPath<Limits, Int> & Sendable
+  /// Of its values.
+  public let unit: Unit
+  /// What a configuration may choose.
+  public let range: ClosedRange<Int>
+  /// What is counted and what happens beyond it; a sentence of `Protocol/limits.md`.
+  public private(set) var summary = ""
 
-  /// The defaults, with the members of `object` in their place.
-  package init(overriding object: JSONObject) throws(Fault) {
-    self.init()
-    for (name, value) in object.members {
-      guard let limit = Limit.all.first(where: { $0.name == name }) else {
-        throw Fault(limit: name, description: "\(name) is no limit; Protocol/limits.md lists them")
-      }
-      guard let number = value.integer, let chosen = Int(exactly: number), limit.range.contains(chosen) else {
-        throw Fault(
-          limit: name,
-          description: "\(name) is not an integer from \(limit.range.lowerBound) to \(limit.range.upperBound)"
-        )
-      }
-      self[keyPath: limit.keyPath] = chosen
-    }
-    try checkAgainstEachOther()
+  private init(
+    _ name: String,
+    _ keyPath: any WritableKeyPath<Limits, Int> & Sendable,
+    _ unit: Unit,
+    _ range: ClosedRange<Int>
+  ) {
+    (self.name, self.keyPath, self.unit, self.range) = (name, keyPath, unit, range)
   }
 
-  private func checkAgainstEachOther() throws(Fault) {
-    guard stateDepthMax + Self.depthAroundState <= depthMax else {
-      throw Fault(
-        limit: "stateDepthMax",
-        description: "stateDepthMax is not \(Self.depthAroundState) or more below depthMax (\(depthMax))"
-      )
-    }
-    guard stateBytesMax <= frameBytesMax / 2 else {
-      throw Fault(
-        limit: "stateBytesMax",
-        description: "stateBytesMax is more than half of frameBytesMax (\(frameBytesMax))"
-      )
-    }
+  private consuming func counting(_ summary: String) -> Limit {
+    self.summary = summary
+    return self
   }
+
+  /// Every limit, in the order in which `limits` reports them.
+  public static let all: [Limit] = [
+    Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
+      .counting("One frame. A longer one is skipped and answered with `limitExceeded` and id null."),
+    Limit("depthMax", \.depthMax, .levels, 16...64)
+      .counting("Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),
+    Limit("stateDepthMax", \.stateDepthMax, .levels, 1...56)
+      .counting("Nesting of one state by itself; at least 8 levels below `depthMax`."),
+    Limit("valuesPerFrameMax", \.valuesPerFrameMax, .count, 1_024...16 << 20)
+      .counting("JSON values in one frame. A frame with more is skipped and answered with id null."),
+    Limit("keysPerObjectMax", \.keysPerObjectMax, .count, 64...1 << 20)
+      .counting("Members of one JSON object. A frame with more is skipped and answered with id null."),
+    Limit("batchMax", \.batchMax, .count, 1...65_536)
+      .counting("Messages in one batch. A longer batch is answered with one error and none of it is done."),
+    Limit("inFlightMax", \.inFlightMax, .count, 1...65_536)
+      .counting(
+        "Requests of one connection that await their answer. At the limit the broker stops reading requests "
+          + "until one is answered; answers to its own calls are still read."
+      ),
+    Limit("parkedMax", \.parkedMax, .count, 0...65_536)
+      .counting("Requests of one connection that wait for another client or for a time. They are not in flight."),
+    Limit("stateBytesMax", \.stateBytesMax, .bytes, 1_024...256 << 20)
+      .counting("State and elements of one object as compact text; at most half of `frameBytesMax`."),
+    Limit("referencesPerStateMax", \.referencesPerStateMax, .count, 0...65_536)
+      .counting("References inside one state."),
+    Limit("pathBytesMax", \.pathBytesMax, .bytes, 256...65_536)
+      .counting(
+        "One path: its components in UTF-8 and one byte between two. A move counts the longest path of the "
+          + "subtree."
+      ),
+    Limit("replyBytesPause", \.replyBytesPause, .bytes, 4_096...1 << 30)
+      .counting(
+        "Replies that a client has not read yet. Beyond it the broker stops reading its requests; replies "
+          + "are never dropped."
+      ),
+    Limit("outQueueBytesMax", \.outQueueBytesMax, .bytes, 64 << 10...1 << 30)
+      .counting(
+        "Notifications and calls of the broker that a client has not read yet. Beyond it the connection is "
+          + "cut."
+      ),
+    Limit("eventBytesMax", \.eventBytesMax, .bytes, 4_096...1 << 30)
+      .counting(
+        "Events that a client has not read yet. Beyond it they are not sent but counted, and `eventsLost` "
+          + "tells how many."
+      ),
+    Limit("subscriptionsMax", \.subscriptionsMax, .count, 0...1_024)
+      .counting("Subscriptions of one connection."),
+    Limit("partialFrameMilliseconds", \.partialFrameMilliseconds, .milliseconds, 100...86_400_000)
+      .counting(
+        "From the first byte of a frame to its last. Then the connection is cut; an idle one may stay for "
+          + "ever."
+      ),
+    Limit("roundQuietMilliseconds", \.roundQuietMilliseconds, .milliseconds, 0...86_400_000)
+      .counting(
+        "Quiet after a change before a save round begins by itself; 0 for never. Only where a session "
+          + "serves `encodeRestorableStateWithCoder`."
+      ),
+    Limit("roundIntervalMilliseconds", \.roundIntervalMilliseconds, .milliseconds, 0...86_400_000)
+      .counting("From the first change to the save round that begins by itself although it is not quiet; 0 for never."),
+    Limit("stopRoundMilliseconds", \.stopRoundMilliseconds, .milliseconds, 0...600_000)
+      .counting("Deadline of the save rounds that a broker runs when it is told to end; 0 for none."),
+    Limit("descriptorsAccepted", \.descriptorsAccepted, .count, 0...0)
+      .counting("File descriptors a client may pass. The kernel discards what is sent."),
+    Limit("connectionsMax", \.connectionsMax, .count, 1...65_536)
+      .counting("Connections in all. One more is answered with `limitExceeded` and closed."),
+    Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
+      .counting("Connections of one application, counted when a connection names it."),
+    Limit("sessionsPerApplicationMax", \.sessionsPerApplicationMax, .count, 1...65_536)
+      .counting("Live sessions of one application; a detached one lives for 10 minutes after its last call."),
+    Limit("objectsPerApplicationMax", \.objectsPerApplicationMax, .count, 1...1 << 20)
+      .counting("Objects of one application, live and archived."),
+    Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
+      .counting(
+        "States of one archive that a reader can still reach: head, kept generations and what an owner has "
+          + "not decoded."
+      ),
+    Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
+      .counting("Applications that have an archive."),
+    Limit("allArchivesBytesMax", \.allArchivesBytesMax, .bytes, 64 << 10...1 << 50)
+      .counting("All archives together, when another one is made."),
+    Limit("openArchivesMax", \.openArchivesMax, .count, 1...4_096)
+      .counting(
+        "Archives open at a time. When another one is needed, the least recently used one whose sessions "
+          + "can rest is closed; only if there is none is one more refused."
+      ),
+  ]
 }

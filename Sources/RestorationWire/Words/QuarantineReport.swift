@@ -8,7 +8,6 @@ public struct QuarantineReport: WireObject, Hashable {
   public package(set) var strikes = 0
   public package(set) var objects: [QuarantinedObject] = []
   package var cursor: String?
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -44,7 +43,6 @@ public struct QuarantinedObject: WireObject, Hashable {
   public package(set) var confidential = false
   public package(set) var redacted = false
   public package(set) var states: [QuarantinedState] = []
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -68,7 +66,6 @@ public struct QuarantinedState: WireObject, Hashable {
   package var elementsText: JSONText?
   package var coderText: JSONText?
   public package(set) var unreadable = false
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

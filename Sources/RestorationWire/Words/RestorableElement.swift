@@ -21,7 +21,6 @@ public struct RestorableElement: WireObject, Hashable {
   public var identifier: String?
   /// Nil if nobody has said.
   public var resolved: Bool?
-
   package init() {}
 
   /// An element at this index path.

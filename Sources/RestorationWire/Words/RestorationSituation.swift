@@ -51,7 +51,6 @@ public struct RestorationSituation: WireObject, Hashable {
   public package(set) var archive: String?
   package var coder: JSONText?
   public package(set) var damaged: String?
-
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

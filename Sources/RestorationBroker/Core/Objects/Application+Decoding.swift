@@ -148,9 +148,14 @@ package struct DecodedState: JSONWritable, Sendable {
     }
   }
 
+  /// Writes the members of `DecodeRestorableState.Reply`, without a text of the coder in between.
   package func writeJSON(to writer: inout JSONWriter) {
-    DecodeRestorableState.Reply.write(.available, state: state, elements: elements, to: &writer) { writer in
-      if let coder { coder.write(written, to: &writer) } else { writer.null() }
-    }
+    writer.beginObject()
+    writer.member("status", DecodingStatus.available)
+    writer.member("state", state)
+    writer.key("coder")
+    if let coder { coder.write(written, to: &writer) } else { writer.null() }
+    writer.member("elements", elements ?? .emptyArray)
+    writer.endObject()
   }
 }

@@ -95,7 +95,7 @@ extension Application {
   private func writeReference(to node: Node?, _ writer: inout JSONWriter) {
     writer.beginObject()
     writer.key("$restorable")
-    if let path = node.flatMap({ tree.path(of: $0) }) { path.write(to: &writer) } else { writer.null() }
+    if let path = node.flatMap({ tree.path(of: $0) }) { path.writeJSON(to: &writer) } else { writer.null() }
     writer.key("object")
     if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
     writer.endObject()

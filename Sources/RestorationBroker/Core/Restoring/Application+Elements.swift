@@ -117,10 +117,10 @@ extension Application {
     var element = resolution.elements[resolution.next]
     if case .result(let result) = answer, let found = IndexPathForElementWithModelIdentifier.Answer(result) {
       if let identifier = element.identifier {
-        let step = RestoringStep.resolved(identifier: identifier, found: found.indexPath != nil)
+        let step = RestoringStep.resolved(identifier: identifier, found: found != nil)
         tree.node(resolution.view)?.note(step)
       }
-      if let indexPath = found.indexPath {
+      if let indexPath = found {
         element.indexPath = indexPath
         element.resolved = true
         settleElement(number, element)

@@ -15,8 +15,8 @@ extension Application {
     switch purpose {
     case .ask:
       // Only a plain no is one: who cannot say it has not refused.
-      if case .result(let result) = answer, let decision = Decision(result) {
-        drive(.decided(decision.isYes))
+      if case .result(let result) = answer, let decision = Bool(result) {
+        drive(.decided(decision))
       } else {
         drive(.decided(true))
       }

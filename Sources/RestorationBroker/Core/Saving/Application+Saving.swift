@@ -205,8 +205,8 @@ extension Application {
 
   /// Only a clear no is one: a delegate that fails does not keep the others from being saved.
   func decided(_ answer: CallAnswer) {
-    let decision: Decision? = if case .result(let slice) = answer { Decision(slice) } else { nil }
-    advanceRound { $0.decided(decision?.isYes ?? true) }
+    let decision: Bool? = if case .result(let slice) = answer { Bool(slice) } else { nil }
+    advanceRound { $0.decided(decision ?? true) }
   }
 
   /// The delegate has given the application's own state, or has not.

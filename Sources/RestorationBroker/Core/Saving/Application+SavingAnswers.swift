@@ -172,9 +172,9 @@ extension Application {
   ) {
     if case .lost = answer { return }
     if case .result(let slice) = answer, let said = ModelIdentifierForElementAtIndexPath.Answer(slice),
-      said.identifier?.utf8.count ?? 0 <= Bounds.nameBytesMax
+      said?.utf8.count ?? 0 <= Bounds.nameBytesMax
     {
-      return round.identify(question, as: said.identifier)
+      return round.identify(question, as: said)
     }
     guard let node = tree.nodes[question.node], let source = sessions[session],
       round.unnamed.insert(node.id).inserted

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationWire
+
+extension ArchiveDocument {
+  /// Reads a document or a part.
+  ///
+  /// - Parameter place: where it lies in the parameters, such as `/document`.
+  package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
+    guard slice.kind == .object else {
+      throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
+    }
+    do throws(Misfit) {
+      try self.init(wire: slice)
+    } catch {
+      throw error.invalidParameter(at: "\(place)/\(error.place)")
+    }
+  }
+}
+
+extension DocumentObject {
+  /// Reads an object; all of it is copied, so that the frame it came in need not be kept.
+  ///
+  /// What is wrong is named by a JSON pointer from the object on.
+  package init(_ text: JSONText) throws(ErrorObject) {
+    let object = try Self.scan(text)
+    do throws(Misfit) {
+      try self.init(wire: object)
+    } catch {
+      throw error.invalidParameter(at: "/\(error.place)")
+    }
+    try check()
+    try state?.followReferences()
+    do throws(ErrorObject) {
+      try beforeClaim?.followReferences()
+    } catch {
+      throw error.below("/beforeClaim")
+    }
+  }
+
+  /// Members that belong together.
+  private func check() throws(ErrorObject) {
+    func refuse(_ name: String, _ message: String, _ hint: String) throws(ErrorObject) {
+      throw .invalidParameter("/\(name)", message, hint: hint)
+    }
+    for (place, role) in [
+      ("writer/process", state?.writer.process), ("beforeClaim/writer/process", beforeClaim?.writer.process),
+    ] where role?.fits(.role) == false {
+      let expected = String.expected(within: .role)
+      try refuse(place, "\(place) is not \(expected)", "Give \(expected) as \(place).")
+    }
+    if isApplication {
+      if path != nil { try refuse("path", "the application has a path", "Give null, or another kind.") }
+      if parent != nil { try refuse("parent", "the application has a parent", "Take parent away.") }
+      return
+    }
+    if path == nil, kind == .object {
+      try refuse("path", "a plain object has no path", "Give the path, or another kind.")
+    }
+    if path == nil, state != nil {
+      try refuse("state", "an object without path has a state", "Take the state away, or give the path.")
+    }
+    if state != nil, missing != nil {
+      try refuse("missing", "missing is said of a state that is there", "Take missing or the state away.")
+    }
+    if state == nil, isEarly {
+      try refuse("early", "early is said although there is no state", "Give the state, or take early away.")
+    }
+    if !isEarly, beforeClaim != nil {
+      let message = "beforeClaim is given for a state that is not early"
+      try refuse("beforeClaim", message, "Take beforeClaim away, or say early: true.")
+    }
+  }
+
+  /// Looks at the object's text by itself: what is above it then cannot hide references in it.
+  private static func scan(_ text: JSONText) throws(ErrorObject) -> JSONSlice {
+    let object = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
+    guard let object, object.kind == .object else {
+      throw .invalidParameter("", "this is not an object", hint: "Give objects as exportArchive does.")
+    }
+    for name in [EncodedState.vocabulary.referenceKey, EncodedState.vocabulary.literalKey] where object[name] != nil {
+      throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
+    }
+    for place in ["", "/state", "/writer", "/beforeClaim", "/beforeClaim/state", "/beforeClaim/writer"] {
+      let value = place.split(separator: "/").reduce(object as JSONSlice?) { $0?[String($1)] }
+      guard let name = value?.duplicateName else { continue }
+      let pointer = "\(place)/\(JSONPointer.escaped(name))"
+      throw .invalidParameter(pointer, "\(name) is given twice", hint: "Give each member once.")
+    }
+    return object
+  }
+}
+
+extension DocumentState {
+  /// The paths to which the references of a state lead that was read.
+  mutating func followReferences() throws(ErrorObject) {
+    references = try state.references.map { reference throws(ErrorObject) in
+      let target = IdentifierPath(reference.target)
+      guard target != nil || reference.target.isNull else { throw .unknownTarget(reference.target.compactText) }
+      return Reference(range: reference.objectRange, target: target)
+    }
+  }
+
+  /// Lets go of what the look at the text needed, which holds far more than the text.
+  package mutating func releaseFrame() {
+    state = EncodedState(unchecked: state.text)
+  }
+}
+
+extension ErrorObject {
+  /// The same error with `place` put before the pointer it has.
+  package func below(_ place: String) -> ErrorObject {
+    guard case .object(var data) = data else { return self }
+    data["pointer"] = .string(place + (data["pointer"]?.string ?? ""))
+    return ErrorObject(code: code, message: message, data: .object(data))
+  }
+
+  /// −32015 for a reference of a document that leads to none of its objects.
+  package static func unknownTarget(_ target: JSONText) -> ErrorObject {
+    .restoration(
+      .invalidReference,
+      "\(target) leads to no object of the document",
+      hint: "References are paths of objects in the document, or null.",
+      details: ["pointer": "/state", "reference": .text(target)]
+    )
+  }
+}

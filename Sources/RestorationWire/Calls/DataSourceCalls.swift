@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Asks a view's data source what element is at an index path now, to find it again when the data has changed (R28).
+package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
+  package static let method = ServedMethod.modelIdentifierForElementAtIndexPath
+  package static let summary = "Which element of the model a view shows at this index path."
+
+  package var view: IdentifierPath = []
+  package var indexPath: [Int] = []
+  package var role = RestorableElement.Role.selected
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("view", &view, "Path of the view.")
+    try members.required("indexPath", &indexPath, "Where the element is in the view.")
+    try members.required("role", &role, "`selected` or `topVisible`.")
+  }
+
+  /// The element's identifier; nil if there is none to be kept.
+  package typealias Answer = String?
+}
+
+/// Asks a view's data source where the element with this identifier is today (R28).
+package struct IndexPathForElementWithModelIdentifier: RestorationCall {
+  package static let method = ServedMethod.indexPathForElementWithModelIdentifier
+  package static let summary = "Where a view shows this element of the model today."
+
+  package var view: IdentifierPath = []
+  package var identifier = ""
+  package var role = RestorableElement.Role.selected
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("view", &view, "Path of the view.")
+    try members.required("identifier", &identifier, "The element's identifier.")
+    try members.required("role", &role, "`selected` or `topVisible`.")
+  }
+
+  /// Today's index path; nil if the element is gone.
+  package typealias Answer = [Int]?
+}

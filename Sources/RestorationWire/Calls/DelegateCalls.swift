@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// The application's own state, as its delegate gave it in a save round, with its reserved keys (R11, R26).
+package struct ApplicationState: WireObject, Hashable {
+  /// Nil if the delegate never gave one.
+  package var state: JSONText?
+  /// Nil if nothing is saved at all.
+  package var coder: JSONText?
+  package var isDeferred = false
+  package init() {}
+
+  package init(state: JSONText?, coder: JSONText?, isDeferred: Bool = false) {
+    self.state = state
+    self.coder = coder
+    self.isDeferred = isDeferred
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("state", &state, .state, "The application's own state, as it was saved last.")
+    try members.nullable("coder", &coder, .coder, "Its reserved keys.")
+    try members.mark(
+      "deferred",
+      &isDeferred,
+      "The state does not fit: fetch it with `decodeRestorableState` by the empty path."
+    )
+  }
+}
+
+/// A call that shows the delegate the application's own state as it was saved last.
+package protocol ApplicationStateCall: RestorationCall {
+  var application: ApplicationState { get set }
+}
+
+extension ApplicationStateCall {
+  package init(application: ApplicationState) {
+    self.init()
+    self.application = application
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try application.walk(&members)
+  }
+}
+
+/// Asks the delegate whether a save round may go on (R11).
+package struct ShouldSaveApplicationState: ApplicationStateCall {
+  package typealias Answer = Bool
+
+  package static let method = ServedMethod.shouldSaveApplicationState
+  package static let summary = "Whether the application wants to be saved now."
+
+  package var application = ApplicationState()
+  package init() {}
+}
+
+/// Asks the delegate whether the application is to be restored (R21).
+package struct ShouldRestoreApplicationState: ApplicationStateCall {
+  package typealias Answer = Bool
+
+  package static let method = ServedMethod.shouldRestoreApplicationState
+  package static let summary = "Whether the application wants to be restored."
+
+  package var application = ApplicationState()
+  package init() {}
+}
+
+/// Tells the delegate that a save round begins, and asks for the application's own state (R11).
+package struct WillEncodeRestorableState: RestorationCall {
+  package static let method = ServedMethod.willEncodeRestorableState
+  package static let summary = "The round has begun."
+
+  package var round: Int64 = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("round", &round, .from(1), "Number of the round.")
+  }
+
+  package struct Answer: WireValue {
+    package static let schema = Schema.nullable(
+      .object([.optional("state", .nullable(.state), "The application's own state; without it that stays as it was.")])
+    )
+    package static let expected = "null, or an object with a state"
+
+    /// Nil if the delegate has nothing to say; what was saved before stays.
+    package var state: EncodedState?
+
+    package init(state: EncodedState?) {
+      self.state = state
+    }
+
+    /// Null, `{}` and `{"state": null}` are no state.
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      guard !slice.isNull else { return }
+      guard slice.kind == .object else { throw Misfit(Self.expected) }
+      guard let member = slice["state"], !member.isNull else { return }
+      guard member.duplicateName == nil else { throw Misfit("an object with distinct keys", at: "state") }
+      state = try EncodedState(wire: member)
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { $0.member("state", ifPresent: state) }
+    }
+  }
+}
+
+/// Tells the delegate that everything was decoded, and gives the application's own state back (R21).
+package struct DidDecodeRestorableState: ApplicationStateCall {
+  package typealias Answer = Acknowledgement
+
+  package static let method = ServedMethod.didDecodeRestorableState
+  package static let summary = "All owners have decoded."
+
+  package var application = ApplicationState()
+  package init() {}
+}
+
+/// Asks the delegate for the view controller of a path that has no restoration class (R22, R24).
+package struct ViewControllerWithRestorationIdentifierPath: RestorationCall {
+  package typealias Answer = LocatedObject
+
+  package static let method = ServedMethod.viewControllerWithRestorationIdentifierPath
+  package static let summary = "The same of the delegate, for a view controller that has no restoration class."
+
+  package var saved = SavedObject()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try saved.walk(&members)
+  }
+}

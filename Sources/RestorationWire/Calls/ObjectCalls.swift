@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Asks a session for the states of some of its objects, in this order (R11, R12).
+package struct EncodeRestorableStateWithCoder: RestorationCall {
+  package static let method = ServedMethod.encodeRestorableStateWithCoder
+  package static let summary = "The states of these objects, please."
+
+  /// 0 if the objects were invalidated and no round is under way.
+  package var round: Int64 = 0
+  package var objects: [Object] = []
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("round", &round, .from(0), "Number of the round.")
+    try members.required(
+      "objects",
+      &objects,
+      "Handle and path of each object; the path is null where its own identifier is null."
+    )
+  }
+
+  package struct Object: WireObject, Hashable {
+    package var object: ObjectHandle = 0
+    /// Nil for an object whose identifier is null, which a reference led to (R7).
+    package var path: IdentifierPath?
+    package init() {}
+
+    package init(object: ObjectHandle, path: IdentifierPath?) {
+      self.object = object
+      self.path = path
+    }
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("object", &object, .handle, "The handle.")
+      try members.nullable("path", &path, "The path; null where the object's own identifier is null.")
+    }
+  }
+
+  package struct Answer: WireObject {
+    package var states: [EncodedObject] = []
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("states", &states, "One for each object, in any order.")
+    }
+  }
+}
+
+/// What a session answered for one object it was asked to encode.
+package struct EncodedObject: WireValue {
+  package static let schema = Schema.shared(
+    "EncodedObject",
+    .either([
+      .object([handle] + Encoded.members),
+      .object([
+        handle, .required("error", .present, "There is no state now; a string, or a `message` in an object, says why."),
+      ]),
+      .object([handle, .required("later", .true, "It does not fit into this answer; ask again.")]),
+      .object([handle, .required("unchanged", .true, "What is saved of the object holds.")]),
+    ])
+  )
+
+  private static let handle = Schema.Member.required("object", .handle, "The handle.")
+  package static let expected = "an object with a handle"
+  package static let plural = "objects"
+
+  package enum Outcome: Sendable {
+    case encoded(Encoded)
+    /// It cannot be encoded; why, for people.
+    case failed(String)
+    /// To be asked for in a further batch.
+    case later
+    /// What is saved of it holds: its owner pushes its states, or nothing has changed.
+    case unchanged
+    /// The entry has none of these forms.
+    case malformed
+  }
+
+  package var object: ObjectHandle
+  package var outcome: Outcome
+
+  package init(object: ObjectHandle, _ outcome: Outcome) {
+    self.object = object
+    self.outcome = outcome
+  }
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice.kind == .object, let object = slice["object"]?.integer() else { throw Misfit(Self.expected) }
+    self.object = object
+    if let error = slice["error"], !error.isNull {
+      self.outcome = .failed(error.string() ?? error["message"]?.string() ?? "")
+    } else if slice["later"]?.bool() == true {
+      self.outcome = .later
+    } else if slice["unchanged"]?.bool() == true {
+      self.outcome = .unchanged
+    } else {
+      let encoded = slice["state"]?.duplicateName == nil ? Encoded(slice) : nil
+      self.outcome = encoded.map { .encoded($0) } ?? .malformed
+    }
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("object", object)
+      switch outcome {
+      case .encoded(let encoded):
+        encoded.writeMembers(to: &writer)
+      case .failed(let message):
+        writer.key("error")
+        writer.object { $0.member("message", message) }
+      case .later:
+        writer.member("later", true)
+      case .unchanged:
+        writer.member("unchanged", true)
+      case .malformed:
+        break
+      }
+    }
+  }
+
+  /// A state that is there.
+  package struct Encoded: WireObject {
+    package static let isGiven = true
+
+    package var state = EncodedState.empty
+    package var elements: [RestorableElement] = []
+    package var revision: Int64?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("state", &state, "The state.")
+      try members.member("elements", &elements, default: [], "As in `encodeRestorableState`.")
+      try members.optional("revision", &revision, .from(1), "As in `encodeRestorableState`.")
+    }
+  }
+}
+
+/// Hands a session the states of some of its objects, parents first (R21).
+package struct DecodeRestorableStateWithCoder: RestorationCall {
+  package typealias Answer = Acknowledgement
+
+  package static let method = ServedMethod.decodeRestorableStateWithCoder
+  package static let summary = "Fills these objects (R21)."
+
+  package var objects: [Object] = []
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("objects", &objects, "The objects, each with its state or deferred.")
+  }
+
+  package struct Object: WireValue, Hashable {
+    package static let schema = Schema.shared(
+      "DecodedObject",
+      .either([
+        .object(Name.members + Content.members),
+        .object(Name.members + [.required("deferred", .true, "To be fetched with `decodeRestorableState`.")]),
+      ])
+    )
+    package static let expected = "an object"
+    package static let plural = "objects"
+
+    private typealias Name = EncodeRestorableStateWithCoder.Object
+
+    package var object: ObjectHandle
+    package var path: IdentifierPath?
+    /// Nil if the state is too large to be sent unasked.
+    package var content: Content?
+
+    package init(object: ObjectHandle, path: IdentifierPath?, content: Content?) {
+      self.object = object
+      self.path = path
+      self.content = content
+    }
+
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      let name = try Name(wire: slice)
+      self.init(object: name.object, path: name.path, content: nil)
+      if slice["deferred"]?.bool() != true { content = try Content(wire: slice) }
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        Name(object: object, path: path).writeMembers(to: &writer)
+        if let content { content.writeMembers(to: &writer) } else { writer.member("deferred", true) }
+      }
+    }
+  }
+
+  /// Of an object.
+  package struct Content: WireObject, Hashable {
+    package var state = JSONText.emptyObject
+    package var coder: JSONText?
+    package var elements = JSONText.emptyArray
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("state", &state, .state, "The state.")
+      try members.nullable("coder", &coder, .coder, "Its reserved keys.")
+      try members.added("elements", &elements, .elements, "Its elements.")
+    }
+  }
+}
+
+/// Asks the session of a restoration class for the object of a path; it registers the object before it answers
+/// (R22, R23, R24).
+package struct ObjectWithRestorationIdentifierPath: RestorationCall {
+  package typealias Answer = LocatedObject
+
+  package static let method = ServedMethod.objectWithRestorationIdentifierPath
+  package static let summary = "Makes, or finds, the object of this path (R22, R23, R24)."
+
+  package var restorationClass = ""
+  package var saved = SavedObject()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("restorationClass", &restorationClass, .name, "The class that is to make it.")
+    try saved.walk(&members)
+  }
+}
+
+/// What is saved of an object that a factory is to make (R24).
+package struct SavedObject: WireObject, Hashable {
+  package var identifierPath: IdentifierPath = []
+  package var kind = ObjectKind.object
+  /// Nil if no class was named.
+  package var objectClass: String?
+  /// Nil if there is none, or it is deferred.
+  package var state: JSONText?
+  package var coder: JSONText?
+  package var isDeferred = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("identifierPath", &identifierPath, "The whole path.")
+    try members.required("kind", &kind, "What the object is.")
+    try members.nullable("objectClass", &objectClass, "The class that the object had when the state was written (R25).")
+    try members.nullable("state", &state, .state, "What the object wrote; it will come again to be decoded.")
+    try members.nullable("coder", &coder, .coder, "The state's reserved keys.")
+    try members.mark("deferred", &isDeferred, "The state does not fit: fetch it with `decodeRestorableState` by path.")
+  }
+}
+
+/// A factory's answer: the object it made or found, or null.
+package struct LocatedObject: WireValue, Hashable {
+  package static let schema = Schema.nullable(
+    .object([.required("object", .nullable(.handle), "The object that was made or found.")])
+  )
+  package static let expected = "null, or an object with a handle"
+
+  package var object: ObjectHandle?
+
+  package init(object: ObjectHandle?) {
+    self.object = object
+  }
+
+  /// Null, or `{"object": handle}` whose handle may be null as well.
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard !slice.isNull else { return }
+    guard slice.kind == .object, let member = slice["object"] else { throw Misfit(Self.expected) }
+    object = try Optional(wire: member)
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    if let object {
+      writer.object { $0.member("object", object) }
+    } else {
+      writer.null()
+    }
+  }
+}

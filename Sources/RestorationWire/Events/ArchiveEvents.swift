@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A generation was sealed (R16).
+public struct GenerationSealed: RestorationEvent {
+  package static let name = EventName.generationSealed
+  package static let summary = "A generation was sealed (R16)."
+
+  public package(set) var generation: Int64 = 0
+  public package(set) var kind = ""
+  public package(set) var objects = 0
+  public package(set) var bytes = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required(
+      "generation",
+      &generation,
+      .generation,
+      "Number of the generation; in `archiveOpened` of the newest, null where there is none."
+    )
+    try members.required("kind", &kind, "As in `listGenerations`.")
+    try members.required("objects", &objects, "Objects that have a state.")
+    try members.required("bytes", &bytes, "Of all states concerned.")
+  }
+}
+
+/// An archive was opened, made, or opened again after a write that failed.
+public struct ArchiveOpened: RestorationEvent {
+  package static let name = EventName.archiveOpened
+  package static let summary =
+    "An archive was opened or made; also when it was loaded again after a write that failed."
+
+  public package(set) var archive = ""
+  public package(set) var generation: Int64?
+  public package(set) var objects = 0
+  public package(set) var bytes = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("archive", &archive, .uuid, "UUID of the archive.")
+    try members.nullable("generation", &generation, .generation, "The newest.")
+    try members.required("objects", &objects, "Nodes of the tree.")
+    try members.required("bytes", &bytes, "Of the states at the head.")
+  }
+}
+
+/// An archive that nobody needs now was closed.
+public struct ArchiveClosed: RestorationEvent {
+  package static let name = EventName.archiveClosed
+  package static let summary = "An archive that nobody needs now was closed."
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) {}
+}
+
+/// An archive was found damaged when it was opened (R32).
+public struct ArchiveDamaged: RestorationEvent {
+  package static let name = EventName.archiveDamaged
+  package static let summary = "An archive was found damaged when it was opened: what was found and done (R32)."
+
+  public package(set) var message = ""
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("message", &message, "For people: what is wrong and what was done.")
+  }
+}
+
+/// An archive is there and could not be opened; it was not touched (R20).
+public struct ArchiveUnreadable: RestorationEvent {
+  package static let name = EventName.archiveUnreadable
+  package static let summary = "An archive is there and could not be opened; it was not touched (R20)."
+
+  public package(set) var message = ""
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("message", &message, "For people: what is wrong and what was done.")
+  }
+}
+
+/// The head was replaced by an imported document.
+public struct ArchiveImported: RestorationEvent {
+  package static let name = EventName.archiveImported
+  package static let summary = "A document took the place of the head."
+
+  public package(set) var objects = 0
+  public package(set) var bytes = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("objects", &objects, "Objects that have a state.")
+    try members.required("bytes", &bytes, "Of all states concerned.")
+  }
+}
+
+/// The head was emptied (R30).
+public struct ApplicationDiscarded: RestorationEvent {
+  package static let name = EventName.applicationDiscarded
+  package static let summary = "The head was emptied."
+
+  /// Who wanted it.
+  public enum Cause: String, OpenWireWord {
+    /// `discardApplicationState`.
+    case discarded
+    /// A goodbye of this reason: registrations of the sessions still live have ended, too.
+    case userQuit
+  }
+
+  public package(set) var cause = Cause.discarded
+  public package(set) var reason: String?
+  public package(set) var generations = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("cause", &cause, "Why.")
+    try members.nullable(
+      "reason",
+      &reason,
+      "As the caller gave it, at most 200 Unicode characters; null where it gave none."
+    )
+    try members.required("generations", &generations, "Whether the generations went as well.")
+  }
+}
+
+/// A process ended abnormally while it was still taking in what it had been handed (R31).
+public struct RestorationCrashed: RestorationEvent {
+  package static let name = EventName.restorationCrashed
+  package static let summary =
+    "A process ended abnormally while it was still taking in what it had been handed (R31)."
+
+  public package(set) var objects = 0
+  public package(set) var suspects = 0
+  public package(set) var guilty: IdentifierPath?
+  public package(set) var strikes = 0
+  public package(set) var session = SessionIdentity()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("objects", &objects, "States that its process had been handed.")
+    try members.required("suspects", &suspects, "How many of them it may have been.")
+    try members.nullable("guilty", &guilty, "Path of the object whose state it was; null where that is not known.")
+    try members.required(
+      "strikes",
+      &strikes,
+      "Crashes in a row that count against the guilty object, or against the application where there is none."
+    )
+    try session.walk(&members)
+  }
+}
+
+/// The state of an object is withheld from now on (R35).
+public struct StateQuarantined: RestorationEvent {
+  package static let name = EventName.stateQuarantined
+  package static let summary = "The state of an object is withheld from now on (R35)."
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Handle.")
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+  }
+}
+
+/// All states there are are withheld from now on (R31).
+public struct ArchiveQuarantined: RestorationEvent {
+  package static let name = EventName.archiveQuarantined
+  package static let summary = "All states there are are withheld from now on (R31)."
+
+  public package(set) var objects = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("objects", &objects, "Objects that have a state.")
+  }
+}
+
+/// States are not withheld any more (R35).
+public struct QuarantineEnded: RestorationEvent {
+  package static let name = EventName.quarantineEnded
+  package static let summary = "States are not withheld any more (R35)."
+
+  /// What ended it.
+  public enum Cause: String, OpenWireWord {
+    /// A newer state was stored.
+    case encoded
+    /// `releaseQuarantine`.
+    case released
+  }
+
+  public package(set) var cause = Cause.encoded
+  public package(set) var path: IdentifierPath?
+  public package(set) var objects = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("cause", &cause, "Why.")
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.required("objects", &objects, "Objects that have a state.")
+  }
+}

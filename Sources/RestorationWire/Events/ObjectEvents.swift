@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// An object was registered that its session had not registered before (R1).
+public struct ObjectRegistered: RestorationEvent {
+  package static let name = EventName.objectRegistered
+  package static let summary = "A session registered an object that it had not registered before."
+
+  public package(set) var object: ObjectHandle = 0
+  public package(set) var path: IdentifierPath?
+  public package(set) var kind = ObjectKind.object
+  public package(set) var session = SessionIdentity()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, .handle, "Handle.")
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.required("kind", &kind, "In `objectRegistered`: `object`, `viewController` or `view`.")
+    try session.walk(&members)
+  }
+}
+
+/// The registration of an object ended while its session goes on.
+public struct ObjectUnregistered: RestorationEvent {
+  package static let name = EventName.objectUnregistered
+  package static let summary = "A registration ended while its session goes on."
+
+  /// Why it ended.
+  public enum Cause: String, OpenWireWord {
+    /// By `unregisterObject`.
+    case unregistered
+    /// Another session has claimed the path (R1, R8).
+    case replaced
+  }
+
+  public package(set) var object: ObjectHandle = 0
+  public package(set) var path: IdentifierPath?
+  public package(set) var cause = Cause.unregistered
+  public package(set) var stateKept = false
+  public package(set) var session = SessionIdentity()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, .handle, "The handle, which names nothing any more.")
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.required("cause", &cause, "Why.")
+    try members.required("stateKept", &stateKept, "Whether the object's state stays in the archive.")
+    try session.walk(&members)
+  }
+}
+
+/// The event `pathChanged`: an object was moved, and everything below it with it (R6).
+public struct ObjectMoved: RestorationEvent {
+  package static let name = EventName.pathChanged
+  package static let summary =
+    "An object was moved or renamed, and everything below it with it: that is not told one by one (R6)."
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var from: IdentifierPath?
+  public package(set) var path: IdentifierPath?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Handle.")
+    try members.nullable(
+      "from",
+      &from,
+      "The path before, as it was before the call; null where its own identifier was null."
+    )
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+  }
+}
+
+/// The state of an object was stored.
+public struct StateEncoded: RestorationEvent {
+  package static let name = EventName.stateEncoded
+  package static let summary = "A state was stored."
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath?
+  public package(set) var bytes = 0
+  public package(set) var sequence: Int64 = 0
+  public package(set) var session = SessionIdentity()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Handle.")
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.required("bytes", &bytes, "Of this state, as `describeApplication` counts it.")
+    try members.required("sequence", &sequence, .from(1), "Number of the write.")
+    try session.walk(&members)
+  }
+}
+
+/// An encode that was sent as a notification stored nothing; there was no answer that could have said so.
+public struct EncodeFailed: RestorationEvent {
+  package static let name = EventName.encodeFailed
+  package static let summary =
+    "An encode that was sent as a notification stored nothing, so that no answer could say so."
+
+  /// Why, in the terms of `Protocol/errors.md`. The message is left out: it may repeat keys of the state.
+  public struct Failure: WireObject, Hashable {
+    public package(set) var code: Int64 = 0
+    public package(set) var kind = ""
+    public package(set) var limit: String?
+    public package(set) var max: Int64?
+    public package(set) var value: Int64?
+    package init() {}
+
+    package init(code: Int, kind: String) {
+      self.code = Int64(code)
+      self.kind = kind
+    }
+
+    package init(_ error: ErrorObject) {
+      code = Int64(error.code)
+      kind = error.data?["kind"]?.string ?? ""
+      limit = error.data?["limit"]?.string
+      max = error.data?["max"]?.integer
+      value = error.data?["value"]?.integer
+    }
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("code", &code, "As in an answer.")
+      try members.required("kind", &kind, "The word for it.")
+      try members.optional("limit", &limit, "Of `limitExceeded`: the limit.")
+      try members.optional("max", &max, "What passes.")
+      try members.optional("value", &value, "What was sent.")
+    }
+  }
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath?
+  public package(set) var error = Failure()
+  public package(set) var session = SessionIdentity()
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Handle.")
+    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.required("error", &error, "As in the answer that there was not, without a message.")
+    try session.walk(&members)
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What a client calls one long call by, to know its `progress` notifications: a string or an integer, echoed byte for
+/// byte.
+package struct ProgressToken: WireValue, Hashable {
+  package static let schema = Schema.shared("ProgressToken", .either([.string, .integer]))
+  package static let expected = "a string or an integer of at most \(bytesMax) bytes"
+
+  /// Bytes of the token's JSON text at most.
+  package static let bytesMax = 1_024
+
+  package let text: JSONText
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard slice.kind == .string || slice.kind == .integer, slice.text.count <= Self.bytesMax else {
+      throw Misfit(Self.expected)
+    }
+    text = slice.compactText.detached()
+  }
+
+  package init(_ name: String) {
+    text = JSONText(.string(name))
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.text(text)
+  }
+}
+
+/// The notification by which a client says that it does not want the answer to one of its calls any more.
+package struct CancelRequest: Sendable {
+  package static let method = "$/cancelRequest"
+  package static let summary = "The answer to one of the client's own requests is not wanted any more."
+  package static let parameters: [Schema.Member] = [
+    .required("id", .either([.string, .integer, .null]), "Of the request, as it was sent.")
+  ]
+
+  /// The id of the call, as it was sent.
+  package var id: RequestID
+
+  package init(id: RequestID) {
+    self.id = id
+  }
+
+  /// Nil where the parameters name no call.
+  package init?(_ parameters: Parameters) {
+    guard let slice = parameters.first("id"), let id = RequestID(slice) else { return nil }
+    self.id = id
+  }
+}

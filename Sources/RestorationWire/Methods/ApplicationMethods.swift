@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Lists the applications that have live sessions or an archive.
+package struct ListApplications: RestorationMethod {
+  package static let method = "listApplications"
+  package static let summary = "Lists applications."
+  package static let isScoped = false
+
+  package init() {}
+
+  package struct Reply: WireObject, Hashable {
+    package var applications: [ApplicationOverview] = []
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("applications", &applications, "In ascending order of name.")
+    }
+  }
+}
+
+/// Describes one application: its sessions and its objects, without their states.
+package struct DescribeApplication: RestorationMethod {
+  package static let method = "describeApplication"
+  package static let summary = "Lists sessions and objects."
+  package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable, .invalidParams]
+
+  package typealias Reply = ApplicationDescription
+
+  package var cursor: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("cursor", &cursor, .name, "From the page before.")
+  }
+}
+
+/// Reads what is saved, page by page, from the head or from a generation (R16, R29).
+package struct ReadArchive: RestorationMethod {
+  package static let method = "readArchive"
+  package static let summary = "Reads all that is saved."
+  package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable]
+
+  /// Nil reads the head.
+  package var generation: Int64?
+  package var cursor: String?
+  package var reveal = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("generation", &generation, .generation, "The generation to read.")
+    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.flag("reveal", &reveal, "Show the states of confidential objects.")
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var generation: Int64?
+    package var objects: [ArchivedObject] = []
+    package var cursor: String?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.nullable("generation", &generation, .generation, "The generation; null for the head.")
+      try members.required("objects", &objects, "Objects that have a path.")
+      try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
+    }
+  }
+}
+
+/// Empties the application's head, on request also its generations (R30).
+package struct DiscardApplicationState: RestorationMethod {
+  package static let method = "discardApplicationState"
+  package static let summary = "Empties the head."
+  package static let errors: [ErrorCode] = [.needsForce, .unknownApplication, .archiveUnreadable, .storeFailed]
+
+  package var reason: String?
+  package var generations = false
+  package var force = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("reason", &reason, "For people; written to the log.")
+    try members.flag("generations", &generations, "Remove the generations as well.")
+    try members.flag("force", &force, "Needed where `generations` is asked for while sessions are live.")
+  }
+}
+
+/// Lists what is withheld because it ended in crashes, and what is suspected of it (R31, R35).
+package struct ListQuarantine: RestorationMethod {
+  package static let method = "listQuarantine"
+  package static let summary = "Lists states that are withheld after crashes."
+  package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable]
+
+  package typealias Reply = QuarantineReport
+
+  package var cursor: String?
+  package var reveal = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.flag("reveal", &reveal, "Show the states of confidential objects.")
+  }
+}
+
+/// Ends the quarantine of one object or of all of them: their states are handed out again (R31, R35).
+package struct ReleaseQuarantine: RestorationMethod {
+  package static let method = "releaseQuarantine"
+  package static let summary = "Hands withheld states out again."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .unknownObject, .unknownApplication, .archiveUnreadable, .storeFailed,
+  ]
+
+  /// Nil releases everything, the archive as a whole included.
+  package var path: IdentifierPath?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("path", &path, "The object to release.")
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var released = 0
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("released", &released, "Objects whose states were withheld until now.")
+    }
+  }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Gives what is saved as a document that `importArchive` takes, page by page (`Protocol/export-format.md`).
+package struct ExportArchive: RestorationMethod {
+  package static let method = "exportArchive"
+  package static let summary = "Gives what is saved as a document."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
+  ]
+
+  /// Nil exports the head.
+  package var generation: Int64?
+  package var cursor: String?
+  package var reveal = false
+  package var progressToken: ProgressToken?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("generation", &generation, .generation, "The generation to export.")
+    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.flag("reveal", &reveal, "Export confidential states as well.")
+    try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var part = JSONText.null
+    package var cursor: String?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("part", &part, .document, "A document with some of the objects.")
+      try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
+    }
+  }
+}
+
+/// Puts a document that `exportArchive` gave in the place of the application's head, all of it or nothing.
+package struct ImportArchive: RestorationMethod {
+  package static let method = "importArchive"
+  package static let summary = "Takes a document in the place of what is saved."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .invalidIdentifier, .unknownParent, .duplicatePath, .reservedKey, .invalidReference,
+    .limitExceeded, .needsForce, .alreadyServed, .archiveUnreadable, .storeFailed,
+  ]
+
+  package typealias Reply = ImportedArchive
+
+  /// Either the whole document, or a part: a document with some of the objects.
+  package var document: JSONSlice?
+  package var part: JSONSlice?
+  package var upload: String?
+  package var more = false
+  package var force = false
+  package var progressToken: ProgressToken?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("document", &document, .document, "The whole document.")
+    try members.optional("part", &part, .document, "A part of it, where the whole does not fit into a message.")
+    try members.optional("upload", &upload, .name, "With a further part: as the answer to the part before gave it.")
+    try members.flag("more", &more, "Further parts follow; with the last one the document is imported.")
+    try members.flag("force", &force, "Replace state that is there; take a document in which states are missing.")
+    try members.optional(
+      "progressToken",
+      &progressToken,
+      "Asks for `progress`, which counts objects; `total` is known with the last part."
+    )
+  }
+
+  package func check() throws(Misfit) {
+    func fault(_ place: String, _ message: String, _ hint: String) -> Misfit {
+      Misfit(.unsuited(message, hint: hint), at: place)
+    }
+    switch (document, part) {
+    case (nil, nil): throw fault("document", "neither document nor part is given", "Give a document, or a part of one.")
+    case (_?, _?): throw fault("part", "document and part are given", "Give a document, or a part of one.")
+    case (nil, _?): break
+    case (_?, nil):
+      if upload != nil {
+        throw fault("upload", "a whole document belongs to no upload", "Leave upload out, or give a part.")
+      }
+      if more { throw fault("more", "nothing can follow a whole document", "Leave more out, or give a part.") }
+    }
+  }
+}
+
+/// Copies the archive: as its own last good copy, or to a file (R32).
+package struct BackupArchive: RestorationMethod {
+  package static let method = "backupArchive"
+  package static let summary = "Copies the archive."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed,
+  ]
+
+  package typealias Reply = ArchiveBackup
+
+  /// Nil for the archive's own backup copy.
+  package var to: String?
+  package var progressToken: ProgressToken?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("to", &to, .file, "Absolute path of a file that must not be there yet.")
+    try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts bytes.")
+  }
+}
+
+/// Checks everything that is stored of an application, and changes nothing (R32).
+package struct VerifyArchive: RestorationMethod {
+  package static let method = "verifyArchive"
+  package static let summary = "Checks what is stored."
+  package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable, .requestCancelled]
+
+  package typealias Reply = ArchiveVerification
+
+  package var progressToken: ProgressToken?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
+  }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Lists the generations that are kept (R16).
+package struct ListGenerations: RestorationMethod {
+  package static let method = "listGenerations"
+  package static let summary = "Lists generations."
+  package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable]
+
+  package init() {}
+
+  package struct Reply: WireObject, Hashable {
+    package var generations: [GenerationDescription] = []
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("generations", &generations, "In ascending order of number.")
+    }
+  }
+}
+
+/// Tells what differs between two generations, or a generation and the head, path by path.
+package struct DiffGenerations: RestorationMethod {
+  package static let method = "diffGenerations"
+  package static let summary = "Tells what differs between two generations."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
+  ]
+
+  package typealias Reply = GenerationDifference
+
+  package var from: Int64 = 0
+  /// Nil compares with the head.
+  package var to: Int64?
+  package var reveal = false
+  package var cursor: String?
+  package var progressToken: ProgressToken?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("from", &from, .generation, "The generation to start from.")
+    try members.optional("to", &to, .generation, "The generation to come to.")
+    try members.flag("reveal", &reveal, "Name the keys of confidential objects.")
+    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
+  }
+}
+
+/// Copies a generation into the head and seals that as the next one (R16).
+package struct RollBack: RestorationMethod {
+  package static let method = "rollBack"
+  package static let summary = "Goes back to a generation."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable, .requestCancelled,
+    .storeFailed,
+  ]
+
+  package typealias Reply = RolledBackArchive
+
+  package var generation: Int64 = 0
+  package var force = false
+  package var progressToken: ProgressToken?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("generation", &generation, .generation, "The generation to go back to.")
+    try members.flag("force", &force, "Also while sessions are live.")
+    try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
+  }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Fetches the next call or notification of the broker, for clients that cannot be called over their connection.
+package struct NextRequest: RestorationMethod {
+  package static let method = "nextRequest"
+  package static let summary = "Fetches a call of the broker."
+  package static let errors: [ErrorCode] = [
+    .notInitialized, .unknownApplication, .invalidParams, .requestCancelled, .limitExceeded,
+  ]
+
+  /// What was fetched; null if nothing came in time.
+  package typealias Reply = PolledRequest?
+
+  package static let waitMillisecondsMax: Int64 = 30_000
+
+  /// Nil does not wait.
+  package var waitMilliseconds: Int64?
+  package var serves: [ServedMethod]?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional(
+      "waitMilliseconds",
+      &waitMilliseconds,
+      .range(0...Self.waitMillisecondsMax),
+      "How long to wait where there is nothing yet."
+    )
+    try members.optional("serves", &serves, "What the session serves from now on; null leaves it as it is.")
+  }
+}
+
+/// A call or a notification of the broker as `nextRequest` gives it.
+package struct PolledRequest: WireObject, Hashable {
+  package static let sharedName: String? = "PolledRequest"
+
+  package var id: Int64?
+  package var method = ""
+  package var parameters = JSONText.null
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("id", &id, .handle, "Of a call: what it is answered by. Null for a notification.")
+    try members.required("method", &method, .text(of: ServedMethod.self), "What is asked or told.")
+    try members.required("params", &parameters, .parameters, "What that method takes.")
+  }
+}
+
+/// Answers a call of the broker that `nextRequest` gave.
+package struct AnswerRequest: RestorationMethod {
+  package static let method = "answerRequest"
+  package static let summary = "Answers a call of the broker."
+  package static let errors: [ErrorCode] = [.notInitialized, .unknownApplication, .invalidParams]
+
+  /// What a call is answered with, also null.
+  package struct Result: WireValue {
+    package static let schema = Schema.any
+    package static let expected = "a value"
+    package static let takesNull = true
+
+    package let slice: JSONSlice
+
+    package init(wire slice: JSONSlice) {
+      self.slice = slice
+    }
+
+    package func writeJSON(to writer: inout JSONWriter) {
+      slice.writeJSON(to: &writer)
+    }
+  }
+
+  package struct Failure: WireObject {
+    package var code: Int64 = 0
+    package var message = ""
+    package init() {}
+
+    /// Both are for people: whatever else they are says nothing.
+    package init(wire slice: JSONSlice) throws(Misfit) {
+      guard slice.kind == .object else { throw Misfit("an object with code and message") }
+      code = slice["code"]?.integer() ?? 0
+      message = slice["message"]?.string() ?? ""
+    }
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.member("code", &code, default: 0, "For people.")
+      try members.member("message", &message, default: "", "For people.")
+    }
+  }
+
+  package var id: Int64 = 0
+  /// Nil if there is an error.
+  package var result: Result?
+  package var error: Failure?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("id", &id, .handle, "As `nextRequest` gave it.")
+    try members.optional("result", &result, "The answer, in the form that the call wants; null is one.")
+    try members.optional("error", &error, "Why the call failed, where it did.")
+  }
+
+  package mutating func check() throws(Misfit) {
+    // By position the result of an error is null, so that null is only a result where there is no error.
+    if error != nil, result?.slice.isNull == true { result = nil }
+    switch (result, error) {
+    case (_?, nil), (nil, _?): break
+    case (nil, nil): throw Misfit(.missing, at: "result")
+    case (_?, _?):
+      let hint = "Give result, or error where the call failed."
+      throw Misfit(.unsuited("there are a result and an error", hint: hint), at: "error")
+    }
+  }
+}

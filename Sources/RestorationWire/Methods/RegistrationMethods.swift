@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Makes an object known under its restoration path and gives it a handle (R1–R5, R8).
+package struct RegisterObjectForStateRestoration: RestorationMethod {
+  package static let method = "registerObjectForStateRestoration"
+  package static let summary = "Makes an object known and gives it a handle."
+  package static let errors: [ErrorCode] = [
+    .invalidIdentifier, .unknownParent, .duplicatePath, .requestCancelled, .limitExceeded, .archiveUnreadable,
+    .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
+
+  /// Positions stay exact in every language's numbers.
+  package static let positionMax: Int64 = 1 << 53 - 1
+
+  /// A day; longer waits are asked for again.
+  package static let awaitParentMillisecondsMax: Int64 = 86_400_000
+
+  package typealias Reply = RegisteredObject
+
+  /// Nil excludes the object and everything below it (R4).
+  package var restorationIdentifier: String?
+  package var restorationParent: ObjectReference?
+  package var kind = ObjectKind.object
+  package var classes: [String] = []
+  package var restorationClass: String?
+  package var position: Int64?
+  package var storyboard: String?
+  package var awaitParentMilliseconds: Int64?
+  package var takeOver = false
+  package var confidential = false
+  package var keep: Keep?
+  package init() {}
+
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(walking: parameters)
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional(
+      "restorationIdentifier",
+      &restorationIdentifier,
+      .identifier,
+      "The identifier (R1). Null or absent excludes the object (R4)."
+    )
+    try members.optional(
+      "restorationParent",
+      &restorationParent,
+      "The parent that scopes the identifier; absent or null makes a root (R2, R3)."
+    )
+    try members.member("kind", &kind, default: .object, "What the object is.")
+    try members.optional(
+      "objectClass",
+      classes: &classes,
+      "The class, or the class and its superclasses, own class first; at most 64 names of 1 to 255 bytes (R25)."
+    )
+    try members.optional(
+      "restorationClass",
+      &restorationClass,
+      .name,
+      "The class that recreates the object; 1 to 1,024 bytes (R22, R23)."
+    )
+    try members.optional(
+      "position",
+      &position,
+      .range(0...Self.positionMax),
+      "Where the object is in its container; becomes part of the path: `identifier#position`."
+    )
+    try members.optional("storyboard", unit: &storyboard, "The systemd user unit that brings the object back.")
+    try members.optional(
+      "awaitParentMilliseconds",
+      &awaitParentMilliseconds,
+      .range(0...Self.awaitParentMillisecondsMax),
+      "How long to wait for a parent that is not there yet."
+    )
+    try members.flag("takeOver", &takeOver, "Claim the path although another live session has it (R8).")
+    try members.flag(
+      "confidential",
+      &confidential,
+      "Keep the state out of what tools show, unless they ask with `reveal`."
+    )
+    try members.optional("keep", &keep, "The state is never retired, however long nobody claims it (R13).")
+  }
+
+  package enum Keep: String, WireWord {
+    case forever
+  }
+}
+
+/// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
+package struct UnregisterObject: RestorationMethod {
+  package static let method = "unregisterObject"
+  package static let summary = "Takes an object out."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .notOwner, .replaced, .archiveUnreadable, .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
+
+  package var object = ObjectReference.blank
+  package var keepState = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The object; of this session.")
+    try members.flag("keepState", &keepState, "Keep the state; the object becomes an orphan (R13).")
+  }
+}
+
+/// Gives the children of a container their positions 0…n−1 in one step (R6).
+package struct SetChildren: RestorationMethod {
+  package static let method = "setChildren"
+  package static let summary = "Gives children their positions."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .notOwner, .replaced, .invalidParams, .duplicatePath, .limitExceeded, .archiveUnreadable,
+    .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
+
+  package var object = ObjectReference.blank
+  package var children: [ObjectReference] = []
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The container; of this session.")
+    try members.required("children", &children, "Children in order; each gets its index as position, 0 … n−1.")
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var paths: [IdentifierPath?] = []
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("paths", &paths, "Paths of the children from now on, in the order they were given.")
+    }
+  }
+}
+
+/// Gives an object another identifier; it moves with everything below it (R4, R6).
+package struct SetRestorationIdentifier: RestorationMethod {
+  package static let method = "setRestorationIdentifier"
+  package static let summary = "Renames or excludes an object."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .notOwner, .replaced, .invalidIdentifier, .duplicatePath, .limitExceeded, .archiveUnreadable,
+    .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
+
+  package typealias Reply = ObjectPlacement
+
+  package var object = ObjectReference.blank
+  /// Nil excludes the object and everything below it (R4).
+  package var restorationIdentifier: String?
+  /// Nil leaves the object without a position.
+  package var position: Int64?
+  package var takeOver = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The object; of this session.")
+    try members.required(
+      "restorationIdentifier",
+      &restorationIdentifier,
+      .identifier,
+      "The new identifier; null excludes the object and everything below it (R4)."
+    )
+    try members.optional(
+      "position",
+      &position,
+      .range(0...RegisterObjectForStateRestoration.positionMax),
+      "The new position; without it the object has none any more."
+    )
+    try members.flag(
+      "takeOver",
+      &takeOver,
+      "Displace what is in the way: a live owner (R8), or the state of a vacant path (R6)."
+    )
+  }
+}
+
+/// Moves an object and everything below it under another parent, or makes it a root (R6).
+package struct SetRestorationParent: RestorationMethod {
+  package static let method = "setRestorationParent"
+  package static let summary = "Moves a subtree under another parent."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .notOwner, .replaced, .unknownParent, .parentCycle, .duplicatePath, .limitExceeded,
+    .archiveUnreadable, .storeFailed,
+  ]
+  package static let mayBeDiscarded = true
+
+  package var object = ObjectReference.blank
+  /// Nil makes the object a root.
+  package var restorationParent: ObjectReference?
+  package var takeOver = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The object; of this session.")
+    try members.required("restorationParent", &restorationParent, "The new parent; null makes the object a root.")
+    try members.flag(
+      "takeOver",
+      &takeOver,
+      "Displace what is in the way: a live owner (R8), or the state of a vacant path (R6)."
+    )
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var path: IdentifierPath?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.nullable("path", &path, "The path from now on; null where the object's own identifier is null.")
+    }
+  }
+}
+
+/// Says that this session makes the objects of a restoration class (R9, R22, R23).
+package struct RegisterRestorationClass: RestorationMethod {
+  package static let method = "registerRestorationClass"
+  package static let summary = "Says who makes the objects of a class."
+  package static let errors: [ErrorCode] = [.alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable]
+  package static let mayBeDiscarded = true
+
+  package var restorationClass = ""
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("restorationClass", &restorationClass, .name, "The class, compared byte by byte.")
+  }
+}
+
+/// Says that this session knows what the elements of a view stand for (R9, R28).
+package struct RegisterDataSource: RestorationMethod {
+  package static let method = "registerDataSource"
+  package static let summary = "Says who knows the elements of a view."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable,
+  ]
+  package static let mayBeDiscarded = true
+
+  package var view = ObjectReference.blank
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("view", &view, "The view; live, vacant, or known from the archive.")
+  }
+}

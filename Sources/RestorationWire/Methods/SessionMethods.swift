@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Opens a session, or resumes one after a broken connection or broker (R8, R20).
+package struct Initialize: RestorationMethod {
+  package static let method = "initialize"
+  package static let summary = "Opens or resumes a session."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .invalidRequest, .alreadyServed, .unsupportedProtocolVersion, .limitExceeded,
+  ]
+  package static let isScoped = false
+
+  /// The value of `instance` that lets the broker choose.
+  package static let automaticInstance = "auto"
+
+  package var application = ApplicationName.blank
+  package var session: String?
+  package var instance: String?
+  package var process: String?
+  package var bundleVersion: String?
+  package var userInterfaceIdiom = ReservedKeys.unspecifiedIdiom
+  package var storyboard: String?
+  package var delegate = false
+  package var serves: [ServedMethod] = []
+  package var messageBytesMax: Int64?
+  package var aliases = Aliases()
+  package var protocolVersion = ProtocolVersion.current
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &application, "The application name.")
+    try members.optional("session", &session, .name, "Token of the session to resume, from an earlier answer.")
+    try members.optional(
+      "instance",
+      &instance,
+      """
+      Name of the instance, or `auto`: the most recently used instance that no live session uses and that was not \
+      ended by `userQuit`, else a new one.
+      """
+    )
+    try members.optional(
+      "process",
+      &process,
+      .role,
+      "Role of the process in the application, such as `editor`; shown to people, and the reason is told by it."
+    )
+    try members.optional(
+      "bundleVersion",
+      &bundleVersion,
+      .name,
+      "Version of the program; recorded with every state it writes (R26)."
+    )
+    try members.member(
+      "userInterfaceIdiom",
+      &userInterfaceIdiom,
+      default: ReservedKeys.unspecifiedIdiom,
+      "Kind of interface, by UIKit's numbers: −1 unspecified, 0 phone, 1 pad, 2 TV, 3 car, 5 Mac, 6 vision."
+    )
+    try members.optional("storyboard", unit: &storyboard, "The systemd user unit that starts this process again (R22).")
+    try members.flag("delegate", &delegate, "This session is the application's delegate (R9).")
+    try members.member("serves", &serves, default: [], "What the broker may call and notify this client of.")
+    try members.optional(
+      "messageBytesMax",
+      &messageBytesMax,
+      .from(1),
+      "Bytes of the largest message the client reads; pages are made to fit."
+    )
+    try members.member(
+      "aliases",
+      &aliases,
+      default: Aliases(),
+      "Names that archives of earlier versions use, and what they are called today."
+    )
+    // Always told, so that a broker of other versions can say so.
+    var version: Int64? = protocolVersion
+    try members.optional("protocolVersion", &version, "The version the client speaks.")
+    protocolVersion = version ?? ProtocolVersion.current
+  }
+
+  package func check() throws(Misfit) {
+    if let instance, application.with(instance: instance) == nil {
+      throw Misfit("an instance name, for an application named without one", at: "instance")
+    }
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var protocolVersion = ProtocolVersion.current
+    package var broker = BrokerVersion()
+    package var application = ApplicationName.blank
+    package var session = ""
+    package var restoration = RestorationSituation()
+    package var limits = Limits()
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required(
+        "protocolVersion",
+        &protocolVersion,
+        .from(1),
+        "The version that is spoken; the one asked for."
+      )
+      try members.required("broker", &broker, "The broker's program.")
+      try members.required("application", &application, "The whole name, with the instance where there is one.")
+      try members.required("session", &session, .sessionToken, "Token to resume by: 32 hexadecimal digits.")
+      try members.required("restoration", &restoration, "What there is to restore.")
+      try members.required("limits", &limits, "Every limit.")
+    }
+  }
+}
+
+/// Ends the session and says what becomes of its objects (R30).
+package struct Goodbye: RestorationMethod {
+  package static let method = "goodbye"
+  package static let summary = "Ends the session."
+  package static let errors: [ErrorCode] = [.archiveUnreadable, .storeFailed]
+
+  package var reason = GoodbyeReason.closed
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("reason", &reason, "What becomes of the objects (R30).")
+  }
+}
+
+/// Does nothing; shows that the broker answers.
+package struct Ping: RestorationMethod {
+  package static let method = "ping"
+  package static let summary = "Does nothing."
+  package static let isScoped = false
+
+  package init() {}
+}
+
+/// Reports every limit the broker holds its clients to.
+package struct ReportLimits: RestorationMethod {
+  package static let method = "limits"
+  package static let summary = "Reports limits."
+  package static let isScoped = false
+
+  package typealias Reply = Limits
+
+  package init() {}
+}
+
+/// Reports what the broker has done since it started and what it holds now.
+package struct ReportStatistics: RestorationMethod {
+  package static let method = "statistics"
+  package static let summary = "Reports what the broker did."
+  package static let isScoped = false
+
+  package typealias Reply = BrokerStatistics
+
+  package init() {}
+}
+
+/// Describes every method, call, notification and event to a program.
+package struct Discover: RestorationMethod {
+  package static let method = "rpc.discover"
+  package static let summary = "Describes the protocol to programs."
+  package static let isScoped = false
+
+  package typealias Reply = OpenRPCDocument
+
+  package init() {}
+}
+
+/// Versions of the protocol this code speaks; within one, only additions are made.
+package enum ProtocolVersion {
+  /// Of the programs and libraries of this repository.
+  package static let program = "0.1.0"
+
+  package static let first: Int64 = 1
+  package static let current: Int64 = 1
+
+  /// In ascending order; `data.supported` of `unsupportedProtocolVersion`.
+  package static let supported: [Int64] = [1]
+}
+
+/// Has the connection told of events, of one application or of all.
+package struct Subscribe: RestorationMethod {
+  package static let method = "subscribe"
+  package static let summary = "Has the connection told of events."
+  package static let errors: [ErrorCode] = [.invalidParams, .forbidden, .limitExceeded]
+
+  package var events: [EventName]?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional(
+      "events",
+      &events,
+      .some,
+      "Names of events to be told of; null for all of them, also those that later brokers know."
+    )
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var subscription: Int64 = 0
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required(
+        "subscription",
+        &subscription,
+        .from(1),
+        "Number of the subscription: 1, 2, 3 … on each connection, never given out twice."
+      )
+    }
+  }
+}
+
+/// Ends a subscription of this connection; none of its events follows the answer.
+package struct Unsubscribe: RestorationMethod {
+  package static let method = "unsubscribe"
+  package static let summary = "Ends a subscription."
+  package static let errors: [ErrorCode] = [.invalidParams]
+  package static let isScoped = false
+
+  package var subscription: Int64 = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("subscription", &subscription, .from(1), "As `subscribe` gave it on this connection.")
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Stores the state of one object; acknowledged when it is on disk (R15).
+package struct EncodeRestorableState: RestorationMethod {
+  package static let method = "encodeRestorableState"
+  package static let summary = "Stores a state."
+  package static let errors: [ErrorCode] = [
+    .reservedKey, .limitExceeded, .unknownObject, .notOwner, .replaced, .invalidReference, .invalidIdentifier,
+    .archiveUnreadable, .storeFailed,
+  ]
+
+  package typealias Reply = EncodeOutcome
+
+  package var object = ObjectReference.blank
+  package var state = EncodedState.empty
+  package var elements: [RestorableElement] = []
+  package var revision: Int64?
+  package init() {}
+
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(walking: parameters)
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The object; of this session, or a path that no live session owns.")
+    try members.required("state", &state, "The state.")
+    try members.member("elements", &elements, default: [], "Selected and topmost rows of a view (R28).")
+    try members.optional(
+      "revision",
+      &revision,
+      .from(1),
+      "Counts up per path and session, also where the session gives the path up and registers it again."
+    )
+  }
+
+  /// The object that a call is about, which may be wrong in other members.
+  package static func object(of parameters: Parameters) -> ObjectReference? {
+    parameters.first("object").flatMap { ObjectReference($0) }
+  }
+}
+
+/// Gives an object its state back (R19, R25, R26).
+package struct DecodeRestorableState: RestorationMethod {
+  package static let method = "decodeRestorableState"
+  package static let summary = "Gives a state back."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed, .requestCancelled,
+  ]
+
+  /// The empty path is the application itself: what its delegate saved.
+  package var object = ObjectReference.blank
+  package init() {}
+
+  package init(_ parameters: Parameters) throws(ErrorObject) {
+    try self.init(walking: parameters)
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    var target = Target(reference: object)
+    try members.required(
+      "object",
+      &target,
+      "The object; live, vacant or archived. The empty path is the application itself."
+    )
+    object = target.reference
+  }
+
+  private struct Target: WireValue {
+    static let schema = Schema.either([.handle, .list(.string)])
+    static let expected = ObjectReference.expected
+
+    var reference: ObjectReference
+
+    init(reference: ObjectReference) {
+      self.reference = reference
+    }
+
+    init(wire slice: JSONSlice) throws(Misfit) {
+      if let reference = ObjectReference(slice) {
+        self.reference = reference
+      } else {
+        guard slice.elements?.isEmpty == true else { throw Misfit(Self.expected) }
+        reference = .path([])
+      }
+    }
+
+    func writeJSON(to writer: inout JSONWriter) {
+      reference.writeJSON(to: &writer)
+    }
+  }
+
+  package struct Reply: WireObject {
+    package var status = DecodingStatus.none
+    package var state: JSONText?
+    package var coder: JSONText?
+    package var elements = JSONText.emptyArray
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("status", &status, "Whether there is a state, and if not why not.")
+      try members.nullable("state", &state, .state, "The state as it was encoded; null unless `available`.")
+      try members.nullable(
+        "coder",
+        &coder,
+        .coder,
+        "The reserved keys of the session that wrote the state; null where there is none."
+      )
+      try members.added(
+        "elements",
+        &elements,
+        .elements,
+        "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` today."
+      )
+    }
+  }
+}
+
+/// Says that the stored state of an object is not that of now: the broker asks its owner for the new one (R18).
+package struct InvalidateRestorableState: RestorationMethod {
+  package static let method = "invalidateRestorableState"
+  package static let summary = "Has the broker ask for a state."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .notOwner, .replaced, .invalidParams, .archiveUnreadable,
+  ]
+  package static let mayBeDiscarded = true
+
+  package var object = ObjectReference.blank
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "An object of this session.")
+  }
+}

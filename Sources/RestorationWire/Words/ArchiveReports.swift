@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A copy of an archive.
+public struct ArchiveBackup: WireObject, Hashable {
+  public package(set) var to: String?
+  public package(set) var bytes = 0
+  public package(set) var milliseconds: Int64 = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("to", &to, "As asked for.")
+    try members.required("bytes", &bytes, "Of the copy.")
+    try members.required("milliseconds", &milliseconds, .count, "How long it took.")
+  }
+}
+
+/// What `importArchive` put into an archive.
+public struct ImportedArchive: WireObject, Hashable {
+  package var upload: String?
+  public package(set) var objects = 0
+  public package(set) var states = 0
+  public package(set) var bytes = 0
+  public package(set) var generation: Int64?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("upload", &upload, .name, "With `more` only: what to call the upload in the next call.")
+    try members.required("objects", &objects, "Objects of the document, as far as they have come.")
+    try members.required("states", &states, "States among them.")
+    try members.required("bytes", &bytes, "Bytes of the states as they are stored; with `more`, of what has come.")
+    try members.optional(
+      "generation",
+      &generation,
+      .generation,
+      "The generation that holds what was there before; absent where no state was."
+    )
+  }
+}
+
+/// How far a call has come that asked for this by its `progressToken`.
+public struct ArchiveProgress: RestorationNotification {
+  package static let method = ServedMethod.progress
+  package static let summary = "A call that this connection made with a `progressToken` has come so far."
+
+  package var progressToken = ProgressToken("")
+  /// What is counted is the method's matter.
+  public package(set) var done: Int64 = 0
+  public package(set) var total: Int64?
+  public package(set) var message: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("progressToken", &progressToken, "As the call gave it, byte for byte.")
+    try members.required("done", &done, .from(0), "Never goes back within a call.")
+    try members.optional("total", &total, .from(0), "What `done` goes up to; absent where it is not known.")
+    try members.optional("message", &message, "For people; absent where there is nothing to say.")
+  }
+}
+
+/// What `verifyArchive` found (R32).
+public struct ArchiveVerification: WireObject, Hashable {
+  public package(set) var sound = false
+  public package(set) var objects = 0
+  public package(set) var states = 0
+  public package(set) var bytes = 0
+  public package(set) var problems: [ArchiveProblem] = []
+  public package(set) var omitted: Int64?
+  public package(set) var milliseconds: Int64 = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("sound", &sound, "Nothing is wrong.")
+    try members.required("objects", &objects, "Objects at the head.")
+    try members.required("states", &states, "Stored states that were checked, those of generations included.")
+    try members.required("bytes", &bytes, "Their bytes.")
+    try members.required("problems", &problems, "What is wrong, at most 256.")
+    try members.optional(
+      "omitted",
+      &omitted,
+      .count,
+      "How many problems there are besides; absent where all are listed."
+    )
+    try members.required("milliseconds", &milliseconds, .count, "How long it took.")
+  }
+}
+
+/// Something `verifyArchive` found wrong.
+public struct ArchiveProblem: WireObject, Hashable {
+  package static let sharedName: String? = "ArchiveProblem"
+
+  /// What kind of thing is wrong.
+  public enum Kind: String, OpenWireWord {
+    /// A stored state cannot be read, or its checksum is wrong (R32).
+    case state
+    /// A stored text is not what it must be.
+    case text
+    /// A reference inside a state leads nowhere it can ever have led.
+    case reference
+    /// An object's description cannot be read or makes no sense.
+    case object
+    /// The tree is none: a parent is missing, two objects have one path, or an object is its own ancestor.
+    case tree
+    /// The file is not what the store wrote.
+    case file
+  }
+
+  public package(set) var kind = ""
+  public package(set) var path: IdentifierPath?
+  public package(set) var generation: Int64?
+  public package(set) var message = ""
+  package init() {}
+
+  package init(_ kind: Kind, path: IdentifierPath? = nil, generation: Int64? = nil, _ message: String) {
+    (self.kind, self.path, self.generation, self.message) = (kind.rawValue, path, generation, message)
+  }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("kind", &kind, .text(of: Kind.self), "One of the words below; the set is open.")
+    try members.optional(
+      "path",
+      &path,
+      "The object's path, in the generation where one is named; absent where it is not known."
+    )
+    try members.optional(
+      "generation",
+      &generation,
+      .generation,
+      "The newest generation that shows it; absent where the head does."
+    )
+    try members.required("message", &message, "For people.")
+  }
+}

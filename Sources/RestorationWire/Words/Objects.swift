@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// What a registered object is to its application; decides which rules hold for it (R4, R5, R22, R23).
+public enum ObjectKind: String, WireWord {
+  package static let schema = Schema.shared("ObjectKind", .words(Self.self))
+
+  /// Any object with state; needs an identifier.
+  case object
+  /// May have a storyboard and a null identifier, and is located first by its restoration class (R22).
+  case viewController
+  /// Saved only below views and view controllers that all have identifiers (R5).
+  case view
+}
+
+/// What the broker says of an object that has been registered.
+public struct RegisteredObject: WireObject, Hashable {
+  public package(set) var object: ObjectHandle = 0
+  public package(set) var path: IdentifierPath?
+  public package(set) var included = false
+  public package(set) var restoration = ObjectRestoration()
+  public package(set) var session: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, .handle, "The handle: positive, below 2^53, never given out twice.")
+    try members.nullable("path", &path, "The path; null where the identifier is null.")
+    try members.required("included", &included, "Whether a generation holds the object by itself.")
+    try members.required("restoration", &restoration, "Whether there is a state to decode.")
+    try members.optional(
+      "session",
+      &session,
+      .sessionToken,
+      "Only where the call opened a detached session: its token."
+    )
+  }
+}
+
+/// What registering an object says about its saved state.
+public struct ObjectRestoration: WireObject, Hashable {
+  package static let sharedName: String? = "ObjectRestoration"
+
+  public package(set) var state = RestorationState.none
+  public package(set) var classMatches = true
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("state", &state, "Whether there is a state to decode.")
+    try members.required("classMatches", &classMatches, "False where a decode would answer `classMismatch` (R25).")
+  }
+}
+
+/// Where an object is after it was moved or renamed (R4, R6).
+public struct ObjectPlacement: WireObject, Hashable {
+  public package(set) var path: IdentifierPath?
+  public package(set) var included = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("path", &path, "The path from now on; null where the identifier is null.")
+    try members.required("included", &included, "Whether a generation holds the object by itself.")
+  }
+}
+
+/// How storing a state ended (R15, R30).
+public enum EncodeOutcome: WireValue, Hashable {
+  package static let schema = Schema.either([
+    .object([
+      .required("sequence", .integer(1...), "Stored, as the change with this number."),
+      .required("durability", .constant("disk"), "Where it is."),
+    ]),
+    .object([.required("superseded", .true, "This or a higher revision is stored already.")]),
+    .discarded,
+  ])
+  package static let expected = "an object that tells how the push ended"
+
+  /// On disk, as the change with this number.
+  case stored(sequence: Int64)
+  /// An equal or higher revision is stored already (R15).
+  case superseded
+  /// The application's state was emptied while this session lived (R30).
+  case discarded
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    if let sequence = slice["sequence"]?.integer() {
+      self = .stored(sequence: sequence)
+    } else if slice["superseded"]?.bool() == true {
+      self = .superseded
+    } else if slice["discarded"]?.bool() == true {
+      self = .discarded
+    } else {
+      throw Misfit(Self.expected)
+    }
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    writer.beginObject()
+    switch self {
+    case .stored(let sequence):
+      writer.member("sequence", sequence)
+      writer.member("durability", "disk")
+    case .superseded: writer.member("superseded", true)
+    case .discarded: writer.member("discarded", true)
+    }
+    writer.endObject()
+  }
+}
