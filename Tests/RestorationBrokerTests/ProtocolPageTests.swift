@@ -37,7 +37,7 @@ internal import Testing
     if ProcessInfo.processInfo.environment["RESTORATIOND_WRITE_TABLES"] == "1" {
       try renewed.write(to: Self.root.appendingPathComponent("methods/\(name).md"), atomically: true, encoding: .utf8)
     } else {
-      #expect(renewed == page, "renew the tables: RESTORATIOND_WRITE_TABLES=1 swift test --filter ProtocolPageTests")
+      #expect(renewed == page, "renew the tables: RESTORATIOND_WRITE_TABLES=1 swift test --filter tablesOfMembers")
     }
   }
 
@@ -49,27 +49,38 @@ internal import Testing
       |---|---|---|---|---|
       | 0 | `gone` | string | none | Was there once. |
       | 1 | `object` | string | none | Has [other](words.md) now. And a remark. |
-      | 2 | `keepState` | boolean | false | Keep the [state](state.md); the object becomes an orphan (R13). Another remark. |
+      | 2 | `depth` | integer | the deepest | How [deep](deep.md) to look. Another remark. |
 
       ## Result
+
+      | name | type | meaning |
+      |---|---|---|
+      | `pending` | string | How many. For now. |
       """
-    let renewed = MemberTables.renewed(page, of: UnregisterObject.self)
-    #expect(
-      renewed.split(separator: "\n").filter { $0.hasPrefix("| 0") || $0.hasPrefix("| 1") || $0.hasPrefix("| 2") } == [
-        "| 0 | `object` | handle or path | required | The object; of this session. And a remark. |",
-        "| 1 | `keepState` | boolean | false | Keep the [state](state.md); the object becomes an orphan (R13). "
-          + "Another remark. |",
-      ]
-    )
+    let renewed = """
+      ## Parameters
+
+      | | name | type | default | meaning |
+      |---|---|---|---|---|
+      | 0 | `object` | handle or path | required | The object. And a remark. |
+      | 1 | `depth` | integer 0–1,000 | the deepest | How [deep](deep.md) to look. Another remark. |
+      | 2 | `force` | boolean | false | Look again. |
+
+      ## Result
+
+      | name | type | meaning |
+      |---|---|---|
+      | `pending` | integer | Those that wait. For now. |
+      | `path` | path or null | Where it is. |
+      """
+    #expect(MemberTables.renewed(page, of: Look.self) == renewed)
+    #expect(MemberTables.renewed(renewed, of: Look.self) == renewed)
+  }
+
+  @Test func aPageWithoutParametersGetsATableWithTheFirst() {
     let none = "## Parameters\n\nNone.\n"
     #expect(MemberTables.renewed(none, of: ListApplications.self) == none)
-    #expect(MemberTables.renewed(none, of: UnregisterObject.self).contains("\n| 1 | `keepState` | boolean | false |"))
-    let members = "## Result\n\n| name | type | meaning |\n|---|---|---|\n| `pending` | string | How many. For now. |"
-    #expect(
-      MemberTables.renewed(members, of: CompleteStateRestoration.self).hasSuffix(
-        "\n| `pending` | integer | Sessions of the application that are still restoring. For now. |"
-      )
-    )
+    #expect(MemberTables.renewed(none, of: Look.self).contains("\n| 2 | `force` | boolean | false | Look again. |\n"))
   }
 
   @Test func everyErrorIsListedWithItsCode() throws {
@@ -156,5 +167,31 @@ internal import Testing
       digits.insert(",", at: index)
     }
     return String(digits)
+  }
+}
+
+/// A method that the broker does not have.
+private struct Look: RestorationMethod {
+  static let method = "look"
+  static let summary = "Looks."
+
+  var object = ObjectReference.blank
+  var depth: Int64?
+  var force = false
+
+  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, "The object.")
+    try members.optional("depth", &depth, .range(0...1_000), "How deep to look.")
+    try members.flag("force", &force, "Look again.")
+  }
+
+  struct Reply: WireObject {
+    var pending = 0
+    var path: IdentifierPath?
+
+    mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("pending", &pending, "Those that wait.")
+      try members.nullable("path", &path, "Where it is.")
+    }
   }
 }
