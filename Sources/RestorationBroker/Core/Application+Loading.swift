@@ -29,9 +29,9 @@ extension Application {
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
     context.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0), of: name)
     for (id, text) in opening.contexts {
-      let writer = WriterContext(stored: text)
-      contexts[id] = writer
-      contextIDs[writer] = id
+      let origin = StateOrigin(stored: text)
+      origins[id] = origin
+      originIDs[origin] = id
     }
     for reading in opening.nodes {
       tree.load(reading.node)
@@ -60,9 +60,9 @@ extension Application {
     tree = NodeTree()
     sessions = [:]
     endedSessions = [:]
-    contexts = [:]
-    contextIDs = [:]
-    sessionlessContext = nil
+    origins = [:]
+    originIDs = [:]
+    sessionlessOrigin = nil
     coders = [:]
     nodesByHandle = [:]
     headBytes = 0
@@ -119,7 +119,7 @@ extension Application {
       // has not encoded since a decode, so the next one is taken for early too; else it counts as decoded, because to
       // take a good push for a blank one would hide it.
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
-      let classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
+      let classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
       let before = former[record.handle]
       let claim = Node.Claim(
         session: session.id,

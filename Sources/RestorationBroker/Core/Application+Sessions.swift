@@ -66,7 +66,7 @@ extension Application {
     }
     let newest = tree.nodes.values.compactMap(\.state).max { $0.sequence < $1.sequence }
     let coder = newest.flatMap { state in
-      contexts[state.context].map { $0.reservedKeys(timestamp: state.written).text }
+      origins[state.context].map { $0.reservedKeys(timestamp: state.written).text }
     }
     return RestorationSituation().with {
       $0.state = availability

@@ -25,12 +25,12 @@ package final class Application {
   package internal(set) var sessions: [SessionID: Session] = [:]
   /// Sessions that ended while their claims are still the last ones of some node.
   var endedSessions: [SessionID: SessionRecord] = [:]
-  var contexts: [ContextID: WriterContext] = [:]
-  /// Rendered once for each context, because every decode answers with one.
+  var origins: [ContextID: StateOrigin] = [:]
+  /// Rendered once for each origin, because every decode answers with one.
   var coders: [ContextID: CoderTemplate] = [:]
-  var contextIDs: [WriterContext: ContextID] = [:]
-  /// The context of all who write without a session, once there is one.
-  var sessionlessContext: ContextID?
+  var originIDs: [StateOrigin: ContextID] = [:]
+  /// The origin of what is written without a session, once there is one. The archive calls these numbers contexts.
+  var sessionlessOrigin: ContextID?
   package internal(set) var generations: [SealedGeneration] = []
   var lastGeneration: Int64 = 0
   var lastNode: NodeID = 0
@@ -70,7 +70,7 @@ package final class Application {
   var round: SaveRound?
   var roundCounter: Int64 = 0
   /// Changes since the last round, as far as they make one begin by itself (R18).
-  var changes = ChangeWatch()
+  var changes = RoundSchedule()
   /// A live session serves encode.
   var isPulled = false
   /// Objects whose owners are to be asked soon, and those that are being asked (R18).
@@ -161,13 +161,13 @@ package final class Application {
     context.emit(.respondAfter(id, sequence, caller, .result(result)))
   }
 
-  /// The number of a context, written to the archive if it is new.
-  func contextID(of writer: WriterContext) -> ContextID {
-    if let id = contextIDs[writer] { return id }
+  /// The number of an origin, written to the archive if it is new.
+  func originID(of origin: StateOrigin) -> ContextID {
+    if let id = originIDs[origin] { return id }
     lastContext += 1
-    contexts[lastContext] = writer
-    contextIDs[writer] = lastContext
-    write(.context(lastContext, text: writer.stored))
+    origins[lastContext] = origin
+    originIDs[origin] = lastContext
+    write(.context(lastContext, text: origin.stored))
     return lastContext
   }
 

@@ -167,7 +167,7 @@ extension Application {
     var object = DocumentObject()
     (object.path, object.parent, object.kind) = (entry.path, entry.parent, record.kind.wire)
     object.isApplication = record.kind == .application
-    object.classes = record.classes.map { WriterContext.classes(inText: $0) } ?? []
+    object.classes = record.classes.map { StateOrigin.classes(inText: $0) } ?? []
     object.restorationClass = record.restorationClass
     object.storyboard = record.storyboard
     object.keep = record.keepsForever ? .forever : nil
@@ -198,7 +198,7 @@ extension Application {
   ) throws(ErrorObject) -> DocumentState? {
     switch reading {
     case .state(let record, let sequence) where sequence == summary.sequence:
-      let writer = contexts[record.context] ?? WriterContext()
+      let writer = origins[record.context] ?? StateOrigin()
       let text = record.spliced { target, writer in
         ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
       }
@@ -213,7 +213,7 @@ extension Application {
   }
 }
 
-extension WriterContext {
+extension StateOrigin {
   func document(written: Int64) -> DocumentState.Writer {
     DocumentState.Writer().with {
       ($0.classes, $0.process, $0.bundleVersion) = (classes, role, bundleVersion)

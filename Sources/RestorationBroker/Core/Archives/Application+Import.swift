@@ -100,7 +100,7 @@ extension Application {
     let (text, table) = state.stored(after: first)
     let record = StateRecord(
       node: node.id,
-      context: contextID(of: state.writer),
+      context: originID(of: state.writer),
       isEarly: isEarly,
       written: state.written,
       text: text,

@@ -61,8 +61,8 @@ extension Application {
       object.object = node.claim?.handle
       object.path = tree.path(of: node)
       object.kind = node.record.kind.wire
-      object.classes = node.record.classes.map { WriterContext.classes(inText: $0) } ?? []
-      object.process = owner?.facts.role ?? node.state.flatMap { contexts[$0.context]?.role }
+      object.classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
+      object.process = owner?.facts.role ?? node.state.flatMap { origins[$0.context]?.role }
       object.pid = owner?.facts.process?.pid
       object.included = tree.isIncluded(node)
       object.orphaned = orphaned(node) != nil
@@ -167,8 +167,8 @@ extension Application {
       object.object = today?.claim?.handle
       object.path = path
       object.kind = reading.node.kind.wire
-      object.classes = reading.node.classes.map { WriterContext.classes(inText: $0) } ?? []
-      object.process = reading.state.flatMap { contexts[$0.context]?.role }
+      object.classes = reading.node.classes.map { StateOrigin.classes(inText: $0) } ?? []
+      object.process = reading.state.flatMap { origins[$0.context]?.role }
       object.orphaned = today.map { orphaned($0) != nil } ?? true
       object.status = reading.state == nil ? .none : isWithheld ? .quarantined : .available
       object.coderText = reading.state.flatMap { coder(of: $0) }

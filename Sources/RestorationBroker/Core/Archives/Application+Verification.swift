@@ -90,7 +90,7 @@ extension Application {
       // What was written since the check began may refer to objects that are as new.
       verification.take(piece, lastNode: lastNode)
       step = piece.next.map { .check($0) }
-    case .nodes(let nodes): verification.take(nodes, contexts: contexts)
+    case .nodes(let nodes): verification.take(nodes, origins: origins)
     case .states, .copied: break
     }
     var after: SequenceNumber = 0

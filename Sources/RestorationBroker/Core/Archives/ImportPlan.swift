@@ -11,7 +11,7 @@ struct ImportPlan {
     var text: ArraySlice<UInt8>
     var references: [Reference]
     var elements: String?
-    var writer: WriterContext
+    var writer: StateOrigin
     var written: Int64
   }
 
@@ -109,7 +109,7 @@ struct ImportPlan {
       parent: parent.map { NodeID($0) + 1 },
       component: object.path?.components.last,
       kind: object.isApplication ? .application : NodeKind(object.kind),
-      classes: WriterContext.text(ofClasses: object.classes),
+      classes: StateOrigin.text(ofClasses: object.classes),
       restorationClass: object.restorationClass,
       storyboard: object.storyboard,
       keepsForever: object.keep != nil,
@@ -156,7 +156,7 @@ struct ImportPlan {
       text: document.state.text.bytes,
       references: references,
       elements: document.elements?.text.string,
-      writer: WriterContext(document.writer),
+      writer: StateOrigin(document.writer),
       written: document.writer.written.milliseconds
     )
   }

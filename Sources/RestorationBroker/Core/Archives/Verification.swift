@@ -116,11 +116,11 @@ struct Verification {
   // MARK: Trees
 
   /// Takes some nodes of the point that is looked at; the last ones where they are fewer than were asked for.
-  mutating func take(_ more: [NodeReading], contexts: [ContextID: WriterContext]) {
+  mutating func take(_ more: [NodeReading], origins: [ContextID: StateOrigin]) {
     readings += more
     guard more.count < StoreJob.nodesMax, let point = points.first else { return }
     points.removeFirst()
-    let check = TreeCheck(readings, contexts: contexts)
+    let check = TreeCheck(readings, origins: origins)
     readings = []
     if point.generation == nil { objects = check.objects }
     name(at: point, by: check)

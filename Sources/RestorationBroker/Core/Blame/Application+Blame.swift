@@ -34,7 +34,7 @@ extension Application {
   }
 
   /// The owner has answered the call in which these states were handed to it: none of them is what it crashes of.
-  func tookIn(_ nodes: [NodeID], _ session: Session) {
+  func acknowledged(_ nodes: [NodeID], _ session: Session) {
     for node in nodes { session.windows[node]?.isProven = true }
     goOnHandingOut()
   }

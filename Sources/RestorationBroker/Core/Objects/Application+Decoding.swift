@@ -126,7 +126,7 @@ extension Application {
 
   private func coder(context number: ContextID) -> CoderTemplate? {
     if let template = coders[number] { return template }
-    guard let template = contexts[number].map({ CoderTemplate($0) }) else { return nil }
+    guard let template = origins[number].map({ CoderTemplate($0) }) else { return nil }
     coders[number] = template
     return template
   }

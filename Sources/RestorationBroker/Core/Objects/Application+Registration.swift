@@ -189,7 +189,7 @@ extension Application {
     record.parent = parent?.id
     record.component = component
     record.kind = NodeKind(request.kind)
-    record.classes = WriterContext.text(ofClasses: request.classes)
+    record.classes = StateOrigin.text(ofClasses: request.classes)
     record.restorationClass = request.restorationClass
     record.storyboard = request.storyboard
     record.keepsForever = request.keep == .forever
@@ -266,7 +266,7 @@ extension Application {
 
   /// Whether the owner is of the class whose state this is, or of one derived from it (R25).
   func classMatches(_ node: Node, _ state: StateSummary) -> Bool {
-    guard let claim = node.claim, !claim.classes.isEmpty, let archived = contexts[state.context]?.classes.first else {
+    guard let claim = node.claim, !claim.classes.isEmpty, let archived = origins[state.context]?.classes.first else {
       return true
     }
     let today = sessions[claim.session]?.facts.aliases.classes[archived]

@@ -67,7 +67,7 @@ extension Application {
     if isOwner, let session, let claim = node.claim { isEarly = self.isEarly(node, claim, session) }
     return StateRecord(
       node: node.id,
-      context: contextID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
+      context: originID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
       session: isOwner ? session?.id ?? 0 : 0,
       revision: state.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
       isEarly: isEarly,
@@ -134,27 +134,27 @@ extension Application {
 
   // MARK: The writer
 
-  private func contextID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
-    guard session == nil else { return contextID(of: writer(of: node, session, isOwner: isOwner)) }
+  private func originID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
+    guard session == nil else { return originID(of: origin(of: node, session, isOwner: isOwner)) }
     // Nothing of the writer is known, so that it is the same one every time.
-    if let known = sessionlessContext { return known }
-    let id = contextID(of: writer(of: node, nil, isOwner: false))
-    sessionlessContext = id
+    if let known = sessionlessOrigin { return known }
+    let id = originID(of: origin(of: node, nil, isOwner: false))
+    sessionlessOrigin = id
     return id
   }
 
   /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
-  private func writer(of node: Node, _ session: Session?, isOwner: Bool) -> WriterContext {
+  private func origin(of node: Node, _ session: Session?, isOwner: Bool) -> StateOrigin {
     let storyboard = isOwner ? node.record.storyboard ?? session?.facts.storyboard : nil
-    var writer = WriterContext()
-    if isOwner, let claim = node.claim { writer.classes = claim.classes }
+    var origin = StateOrigin()
+    if isOwner, let claim = node.claim { origin.classes = claim.classes }
     if let facts = session?.facts {
-      (writer.role, writer.bundleVersion) = (facts.role, facts.bundleVersion)
-      writer.userInterfaceIdiom = facts.userInterfaceIdiom
+      (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
+      origin.userInterfaceIdiom = facts.userInterfaceIdiom
     }
-    writer.systemVersion = context.settings.systemVersion
-    if node.record.kind == .viewController { writer.storyboard = storyboard }
-    return writer
+    origin.systemVersion = context.settings.systemVersion
+    if node.record.kind == .viewController { origin.storyboard = storyboard }
+    return origin
   }
 
   // MARK: References

@@ -15,18 +15,18 @@ struct TreeCheck {
   private(set) var faults: [Fault] = []
   private(set) var tree = NodeTree()
 
-  init(_ readings: [NodeReading], contexts: [ContextID: WriterContext]) {
+  init(_ readings: [NodeReading], origins: [ContextID: StateOrigin]) {
     for reading in readings { tree.load(reading.node) }
     for node in tree.indexAll().sorted() {
       faults.append(Fault(kind: .tree, node: node, message: "the object is its own ancestor"))
     }
-    for reading in readings where !reading.node.isRemoved { check(reading, contexts) }
+    for reading in readings where !reading.node.isRemoved { check(reading, origins) }
     checkPaths()
   }
 
   var objects: Int { tree.count }
 
-  private mutating func check(_ reading: NodeReading, _ contexts: [ContextID: WriterContext]) {
+  private mutating func check(_ reading: NodeReading, _ origins: [ContextID: StateOrigin]) {
     let record = reading.node
     func note(_ kind: ArchiveProblem.Kind, _ message: String) {
       faults.append(Fault(kind: kind, node: record.node, message: message))
@@ -37,10 +37,10 @@ struct TreeCheck {
     } else if record.kind == .object {
       note(.object, "a plain object has no identifier")
     }
-    if let classes = record.classes, WriterContext.classes(inText: classes).isEmpty {
+    if let classes = record.classes, StateOrigin.classes(inText: classes).isEmpty {
       note(.object, "the object's classes are not a list of names")
     }
-    if let state = reading.state, contexts[state.context] == nil {
+    if let state = reading.state, origins[state.context] == nil {
       note(.object, "what is recorded of the state's writer is not there")
     }
   }

@@ -29,20 +29,20 @@ extension Application {
     case .handOut(let session):
       switch answer {
       case .result:
-        if let owner = sessions[session] { tookIn(restoring.decisions.batch(of: session), owner) }
+        if let owner = sessions[session] { acknowledged(restoring.decisions.batch(of: session), owner) }
         drive(.handled(session, .done))
       case .error:
         for node in concerned(restoring.decisions.batch(of: session)) { restoring.messages[node] = answer.message }
         drive(.handled(session, .failed))
       case .lost:
-        takeBack(restoring.decisions.lines[session]?.batch ?? [], restoring)
+        markUndelivered(restoring.decisions.lines[session]?.batch ?? [], restoring)
         drive(.handled(session, .lost))
       }
     }
   }
 
   /// States that may never have come: their owner gets them again when it comes back.
-  private func takeBack(_ batch: [Int], _ restoring: OpenRestoration) {
+  private func markUndelivered(_ batch: [Int], _ restoring: OpenRestoration) {
     for item in batch.map({ restoring.decisions.items[$0] }) {
       guard case .handed(let session) = item.place, let object = tree.node(item.object),
         object.claim?.session == session
@@ -84,14 +84,14 @@ extension Application {
         text.count + path.jsonBytes + Self.objectBytes + (coder?.count ?? 0) <= batchBytesMax(of: session.id)
       } ?? false
     guard !isSent || mayHandOut(node, to: session) else {
-      restoring.heldMakes.append((number, lookup, session.id))
+      restoring.heldFactoryCalls.append((number, lookup, session.id))
       return watchTrials()
     }
-    let classes = summary.flatMap { contexts[$0.context]?.classes } ?? []
+    let classes = summary.flatMap { origins[$0.context]?.classes } ?? []
     var saved = SavedObject().with { saved in
       saved.identifierPath = path
       saved.kind = node.record.kind.wire
-      saved.objectClass = classes.first ?? node.record.classes.flatMap { WriterContext.classes(inText: $0).first }
+      saved.objectClass = classes.first ?? node.record.classes.flatMap { StateOrigin.classes(inText: $0).first }
       saved.state = isSent ? text : nil
       saved.coder = coder
       saved.isDeferred = !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
@@ -127,9 +127,9 @@ extension Application {
 
   /// Calls the factories that were held up behind a suspect, as far as they may be now (R31).
   func goOnMaking() {
-    guard let restoring, !restoring.heldMakes.isEmpty else { return }
-    let held = restoring.heldMakes
-    restoring.heldMakes = []
+    guard let restoring, !restoring.heldFactoryCalls.isEmpty else { return }
+    let held = restoring.heldFactoryCalls
+    restoring.heldFactoryCalls = []
     for (node, lookup, session) in held { make(node, lookup, by: session, restoring) }
   }
 
@@ -227,8 +227,8 @@ extension Application {
     guard !objects.isEmpty else { return drive(.handled(number, .done)) }
     guard let call = call(session, toDecode: objects) else {
       // One that is there and serves it does not read even a batch that is all deferred.
-      let isDeaf = session.isReachable && session.serves(.decodeRestorableStateWithCoder)
-      return drive(.handled(number, isDeaf ? .failed : .lost))
+      let readsTooLittle = session.isReachable && session.serves(.decodeRestorableStateWithCoder)
+      return drive(.handled(number, readsTooLittle ? .failed : .lost))
     }
     restoring.calls.insert(call)
     for (handout, object, isDeferred) in sent {
@@ -293,7 +293,7 @@ extension Application: RestorationFacts {
     }
     if node.isUnreadable { return .skip(.unreadable, because: nil) }
     guard classMatches(object, state) else {
-      let saved = contexts[state.context]?.classes.first ?? ""
+      let saved = origins[state.context]?.classes.first ?? ""
       return .skip(.classMismatch, because: .classMismatch(saved: saved, declared: claim.classes))
     }
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed, because: nil) }

@@ -119,7 +119,7 @@ extension Application {
   private func perform(_ action: Restoration.Action, _ restoring: OpenRestoration) {
     switch action {
     case .ask(let session): callDelegate(session, isAsking: true, restoring)
-    case .summon: summonDelegate(restoring)
+    case .startDelegate: startDelegate(restoring)
     case .plan:
       restoring.units = objectUnits()
       startMissingUnits(restoring)

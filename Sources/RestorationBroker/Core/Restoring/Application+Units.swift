@@ -77,7 +77,7 @@ extension Application {
   }
 
   private func storyboard(of node: Node) -> String? {
-    node.record.storyboard ?? node.stateBeforeClaim.flatMap { contexts[$0.context]?.storyboard }
+    node.record.storyboard ?? node.stateBeforeClaim.flatMap { origins[$0.context]?.storyboard }
   }
 
   private func unit(ofEnded session: SessionID) -> UnitName? {
@@ -93,9 +93,9 @@ extension Application {
 
   package var isDelegateMissing: Bool { missingUnits.contains(where: \.isDelegate) && !hasDelegate }
 
-  func summonDelegate(_ restoring: OpenRestoration) {
+  func startDelegate(_ restoring: OpenRestoration) {
     for unit in missingUnits where unit.isDelegate { start(UnitName(unit.name), restoring) }
-    if !restoring.isStarting { drive(.notSummoned(at: context.now.monotonic)) }
+    if !restoring.isStarting { drive(.delegateNotStarted(at: context.now.monotonic)) }
   }
 
   func startMissingUnits(_ restoring: OpenRestoration) {
@@ -128,7 +128,7 @@ extension Application {
       nodes.append(item.node)
     }
     drive(.unitFailed(nodes))
-    if !restoring.isStarting { drive(.notSummoned(at: context.now.monotonic)) }
+    if !restoring.isStarting { drive(.delegateNotStarted(at: context.now.monotonic)) }
   }
 
   // MARK: Ends

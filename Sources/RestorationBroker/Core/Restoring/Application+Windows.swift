@@ -11,7 +11,7 @@ extension Application {
 
   /// A state was handed to its owner: what happens next tells whether it was good (R31).
   ///
-  /// - Parameter byCall: in a call of the broker, whose answer `tookIn` is told of.
+  /// - Parameter byCall: in a call of the broker, whose answer `acknowledged` is told of.
   /// - Parameter toFactory: for it to make the object, which is not restored by that yet.
   func openWindow(of node: Node, for session: Session, byCall: Bool = false, toFactory: Bool = false) {
     guard !session.facts.isDetached else { return }

@@ -22,7 +22,7 @@ final class OpenRestoration {
   /// What clients have said of objects that they could not make or fill.
   var messages: [NodeID: String] = [:]
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
-  var heldMakes: [(node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)] = []
+  var heldFactoryCalls: [(node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)] = []
   /// Units that were to start, and why those of them did not that did not.
   var startedUnits: Set<String> = []
   var failedUnits: [String: String] = [:]

@@ -10,8 +10,8 @@ extension Restoration {
     switch event {
     case .started: start(facts)
     case .decided(let isYes): decide(isYes)
-    case .joined(let now), .notSummoned(let now):
-      guard phase == .summoning else { break }
+    case .joined(let now), .delegateNotStarted(let now):
+      guard phase == .startingDelegate else { break }
       enter(.asking)
       noteAsked(at: now)
       ask(facts)
@@ -36,7 +36,7 @@ extension Restoration {
     case .trialsChanged: ready.formUnion(lines.keys)
     case .extensionsChanged: break
     case .returned(let session):
-      lines[session]?.isDeaf = false
+      lines[session]?.isUnreachable = false
       ready.insert(session)
       askMakers(facts)
     case .ended(let session): end(session, facts)
@@ -52,8 +52,8 @@ extension Restoration {
 
   private mutating func start(_ facts: some RestorationFacts) {
     guard facts.isDelegateMissing else { return ask(facts) }
-    enter(.summoning)
-    actions.append(.summon)
+    enter(.startingDelegate)
+    actions.append(.startDelegate)
   }
 
   private mutating func ask(_ facts: some RestorationFacts) {
@@ -132,7 +132,7 @@ extension Restoration {
   // MARK: Time
 
   private mutating func pass(_ now: Int64, _ facts: some RestorationFacts) {
-    if phase == .summoning {
+    if phase == .startingDelegate {
       enter(.asking)
       noteAsked(at: now)
       ask(facts)
@@ -220,7 +220,7 @@ extension Restoration {
     while let lookup = items[number].lookups.first {
       switch lookup {
       case .restorationClass, .delegate:
-        let maker = facts.maker(of: node, by: lookup).flatMap { lines[$0]?.isDeaf == true ? nil : $0 }
+        let maker = facts.maker(of: node, by: lookup).flatMap { lines[$0]?.isUnreachable == true ? nil : $0 }
         note(number, .lookedUp(lookup, maker))
         if let maker { return ask(number, maker) }
         // A class disables every other way: it is awaited (R22, R23).
@@ -372,7 +372,7 @@ extension Restoration {
 
   /// Nothing can be sent to it until it comes back.
   private mutating func lose(_ session: SessionID) {
-    lines[session, default: Line()].isDeaf = true
+    lines[session, default: Line()].isUnreachable = true
     ready.remove(session)
   }
 
@@ -380,7 +380,7 @@ extension Restoration {
 
   /// Hands the session the next states, parents first, if it is free.
   private mutating func fill(_ session: SessionID, _ facts: some RestorationFacts) {
-    guard var line = lines[session], line.batch.isEmpty, !line.isDeaf, !line.located.isEmpty else { return }
+    guard var line = lines[session], line.batch.isEmpty, !line.isUnreachable, !line.located.isEmpty else { return }
     let max = facts.batchBytesMax(of: session)
     let candidates = line.located.sorted()
     line.located = []

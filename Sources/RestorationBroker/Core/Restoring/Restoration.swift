@@ -9,7 +9,7 @@ package import RestorationWire
 /// It knows objects and sessions by number only; what is true of them now it asks its `RestorationFacts`. It takes in
 /// events and leaves actions; see `Restoration+StateMachine.swift`.
 ///
-///     summoning ─▶ asking ─▶ locating ─▶ decoding ─▶ telling ─▶ waiting ─▶ over
+///     startingDelegate ─▶ asking ─▶ locating ─▶ decoding ─▶ telling ─▶ waiting ─▶ over
 ///
 /// Invariants:
 /// 1. Nothing is handed out before everything is located, refused, or was awaited for half of the time.
@@ -27,7 +27,7 @@ package struct Restoration {
 
   package enum Phase {
     /// The delegate's unit was started, and it has not come.
-    case summoning
+    case startingDelegate
     /// The delegate is asked whether there shall be a restoration at all.
     case asking
     case locating
@@ -106,7 +106,7 @@ package struct Restoration {
     var located: [Int] = []
     var batch: [Int] = []
     /// It could not be reached; it may come back.
-    var isDeaf = false
+    var isUnreachable = false
 
     mutating func ask(_ number: Int) { questions.append(number) }
 
@@ -165,8 +165,8 @@ package struct Restoration {
   }
 
   package enum Action: Equatable {
-    /// Start the delegate's unit, and answer with `joined` or `notSummoned`.
-    case summon
+    /// Start the delegate's unit, and answer with `joined` or `delegateNotStarted`.
+    case startDelegate
     /// Ask the delegate whether to restore.
     case ask(SessionID)
     /// Answer with the event `planned`.
@@ -191,7 +191,7 @@ package struct Restoration {
     case planned([Planned], at: Int64)
     /// The delegate has come, or nothing can bring it.
     case joined(at: Int64)
-    case notSummoned(at: Int64)
+    case delegateNotStarted(at: Int64)
     /// The unit of these objects was not started.
     case unitFailed([NodeID])
     case made(NodeID, Made)
@@ -267,7 +267,7 @@ package struct Restoration {
   /// When it wants to be told the time next.
   package var due: Int64? {
     switch phase {
-    case .summoning: begun + (deadline - begun) / 2
+    case .startingDelegate: begun + (deadline - begun) / 2
     case .asking: asked + (deadline - asked) / 4
     case .locating where !isHoldOver, .decoding where !isHoldOver: holdEnd
     case .over: nil

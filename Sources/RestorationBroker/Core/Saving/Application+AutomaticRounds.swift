@@ -81,7 +81,7 @@ extension BrokerCore {
 }
 
 /// When changes make a save round begin by itself: when it has been quiet, at the latest after an interval (R18).
-struct ChangeWatch: Hashable {
+struct RoundSchedule: Hashable {
   /// Since when something is unsaved, and when the last change was; nil where nothing changed.
   private var first: Int64?
   private var last: Int64 = 0

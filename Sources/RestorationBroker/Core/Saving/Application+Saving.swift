@@ -88,14 +88,14 @@ extension Application {
     round.isPerforming = true
     var next = 0
     while next < round.actions.count, self.round === round {
-      carryOut(round.actions[next], of: round)
+      perform(round.actions[next], of: round)
       next += 1
     }
     round.actions = []
     round.isPerforming = false
   }
 
-  private func carryOut(_ action: SaveRound.StateMachine.Action, of round: SaveRound) {
+  private func perform(_ action: SaveRound.StateMachine.Action, of round: SaveRound) {
     switch action {
     case .wait(let due): context.emit(.setTimer(.round(id), milliseconds: max(1, due - context.now.monotonic)))
     case .decide: askDelegateWhetherToSave(round)

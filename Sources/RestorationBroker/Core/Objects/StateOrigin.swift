@@ -5,8 +5,8 @@ package import RestorationWire
 
 /// What is recorded with every state of who wrote it: class and reserved keys (R25, R26).
 ///
-/// Equal contexts are stored once, so that a state carries a number only.
-package struct WriterContext: StoredFacts, Hashable {
+/// Equal origins are stored once, so that a state carries a number only.
+package struct StateOrigin: StoredFacts, Hashable {
   /// The class the writer declared and its superclasses; empty if none was declared.
   package var classes: [String] = []
   package var role: String?
@@ -38,7 +38,7 @@ package struct WriterContext: StoredFacts, Hashable {
   }
 }
 
-extension WriterContext {
+extension StateOrigin {
   /// The classes of a node's record, which holds them as JSON text.
   static func classes(inText text: String) -> [String] {
     ((try? JSONCodec.parse(Array(text.utf8)))?.array ?? []).compactMap(\.string)
@@ -49,7 +49,7 @@ extension WriterContext {
   }
 }
 
-/// The coder of a context as text, all but the time.
+/// The coder of an origin as text, all but the time.
 struct CoderTemplate {
   private let form: [UInt8]
   /// Where the time is written; nil where there is none.
@@ -57,8 +57,8 @@ struct CoderTemplate {
 
   var bytes: Int { form.count }
 
-  init(_ context: WriterContext) {
-    let bytes = Array(context.reservedKeys(timestamp: 0).text.bytes)
+  init(_ origin: StateOrigin) {
+    let bytes = Array(origin.reservedKeys(timestamp: 0).text.bytes)
     let key = Array("\"\(ReservedKeys.timestampKey)\":\"".utf8)
     // The key is the broker's own, so that no value of a client can stand before it under that name.
     time = bytes.indices.first { bytes[$0...].starts(with: key) }.map { $0 + key.count }
