@@ -33,9 +33,7 @@ package struct ArchiveDocument: WireObject {
       }
     }
 
-    func writeJSON(to writer: inout JSONWriter) {
-      writer.integer(Self.only)
-    }
+    func writeJSON(to writer: inout JSONWriter) { writer.integer(Self.only) }
   }
 
   /// Whether confidential states were left out.
@@ -159,9 +157,7 @@ package struct DocumentState: WireObject {
     /// Nil if it leads to nothing.
     package var target: IdentifierPath?
 
-    package init(range: Range<Int>, target: IdentifierPath?) {
-      (self.range, self.target) = (range, target)
-    }
+    package init(range: Range<Int>, target: IdentifierPath?) { (self.range, self.target) = (range, target) }
   }
 
   package init() {}
@@ -180,9 +176,7 @@ package struct DocumentState: WireObject {
 
     package let text: JSONText
 
-    package init(stored text: JSONText) {
-      self.text = text
-    }
+    package init(stored text: JSONText) { self.text = text }
 
     package init(wire slice: JSONSlice) throws(Misfit) {
       var elements = try [RestorableElement](wire: slice)
@@ -190,9 +184,7 @@ package struct DocumentState: WireObject {
       text = elements.text
     }
 
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.text(text)
-    }
+    package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
   }
 
   /// The session that wrote a state, as far as the state's coder and class tell.

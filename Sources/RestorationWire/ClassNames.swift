@@ -66,9 +66,7 @@ package struct Aliases: WireObject, Hashable {
   package var identifiers: [String: String] = [:]
   package init() {}
 
-  package var isEmpty: Bool {
-    classes.isEmpty && identifiers.isEmpty
-  }
+  package var isEmpty: Bool { classes.isEmpty && identifiers.isEmpty }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     typealias Names = [String: String]?

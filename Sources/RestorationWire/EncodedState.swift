@@ -32,9 +32,7 @@ package struct EncodedState: WireValue {
   }
 
   /// Of a state that is written and not looked into.
-  package init(unchecked text: JSONText) {
-    self.init(text: text, references: [], reservedKey: nil, depth: 1)
-  }
+  package init(unchecked text: JSONText) { self.init(text: text, references: [], reservedKey: nil, depth: 1) }
 
   private init(text: JSONText, references: [JSONReference], reservedKey: String?, depth: Int) {
     self.text = text
@@ -51,9 +49,7 @@ package struct EncodedState: WireValue {
     self.depth = slice.depth
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.text(text)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
 /// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10, R26).

@@ -20,13 +20,9 @@ package struct ProgressToken: WireValue, Hashable {
     text = slice.compactText.detached()
   }
 
-  package init(_ name: String) {
-    text = JSONText(.string(name))
-  }
+  package init(_ name: String) { text = JSONText(.string(name)) }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.text(text)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
 /// The notification by which a client says that it does not want the answer to one of its calls any more.
@@ -40,9 +36,7 @@ package struct CancelRequest: Sendable {
   /// The id of the call, as it was sent.
   package var id: RequestID
 
-  package init(id: RequestID) {
-    self.id = id
-  }
+  package init(id: RequestID) { self.id = id }
 
   /// Nil where the parameters name no call.
   package init?(_ parameters: Parameters) {

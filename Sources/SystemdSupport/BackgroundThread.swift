@@ -65,9 +65,7 @@ final class WakeUp: Sendable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  func signal() {
-    eventfd_write(descriptor, 1)
-  }
+  func signal() { eventfd_write(descriptor, 1) }
 
   /// Waits for a signal and takes it; an interrupted wait only looks again.
   func wait() {

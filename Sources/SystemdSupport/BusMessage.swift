@@ -8,9 +8,7 @@ struct BusMessage: ~Copyable {
   private let message: OpaquePointer
 
   /// Takes over a reference.
-  init(owning message: OpaquePointer) {
-    self.message = message
-  }
+  init(owning message: OpaquePointer) { self.message = message }
 
   deinit {
     sd_bus_message_unref(message)

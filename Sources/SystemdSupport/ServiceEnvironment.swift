@@ -24,9 +24,7 @@ package struct ServiceEnvironment: Sendable {
     }
 
     /// Closes it; the value must not be used afterwards.
-    package func close() {
-      _ = Glibc.close(number)
-    }
+    package func close() { _ = Glibc.close(number) }
   }
 
   package init() {}

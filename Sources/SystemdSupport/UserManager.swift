@@ -36,9 +36,7 @@ package final class UserManager: Sendable {
       if case .string(let path) = properties["FragmentPath"], !path.isEmpty { paths.append(path) }
       if case .strings(let more) = properties["DropInPaths"] { paths += more }
       var texts: [String] = []
-      for path in paths {
-        if let text = try UnitText.read(path) { texts.append(text) }
-      }
+      for path in paths { if let text = try UnitText.read(path) { texts.append(text) } }
       return texts
     }
   }
@@ -127,9 +125,7 @@ package final class UserManager: Sendable {
   }
 
   /// The user's unit that the process belongs to; nil where it belongs to none. Does not block.
-  package func unit(ofProcess pid: Int32) -> String? {
-    ProcessUnit.name(ofProcess: pid)
-  }
+  package func unit(ofProcess pid: Int32) -> String? { ProcessUnit.name(ofProcess: pid) }
 
   // MARK: Asking
 

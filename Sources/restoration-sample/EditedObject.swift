@@ -50,9 +50,7 @@ struct EditedObject: Sendable {
     return files.filter { seen.insert($0.window).inserted }.map(EditedObject.init(windowWith:))
   }
 
-  func nextState() -> String {
-    isWindow ? windowState() : documentState()
-  }
+  func nextState() -> String { isWindow ? windowState() : documentState() }
 
   /// Where the window is and what it shows: a reference to an object of another process.
   private func windowState() -> String {

@@ -67,9 +67,7 @@ struct Failure: Error {
   }
 
   /// What stands on standard input is of no use.
-  static func input(_ message: String) -> Failure {
-    Failure(ExitStatus.usage, kind: "usage", message)
-  }
+  static func input(_ message: String) -> Failure { Failure(ExitStatus.usage, kind: "usage", message) }
 
   /// An object that is not there, in the broker's words.
   static func unknownObject(_ path: IdentifierPath, _ message: String, hint: String) -> Failure {

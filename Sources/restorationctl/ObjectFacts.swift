@@ -108,9 +108,7 @@ extension ObjectFacts {
     add("Bundle", origin?.bundleVersion)
     add("System", origin?.systemVersion)
     add("Storyboard", origin?.storyboard)
-    for element in elements {
-      add(element.role == .selected ? "Selected" : "Topmost", Self.text(element))
-    }
+    for element in elements { add(element.role == .selected ? "Selected" : "Topmost", Self.text(element)) }
     add("State", stateless, .yellow)
     let facts = table.text(header: false, width: nil)
     return state.map { "\(facts)\n\(PrettyJSON.lay(out: $0.jsonText).printableJSON)\n" } ?? facts

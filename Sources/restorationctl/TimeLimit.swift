@@ -29,9 +29,7 @@ enum TimeLimit {
   }
 
   /// From now on nothing is waited for but the end of the time.
-  static func isForWatching() {
-    state.withLock { $0.watches = true }
-  }
+  static func isForWatching() { state.withLock { $0.watches = true } }
 
   /// Waits for a person without a limit; counts from zero afterwards.
   static func suspended<Result>(_ body: () throws -> Result) rethrows -> Result {

@@ -48,9 +48,7 @@ struct Service {
       try broker.beat(everyMicroseconds: interval / 3) { [notifier] in notifier.send(.watchdog) }
     }
     notifier.send(.ready)
-    if notifier.isActive {
-      broker.reportActivity { [status] in status.report("\($0)") }
-    }
+    if notifier.isActive { broker.reportActivity { [status] in status.report("\($0)") } }
     setIdleExit(configuration, broker)
     while signals.wait() == SIGHUP { configuration = try reload(configuration, broker) }
     try end(broker, configuration)

@@ -5,9 +5,7 @@ package struct Frame: Sendable {
   private let storage: FrameStorage
 
   /// The frame is complete and its upper levels are on the tape.
-  init(_ storage: FrameStorage) {
-    self.storage = storage
-  }
+  init(_ storage: FrameStorage) { self.storage = storage }
 
   /// The memory the frame takes, in bytes, about.
   var memory: Int {

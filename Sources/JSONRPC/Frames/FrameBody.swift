@@ -25,9 +25,7 @@ package struct FrameBody: Sendable {
   }
 
   /// Why the frame is none, as far as that is known before its end.
-  package var failure: ErrorObject? {
-    if case .failed(let error, _) = mode { error } else { nil }
-  }
+  package var failure: ErrorObject? { if case .failed(let error, _) = mode { error } else { nil } }
 
   /// What another body would have to be given to be where this one is; nil where what comes is passed over.
   var unfinishedInput: [UInt8]? {

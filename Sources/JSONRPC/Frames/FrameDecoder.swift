@@ -112,9 +112,7 @@ package struct FrameDecoder: Sendable {
   }
 
   /// What a peer that speaks HTTP has sent so far; the decoder is not needed any more.
-  package mutating func takeInput() -> [UInt8] {
-    input.take(input.count)
-  }
+  package mutating func takeInput() -> [UInt8] { input.take(input.count) }
 
   /// What another decoder that knows the framing would have to be given to be where this one is; nil while this one
   /// passes something over, or where the peer speaks HTTP.

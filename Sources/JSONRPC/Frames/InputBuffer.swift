@@ -43,9 +43,7 @@ struct InputBuffer {
     consume(gap)
   }
 
-  mutating func consumeAll() {
-    consume(count)
-  }
+  mutating func consumeAll() { consume(count) }
 
   /// Drops bytes at the front and returns them.
   mutating func take(_ number: Int) -> [UInt8] {

@@ -63,7 +63,5 @@ struct Batches {
     return true
   }
 
-  private func index(of key: Key) -> Int? {
-    open.firstIndex { $0.key == key }
-  }
+  private func index(of key: Key) -> Int? { open.firstIndex { $0.key == key } }
 }

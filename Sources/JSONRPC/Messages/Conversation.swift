@@ -258,14 +258,10 @@ extension Conversation {
   }
 
   /// Counts a parked request among those in flight again.
-  package mutating func unpark(_ call: Call) {
-    pending.setParked(false, call)
-  }
+  package mutating func unpark(_ call: Call) { pending.setParked(false, call) }
 
   /// The request with that id, when it awaits its answer.
-  package func pendingCall(withID id: RequestID) -> Call? {
-    pending.find(id)
-  }
+  package func pendingCall(withID id: RequestID) -> Call? { pending.find(id) }
 
   private mutating func answer(_ error: ErrorObject, to id: RequestID?, batch: Batches.Key?, into out: inout [UInt8]) {
     if let batch { batches.expect(batch) }
@@ -332,9 +328,7 @@ extension Conversation {
   }
 
   /// Ends a call whose answer is no longer wanted; one that still comes is dropped.
-  package mutating func forget(_ callID: Int) {
-    outgoing.forget(callID)
-  }
+  package mutating func forget(_ callID: Int) { outgoing.forget(callID) }
 
   package mutating func notify(method: String, parameters: JSONText?, into out: inout [UInt8]) {
     write(method: method, parameters: parameters, id: nil, into: &out)

@@ -101,9 +101,7 @@ private struct Envelope {
     }
   }
 
-  func slice(_ entry: Int?) -> JSONSlice? {
-    entry.map { JSONSlice(storage: storage, entry: $0) }
-  }
+  func slice(_ entry: Int?) -> JSONSlice? { entry.map { JSONSlice(storage: storage, entry: $0) } }
 
   private static let jsonrpc = word("jsonrpc")
   private static let idName = word("id")
@@ -166,7 +164,5 @@ extension Parameters {
 
 extension JSONSlice {
   /// False only when the scan knows that the names in this object differ.
-  fileprivate var mayHaveRepeatedNames: Bool {
-    storage.tape[Int(entry)].flags.contains(.repeatedNames)
-  }
+  fileprivate var mayHaveRepeatedNames: Bool { storage.tape[Int(entry)].flags.contains(.repeatedNames) }
 }

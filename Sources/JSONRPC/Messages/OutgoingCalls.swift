@@ -9,9 +9,7 @@ struct OutgoingCalls {
   private var forgotten = 0
 
   /// What whoever calls the same peer after this one has to know.
-  var past: CallsMade {
-    CallsMade(lastID: lastID, unanswered: forgotten + open.count)
-  }
+  var past: CallsMade { CallsMade(lastID: lastID, unanswered: forgotten + open.count) }
 
   var isEmpty: Bool { open.isEmpty }
 
@@ -44,9 +42,7 @@ struct OutgoingCalls {
     return nil
   }
 
-  mutating func forget(_ callID: Int) {
-    if remove(callID) { forgotten += 1 }
-  }
+  mutating func forget(_ callID: Int) { if remove(callID) { forgotten += 1 } }
 
   /// Whether a response that belongs to no open call is the late answer to a forgotten one.
   mutating func forgives(_ id: RequestID) -> Bool {

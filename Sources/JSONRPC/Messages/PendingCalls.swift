@@ -63,13 +63,9 @@ struct PendingCalls {
     inFlight += isParked ? -1 : 1
   }
 
-  func isParked(_ call: Conversation.Call) -> Bool {
-    slot(of: call)?.isParked ?? false
-  }
+  func isParked(_ call: Conversation.Call) -> Bool { slot(of: call)?.isParked ?? false }
 
-  func find(_ id: RequestID) -> Conversation.Call? {
-    find(id, fingerprint: id.fingerprint)
-  }
+  func find(_ id: RequestID) -> Conversation.Call? { find(id, fingerprint: id.fingerprint) }
 
   private func find(_ id: RequestID, fingerprint: UInt64) -> Conversation.Call? {
     guard !id.isNull else { return nil }

@@ -15,16 +15,12 @@ package struct RequestID: Sendable {
 
   private let storage: Storage
 
-  private init(_ storage: Storage) {
-    self.storage = storage
-  }
+  private init(_ storage: Storage) { self.storage = storage }
 
   /// The id `null`, which names no request: any number of them may be in flight.
   package static let null = RequestID(.null)
 
-  package init(_ number: Int) {
-    storage = .integer(Int64(number))
-  }
+  package init(_ number: Int) { storage = .integer(Int64(number)) }
 
   package init(_ string: String) {
     var writer = JSONWriter()
@@ -56,9 +52,7 @@ package struct RequestID: Sendable {
     }
   }
 
-  package var isNull: Bool {
-    if case .null = storage { true } else { false }
-  }
+  package var isNull: Bool { if case .null = storage { true } else { false } }
 
   /// The number, when it is one within 64 bits.
   package var integer: Int64? {
@@ -96,9 +90,7 @@ package struct RequestID: Sendable {
   }
 
   /// The text received with the escapes of a string resolved.
-  private var canonical: String {
-    if case .string(_, let value?) = storage { "\"\(value)\"" } else { text }
-  }
+  private var canonical: String { if case .string(_, let value?) = storage { "\"\(value)\"" } else { text } }
 }
 
 extension RequestID: Hashable {
@@ -107,9 +99,7 @@ extension RequestID: Hashable {
     return right.integer == nil && left.canonical.utf8.elementsEqual(right.canonical.utf8)
   }
 
-  package func hash(into hasher: inout Hasher) {
-    hasher.combine(fingerprint)
-  }
+  package func hash(into hasher: inout Hasher) { hasher.combine(fingerprint) }
 }
 
 extension RequestID: CustomStringConvertible {

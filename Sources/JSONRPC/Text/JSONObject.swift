@@ -5,14 +5,10 @@ package struct JSONObject: Sendable {
   /// The members in the order of the text.
   package private(set) var members: [(name: String, value: JSONValue)]
 
-  package init() {
-    members = []
-  }
+  package init() { members = [] }
 
   /// Takes the members as they are; of two with one name, the first is found by name.
-  package init(_ members: [(name: String, value: JSONValue)]) {
-    self.members = members
-  }
+  package init(_ members: [(name: String, value: JSONValue)]) { self.members = members }
 
   package var count: Int { members.count }
   package var isEmpty: Bool { members.isEmpty }
@@ -33,13 +29,9 @@ package struct JSONObject: Sendable {
   }
 
   /// Adds a member at the end without looking for one of the same name.
-  package mutating func append(_ name: String, _ value: JSONValue) {
-    members.append((name, value))
-  }
+  package mutating func append(_ name: String, _ value: JSONValue) { members.append((name, value)) }
 
-  private func index(of name: String) -> Int? {
-    members.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
-  }
+  private func index(of name: String) -> Int? { members.firstIndex { $0.name.utf8.elementsEqual(name.utf8) } }
 }
 
 extension JSONObject: Equatable {

@@ -97,17 +97,13 @@ extension JSONSlice {
   }
 
   /// The boolean, or nil when this is of another kind.
-  package func bool() -> Bool? {
-    kind == .bool ? storage.bytes[Int(start)] == UInt8(ascii: "t") : nil
-  }
+  package func bool() -> Bool? { kind == .bool ? storage.bytes[Int(start)] == UInt8(ascii: "t") : nil }
 
   package var isNull: Bool { kind == .null }
 
   /// The value as a tree, made by jansson. Fails on what jansson cannot hold: numbers beyond 64 bits or a double, a
   /// NUL in a member name, a name given twice.
-  package func value() throws(JSONError) -> JSONValue {
-    try JSONCodec.parse(scanned: self)
-  }
+  package func value() throws(JSONError) -> JSONValue { try JSONCodec.parse(scanned: self) }
 }
 
 // Members and elements
@@ -158,9 +154,7 @@ extension JSONSlice {
   }
 
   /// The same, for a name that is known when the program is built.
-  package subscript(name: StaticString) -> JSONSlice? {
-    name.withUTF8Buffer { member($0) }
-  }
+  package subscript(name: StaticString) -> JSONSlice? { name.withUTF8Buffer { member($0) } }
 
   private func member(_ name: UnsafeBufferPointer<UInt8>) -> JSONSlice? {
     guard kind == .object else { return nil }

@@ -5,14 +5,10 @@ package struct JSONText: Sendable, Equatable, Hashable {
   package let bytes: ArraySlice<UInt8>
 
   /// Takes the bytes unchecked: the caller knows that they are exactly one valid, compact JSON value.
-  package init(validated bytes: ArraySlice<UInt8>) {
-    self.bytes = bytes
-  }
+  package init(validated bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
   /// Takes the bytes unchecked: the caller knows that they are exactly one valid, compact JSON value.
-  package init(validated bytes: [UInt8]) {
-    self.bytes = bytes[...]
-  }
+  package init(validated bytes: [UInt8]) { self.bytes = bytes[...] }
 
   /// Writes the value compactly.
   package init(_ value: JSONValue) {
@@ -26,14 +22,10 @@ package struct JSONText: Sendable, Equatable, Hashable {
   package static let emptyArray = JSONText(validated: Array("[]".utf8))
 
   /// The text itself.
-  package var string: String {
-    String(decoding: bytes, as: UTF8.self)
-  }
+  package var string: String { String(decoding: bytes, as: UTF8.self) }
 
   package var count: Int { bytes.count }
 
   /// The same text in storage of its own size.
-  package func detached() -> JSONText {
-    JSONText(validated: Array(bytes))
-  }
+  package func detached() -> JSONText { JSONText(validated: Array(bytes)) }
 }

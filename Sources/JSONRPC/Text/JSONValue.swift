@@ -18,14 +18,10 @@ package enum JSONValue: Sendable {
 
 extension JSONValue {
   /// The string, or nil when this is of another kind.
-  package var string: String? {
-    if case .string(let value) = self { value } else { nil }
-  }
+  package var string: String? { if case .string(let value) = self { value } else { nil } }
 
   /// The integer, or nil when this is of another kind (a real is never rounded).
-  package var integer: Int64? {
-    if case .integer(let value) = self { value } else { nil }
-  }
+  package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
   /// The number as a double, or nil when this is no number.
   package var real: Double? {
@@ -37,29 +33,19 @@ extension JSONValue {
   }
 
   /// The boolean, or nil when this is of another kind.
-  package var bool: Bool? {
-    if case .bool(let value) = self { value } else { nil }
-  }
+  package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
   /// The elements, or nil when this is no array.
-  package var array: [JSONValue]? {
-    if case .array(let value) = self { value } else { nil }
-  }
+  package var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
   /// The object, or nil when this is of another kind.
-  package var object: JSONObject? {
-    if case .object(let value) = self { value } else { nil }
-  }
+  package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
   /// Whether this is `null`.
-  package var isNull: Bool {
-    if case .null = self { true } else { false }
-  }
+  package var isNull: Bool { if case .null = self { true } else { false } }
 
   /// The member of that name, or nil when there is none or this is no object.
-  package subscript(name: String) -> JSONValue? {
-    object?[name]
-  }
+  package subscript(name: String) -> JSONValue? { object?[name] }
 }
 
 extension JSONValue: Equatable {

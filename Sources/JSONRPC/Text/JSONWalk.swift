@@ -9,9 +9,7 @@ struct JSONWalk {
     byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
   }
 
-  mutating func skipWhiteSpace() {
-    while index < bytes.count, Self.isWhiteSpace(bytes[index]) { index += 1 }
-  }
+  mutating func skipWhiteSpace() { while index < bytes.count, Self.isWhiteSpace(bytes[index]) { index += 1 } }
 
   /// Steps over the string that begins here; returns the offsets between its quotes and whether it has escapes.
   mutating func skipString() -> (body: Range<Int>, escaped: Bool) {

@@ -7,9 +7,7 @@ package struct JSONWriter: Sendable {
   package private(set) var bytes: [UInt8]
   private var needsComma = false
 
-  package init() {
-    bytes = []
-  }
+  package init() { bytes = [] }
 
   package init(reserving capacity: Int) {
     bytes = []
@@ -17,9 +15,7 @@ package struct JSONWriter: Sendable {
   }
 
   /// Goes on at the end of `bytes`; nothing of it is looked at.
-  package init(appendingTo bytes: consuming [UInt8]) {
-    self.bytes = bytes
-  }
+  package init(appendingTo bytes: consuming [UInt8]) { self.bytes = bytes }
 
   /// Writes at the end of `bytes` without copying them.
   package static func append(to bytes: inout [UInt8], _ body: (inout JSONWriter) -> Void) {
@@ -128,9 +124,7 @@ package struct JSONWriter: Sendable {
     needsComma = false
   }
 
-  private mutating func separate() {
-    if needsComma { bytes.append(UInt8(ascii: ",")) }
-  }
+  private mutating func separate() { if needsComma { bytes.append(UInt8(ascii: ",")) } }
 
   private mutating func begin(_ bracket: UInt8) {
     separate()

@@ -18,9 +18,7 @@ enum ScanPhase: UInt8, Comparable {
 
   var isInsideToken: Bool { self == .insideName || self == .insideString || self == .insideNumber }
 
-  static func < (left: ScanPhase, right: ScanPhase) -> Bool {
-    left.rawValue < right.rawValue
-  }
+  static func < (left: ScanPhase, right: ScanPhase) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Where a scan stands between two arrivals of bytes. Offsets count from the start of the frame.

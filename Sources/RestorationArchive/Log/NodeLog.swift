@@ -139,9 +139,7 @@ struct NodeLog {
   }
 
   /// Adds a row as found in storage, in ascending order.
-  mutating func load(_ description: Description) {
-    descriptions.append(description)
-  }
+  mutating func load(_ description: Description) { descriptions.append(description) }
 
   /// Finds out which of the loaded rows are dead.
   mutating func finishLoading(under horizon: Horizon, _ totals: inout ArchiveTotals) {

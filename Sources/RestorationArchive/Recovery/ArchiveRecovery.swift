@@ -356,9 +356,7 @@ extension ArchiveDirectory {
   ///
   /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
-    for name in [files.main, files.log, files.mark] where try entry(name) == .other {
-      return irregular(name)
-    }
+    for name in [files.main, files.log, files.mark] where try entry(name) == .other { return irregular(name) }
     return try entry(files.journal) == .absent
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it away"
   }

@@ -268,9 +268,7 @@ struct FileStamp: Equatable {
 
 extension ArchiveDirectory.Entry {
   /// 0 if it is not a file.
-  var bytes: Int {
-    if case .file(let size, _) = self { size } else { 0 }
-  }
+  var bytes: Int { if case .file(let size, _) = self { size } else { 0 } }
 }
 
 extension ArchiveChange {

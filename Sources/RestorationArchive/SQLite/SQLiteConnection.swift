@@ -160,9 +160,7 @@ final class SQLiteConnection {
   }
 
   /// Compiles SQL text for one use.
-  func prepare(_ sql: String) throws(SQLiteFailure) -> SQLiteStatement {
-    try compile(sql, flags: 0)
-  }
+  func prepare(_ sql: String) throws(SQLiteFailure) -> SQLiteStatement { try compile(sql, flags: 0) }
 
   /// A statement of the archive's own, compiled at first use and kept.
   func statement(_ name: ArchiveStatement) throws(SQLiteFailure) -> SQLiteStatement {
@@ -255,9 +253,7 @@ final class SQLiteStatement {
     if let value { value.bind(to: self, at: index) } else { bindNull(index) }
   }
 
-  private func bindNull(_ index: Int32) {
-    note(sqlite3_bind_null(pointer, index))
-  }
+  private func bindNull(_ index: Int32) { note(sqlite3_bind_null(pointer, index)) }
 
   fileprivate func bind(_ index: Int32, integer value: Int64) {
     note(sqlite3_bind_int64(pointer, index, value))
@@ -269,9 +265,7 @@ final class SQLiteStatement {
   }
 
   /// Does not copy the text: it has to stay in place until `step` has returned.
-  func bind(_ index: Int32, uncopied bytes: UnsafeRawBufferPointer) {
-    bind(index, bytes, destructor: nil)
-  }
+  func bind(_ index: Int32, uncopied bytes: UnsafeRawBufferPointer) { bind(index, bytes, destructor: nil) }
 
   private func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer, destructor: sqlite3_destructor_type?) {
     // A null pointer would bind NULL instead of the empty text.
@@ -284,9 +278,7 @@ final class SQLiteStatement {
   /// SQLITE_TRANSIENT, a cast macro that is not imported.
   private static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-  private func note(_ code: Int32) {
-    if bindingCode == SQLITE_OK { bindingCode = code }
-  }
+  private func note(_ code: Int32) { if bindingCode == SQLITE_OK { bindingCode = code } }
 
   // MARK: Running
 
@@ -348,9 +340,7 @@ final class SQLiteStatement {
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
 
-  func string(_ column: Int32) -> String? {
-    bytes(column).map { String(decoding: $0, as: UTF8.self) }
-  }
+  func string(_ column: Int32) -> String? { bytes(column).map { String(decoding: $0, as: UTF8.self) } }
 
   func bytes(_ column: Int32) -> [UInt8]? {
     guard let start = sqlite3_column_text(pointer, column) else { return nil }

@@ -14,9 +14,7 @@ package final class ArchiveBatch: Sendable {
 
   private let state: Mutex<State>
 
-  package init(_ changes: [ArchiveChange]) {
-    state = Mutex(State(changes: changes))
-  }
+  package init(_ changes: [ArchiveChange]) { state = Mutex(State(changes: changes)) }
 
   /// Appends changes; returns false and adds nothing if the store has begun to write.
   package func add(_ changes: [ArchiveChange]) -> Bool {

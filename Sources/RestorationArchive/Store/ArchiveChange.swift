@@ -43,9 +43,7 @@ extension ArchiveChange {
     }
   }
 
-  package var stateBytes: Int {
-    if case .state(let record) = self { record.bytes } else { 0 }
-  }
+  package var stateBytes: Int { if case .state(let record) = self { record.bytes } else { 0 } }
 
   /// The approximate memory it takes while it waits to be written.
   package var memory: Int {
@@ -178,9 +176,7 @@ package struct StateRecord: Hashable, Sendable {
   }
 
   /// Bytes the archive limit counts for this state.
-  package var bytes: Int {
-    text.count + (references?.utf8.count ?? 0) + (elements?.utf8.count ?? 0)
-  }
+  package var bytes: Int { text.count + (references?.utf8.count ?? 0) + (elements?.utf8.count ?? 0) }
 }
 
 /// A sealed, numbered version of the archive (R16).

@@ -19,9 +19,7 @@ final class ArchiveWriter: SerialExecutor {
 
   var progress: UInt64 { queue.done.load(ordering: .relaxed) }
 
-  func enqueue(_ job: consuming ExecutorJob) {
-    queue.append(UnownedJob(job))
-  }
+  func enqueue(_ job: consuming ExecutorJob) { queue.append(UnownedJob(job)) }
 }
 
 /// Jobs in order of arrival, and the thread that runs them; outlives its executor by the job that released it.

@@ -39,9 +39,7 @@ final class OpenArchive<Rows: ArchiveRows> {
     try checkUsable()
   }
 
-  private func checkUsable() throws(ArchiveError) {
-    if let failure { throw failure }
-  }
+  private func checkUsable() throws(ArchiveError) { if let failure { throw failure } }
 
   // MARK: Reading
 

@@ -63,9 +63,7 @@ extension BrokerCore {
     }
     client.pendingAdoption = nil
     for name in record.detached { adopt(client, toDetached: name) }
-    if let name = record.session {
-      guard adopt(client, to: name, record) else { return giveUp(client) }
-    }
+    if let name = record.session { guard adopt(client, to: name, record) else { return giveUp(client) } }
     context.emit(.clientChanged(client.id))
     drain(client)
   }

@@ -12,9 +12,7 @@ final class Client {
   /// The unit its process was seen in.
   let unit: String?
   /// The session it initialized or resumed.
-  var bound: (application: ApplicationID, session: SessionID)? {
-    didSet { context.emit(.clientChanged(id)) }
-  }
+  var bound: (application: ApplicationID, session: SessionID)? { didSet { context.emit(.clientChanged(id)) } }
   /// Tokens of detached sessions its calls made, by application.
   var detached: [ApplicationID: String] = [:] {
     didSet { if detached != oldValue { context.emit(.clientChanged(id)) } }

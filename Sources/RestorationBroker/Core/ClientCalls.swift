@@ -167,9 +167,7 @@ extension Application {
   /// A connection is gone: nothing comes from it any more.
   func loseCalls(of client: ClientID) {
     guard !calls.isEmpty else { return }
-    for number in calls.filter({ $0.value.client == client }).keys.sorted() {
-      callEnded(number, .lost)
-    }
+    for number in calls.filter({ $0.value.client == client }).keys.sorted() { callEnded(number, .lost) }
   }
 }
 

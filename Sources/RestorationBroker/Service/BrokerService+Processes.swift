@@ -86,9 +86,7 @@ extension BrokerService {
   }
 
   /// Nobody waits any longer to hear how processes ended.
-  func forgetEnds() {
-    for number in whenEndKnown.keys { tell(ProcessEnd(), to: number) }
-  }
+  func forgetEnds() { for number in whenEndKnown.keys { tell(ProcessEnd(), to: number) } }
 
   private func end(
     _ ending: ProcessEnding,

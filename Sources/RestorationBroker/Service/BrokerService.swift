@@ -256,9 +256,7 @@ package actor BrokerService {
     }
     for closing in closings.values { await closing.value }
     tellAllLosses()
-    for archive in archives.values {
-      if let lease = archive.lease { await store.close(lease) }
-    }
+    for archive in archives.values { if let lease = archive.lease { await store.close(lease) } }
     archives = [:]
     for timer in timers.values { timer.cancel() }
     for process in processes.values { process.token.cancel() }

@@ -39,19 +39,13 @@ extension BrokerConnection {
   }
 
   /// What the broker holds its clients to.
-  public func limits() async throws -> Limits {
-    try await perform(ReportLimits())
-  }
+  public func limits() async throws -> Limits { try await perform(ReportLimits()) }
 
   /// What the broker has done since it started and what it holds now.
-  public func statistics() async throws -> BrokerStatistics {
-    try await perform(ReportStatistics())
-  }
+  public func statistics() async throws -> BrokerStatistics { try await perform(ReportStatistics()) }
 
   /// Returns when the broker has answered, and so has read all that was sent before.
-  public func ping() async throws {
-    _ = try await perform(Ping())
-  }
+  public func ping() async throws { _ = try await perform(Ping()) }
 
   /// What is withheld from its owners because it ended in crashes, and what is suspected of it. Reads all pages.
   ///

@@ -82,9 +82,7 @@ extension BrokerConnection {
     private var unclaimedBytes = 0
 
     /// - Parameter windowBytes: what may be under way to the broker, as parameters count.
-    package init(windowBytes: Int) {
-      self.windowBytes = windowBytes
-    }
+    package init(windowBytes: Int) { self.windowBytes = windowBytes }
 
     /// Tickets that have not ended.
     package var pending: Int { waiting.count + sending.count + callIDs.count }
@@ -130,9 +128,7 @@ extension BrokerConnection {
     package mutating func sentPing(as callID: Int?) {
       guard !pingsToSend.isEmpty else { return }
       let bytes = pingsToSend.removeFirst()
-      if let callID {
-        sent[callID] = Sent(ticket: nil, bytes: bytes)
-      }
+      if let callID { sent[callID] = Sent(ticket: nil, bytes: bytes) }
     }
 
     /// An answer has come, good or bad.
@@ -146,12 +142,8 @@ extension BrokerConnection {
 
     /// Nobody waits for the ticket any more.
     package mutating func cancelled(_ ticket: Ticket) -> [Action] {
-      if waiting.removeValue(forKey: ticket) != nil {
-        return [.cancel(ticket)] + drain()
-      }
-      if sending.removeValue(forKey: ticket) != nil {
-        return [.cancel(ticket)]
-      }
+      if waiting.removeValue(forKey: ticket) != nil { return [.cancel(ticket)] + drain() }
+      if sending.removeValue(forKey: ticket) != nil { return [.cancel(ticket)] }
       guard let callID = callIDs.removeValue(forKey: ticket), let ended = sent.removeValue(forKey: callID) else {
         return []
       }

@@ -58,9 +58,7 @@ public final class BrokerConnection: Sendable {
   }
 
   /// The path that `connect()` uses. Throws a `BrokerConnectionError` where the environment names none.
-  public static func defaultSocketPath() throws -> String {
-    try resolve(nil).path
-  }
+  public static func defaultSocketPath() throws -> String { try resolve(nil).path }
 
   static func resolve(_ path: String?) throws -> SocketPath {
     do throws(TransportError) {
@@ -73,14 +71,10 @@ public final class BrokerConnection: Sendable {
   /// Closes the connection and waits for its end. Notifications sent before reach the broker, unless it does not take
   /// them for five seconds; calls without an answer fail. The session is not ended by it: say `goodbye` first where it
   /// is over.
-  public func close() async {
-    await link.close()
-  }
+  public func close() async { await link.close() }
 
   /// Token of the session that `initialize` opened on this connection; nil before it and after `goodbye`.
-  public var session: String? {
-    known.withLock { $0.session }
-  }
+  public var session: String? { known.withLock { $0.session } }
 
   /// What the broker tells this session; ends when the connection does. Each notification is given once, whoever asks
   /// for it: take them in one place. Those that are not taken wait, up to 1,024 of them; after that `missed` says how
@@ -135,9 +129,7 @@ extension BrokerConnection {
   }
 
   /// Forgets the session after `goodbye`.
-  func sessionEnded() {
-    known.withLock { $0.session = nil }
-  }
+  func sessionEnded() { known.withLock { $0.session = nil } }
 
   private func answer(to method: String, _ parameters: JSONText?) async throws -> JSONSlice {
     try await check(parameters, of: method)
@@ -161,9 +153,7 @@ extension BrokerConnection {
   private func check(_ parameters: JSONText?, of method: String) async throws {
     guard let parameters else { return }
     let check = FrameCheck(method: method, parameters: parameters)
-    if let limits = known.withLock({ $0.limits }) {
-      return try check.run(limits)
-    }
+    if let limits = known.withLock({ $0.limits }) { return try check.run(limits) }
     // Whatever the broker's limits are, most messages are within them.
     if check.passes(.lowest) { return }
     let limits: Limits

@@ -18,9 +18,7 @@ extension BrokerLink {
     }
   }
 
-  func respond(by responder: BrokerCallResponder) {
-    self.responder = responder
-  }
+  func respond(by responder: BrokerCallResponder) { self.responder = responder }
 
   /// Answers a call that came on this connection; does nothing once that has ended.
   func answer(_ call: Conversation.Call, with outcome: Outcome) {
@@ -38,9 +36,7 @@ extension BrokerLink {
     return token
   }
 
-  func removeProgress(_ token: ProgressToken?) {
-    if let token { progressHandlers[token] = nil }
-  }
+  func removeProgress(_ token: ProgressToken?) { if let token { progressHandlers[token] = nil } }
 
   /// Whether the notification is about progress; it is told to who asked for it.
   func tellProgress(_ notification: JSONRPC.Notification) -> Bool {

@@ -177,9 +177,7 @@ actor BrokerLink {
   }
 
   /// Expects no answer any more.
-  func giveUp(_ ticket: Ticket) {
-    run(machine.cancelled(ticket))
-  }
+  func giveUp(_ ticket: Ticket) { run(machine.cancelled(ticket)) }
 
   private func tellObserver() {
     while !observed.isEmpty {
@@ -310,9 +308,7 @@ actor BrokerLink {
 
   private func forgetSubscription(_ number: Int64) {
     guard let subscription = subscriptions.removeValue(forKey: number) else { return }
-    for waiter in subscription.waiters {
-      waiter.continuation.resume(returning: nil)
-    }
+    for waiter in subscription.waiters { waiter.continuation.resume(returning: nil) }
     guard ending == nil else { return }
     var writer = JSONWriter()
     writer.object { Unsubscribe().with { $0.subscription = number }.writeMembers(to: &$0) }
@@ -409,9 +405,7 @@ actor BrokerLink {
 }
 
 extension BrokerLink: ConnectionDelegate {
-  nonisolated func connectionOpened(_ connection: Connection) {
-    assumeIsolated { $0.opened(connection) }
-  }
+  nonisolated func connectionOpened(_ connection: Connection) { assumeIsolated { $0.opened(connection) } }
 
   nonisolated func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     assumeIsolated { $0.take(delivery, from: connection) }
@@ -476,13 +470,9 @@ extension BrokerLink: ConnectionDelegate {
       }
       subscriptions[number]?.waiters = []
     }
-    for waiter in notificationWaiters {
-      waiter.continuation.resume(returning: nil)
-    }
+    for waiter in notificationWaiters { waiter.continuation.resume(returning: nil) }
     notificationWaiters = []
-    for continuation in closeWaiters {
-      continuation.resume()
-    }
+    for continuation in closeWaiters { continuation.resume() }
     closeWaiters = []
     observer?.ended(self)
   }

@@ -58,9 +58,7 @@ package struct CallQueue {
   package private(set) var sentBytes = 0
 
   /// - Parameter windowBytes: what may be with the broker, unless a single larger call is all there is.
-  package init(windowBytes: Int) {
-    self.windowBytes = windowBytes
-  }
+  package init(windowBytes: Int) { self.windowBytes = windowBytes }
 
   package var count: Int { entries.count }
   package var isEmpty: Bool { entries.isEmpty }
@@ -100,9 +98,7 @@ package struct CallQueue {
     return head < order.count ? order[head] : nil
   }
 
-  package func hasRoom(for bytes: Int) -> Bool {
-    sentBytes == 0 || sentBytes + bytes <= windowBytes
-  }
+  package func hasRoom(for bytes: Int) -> Bool { sentBytes == 0 || sentBytes + bytes <= windowBytes }
 
   package mutating func send(_ ticket: Ticket) {
     guard let entry = entries[ticket] else { return }

@@ -58,9 +58,7 @@ extension Limits {
   /// The lowest values a broker can be configured to.
   static let lowest: Limits = {
     var limits = Limits()
-    for limit in Limit.all {
-      limits[keyPath: limit.keyPath] = limit.range.lowerBound
-    }
+    for limit in Limit.all { limits[keyPath: limit.keyPath] = limit.range.lowerBound }
     return limits
   }()
 }

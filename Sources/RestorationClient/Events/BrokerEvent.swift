@@ -80,9 +80,7 @@ extension BrokerEvent {
   }
 
   /// Of `eventsLost`: how many events stood in its place.
-  var lost: Int64? {
-    if case .eventsLost(let facts) = facts { facts.lost } else { nil }
-  }
+  var lost: Int64? { if case .eventsLost(let facts) = facts { facts.lost } else { nil } }
 }
 
 extension BrokerEvent.Facts {

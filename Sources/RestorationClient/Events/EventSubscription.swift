@@ -35,14 +35,10 @@ public final class EventSubscription: AsyncSequence, Sendable {
   }
 
   /// Ends the subscription. What was not taken yet is dropped, and the sequence ends.
-  public func cancel() {
-    link.endSubscription(number)
-  }
+  public func cancel() { link.endSubscription(number) }
 
   /// Begins to take events.
-  public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(subscription: self)
-  }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: self) }
 
   /// Takes the events one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {

@@ -54,7 +54,5 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
 
 extension NotificationQueue where Notification: CountsMissed {
   /// - Parameter capacity: notifications kept.
-  package init(capacity: Int) {
-    self.init(capacity: capacity) { .missed(count: Int(clamping: $0)) }
-  }
+  package init(capacity: Int) { self.init(capacity: capacity) { .missed(count: Int(clamping: $0)) } }
 }

@@ -44,26 +44,20 @@ struct EncodedBatch {
   private static let entryBytes = 96
   private static let entryValues = 5
 
-  init(limits: Limits) {
-    self.limits = limits
-  }
+  init(limits: Limits) { self.limits = limits }
 
   /// Whether nothing more is to be encoded for this answer.
   private(set) var isFull = false
 
   /// To be asked for again.
-  mutating func putOff(_ object: ObjectHandle) {
-    states.append(EncodedObject(object: object, .later))
-  }
+  mutating func putOff(_ object: ObjectHandle) { states.append(EncodedObject(object: object, .later)) }
 
   mutating func fail(_ object: ObjectHandle, _ error: any Error) {
     states.append(EncodedObject(object: object, .failed(error.shortDescription)))
   }
 
   /// What was pushed last is what there is.
-  mutating func keep(_ object: ObjectHandle) {
-    states.append(EncodedObject(object: object, .unchanged))
-  }
+  mutating func keep(_ object: ObjectHandle) { states.append(EncodedObject(object: object, .unchanged)) }
 
   /// Takes a state in, or puts it off where it does not fit.
   mutating func add(_ object: ObjectHandle, _ encoded: ObjectState, revision: Int64) {

@@ -40,9 +40,7 @@ package struct ObjectPlan {
     entries[object] = Entry(parent: parent, status: entries[object]?.status ?? .registered)
   }
 
-  package mutating func move(_ object: ObjectID, below parent: ObjectID?) {
-    entries[object]?.parent = parent
-  }
+  package mutating func move(_ object: ObjectID, below parent: ObjectID?) { entries[object]?.parent = parent }
 
   /// It is not the session's any more; gives those that waited for it, in order.
   package mutating func remove(_ object: ObjectID) -> [ObjectID] {
@@ -62,9 +60,7 @@ package struct ObjectPlan {
   /// The connection is lost: what was not answered has to be said again.
   package mutating func interrupt() {
     dependents = [:]
-    for (object, entry) in entries where entry.status == .registering {
-      entries[object]?.status = .pending
-    }
+    for (object, entry) in entries where entry.status == .registering { entries[object]?.status = .pending }
   }
 
   /// The objects to be registered now, in order; the others follow when their parents are settled.

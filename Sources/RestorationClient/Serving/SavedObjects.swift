@@ -15,9 +15,7 @@ public struct SavedObjects: AsyncSequence, Sendable {
   let application: String?
 
   /// Begins to read.
-  public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(objects: self)
-  }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(objects: self) }
 
   /// Reads the objects one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
@@ -27,9 +25,7 @@ public struct SavedObjects: AsyncSequence, Sendable {
     private var cursor: String?
     private var hasEnded = false
 
-    init(objects: SavedObjects) {
-      self.objects = objects
-    }
+    init(objects: SavedObjects) { self.objects = objects }
 
     /// The next object; nil after the last one. Throws what a call throws.
     public mutating func next() async throws -> ArchivedObject? {

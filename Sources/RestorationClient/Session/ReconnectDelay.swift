@@ -14,9 +14,7 @@ package struct ReconnectDelay: Equatable {
   package init() {}
 
   /// A connection was of use: the next one that is lost is made again at once.
-  package mutating func reset() {
-    failures = 0
-  }
+  package mutating func reset() { failures = 0 }
 
   /// Whether the last connection was of use.
   package var isReset: Bool { failures == 0 }

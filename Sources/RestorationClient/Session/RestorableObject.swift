@@ -44,9 +44,7 @@ public final class RestorableObject: Sendable {
 
   var lossError: RestorationSessionError? { loss.withLock { $0 } }
 
-  func registered(_ registered: RegisteredObject) {
-    known.withLock { $0 = registered }
-  }
+  func registered(_ registered: RegisteredObject) { known.withLock { $0 = registered } }
 
   func moved(to path: IdentifierPath?, included: Bool? = nil) {
     known.withLock { known in
@@ -55,28 +53,20 @@ public final class RestorableObject: Sendable {
     }
   }
 
-  func lost(_ error: RestorationSessionError) {
-    loss.withLock { $0 = $0 ?? error }
-  }
+  func lost(_ error: RestorationSessionError) { loss.withLock { $0 = $0 ?? error } }
 }
 
 extension RestorableObject: Hashable {
   /// Whether it is the very same object.
-  public static func == (left: RestorableObject, right: RestorableObject) -> Bool {
-    left === right
-  }
+  public static func == (left: RestorableObject, right: RestorableObject) -> Bool { left === right }
 
   /// By identity.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(ObjectIdentifier(self))
-  }
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension RestorableObject: CustomStringConvertible {
   /// For people: the path's components joined by `/`.
-  public var description: String {
-    path?.description ?? "an object without a path"
-  }
+  public var description: String { path?.description ?? "an object without a path" }
 }
 
 /// Names an object in a call of a session: one of its own, or any other by path.
@@ -89,7 +79,5 @@ public enum RestorableReference: Hashable, Sendable {
 
 extension RestorableReference: ExpressibleByArrayLiteral {
   /// A path: `["Main", "Editor"]`.
-  public init(arrayLiteral components: String...) {
-    self = .path(IdentifierPath(components))
-  }
+  public init(arrayLiteral components: String...) { self = .path(IdentifierPath(components)) }
 }

@@ -167,9 +167,7 @@ extension RestorationSession {
       }
       delay.reset()
       _ = queue.remove(ticket)
-      if ticket == goodbye {
-        return [.complete(ticket)] + finish(.left(isConfirmed: true))
-      }
+      if ticket == goodbye { return [.complete(ticket)] + finish(.left(isConfirmed: true)) }
       return [.complete(ticket)] + drain()
     }
 
@@ -214,9 +212,7 @@ extension RestorationSession {
     }
 
     /// The broker has said something.
-    package mutating func heard(at now: Int64) {
-      quietSince = now
-    }
+    package mutating func heard(at now: Int64) { quietSince = now }
 
     /// The time set for calls without a broker, or for a silent one, has come.
     package mutating func alarm(at now: Int64) -> [Action] {
@@ -250,9 +246,7 @@ extension RestorationSession {
     }
 
     /// It is not the session's any more.
-    package mutating func removed(_ object: ObjectID) -> [Action] {
-      settled(object, isRegistered: false)
-    }
+    package mutating func removed(_ object: ObjectID) -> [Action] { settled(object, isRegistered: false) }
 
     /// The broker has answered to an object's being registered again.
     package mutating func settled(_ object: ObjectID, isRegistered: Bool) -> [Action] {
@@ -261,9 +255,7 @@ extension RestorationSession {
       return ready.map { .register($0) } + replay() + drain()
     }
 
-    package func isRegistered(_ object: ObjectID) -> Bool {
-      plan.status(of: object) == .registered
-    }
+    package func isRegistered(_ object: ObjectID) -> Bool { plan.status(of: object) == .registered }
 
     private mutating func replay() -> [Action] {
       guard isReplaying, plan.unsettled == 0, isOpen else { return [] }
@@ -294,9 +286,7 @@ extension RestorationSession {
       return actions + reconnect() + updateAlarm()
     }
 
-    package mutating func connectFailed() -> [Action] {
-      hasEnded ? [] : reconnect()
-    }
+    package mutating func connectFailed() -> [Action] { hasEnded ? [] : reconnect() }
 
     package mutating func connected() -> [Action] {
       guard !hasEnded else { return [.close(leaving: false)] }

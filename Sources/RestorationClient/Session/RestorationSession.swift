@@ -50,9 +50,7 @@ internal import Synchronization
 public final class RestorationSession: Sendable {
   private let driver: SessionDriver
 
-  private init(driver: SessionDriver) {
-    self.driver = driver
-  }
+  private init(driver: SessionDriver) { self.driver = driver }
 
   deinit {
     driver.abandon()
@@ -139,9 +137,7 @@ extension RestorationSession {
     }
   }
 
-  func owns(_ object: RestorableObject) async -> Bool {
-    await driver.owns(object)
-  }
+  func owns(_ object: RestorableObject) async -> Bool { await driver.owns(object) }
 
   func unexpectedAnswer(to method: String) -> BrokerConnectionError {
     .unexpectedAnswer(to: method, path: driver.socket.path)

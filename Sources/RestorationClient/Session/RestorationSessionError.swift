@@ -42,9 +42,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
 
 extension RestorationSessionError: CustomStringConvertible {
   /// The message, with what the broker said.
-  public var description: String {
-    refusal.map { "\(message): \($0)" } ?? message
-  }
+  public var description: String { refusal.map { "\(message): \($0)" } ?? message }
 }
 
 // Making

@@ -18,9 +18,7 @@ extension SessionDriver: BrokerLinkObserver {
     assumeIsolated { $0.take(notification) }
   }
 
-  nonisolated func ended(_ link: BrokerLink) {
-    assumeIsolated { $0.lost(link) }
-  }
+  nonisolated func ended(_ link: BrokerLink) { assumeIsolated { $0.lost(link) } }
 
   func lost(_ link: BrokerLink) {
     guard self.link === link else { return }

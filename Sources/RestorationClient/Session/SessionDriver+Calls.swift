@@ -49,9 +49,7 @@ extension SessionDriver {
   }
 
   /// The connection is lost: nobody waits for answers any more.
-  func dropCalls() {
-    act(callQueue.drop())
-  }
+  func dropCalls() { act(callQueue.drop()) }
 
   private func act(_ actions: [ServedCallQueue.Action]) {
     for action in actions {

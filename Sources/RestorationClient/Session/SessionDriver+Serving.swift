@@ -148,9 +148,7 @@ extension SessionDriver {
   }
 
   func tellFinished(_ ids: [ObjectPlan.ObjectID]) async {
-    for id in ids {
-      await objects[id]?.restoring?.applicationFinishedRestoringState()
-    }
+    for id in ids { await objects[id]?.restoring?.applicationFinishedRestoringState() }
   }
 
   // MARK: Factories

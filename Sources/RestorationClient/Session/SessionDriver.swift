@@ -154,9 +154,7 @@ actor SessionDriver {
   }
 
   /// No longer than can be counted with.
-  private static func milliseconds(_ duration: Duration) -> Int64 {
-    min(duration.wholeMilliseconds, 1 << 40)
-  }
+  private static func milliseconds(_ duration: Duration) -> Int64 { min(duration.wholeMilliseconds, 1 << 40) }
 
   // MARK: Calls
 
@@ -186,9 +184,7 @@ actor SessionDriver {
   }
 
   /// Whether the object is still the session's; one that is not needs no call to be unregistered.
-  func owns(_ object: RestorableObject) -> Bool {
-    objects[object.id]?.object === object
-  }
+  func owns(_ object: RestorableObject) -> Bool { objects[object.id]?.object === object }
 
   // MARK: The end
 
@@ -217,9 +213,7 @@ actor SessionDriver {
   }
 
   /// Ends the session without waiting for anything.
-  nonisolated func abandon() {
-    enter { $0.act($0.machine.giveUp()) }
-  }
+  nonisolated func abandon() { enter { $0.act($0.machine.giveUp()) } }
 
   // MARK: Carrying out
 

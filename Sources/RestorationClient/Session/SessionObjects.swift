@@ -30,13 +30,9 @@ struct SessionObjects {
 
   subscript(id: ObjectID) -> Record? { records[id] }
 
-  func object(handle: Int64) -> RestorableObject? {
-    record(handle: handle)?.object
-  }
+  func object(handle: Int64) -> RestorableObject? { record(handle: handle)?.object }
 
-  func record(handle: Int64) -> Record? {
-    idsByHandle[handle].flatMap { records[$0] }
-  }
+  func record(handle: Int64) -> Record? { idsByHandle[handle].flatMap { records[$0] } }
 
   /// The object of a registration that was answered: a new one, or the one that has the handle already.
   mutating func registered(
@@ -97,18 +93,12 @@ struct SessionObjects {
   }
 
   /// The broker has forgotten everything, perhaps also which handles it has given out.
-  mutating func forgetHandles() {
-    idsByHandle = [:]
-  }
+  mutating func forgetHandles() { idsByHandle = [:] }
 
-  mutating func decoded(_ id: ObjectID) {
-    records[id]?.wasDecoded = true
-  }
+  mutating func decoded(_ id: ObjectID) { records[id]?.wasDecoded = true }
 
   /// What is saved is not what was decoded any more.
-  mutating func forgetDecoding() {
-    for id in records.keys { records[id]?.wasDecoded = false }
-  }
+  mutating func forgetDecoding() { for id in records.keys { records[id]?.wasDecoded = false } }
 
   /// The number of the next state (R15). All objects count together: where the session has had another object at the
   /// same path before, the broker may go by the numbers of that one.

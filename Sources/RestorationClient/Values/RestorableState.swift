@@ -24,9 +24,7 @@ public struct RestorableState: Hashable, Sendable {
     text = slice.compactText.detached()
   }
 
-  init(_ text: JSONText) {
-    self.text = text.detached()
-  }
+  init(_ text: JSONText) { self.text = text.detached() }
 
   /// No keys at all.
   public static let empty = RestorableState(.emptyObject)

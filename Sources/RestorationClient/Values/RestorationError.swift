@@ -41,9 +41,7 @@ public struct RestorationError: Error, Hashable, Sendable {
 
 extension RestorationError: CustomStringConvertible {
   /// The message and the hint, in one line.
-  public var description: String {
-    hint.map { "\(message). \($0)" } ?? message
-  }
+  public var description: String { hint.map { "\(message). \($0)" } ?? message }
 }
 
 // Reading

@@ -12,9 +12,7 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
 
   private static let last = Atomic<UInt64>(0)
 
-  static func next() -> ConnectionID {
-    ConnectionID(value: last.wrappingAdd(1, ordering: .relaxed).newValue)
-  }
+  static func next() -> ConnectionID { ConnectionID(value: last.wrappingAdd(1, ordering: .relaxed).newValue) }
 }
 
 /// One connection to a peer.
@@ -63,21 +61,15 @@ package final class Connection: Sendable {
   }
 
   /// No longer expects an answer to a call of ours; one that comes is dropped.
-  package func forget(_ callID: Int) {
-    handler.value.forget(callID)
-  }
+  package func forget(_ callID: Int) { handler.value.forget(callID) }
 
   /// Takes a request out of the count of those under way, because its answer depends on others.
   ///
   /// Throws the error to answer with when too many are parked.
-  package func park(_ call: Conversation.Call) throws(ErrorObject) {
-    try handler.value.park(call)
-  }
+  package func park(_ call: Conversation.Call) throws(ErrorObject) { try handler.value.park(call) }
 
   /// Counts a parked request as under way again.
-  package func unpark(_ call: Conversation.Call) {
-    handler.value.unpark(call)
-  }
+  package func unpark(_ call: Conversation.Call) { handler.value.unpark(call) }
 
   /// The peer's request with that id, while it awaits its answer.
   package func pendingCall(withID id: RequestID) -> Conversation.Call? {
@@ -85,26 +77,18 @@ package final class Connection: Sendable {
   }
 
   /// Stops (or resumes) reading from the peer, for a receiver that has too much to do already.
-  package func setInputPaused(_ isPaused: Bool) {
-    handler.value.setInputPaused(isPaused)
-  }
+  package func setInputPaused(_ isPaused: Bool) { handler.value.setInputPaused(isPaused) }
 
   /// Closes the connection at the end of the tick, `afterOutput` only when the peer has taken all output so far.
   /// Nothing is delivered any more.
-  package func close(afterOutput: Bool) {
-    handler.value.close(afterOutput: afterOutput)
-  }
+  package func close(afterOutput: Bool) { handler.value.close(afterOutput: afterOutput) }
 
   /// Has this told to `ConnectionDelegate.connectionAdopted` where the connection goes on in another process.
-  package func setContext(_ context: [UInt8]) {
-    handler.value.setContext(context)
-  }
+  package func setContext(_ context: [UInt8]) { handler.value.setContext(context) }
 
   /// A notification of the peer has effects that are not durable, or has none such any more: the connection is not
   /// idle meanwhile.
-  package func countUnsettled(_ change: Int) {
-    handler.value.countUnsettled(change)
-  }
+  package func countUnsettled(_ change: Int) { handler.value.countUnsettled(change) }
 
   /// Whether the peer can be sent calls and notifications; known with its first message. What is sent to one that
   /// cannot is dropped.

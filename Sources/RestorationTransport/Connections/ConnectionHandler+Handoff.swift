@@ -44,9 +44,7 @@ extension ConnectionHandler {
   }
 
   /// Whether input that has begun has to be taken in here, because no other decoder could go on with it.
-  var mustFinishInput: Bool {
-    exchanges == nil ? decoder.passesOver : isInsideRequest
-  }
+  var mustFinishInput: Bool { exchanges == nil ? decoder.passesOver : isInsideRequest }
 
   private var owesAnswers: Bool {
     guard isOpen else { return false }
@@ -134,7 +132,5 @@ struct MarkingAllocator: RecvByteBufferAllocator {
     return allocator.buffer(allocator: byteBuffers)
   }
 
-  mutating func record(actualReadBytes: Int) -> Bool {
-    allocator.record(actualReadBytes: actualReadBytes)
-  }
+  mutating func record(actualReadBytes: Int) -> Bool { allocator.record(actualReadBytes: actualReadBytes) }
 }

@@ -5,9 +5,7 @@ internal import NIOCore
 
 /// What `Connection` offers: changes of the conversation, whose output is collected and written in `endTick`.
 extension ConnectionHandler {
-  var isOpen: Bool {
-    if case .open = phase { true } else { false }
-  }
+  var isOpen: Bool { if case .open = phase { true } else { false } }
 
   var canBeCalled: Bool { conversation.framing.canBeCalled }
 
@@ -69,31 +67,23 @@ extension ConnectionHandler {
     return callID
   }
 
-  func forget(_ callID: Int) {
-    conversation.forget(callID)
-  }
+  func forget(_ callID: Int) { conversation.forget(callID) }
 
   func park(_ call: Conversation.Call) throws(ErrorObject) {
     try conversation.park(call)
     queueForEndOfTick()
   }
 
-  func unpark(_ call: Conversation.Call) {
-    conversation.unpark(call)
-  }
+  func unpark(_ call: Conversation.Call) { conversation.unpark(call) }
 
-  func pendingCall(withID id: RequestID) -> Conversation.Call? {
-    conversation.pendingCall(withID: id)
-  }
+  func pendingCall(withID id: RequestID) -> Conversation.Call? { conversation.pendingCall(withID: id) }
 
   func setInputPaused(_ isPaused: Bool) {
     inputIsPaused = isPaused
     queueForEndOfTick()
   }
 
-  func close(afterOutput: Bool) {
-    beginClosing(.closed, afterOutput: afterOutput)
-  }
+  func close(afterOutput: Bool) { beginClosing(.closed, afterOutput: afterOutput) }
 
   private func countUnsolicited(_ count: Int) {
     unsolicitedInTick += count

@@ -125,9 +125,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: Channel events
 
-  func handlerAdded(context: ChannelHandlerContext) {
-    self.context = context
-  }
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
   func handlerRemoved(context: ChannelHandlerContext) {
     self.context = nil

@@ -12,9 +12,7 @@ final class FlushQueue {
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
 
-  init(eventLoop: any EventLoop) {
-    self.eventLoop = eventLoop
-  }
+  init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
   /// Has the connection's `endTick` called soon; it may be added again from there.
   func add(_ handler: ConnectionHandler) {

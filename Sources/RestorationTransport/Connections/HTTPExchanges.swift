@@ -49,14 +49,10 @@ struct HTTPExchanges {
     }
   }
 
-  var isAwaitingResponse: Bool {
-    if case .awaitingResponse = mode { true } else { false }
-  }
+  var isAwaitingResponse: Bool { if case .awaitingResponse = mode { true } else { false } }
 
   /// Whether a request has begun and has not come whole.
-  var isInsideRequest: Bool {
-    if case .body = mode { true } else { false }
-  }
+  var isInsideRequest: Bool { if case .body = mode { true } else { false } }
 
   /// Whether whatever comes now belongs to another request than what came before.
   var isBetweenRequests: Bool { !isInsideRequest && !hasInput }
@@ -74,9 +70,7 @@ struct HTTPExchanges {
   }
 
   /// The response of the request is written.
-  mutating func responded() {
-    if isAwaitingResponse { mode = isLast ? .refused : .betweenRequests }
-  }
+  mutating func responded() { if isAwaitingResponse { mode = isLast ? .refused : .betweenRequests } }
 
   /// The next thing to do, or nil when more parts are needed or a response is.
   mutating func next() -> Action? {
@@ -173,9 +167,7 @@ final class HTTPRequestHandler: ChannelInboundHandler {
 
   private let handler: ConnectionHandler
 
-  init(_ handler: ConnectionHandler) {
-    self.handler = handler
-  }
+  init(_ handler: ConnectionHandler) { self.handler = handler }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let part = unwrapInboundIn(data)

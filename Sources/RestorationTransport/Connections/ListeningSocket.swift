@@ -54,9 +54,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
   }
 
   /// Gives the descriptor away; it has to be closed by the caller.
-  consuming func releaseDescriptor() -> Int32 {
-    descriptor.release()
-  }
+  consuming func releaseDescriptor() -> Int32 { descriptor.release() }
 }
 
 /// The name of a socket we have bound, and the lock that makes it ours as long as this object lives.

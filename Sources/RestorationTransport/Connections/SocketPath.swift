@@ -10,9 +10,7 @@ package struct SocketPath: Hashable, Sendable {
   package let directoryUse: PrivateDirectory.Use
 
   /// Takes a path given by the user. Throws `invalidPath` when it is empty, ends in a slash or is too long.
-  package init(_ path: String) throws(TransportError) {
-    try self.init(path, directoryUse: .named)
-  }
+  package init(_ path: String) throws(TransportError) { try self.init(path, directoryUse: .named) }
 
   private init(_ path: String, directoryUse: PrivateDirectory.Use) throws(TransportError) {
     guard !path.isEmpty, !path.utf8.contains(0), !path.hasSuffix("/") else {

@@ -4,9 +4,7 @@
 package struct CounterFile: Sendable {
   package let path: String
 
-  package init(path: String) {
-    self.path = path
-  }
+  package init(path: String) { self.path = path }
 
   /// Adds one and makes that durable before it returns.
   ///

@@ -19,7 +19,5 @@ struct FileStatus: Hashable, Sendable {
   var isWritableByOthers: Bool { mode & 0o022 != 0 }
 
   /// Whether both are one and the same file.
-  func isSameFile(as other: FileStatus) -> Bool {
-    device == other.device && inode == other.inode
-  }
+  func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }

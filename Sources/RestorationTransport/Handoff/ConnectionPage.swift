@@ -59,7 +59,5 @@ package final class ConnectionPage {
   }
 
   /// The connection has ended.
-  package func release() {
-    ledger.release(number)
-  }
+  package func release() { ledger.release(number) }
 }

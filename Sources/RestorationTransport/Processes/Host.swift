@@ -12,9 +12,7 @@ package enum Host {
   package static var monotonicMilliseconds: Int64 { SystemCalls.monotonicMilliseconds }
 
   /// A variable of the environment; nil where it is not set.
-  package static func environment(_ name: String) -> String? {
-    SystemCalls.environment(name)
-  }
+  package static func environment(_ name: String) -> String? { SystemCalls.environment(name) }
 
   /// Lets this process have at least `count` descriptors, as far as the hard limit goes, and says how many it may have
   /// now; 0 where the system does not tell. Call once, early.

@@ -15,9 +15,7 @@ package final class ProcessHandle: Sendable {
   }
 
   /// Whether the process has ended (it may still be waited for by its parent); asks the kernel and does not wait.
-  package var hasExited: Bool {
-    SystemCalls.isReadable(descriptor.number)
-  }
+  package var hasExited: Bool { SystemCalls.isReadable(descriptor.number) }
 
   /// How the process ended; nil while it lives, and where the host does not tell.
   ///

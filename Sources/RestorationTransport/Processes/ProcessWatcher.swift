@@ -60,9 +60,7 @@ package final class ProcessWatcher: Sendable {
     fileprivate let waiting: WaitingProcesses
 
     /// Ends the watch; called on the watch's event loop, the callback certainly does not run afterwards.
-    package func cancel() {
-      waiting.remove(key)
-    }
+    package func cancel() { waiting.remove(key) }
   }
 }
 

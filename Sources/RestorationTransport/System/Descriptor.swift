@@ -6,9 +6,7 @@ struct Descriptor: ~Copyable, Sendable {
   let number: Int32
 
   /// Takes over an open descriptor.
-  init(_ number: Int32) {
-    self.number = number
-  }
+  init(_ number: Int32) { self.number = number }
 
   deinit {
     SystemCalls.close(number)

@@ -17,9 +17,7 @@ struct SystemCallError: Error, Hashable, Sendable {
   }
 
   /// Whether the system had no descriptor or memory left.
-  var isExhaustion: Bool {
-    [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(number)
-  }
+  var isExhaustion: Bool { [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(number) }
 
   static let notFound = ENOENT
   static let exists = EEXIST
@@ -73,9 +71,7 @@ enum SystemCalls {
   }
 
   /// Closes a descriptor; never repeated, because Linux has freed the number even after EINTR.
-  static func close(_ descriptor: Int32) {
-    _ = Glibc.close(descriptor)
-  }
+  static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
   /// Reads up to `count` bytes.
   static func read(_ descriptor: Int32, count: Int) throws(SystemCallError) -> [UInt8] {
@@ -163,9 +159,7 @@ enum SystemCalls {
   }
 
   /// Gives back the lock of an open file, also where a forked process shares the descriptor.
-  static func unlock(_ descriptor: Int32) {
-    _ = flock(descriptor, LOCK_UN)
-  }
+  static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
 
   /// Makes a descriptor close on exec.
   static func setCloseOnExec(_ descriptor: Int32) throws(SystemCallError) {
@@ -211,9 +205,7 @@ enum SystemCalls {
   }
 
   /// Ends a connection for the peer, also where others hold the descriptor as well.
-  static func shutDown(_ descriptor: Int32) {
-    _ = Glibc.shutdown(descriptor, Int32(SHUT_RDWR))
-  }
+  static func shutDown(_ descriptor: Int32) { _ = Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
 
   /// Lets a bound socket take connections, `backlog` of them waiting at most.
   static func listen(_ descriptor: Int32, backlog: Int32) throws(SystemCallError) {
@@ -313,9 +305,7 @@ enum SystemCalls {
   }
 
   /// A variable of the environment; nil where it is not set.
-  static func environment(_ name: String) -> String? {
-    getenv(name).map { String(cString: $0) }
-  }
+  static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
   /// Lets this process have at least `count` descriptors, as far as the hard limit goes; how many it may have now.
   static func raiseDescriptorLimit(to count: Int) throws(SystemCallError) -> Int {
@@ -394,9 +384,7 @@ enum SystemCalls {
     return address
   }
 
-  static func unmap(_ address: UnsafeMutableRawPointer, bytes: Int) {
-    munmap(address, bytes)
-  }
+  static func unmap(_ address: UnsafeMutableRawPointer, bytes: Int) { munmap(address, bytes) }
 
   /// Writes all of the bytes at this place of a file.
   static func write(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws(SystemCallError) {
@@ -472,9 +460,7 @@ enum SystemCalls {
   private final class ThreadBody: Sendable {
     let run: @Sendable () -> Void
 
-    init(run: @escaping @Sendable () -> Void) {
-      self.run = run
-    }
+    init(run: @escaping @Sendable () -> Void) { self.run = run }
   }
 }
 

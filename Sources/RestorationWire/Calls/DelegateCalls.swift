@@ -87,9 +87,7 @@ package struct WillEncodeRestorableState: RestorationCall {
     /// Nil if the delegate has nothing to say; what was saved before stays.
     package var state: EncodedState?
 
-    package init(state: EncodedState?) {
-      self.state = state
-    }
+    package init(state: EncodedState?) { self.state = state }
 
     /// Null, `{}` and `{"state": null}` are no state.
     package init(wire slice: JSONSlice) throws(Misfit) {
@@ -127,7 +125,5 @@ package struct ViewControllerWithRestorationIdentifierPath: RestorationCall {
   package var saved = SavedObject()
   package init() {}
 
-  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try saved.walk(&members)
-  }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) { try saved.walk(&members) }
 }

@@ -253,9 +253,7 @@ package struct LocatedObject: WireValue, Hashable {
 
   package var object: ObjectHandle?
 
-  package init(object: ObjectHandle?) {
-    self.object = object
-  }
+  package init(object: ObjectHandle?) { self.object = object }
 
   /// Null, or `{"object": handle}` whose handle may be null as well.
   package init(wire slice: JSONSlice) throws(Misfit) {

@@ -51,9 +51,7 @@ package struct Acknowledgement: WireValue, Hashable {
 
   package init(wire _: JSONSlice) {}
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { _ in }
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.object { _ in } }
 }
 
 extension ServedMethod {

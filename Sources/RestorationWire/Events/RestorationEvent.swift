@@ -79,9 +79,7 @@ public struct EventsLost: RestorationEvent {
   public package(set) var lost: Int64 = 0
   package init() {}
 
-  package init(lost: Int64) {
-    self.lost = lost
-  }
+  package init(lost: Int64) { self.lost = lost }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("lost", &lost, .from(1), "How many events.")

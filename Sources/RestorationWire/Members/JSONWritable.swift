@@ -26,16 +26,12 @@ extension JSONWriter {
 
   /// Writes a member, or nothing where there is no value.
   package mutating func member(_ name: StaticString, ifPresent value: (some JSONWritable)?) {
-    if let value {
-      member(name, value)
-    }
+    if let value { member(name, value) }
   }
 
   /// Writes a member that is true, or nothing; for members whose default is false.
   package mutating func member(_ name: StaticString, ifTrue value: Bool) {
-    if value {
-      member(name, true)
-    }
+    if value { member(name, true) }
   }
 
   /// Writes an object member by member.
@@ -48,17 +44,13 @@ extension JSONWriter {
 
 /// Words are written as they are spelled.
 extension JSONWritable where Self: RawRepresentable, RawValue == String {
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(rawValue)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.string(rawValue) }
 }
 
 extension Array: JSONWritable where Element: JSONWritable {
   package func writeJSON(to writer: inout JSONWriter) {
     writer.beginArray()
-    for element in self {
-      element.writeJSON(to: &writer)
-    }
+    for element in self { element.writeJSON(to: &writer) }
     writer.endArray()
   }
 }

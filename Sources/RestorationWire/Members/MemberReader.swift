@@ -7,9 +7,7 @@ package struct MemberReader: MemberWalk {
   private let parameters: Parameters
   private var position = 0
 
-  package init(_ parameters: Parameters) {
-    self.parameters = parameters
-  }
+  package init(_ parameters: Parameters) { self.parameters = parameters }
 
   /// The member as sent, also if it is null; nil if it is absent.
   private mutating func next(_ name: StaticString) -> JSONSlice? {

@@ -143,9 +143,7 @@ extension WireObject {
     try walk(&reader)
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writeMembers(to: &$0) }
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
 
   /// Writes the members of an object that the caller has begun.
   package func writeMembers(to writer: inout JSONWriter) {

@@ -33,9 +33,7 @@ extension WireValue {
   package static var takesNull: Bool { false }
 
   /// Nil if the value has another form.
-  package init?(_ slice: JSONSlice) {
-    try? self.init(wire: slice)
-  }
+  package init?(_ slice: JSONSlice) { try? self.init(wire: slice) }
 
   init(wire slice: JSONSlice, within bounds: Bounds) throws(Misfit) {
     try self.init(wire: slice)
@@ -62,9 +60,7 @@ package struct Misfit: Error, Hashable {
     self.place = place
   }
 
-  package init(_ expected: String, at place: String = "") {
-    self.init(.not(expected), at: place)
-  }
+  package init(_ expected: String, at place: String = "") { self.init(.not(expected), at: place) }
 
   /// −32602 for it, in the parameters of a call.
   package func invalidParameter(at pointer: String) -> ErrorObject {
@@ -131,9 +127,7 @@ extension String: WireValue {
     self = text
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(self)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.string(self) }
 
   package static func schema(within bounds: Bounds) -> Schema {
     switch bounds {
@@ -193,9 +187,7 @@ extension Int64: WireValue {
     self = value
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.integer(self)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.integer(self) }
 
   package static func schema(within bounds: Bounds) -> Schema {
     switch bounds {
@@ -237,9 +229,7 @@ extension Int: WireValue {
     self = value
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.integer(self)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.integer(self) }
 }
 
 extension Bool: WireValue {
@@ -251,9 +241,7 @@ extension Bool: WireValue {
     self = value
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.bool(self)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.bool(self) }
 }
 
 // MARK: Words
@@ -286,9 +274,7 @@ extension Optional: WireValue where Wrapped: WireValue {
   package static var expected: String { Wrapped.expected }
   package static var plural: String { Wrapped.plural }
 
-  package init(wire slice: JSONSlice) throws(Misfit) {
-    self = slice.isNull ? nil : try Wrapped(wire: slice)
-  }
+  package init(wire slice: JSONSlice) throws(Misfit) { self = slice.isNull ? nil : try Wrapped(wire: slice) }
 
   package static func schema(within bounds: Bounds) -> Schema { .nullable(Wrapped.schema(within: bounds)) }
   package static func expected(within bounds: Bounds) -> String { Wrapped.expected(within: bounds) }
@@ -384,9 +370,7 @@ extension ApplicationName: WireValue {
     self = name
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(description)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.string(description) }
 }
 
 extension Timestamp: WireValue {
@@ -405,13 +389,9 @@ extension JSONText: WireValue {
   package static let schema = Schema.any
   package static let expected = "a value"
 
-  package init(wire slice: JSONSlice) {
-    self = slice.compactText
-  }
+  package init(wire slice: JSONSlice) { self = slice.compactText }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.text(self)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.text(self) }
 
   package static func schema(within bounds: Bounds) -> Schema {
     switch bounds {
@@ -444,20 +424,14 @@ extension JSONSlice: WireValue {
   package static let schema = Schema.any
   package static let expected = "a value"
 
-  package init(wire slice: JSONSlice) {
-    self = slice
-  }
+  package init(wire slice: JSONSlice) { self = slice }
 
   package static func schema(within bounds: Bounds) -> Schema { JSONText.schema(within: bounds) }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.text(compactText)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.text(compactText) }
 }
 
 extension JSONPointer {
   /// A member name as one token of a pointer, to stand behind a slash.
-  package static func escaped(_ name: String) -> String {
-    String(make(name).dropFirst())
-  }
+  package static func escaped(_ name: String) -> String { String(make(name).dropFirst()) }
 }

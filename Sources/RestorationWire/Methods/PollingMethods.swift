@@ -61,13 +61,9 @@ package struct AnswerRequest: RestorationMethod {
 
     package let slice: JSONSlice
 
-    package init(wire slice: JSONSlice) {
-      self.slice = slice
-    }
+    package init(wire slice: JSONSlice) { self.slice = slice }
 
-    package func writeJSON(to writer: inout JSONWriter) {
-      slice.writeJSON(to: &writer)
-    }
+    package func writeJSON(to writer: inout JSONWriter) { slice.writeJSON(to: &writer) }
   }
 
   package struct Failure: WireObject {

@@ -34,9 +34,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   package var keep: Keep?
   package init() {}
 
-  package init(_ parameters: Parameters) throws(ErrorObject) {
-    try self.init(walking: parameters)
-  }
+  package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional(

@@ -36,9 +36,7 @@ extension RestorationMethod {
 
   package func check() {}
 
-  package init(_ parameters: Parameters) throws(ErrorObject) {
-    try self.init(walking: parameters)
-  }
+  package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
   /// The calls that come most have an initializer of their own: only in this module the walk is specialized for a type.
   init(walking parameters: Parameters) throws(ErrorObject) {

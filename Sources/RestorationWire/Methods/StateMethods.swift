@@ -19,9 +19,7 @@ package struct EncodeRestorableState: RestorationMethod {
   package var revision: Int64?
   package init() {}
 
-  package init(_ parameters: Parameters) throws(ErrorObject) {
-    try self.init(walking: parameters)
-  }
+  package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The object; of this session, or a path that no live session owns.")
@@ -53,9 +51,7 @@ package struct DecodeRestorableState: RestorationMethod {
   package var object = ObjectReference.blank
   package init() {}
 
-  package init(_ parameters: Parameters) throws(ErrorObject) {
-    try self.init(walking: parameters)
-  }
+  package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     var target = Target(reference: object)
@@ -73,9 +69,7 @@ package struct DecodeRestorableState: RestorationMethod {
 
     var reference: ObjectReference
 
-    init(reference: ObjectReference) {
-      self.reference = reference
-    }
+    init(reference: ObjectReference) { self.reference = reference }
 
     init(wire slice: JSONSlice) throws(Misfit) {
       if let reference = ObjectReference(slice) {
@@ -86,9 +80,7 @@ package struct DecodeRestorableState: RestorationMethod {
       }
     }
 
-    func writeJSON(to writer: inout JSONWriter) {
-      reference.writeJSON(to: &writer)
-    }
+    func writeJSON(to writer: inout JSONWriter) { reference.writeJSON(to: &writer) }
   }
 
   package struct Reply: WireObject {

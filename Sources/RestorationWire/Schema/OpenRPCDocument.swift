@@ -23,16 +23,12 @@ package struct OpenRPCDocument: WireValue {
 
   package let text: JSONText
 
-  package init(text: JSONText) {
-    self.text = text
-  }
+  package init(text: JSONText) { self.text = text }
 
   package init(wire slice: JSONSlice) throws(Misfit) {
     guard slice["openrpc"]?.string() != nil, slice["methods"]?.elements != nil else { throw Misfit(Self.expected) }
     text = slice.compactText
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.text(text)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }

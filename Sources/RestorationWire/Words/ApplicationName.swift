@@ -12,17 +12,13 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
   /// Of a message that is not filled in yet.
   package static let blank = ApplicationName()
 
-  private init() {
-    description = ""
-  }
+  private init() { description = "" }
 
   /// Nil where `text` is not such a name.
   public init?(_ text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
     guard Self.isName(parts[0], max: Self.baseMax) else { return nil }
-    if parts.count == 2, !Self.isName(parts[1], max: Self.instanceMax) {
-      return nil
-    }
+    if parts.count == 2, !Self.isName(parts[1], max: Self.instanceMax) { return nil }
     self.description = text
   }
 
@@ -38,9 +34,7 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The name without its instance.
-  public var base: String {
-    String(description.prefix { $0 != "@" })
-  }
+  public var base: String { String(description.prefix { $0 != "@" }) }
 
   /// Nil if the name has none.
   public var instance: String? {

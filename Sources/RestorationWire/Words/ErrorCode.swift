@@ -10,9 +10,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
   public let rawValue: Int
 
   /// A code of any number; later brokers know more of them.
-  public init(rawValue: Int) {
-    self.rawValue = rawValue
-  }
+  public init(rawValue: Int) { self.rawValue = rawValue }
 }
 
 // Of JSON-RPC and of the Language Server Protocol
@@ -149,12 +147,8 @@ extension ErrorObject {
     details: JSONObject = [:]
   ) -> ErrorObject {
     var data: JSONObject = ["kind": .string(code.kind), "hint": .string(hint)]
-    if let path {
-      data["path"] = path.json
-    }
-    for (name, value) in details.members {
-      data[name] = value
-    }
+    if let path { data["path"] = path.json }
+    for (name, value) in details.members { data[name] = value }
     return ErrorObject(code: code.rawValue, message: message, data: .object(data))
   }
 

@@ -11,9 +11,7 @@ package enum RestorationIdentifier {
   package static func isValid(_ text: String) -> Bool {
     var count = 0
     for scalar in text.unicodeScalars {
-      if scalar == "/" || scalar == "#" || scalar.properties.generalCategory == .control {
-        return false
-      }
+      if scalar == "/" || scalar == "#" || scalar.properties.generalCategory == .control { return false }
       count += UTF8.width(scalar)
     }
     return count >= 1 && count <= bytesMax
@@ -45,19 +43,13 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
   public var components: [String]
 
   /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
-  public init(_ components: [String]) {
-    self.components = components
-  }
+  public init(_ components: [String]) { self.components = components }
 
   /// `["Main", "Editor"]`
-  public init(arrayLiteral elements: String...) {
-    self.components = elements
-  }
+  public init(arrayLiteral elements: String...) { self.components = elements }
 
   /// For people: components joined by `/`, which no identifier contains.
-  public var description: String {
-    components.joined(separator: "/")
-  }
+  public var description: String { components.joined(separator: "/") }
 
   package var json: JSONValue {
     .array(components.map { .string($0) })
@@ -72,16 +64,12 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
     hasher.combine(components.count)
     for component in components {
       hasher.combine(component.utf8.count)
-      for byte in component.utf8 {
-        hasher.combine(byte)
-      }
+      for byte in component.utf8 { hasher.combine(byte) }
     }
   }
 
   /// Bytes the path limit counts: all components and one separator between two.
-  package var bytes: Int {
-    components.reduce(0) { $0 + $1.utf8.count } + max(0, components.count - 1)
-  }
+  package var bytes: Int { components.reduce(0) { $0 + $1.utf8.count } + max(0, components.count - 1) }
 
   /// Bytes of the path as JSON text; no identifier has control characters.
   package var jsonBytes: Int {
@@ -90,9 +78,7 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
     }
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    components.writeJSON(to: &writer)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { components.writeJSON(to: &writer) }
 }
 
 /// Given by the broker at registration; positive, below 2^53, never given out twice.
@@ -127,14 +113,10 @@ public enum ObjectReference: Hashable, Sendable {
 
 extension ObjectReference: ExpressibleByArrayLiteral, ExpressibleByIntegerLiteral {
   /// A path: `["Main", "Editor"]`.
-  public init(arrayLiteral components: String...) {
-    self = .path(IdentifierPath(components))
-  }
+  public init(arrayLiteral components: String...) { self = .path(IdentifierPath(components)) }
 
   /// A handle.
-  public init(integerLiteral handle: ObjectHandle) {
-    self = .handle(handle)
-  }
+  public init(integerLiteral handle: ObjectHandle) { self = .handle(handle) }
 }
 
 extension ObjectReference: CustomStringConvertible {

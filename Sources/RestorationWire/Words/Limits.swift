@@ -77,9 +77,7 @@ extension Limits {
   public subscript(limit: Limit) -> Int { self[keyPath: limit.keyPath] }
 
   /// The value of the limit of this name; nil if there is none.
-  public subscript(name: String) -> Int? {
-    Limit.all.first { $0.name == name }.map { self[$0] }
-  }
+  public subscript(name: String) -> Int? { Limit.all.first { $0.name == name }.map { self[$0] } }
 }
 
 /// One row of the list of limits.

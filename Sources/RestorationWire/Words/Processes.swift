@@ -29,9 +29,7 @@ public struct ObjectOwner: WireObject, Hashable {
 
 extension ObjectOwner: CustomStringConvertible {
   /// For people: `editor (4711)`, or `process 4711`.
-  public var description: String {
-    process.map { "\($0) (\(pid))" } ?? "process \(pid)"
-  }
+  public var description: String { process.map { "\($0) (\(pid))" } ?? "process \(pid)" }
 }
 
 /// How a process ended that did not say goodbye, as events and explanations tell it.

@@ -31,18 +31,14 @@ private struct KnownSteps<Step: WireValue>: WireValue {
 
   var steps: [Step]
 
-  init(steps: [Step]) {
-    self.steps = steps
-  }
+  init(steps: [Step]) { self.steps = steps }
 
   init(wire slice: JSONSlice) throws(Misfit) {
     guard let slices = slice.elements else { throw Misfit(Self.expected) }
     steps = slices.compactMap { Step($0) }
   }
 
-  func writeJSON(to writer: inout JSONWriter) {
-    steps.writeJSON(to: &writer)
-  }
+  func writeJSON(to writer: inout JSONWriter) { steps.writeJSON(to: &writer) }
 }
 
 /// One step of what happened to an object when it was last to be saved, emitted where it was decided.

@@ -70,13 +70,9 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
   }
 
   /// Earlier is less.
-  public static func < (left: Timestamp, right: Timestamp) -> Bool {
-    left.milliseconds < right.milliseconds
-  }
+  public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.string(description)
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.string(description) }
 
   /// Zeros stand for any digit.
   private static let form = Array("0000-00-00T00:00:00.000Z".utf8)

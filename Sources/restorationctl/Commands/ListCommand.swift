@@ -23,9 +23,7 @@ struct ListCommand: ControlCommand {
 
   func run() async throws {
     try await connection.run { broker in
-      if let layout = output.layout {
-        return try layout.show(try await broker.call("listApplications"))
-      }
+      if let layout = output.layout { return try layout.show(try await broker.call("listApplications")) }
       let applications = try await broker.listApplications()
       var text = applications.isEmpty ? "" : table(of: applications).text(header: !legend.hidesLegend)
       if !legend.hidesLegend {

@@ -8,16 +8,12 @@ internal import RestorationWire
 struct PrintedObject: JSONWritable {
   let members: (inout JSONWriter) -> Void
 
-  func writeJSON(to writer: inout JSONWriter) {
-    writer.object(members)
-  }
+  func writeJSON(to writer: inout JSONWriter) { writer.object(members) }
 }
 
 extension JSONText {
   /// Text that is known to be compact and right.
-  init(compact text: String) {
-    self.init(validated: Array(text.utf8))
-  }
+  init(compact text: String) { self.init(validated: Array(text.utf8)) }
 }
 
 /// What became of one of several applications.

@@ -8,9 +8,7 @@ internal import Glibc
 enum Interruption {
   /// SIGINT and SIGTERM end the tool with status 0; when nobody reads its output any more it ends without a word.
   static func endsTheTool() {
-    for number in [SIGINT, SIGTERM] {
-      signal(number) { _ in _exit(0) }
-    }
+    for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
     watchOutput()
   }
 

@@ -24,9 +24,7 @@ struct ObjectTree {
     self.objects = objects
     children = Array(repeating: [], count: objects.count)
     var places: [Int64: Int] = [:]
-    for (index, object) in objects.enumerated() {
-      places[object.node] = index
-    }
+    for (index, object) in objects.enumerated() { places[object.node] = index }
     let parents = objects.map { object in object.parent.flatMap { places[$0] } }
     for (index, parent) in parents.enumerated() {
       if let parent {

@@ -56,9 +56,7 @@ enum Output {
   }
 
   /// Says what went wrong.
-  static func complain(_ message: String) {
-    write("restorationctl: \(message)\n", to: .messages)
-  }
+  static func complain(_ message: String) { write("restorationctl: \(message)\n", to: .messages) }
 
   /// Writes all of the text; gives the number of the error where that fails, else 0.
   @discardableResult

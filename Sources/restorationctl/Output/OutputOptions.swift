@@ -60,14 +60,10 @@ struct LegendOptions: ParsableArguments {
 
 extension JSONLayout {
   /// Prints a value in this layout.
-  func print(_ value: some JSONWritable) throws {
-    try Output.print(lay(out: value.text.string) + "\n")
-  }
+  func print(_ value: some JSONWritable) throws { try Output.print(lay(out: value.text.string) + "\n") }
 
   /// The same, in a pager where that is of use.
-  func show(_ value: some JSONWritable) throws {
-    try Output.show(lay(out: value.text.string) + "\n")
-  }
+  func show(_ value: some JSONWritable) throws { try Output.show(lay(out: value.text.string) + "\n") }
 
   /// Prints JSON text in this layout.
   func print(_ jsonText: String) throws {

@@ -32,9 +32,7 @@ enum Quantity {
   }
 
   /// A number of things, whose name gets an s where it needs one: `1 object`, `2 objects`.
-  static func count(_ count: Int, _ name: String) -> String {
-    "\(count) \(name)\(count == 1 ? "" : "s")"
-  }
+  static func count(_ count: Int, _ name: String) -> String { "\(count) \(name)\(count == 1 ? "" : "s")" }
 
   private static func parts(_ seconds: Int64) -> ArraySlice<(Int64, String)> {
     let parts = [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")]
@@ -54,9 +52,7 @@ enum Clock {
   }
 
   /// The time of day in the time zone of this process: `10:05:00`.
-  static var timeOfDay: String {
-    text(of: now, "%H:%M:%S")
-  }
+  static var timeOfDay: String { text(of: now, "%H:%M:%S") }
 
   /// A point in time, since 1970 in milliseconds, in the time zone of this process, as `strftime` formats it.
   static func text(of milliseconds: Int64, _ format: String) -> String {
@@ -71,7 +67,5 @@ enum Clock {
 
 extension Timestamp {
   /// In the time zone of who looks at it: `2026-02-28 10:05:00 CET`.
-  var local: String {
-    Clock.text(of: milliseconds, "%Y-%m-%d %H:%M:%S %Z")
-  }
+  var local: String { Clock.text(of: milliseconds, "%Y-%m-%d %H:%M:%S %Z") }
 }

@@ -36,19 +36,13 @@ struct TextTable {
   let columns: [Column]
   private var rows: [[Cell]] = []
 
-  init(_ columns: [Column]) {
-    self.columns = columns
-  }
+  init(_ columns: [Column]) { self.columns = columns }
 
   /// Adds a row with one text for each column.
-  mutating func add(_ row: [String]) {
-    rows.append(row.map { Cell($0) })
-  }
+  mutating func add(_ row: [String]) { rows.append(row.map { Cell($0) }) }
 
   /// Adds a row with one cell for each column.
-  mutating func add(_ row: [Cell]) {
-    rows.append(row)
-  }
+  mutating func add(_ row: [Cell]) { rows.append(row) }
 
   /// The table, one line a row, without spaces at the ends of lines.
   ///

@@ -103,9 +103,7 @@ extension DocumentState {
   }
 
   /// Lets go of what the look at the text needed, which holds far more than the text.
-  package mutating func releaseFrame() {
-    state = EncodedState(unchecked: state.text)
-  }
+  package mutating func releaseFrame() { state = EncodedState(unchecked: state.text) }
 }
 
 extension ErrorObject {

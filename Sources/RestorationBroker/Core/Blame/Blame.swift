@@ -92,9 +92,7 @@ extension Blame: StoredFacts {
     for (node, count) in suspects { counts[String(node)] = StoredCount(Int64(count)) }
     try members.stored("suspects", &counts)
     suspects = [:]
-    for (node, count) in counts {
-      if let node = NodeID(node) { suspects[node] = Int(count.value) }
-    }
+    for (node, count) in counts { if let node = NodeID(node) { suspects[node] = Int(count.value) } }
   }
 }
 

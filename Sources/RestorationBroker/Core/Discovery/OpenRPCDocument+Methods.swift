@@ -97,9 +97,7 @@ struct DescribedMethod: JSONWritable {
   )
 
   /// What it leads to.
-  var schemas: [Schema] {
-    parameters.map(\.schema) + (result.map { [$0] } ?? [])
-  }
+  var schemas: [Schema] { parameters.map(\.schema) + (result.map { [$0] } ?? []) }
 
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in

@@ -5,9 +5,7 @@ package import RestorationWire
 
 /// JSON Schema, draft 7. Shared shapes are references to components of an OpenRPC document.
 extension Schema: JSONWritable {
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writeMembers(to: &$0) }
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
 
   /// Writes the members of the schema's object, which the caller has begun.
   func writeMembers(to writer: inout JSONWriter) {

@@ -122,9 +122,7 @@ package struct NodeTree {
     var found = [node]
     var next = 0
     while next < found.count {
-      for child in found[next].children {
-        if let child = nodes[child] { found.append(child) }
-      }
+      for child in found[next].children { if let child = nodes[child] { found.append(child) } }
       next += 1
     }
     return found
@@ -179,9 +177,7 @@ package struct NodeTree {
       parent.children.insert(node.id)
     }
     let cut = cutCircles()
-    for node in nodes.values {
-      if let key = key(of: node) { index[key] = node.id }
-    }
+    for node in nodes.values { if let key = key(of: node) { index[key] = node.id } }
     return cut
   }
 

@@ -64,9 +64,7 @@ extension Application {
   }
 
   /// What the round was to store has been replaced, or cannot be stored (R30).
-  func interruptRound() {
-    if let round { finishRound(with: unsaved(.interrupted, since: round.begun)) }
-  }
+  func interruptRound() { if let round { finishRound(with: unsaved(.interrupted, since: round.begun)) } }
 
   /// A restoration that a round may wait for has ended.
   func restorationEnded() { advanceRound { $0.restorationEnded(at: context.now.monotonic) } }

@@ -11,9 +11,7 @@ extension Application {
     endRoundCalls()
     storeApplicationState(of: round)
     var refused: [NodeID: String] = [:]
-    for state in round.staged {
-      if let why = store(state) { refused[state.target.node] = why }
-    }
+    for state in round.staged { if let why = store(state) { refused[state.target.node] = why } }
     let reached = reachedNodes()
     var reply = unsaved(.unchanged, since: round.begun)
     reply.stale = staleObjects(of: round, refused, reached)
