@@ -61,7 +61,9 @@ public struct ReservedKeys: WireObject, Hashable {
   /// Means that the session did not say what kind of interface it has.
   public static let unspecifiedIdiom: Int64 = -1
 
+  /// As the session that wrote the state gave it; nil if it gave none.
   public package(set) var bundleVersion: String?
+  /// By UIKit's numbers; `unspecifiedIdiom` if the session gave none.
   public package(set) var userInterfaceIdiom = unspecifiedIdiom
   /// By the broker's clock.
   public package(set) var timestamp = Timestamp(milliseconds: 0)

@@ -76,7 +76,7 @@ package final class Notifier: Sendable {
     switch message {
     case .store(let name, let descriptor): return store(descriptor, name, entry, outbox)
     case .removeStored(let name): if takeBack(name, outbox) { return true }
-    default: break
+    case .ready, .status, .stopping, .reloading, .extendTimeout, .watchdog, .errno: break
     }
     // A manager that does not read must not make us grow.
     let subject = entry.subject
@@ -125,7 +125,7 @@ extension NotifyMessage {
   fileprivate var isRepeatable: Bool {
     switch self {
     case .status, .watchdog, .extendTimeout: true
-    default: false
+    case .ready, .stopping, .reloading, .store, .removeStored, .errno: false
     }
   }
 }

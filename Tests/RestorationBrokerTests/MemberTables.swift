@@ -36,6 +36,12 @@ enum MemberTables {
     return made.joined(separator: "\n")
   }
 
+  /// Whether the page says nothing of members that a result has.
+  static func hidesResult<Method: RestorationMethod>(_ page: String, of _: Method.Type) -> Bool {
+    let lists = page.split(separator: "\n## ").contains { $0.hasPrefix("Result\n") && $0.contains(resultHead[0]) }
+    return !lists && Method.Reply.schema.shapes.contains { !$0.isEmpty }
+  }
+
   private static func parameters<Method: RestorationMethod>(
     of method: Method.Type,
     after rows: [[String]]
@@ -133,6 +139,7 @@ extension Schema {
       inner.words(withRange: withRange, withNull: withNull) + (withNull ? " or null" : "")
     case .either(let schemas):
       schemas.map { $0.words(withRange: withRange, withNull: withNull) }.joined(separator: " or ")
+        .replacing("handle or array of strings", with: "handle or path")
     case .shared("Handle", _): "handle"
     case .shared("Path", _): "path"
     case .shared("Element", _): "element"

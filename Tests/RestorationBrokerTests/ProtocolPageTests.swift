@@ -33,6 +33,8 @@ internal import Testing
     let method = try #require(MethodTable.methods.first { $0.method == name })
     let page = try Self.page("methods/\(name).md")
     #expect(page.hasPrefix("# `\(name)`\n"))
+    // Limits are listed in a page of their own.
+    #expect(method is ReportLimits.Type || !MemberTables.hidesResult(page, of: method), "add a table of the result")
     let renewed = MemberTables.renewed(page, of: method)
     if ProcessInfo.processInfo.environment["RESTORATIOND_WRITE_TABLES"] == "1" {
       try renewed.write(to: Self.root.appendingPathComponent("methods/\(name).md"), atomically: true, encoding: .utf8)

@@ -100,7 +100,7 @@ internal import Testing
     try await FakeBroker.run(answer: { _ in .text(answer) }) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       let explanation = try await broker.explainRestoration(of: .handle(7))
-      #expect(explanation.saved.count == Self.saving.count && explanation.restored.count == Self.restoring.count)
+      #expect(explanation.saved == Self.saving && explanation.restored == Self.restoring)
       let sentences = explanation.saved.map(\.description) + explanation.restored.map(\.description)
       #expect(Set(sentences).count == sentences.count)
       #expect(sentences.allSatisfy { !$0.isEmpty && !$0.contains("nil") })

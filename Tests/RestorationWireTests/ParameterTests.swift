@@ -81,6 +81,9 @@ struct WrongCall: CustomTestStringConvertible {
     WrongCall(ImportArchive.self, #"{"document":{},"upload":"1"}"#, "/upload"),
     WrongCall(Subscribe.self, #"{"events":["stateEncoded","stateencoded"]}"#, "/events/1"),
 
+    WrongCall(VerifyArchive.self, #"{"progressToken":1.0}"#, "/progressToken"),
+    WrongCall(VerifyArchive.self, #"[{}]"#, "/0"),
+
     // References
     WrongCall(UnregisterObject.self, #"{"object":"a"}"#, "/object"),
     WrongCall(SetRestorationParent.self, #"{"object":1}"#, "/restorationParent"),

@@ -19,12 +19,15 @@ internal import Testing
     }
   }
 
+  /// Structs and enumerations of others, of which not every case can be listed.
+  private static let subjectsOfOthers: Set<Substring> = ["error.code", "scalar.properties.generalCategory"]
+
   /// A case that a `default` takes in unseen compiles, and does what was meant for others.
   @Test func noSwitchOverAnEnumerationHasADefault() throws {
-    let files = try Self.broker()
+    let files = try SourceFile.sources.get()
     #expect(files.contains { Self.switches(of: $0).contains { $0.subject == "effect" } }, "there is no such switch")
     for file in files {
-      for (start, _) in Self.switches(of: file) {
+      for (start, subject) in Self.switches(of: file) where !Self.subjectsOfOthers.contains(subject) {
         // The text is laid out: a switch ends at the first brace that is indented like its beginning.
         let indent = String(file.code[start].prefix { $0 == " " })
         let cases = file.code[start...].prefix { $0 != indent + "}" }

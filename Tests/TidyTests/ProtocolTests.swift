@@ -44,7 +44,10 @@ internal import Testing
 
   /// A name of a shape stands for one shape in the document of `rpc.discover`.
   @Test func sharedShapesHaveNamesOfTheirOwn() throws {
-    let names = try SourceFile.all("Sources/RestorationWire", ".swift").flatMap { file in
+    let files =
+      try SourceFile.all("Sources/RestorationWire", ".swift")
+      + SourceFile.all("Sources/RestorationBroker/Core/Discovery", ".swift")
+    let names = files.flatMap { file in
       file.text.matches(of: /(?:\.shared\(\s*|sharedName(?:: String\?)? = )"(\w+)"/).map { String($0.1) }
     }
     #expect(names.count > 30)

@@ -40,7 +40,8 @@ internal import Testing
     guard first.hasPrefix(indent + "switch "), last == indent + "}" else { return false }
     // The first brace that is indented like its beginning ends the switch.
     guard body.dropLast().allSatisfy({ $0 != indent + "}" }) else { return false }
-    return body.count - 2 <= 2 * body.count { $0.hasPrefix(indent + "case ") }
+    let cases = body.indices.filter { body[$0].hasPrefix(indent + "case ") } + [body.endIndex - 1]
+    return zip(cases, cases.dropFirst()).allSatisfy { $1 - $0 <= 2 }
   }
 
   /// First line and length of each function. The text is laid out: a function ends at the first closing brace that is

@@ -98,7 +98,7 @@ package struct FrameBody: Sendable {
       let message = scan.message(for: outcome) ?? ""
       let answer = scan.brokenAnswer(input.take(at), "no JSON: \(message) at offset \(at)")
       fail(.parseError(hint: "At offset \(at) of the frame: \(message).", offset: at), answer)
-    default:
+    case .needsBytes, .needsRoom, .name, .markedObject, .limit:
       guard let error = scan.limitError(for: outcome) else { break }
       fail(error, scan.brokenAnswer(input.take(scan.state.at), exceeding: error))
     }

@@ -113,7 +113,7 @@ struct JSONStream {
       let answer = scan.brokenAnswer(input.take(at), "no JSON: \(message) at offset \(at)")
       scan.trim()
       return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at), answer)
-    default:
+    case .needsBytes, .needsRoom, .name, .markedObject, .limit:
       return scan.limitError(for: outcome).map { giveUp(for: $0, &input) }
     }
   }

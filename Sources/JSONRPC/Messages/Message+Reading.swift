@@ -137,7 +137,7 @@ extension Parameters {
     case .object: self = .named(value)
     case .array: self = .positional(value.elements ?? [])
     case .null: self = .none
-    default: return nil
+    case .string, .integer, .real, .bool: return nil
     }
   }
 

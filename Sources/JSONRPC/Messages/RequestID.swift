@@ -59,7 +59,7 @@ package struct RequestID: Sendable {
     switch storage {
     case .integer(let number): number
     case .number("-0"): 0
-    default: nil
+    case .null, .number, .string: nil
     }
   }
 

@@ -175,7 +175,7 @@ extension JSONScan {
     case .limit(.depth): .frameExceeds("depthMax", max: limits.depthMax)
     case .limit(.valuesPerFrame): .frameExceeds("valuesPerFrameMax", max: limits.valuesPerFrameMax)
     case .limit(.keysPerObject): .frameExceeds("keysPerObjectMax", max: limits.keysPerObjectMax)
-    default: nil
+    case .complete, .needsBytes, .needsRoom, .name, .markedObject, .syntax: nil
     }
   }
 
@@ -187,7 +187,7 @@ extension JSONScan {
     case .limit(.valuesPerFrame): "the text holds more than \(limits.valuesPerFrameMax) values"
     case .limit(.keysPerObject): "an object has more than \(limits.keysPerObjectMax) members"
     case .needsBytes: "the text ends too early"
-    default: nil
+    case .complete, .needsRoom, .name, .markedObject: nil
     }
   }
 }

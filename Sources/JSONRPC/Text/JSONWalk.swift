@@ -18,7 +18,7 @@ struct JSONWalk {
     var escaped = false
     // By a pointer: in an unoptimised build each access to the array is a call, and strings can be long.
     index = bytes.withUnsafeBufferPointer { text in
-      guard let byte = text.baseAddress else { return start }
+      guard let byte = text.baseAddress else { return start + 1 }
       let count = text.count
       var index = start
       while index < count, byte[index] != quote {

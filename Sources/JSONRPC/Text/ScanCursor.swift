@@ -86,7 +86,8 @@ struct ScanCursor {
     switch state.phase {
     case .insideName: finishName()
     case .insideString: finishString(isMember: state.inObject)
-    default: finishNumber(isMember: state.inObject)
+    case .insideNumber, .firstName, .firstElement, .name, .colon, .value, .separator:
+      finishNumber(isMember: state.inObject)
     }
   }
 

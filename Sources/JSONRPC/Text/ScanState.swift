@@ -111,7 +111,8 @@ enum ScanFault: Error {
       case .value, .firstElement: "a value was expected"
       case .name, .firstName: "a member name in quotes was expected"
       case .colon: "a colon was expected"
-      default: "a comma or the end of the object or array was expected"
+      case .separator, .insideName, .insideString, .insideNumber:
+        "a comma or the end of the object or array was expected"
       }
     case .controlCharacter: "a control character in a string must be escaped"
     case .invalidUTF8: "a string is not valid UTF-8"

@@ -110,7 +110,8 @@ struct ArchiveIndex {
         guard record.bytes <= Self.rowBytesMax else {
           throw ArchiveError(.definite, "a state of \(record.bytes) bytes is larger than any row can be")
         }
-      default:
+      case .node, .removeState, .removeAll, .settle, .withhold, .release, .pin(nil), .session, .forgetSessions, .claim,
+        .run:
         break
       }
     }

@@ -39,7 +39,8 @@ extension ArchiveChange {
   package var isContent: Bool {
     switch self {
     case .node, .state, .removeState, .removeAll: true
-    default: false
+    case .settle, .withhold, .release, .context, .seal, .pin, .dropGeneration, .session, .forgetSessions, .claim, .run:
+      false
     }
   }
 

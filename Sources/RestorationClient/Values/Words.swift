@@ -34,7 +34,7 @@ extension BrokerStatistics {
 // MARK: States
 
 extension ReservedKeys {
-  /// As JSON text, under the names UIKit has for the keys.
+  /// The keys that this version knows as JSON text, under the names that UIKit has for them.
   public var jsonText: String { text.string }
 
   /// Nil unless the text is a coder.

@@ -58,8 +58,7 @@ public struct PathChanged: RestorationNotification {
   public package(set) var path: IdentifierPath?
   package init() {}
 
-  /// For one object.
-  public init(object: ObjectHandle, path: IdentifierPath?) { (self.object, self.path) = (object, path) }
+  package init(object: ObjectHandle, path: IdentifierPath?) { (self.object, self.path) = (object, path) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, .handle, "Handle of the object; it stays the same.")

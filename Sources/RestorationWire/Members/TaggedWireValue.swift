@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// An enumeration whose cases are objects: a member of each holds the name of the case. Later versions add forms.
+/// An enumeration whose cases are objects: the name of the case is on the wire, in a member. Later versions add forms.
 package protocol TaggedWireValue: WireValue, Equatable {
   /// The member that holds the name of the case.
   static var tag: StaticString { get }

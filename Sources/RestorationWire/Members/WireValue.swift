@@ -138,7 +138,7 @@ extension String: WireValue {
     case .identifier: .identifier
     case .role: .text(pattern: nil, length: roleBytes)
     case .file: .text(pattern: "^/", length: 2...filePathBytesMax)
-    default: schema
+    case .none, .from, .range, .handle, .processID, .some, .parameters, .document: schema
     }
   }
 
@@ -147,7 +147,9 @@ extension String: WireValue {
     case .bytes(let length): "a string of \(length.lowerBound) to \(length.upperBound) bytes"
     case .file: "the absolute path of a file"
     case .role: "a name of 1 to \(roleBytes.upperBound) bytes without control characters"
-    default: expected
+    case .none, .from, .range, .handle, .uuid, .sessionToken, .processID, .text, .identifier, .some, .parameters,
+      .document:
+      expected
     }
   }
 
@@ -156,7 +158,9 @@ extension String: WireValue {
     case .bytes(let length): length.contains(utf8.count)
     case .file: isFilePath
     case .role: Self.roleBytes.contains(utf8.count) && !hasControlCharacter
-    default: true
+    case .none, .from, .range, .handle, .uuid, .sessionToken, .processID, .text, .identifier, .some, .parameters,
+      .document:
+      true
     }
   }
 
@@ -195,7 +199,7 @@ extension Int64: WireValue {
     case .range(let range): .integer(range)
     case .handle: .handle
     case .processID: .integer(1...)
-    default: schema
+    case .none, .bytes, .uuid, .sessionToken, .text, .identifier, .role, .file, .some, .parameters, .document: schema
     }
   }
 
@@ -204,7 +208,9 @@ extension Int64: WireValue {
     case .from(let least): "an integer of at least \(least)"
     case .range(let range): "an integer from \(range.lowerBound) to \(range.upperBound)"
     case .handle: "a handle (positive integer)"
-    default: expected
+    case .none, .bytes, .uuid, .sessionToken, .processID, .text, .identifier, .role, .file, .some, .parameters,
+      .document:
+      expected
     }
   }
 
@@ -213,7 +219,9 @@ extension Int64: WireValue {
     case .from(let least): self >= least
     case .range(let range): range.contains(self)
     case .handle: Self.handles.contains(self)
-    default: true
+    case .none, .bytes, .uuid, .sessionToken, .processID, .text, .identifier, .role, .file, .some, .parameters,
+      .document:
+      true
     }
   }
 }
@@ -311,7 +319,9 @@ extension Array: WireValue where Element: WireValue {
     switch bounds {
     case .none, .text: true
     case .some: !isEmpty
-    default: allSatisfy { $0.fits(bounds) }
+    case .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .parameters,
+      .document:
+      allSatisfy { $0.fits(bounds) }
     }
   }
 }
@@ -398,7 +408,8 @@ extension JSONText: WireValue {
     case .text(let type): type.schema
     case .parameters: .parameters
     case .document: ArchiveDocument.schema
-    default: schema
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .some:
+      schema
     }
   }
 
@@ -406,7 +417,8 @@ extension JSONText: WireValue {
     switch bounds {
     case .text(let type): type.expected
     case .parameters, .document: "an object"
-    default: expected
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .some:
+      expected
     }
   }
 
@@ -414,7 +426,7 @@ extension JSONText: WireValue {
     switch bounds {
     case .text: bytes.first != UInt8(ascii: "n")
     case .parameters, .document: bytes.first == UInt8(ascii: "{")
-    default: true
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .some: true
     }
   }
 }

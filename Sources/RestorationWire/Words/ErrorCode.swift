@@ -114,7 +114,7 @@ extension ErrorCode: CustomStringConvertible {
     ),
   ]
 
-  /// Every error that this code knows, in the order of the page.
+  /// Every error that this code knows, in descending order of codes.
   package static let all = rows.keys.sorted { $0.rawValue > $1.rawValue }
 
   /// What any call may be answered with; methods list the others.

@@ -109,7 +109,7 @@ public struct Limit: Sendable {
     (self.name, self.keyPath, self.unit, self.range) = (name, keyPath, unit, range)
   }
 
-  private consuming func counting(_ summary: String) -> Limit {
+  private consuming func described(as summary: String) -> Limit {
     self.summary = summary
     return self
   }
@@ -117,87 +117,87 @@ public struct Limit: Sendable {
   /// Every limit, in the order in which `limits` reports them.
   public static let all: [Limit] = [
     Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
-      .counting("One frame. A longer one is skipped and answered with `limitExceeded` and id null."),
+      .described(as: "One frame. A longer one is skipped and answered with `limitExceeded` and id null."),
     Limit("depthMax", \.depthMax, .levels, 16...64)
-      .counting("Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),
+      .described(as: "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),
     Limit("stateDepthMax", \.stateDepthMax, .levels, 1...56)
-      .counting("Nesting of one state by itself; at least 8 levels below `depthMax`."),
+      .described(as: "Nesting of one state by itself; at least 8 levels below `depthMax`."),
     Limit("valuesPerFrameMax", \.valuesPerFrameMax, .count, 1_024...16 << 20)
-      .counting("JSON values in one frame. A frame with more is skipped and answered with id null."),
+      .described(as: "JSON values in one frame. A frame with more is skipped and answered with id null."),
     Limit("keysPerObjectMax", \.keysPerObjectMax, .count, 64...1 << 20)
-      .counting("Members of one JSON object. A frame with more is skipped and answered with id null."),
+      .described(as: "Members of one JSON object. A frame with more is skipped and answered with id null."),
     Limit("batchMax", \.batchMax, .count, 1...65_536)
-      .counting("Messages in one batch. A longer batch is answered with one error and none of it is done."),
+      .described(as: "Messages in one batch. A longer batch is answered with one error and none of it is done."),
     Limit("inFlightMax", \.inFlightMax, .count, 1...65_536)
-      .counting(
-        "Requests of one connection that await their answer. At the limit the broker stops reading requests "
+      .described(
+        as: "Requests of one connection that await their answer. At the limit the broker stops reading requests "
           + "until one is answered; answers to its own calls are still read."
       ),
     Limit("parkedMax", \.parkedMax, .count, 0...65_536)
-      .counting("Requests of one connection that wait for another client or for a time. They are not in flight."),
+      .described(as: "Requests of one connection that wait for another client or for a time. They are not in flight."),
     Limit("stateBytesMax", \.stateBytesMax, .bytes, 1_024...256 << 20)
-      .counting("State and elements of one object as compact text; at most half of `frameBytesMax`."),
+      .described(as: "State and elements of one object as compact text; at most half of `frameBytesMax`."),
     Limit("referencesPerStateMax", \.referencesPerStateMax, .count, 0...65_536)
-      .counting("References inside one state."),
+      .described(as: "References inside one state."),
     Limit("pathBytesMax", \.pathBytesMax, .bytes, 256...65_536)
-      .counting(
-        "One path: its components in UTF-8 and one byte between two. A move counts the longest path of the "
+      .described(
+        as: "One path: its components in UTF-8 and one byte between two. A move counts the longest path of the "
           + "subtree."
       ),
     Limit("replyBytesPause", \.replyBytesPause, .bytes, 4_096...1 << 30)
-      .counting(
-        "Replies that a client has not read yet. Beyond it the broker stops reading its requests; replies "
-          + "are never dropped."
+      .described(
+        as: "Replies that a client has not read yet. Beyond it the broker stops reading its requests; replies are "
+          + "never dropped."
       ),
     Limit("outQueueBytesMax", \.outQueueBytesMax, .bytes, 64 << 10...1 << 30)
-      .counting(
-        "Notifications and calls of the broker that a client has not read yet. Beyond it the connection is "
-          + "cut."
+      .described(
+        as: "Notifications and calls of the broker that a client has not read yet. Beyond it the connection is cut."
       ),
     Limit("eventBytesMax", \.eventBytesMax, .bytes, 4_096...1 << 30)
-      .counting(
-        "Events that a client has not read yet. Beyond it they are not sent but counted, and `eventsLost` "
-          + "tells how many."
+      .described(
+        as: "Events that a client has not read yet. Beyond it they are not sent but counted, and `eventsLost` tells "
+          + "how many."
       ),
     Limit("subscriptionsMax", \.subscriptionsMax, .count, 0...1_024)
-      .counting("Subscriptions of one connection."),
+      .described(as: "Subscriptions of one connection."),
     Limit("partialFrameMilliseconds", \.partialFrameMilliseconds, .milliseconds, 100...86_400_000)
-      .counting(
-        "From the first byte of a frame to its last. Then the connection is cut; an idle one may stay for "
-          + "ever."
+      .described(
+        as: "From the first byte of a frame to its last. Then the connection is cut; an idle one may stay for ever."
       ),
     Limit("roundQuietMilliseconds", \.roundQuietMilliseconds, .milliseconds, 0...86_400_000)
-      .counting(
-        "Quiet after a change before a save round begins by itself; 0 for never. Only where a session "
-          + "serves `encodeRestorableStateWithCoder`."
+      .described(
+        as: "Quiet after a change before a save round begins by itself; 0 for never. Only where a session serves "
+          + "`encodeRestorableStateWithCoder`."
       ),
     Limit("roundIntervalMilliseconds", \.roundIntervalMilliseconds, .milliseconds, 0...86_400_000)
-      .counting("From the first change to the save round that begins by itself although it is not quiet; 0 for never."),
+      .described(
+        as: "From the first change to the save round that begins by itself although it is not quiet; 0 for never."
+      ),
     Limit("stopRoundMilliseconds", \.stopRoundMilliseconds, .milliseconds, 0...600_000)
-      .counting("Deadline of the save rounds that a broker runs when it is told to end; 0 for none."),
+      .described(as: "Deadline of the save rounds that a broker runs when it is told to end; 0 for none."),
     Limit("descriptorsAccepted", \.descriptorsAccepted, .count, 0...0)
-      .counting("File descriptors a client may pass. The kernel discards what is sent."),
+      .described(as: "File descriptors a client may pass. The kernel discards what is sent."),
     Limit("connectionsMax", \.connectionsMax, .count, 1...65_536)
-      .counting("Connections in all. One more is answered with `limitExceeded` and closed."),
+      .described(as: "Connections in all. One more is answered with `limitExceeded` and closed."),
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
-      .counting("Connections of one application, counted when a connection names it."),
+      .described(as: "Connections of one application, counted when a connection names it."),
     Limit("sessionsPerApplicationMax", \.sessionsPerApplicationMax, .count, 1...65_536)
-      .counting("Live sessions of one application; a detached one lives for 10 minutes after its last call."),
+      .described(as: "Live sessions of one application; a detached one lives for 10 minutes after its last call."),
     Limit("objectsPerApplicationMax", \.objectsPerApplicationMax, .count, 1...1 << 20)
-      .counting("Objects of one application, live and archived."),
+      .described(as: "Objects of one application, live and archived."),
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
-      .counting(
-        "States of one archive that a reader can still reach: head, kept generations and what an owner has "
-          + "not decoded."
+      .described(
+        as: "States of one archive that a reader can still reach: head, kept generations and what an owner has not "
+          + "decoded."
       ),
     Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
-      .counting("Applications that have an archive."),
+      .described(as: "Applications that have an archive."),
     Limit("allArchivesBytesMax", \.allArchivesBytesMax, .bytes, 64 << 10...1 << 50)
-      .counting("All archives together, when another one is made."),
+      .described(as: "All archives together, when another one is made."),
     Limit("openArchivesMax", \.openArchivesMax, .count, 1...4_096)
-      .counting(
-        "Archives open at a time. When another one is needed, the least recently used one whose sessions "
-          + "can rest is closed; only if there is none is one more refused."
+      .described(
+        as: "Archives open at a time. When another one is needed, the least recently used one whose sessions can "
+          + "rest is closed; only if there is none is one more refused."
       ),
   ]
 }

@@ -21,7 +21,7 @@ extension Schema: JSONWritable {
     case .either(let schemas): writer.member("anyOf", schemas)
     case .shared(let name, _): writer.member("$ref", "#/components/schemas/\(name)")
     case .tagged(let tag, let variants): Schema.write(variants, by: tag, to: &writer)
-    default:
+    case .boolean, .integer, .text, .word, .array, .map, .object:
       writer.member("type", typeName)
       writeConstraints(to: &writer)
     }
@@ -32,7 +32,7 @@ extension Schema: JSONWritable {
     case .any, .nullable: writeMembers(to: &writer)
     case .either(let schemas): writer.member("anyOf", schemas + [Schema.null])
     case .word(let words, isOpen: false): writer.member("enum", words.map { Optional($0) } + [nil])
-    default:
+    case .keywords, .boolean, .integer, .text, .word, .array, .map, .object, .tagged, .shared:
       guard let typeName else {
         writer.member("anyOf", [self, Schema.null])
         return
@@ -50,7 +50,7 @@ extension Schema: JSONWritable {
     case .text, .word(_, isOpen: true): "string"
     case .array: "array"
     case .map, .object: "object"
-    default: nil
+    case .any, .keywords, .word, .tagged, .nullable, .either, .shared: nil
     }
   }
 
@@ -72,7 +72,7 @@ extension Schema: JSONWritable {
     case .map(.any): break
     case .map(let value): writer.member("additionalProperties", value)
     case .object(let members): Schema.write(members, to: &writer)
-    default: break
+    case .any, .keywords, .boolean, .tagged, .nullable, .either, .shared: break
     }
   }
 
