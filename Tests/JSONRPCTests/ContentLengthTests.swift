@@ -20,7 +20,7 @@ internal import Testing
     var peer = PeerFixture()
     #expect(peer.events(Self.framed(Self.tick, headers: headers).utf8).map(\.summary) == ["notification tick"])
     #expect(peer.decoder.framing == .contentLength)
-    #expect(!peer.decoder.isInsideFrame)
+    #expect(!peer.decoder.position.isInsideFrame)
     #expect(peer.decoder.bufferedBytes == 0)
   }
 
@@ -49,12 +49,12 @@ internal import Testing
     let bytes = Array(Self.framed(Self.tick).utf8)
     for byte in bytes.dropLast() {
       #expect(peer.events([byte]).isEmpty)
-      #expect(peer.decoder.isInsideFrame)
+      #expect(peer.decoder.position.isInsideFrame)
     }
     #expect(peer.events([bytes[bytes.count - 1]]).count == 1)
-    #expect(!peer.decoder.isInsideFrame)
+    #expect(!peer.decoder.position.isInsideFrame)
     #expect(peer.events("\r\n\r\n".utf8).isEmpty)
-    #expect(!peer.decoder.isInsideFrame, "empty lines between frames mean nothing")
+    #expect(!peer.decoder.position.isInsideFrame, "empty lines between frames mean nothing")
   }
 
   @Test(arguments: [

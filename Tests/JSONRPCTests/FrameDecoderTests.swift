@@ -20,7 +20,7 @@ internal import Testing
         Self.callSummary, "notification tick", "[notification tick]", "notification tick",
       ]
     )
-    #expect(!peer.decoder.isInsideFrame)
+    #expect(!peer.decoder.position.isInsideFrame)
     #expect(peer.decoder.bufferedBytes == 0)
   }
 
@@ -134,10 +134,10 @@ internal import Testing
   @Test func aFrameIsGivenWhenItsLastByteArrives() {
     var peer = PeerFixture()
     #expect(peer.events(Self.call.utf8.dropLast(), step: 1).isEmpty)
-    #expect(peer.decoder.isInsideFrame)
+    #expect(peer.decoder.position.isInsideFrame)
     #expect(peer.decoder.bufferedBytes == Self.call.utf8.count - 1)
     #expect(peer.events("}".utf8).count == 1)
-    #expect(!peer.decoder.isInsideFrame)
+    #expect(!peer.decoder.position.isInsideFrame)
   }
 
   @Test func framesWaitUntilTheyAreAskedFor() {
@@ -209,7 +209,7 @@ internal import Testing
     #expect(peer.events("{]".utf8).count == 1)
     for _ in 0..<100 { #expect(peer.events(String(repeating: "x", count: 1_000).utf8).isEmpty) }
     #expect(peer.decoder.bufferedBytes == 0)
-    #expect(!peer.decoder.isInsideFrame)
+    #expect(!peer.decoder.position.isInsideFrame)
   }
 
   // The first byte
@@ -245,7 +245,7 @@ internal import Testing
       var peer = PeerFixture()
       #expect(peer.events(text.utf8).isEmpty)
       #expect(peer.decoder.finish()?.summary == "fault -32700")
-      #expect(!peer.decoder.isInsideFrame)
+      #expect(!peer.decoder.position.isInsideFrame)
       #expect(peer.decoder.finish() == nil)
     }
   }

@@ -38,10 +38,10 @@ internal import Testing
     for cut in 0...bytes.count {
       var first = FrameDecoder(limits: FrameLimits(), vocabulary: PeerFixture.vocabulary)
       var events = take(bytes[..<cut], &first)
-      let (given, isPassingOver, isBetween) = (first.unfinishedInput, first.passesOver, first.isBetweenFrames)
-      let unfinished = try #require(given)
-      #expect(!isPassingOver)
-      #expect(!isBetween || unfinished.isEmpty)
+      let unfinished = try #require(first.unfinishedInput)
+      let position = first.position
+      #expect(!position.mustBeFinished)
+      #expect(position != .betweenFrames || unfinished.isEmpty)
       var second = FrameDecoder(
         limits: FrameLimits(),
         vocabulary: PeerFixture.vocabulary,
@@ -65,16 +65,18 @@ internal import Testing
     var limits = FrameLimits()
     limits.frameBytesMax = 40
     let long = #"{"jsonrpc":"2.0","method":"tick","params":["a long one ..."#
-    for (text, rest) in [
-      (long, #""]}"#), ("Content-Length: 60\r\n\r\n\(long.prefix(50))", "1234567890"), ("{]", "\n"),
+    for (text, position, rest) in [
+      (long, FramePosition.finishingFrame, #""]}"#),
+      ("Content-Length: 60\r\n\r\n\(long.prefix(50))", .finishingFrame, "1234567890"),
+      ("Content-Length: 9\r\n\r\n{]", .finishingFrame, "1234567"), ("{]", .finishingLine, "\n"),
     ] {
       var decoder = FrameDecoder(limits: limits, vocabulary: PeerFixture.vocabulary)
       _ = take(text.utf8, &decoder)
-      var isPassingOver = decoder.passesOver && !decoder.isBetweenFrames && decoder.unfinishedInput == nil
-      #expect(isPassingOver, "\(text)")
+      #expect(decoder.position == position, "\(text)")
+      #expect(decoder.unfinishedInput == nil, "\(text)")
       _ = take(rest.utf8, &decoder)
-      isPassingOver = decoder.passesOver || !decoder.isBetweenFrames || decoder.unfinishedInput != []
-      #expect(!isPassingOver, "\(text)")
+      #expect(decoder.position == .betweenFrames, "\(text)")
+      #expect(decoder.unfinishedInput == [], "\(text)")
     }
   }
 

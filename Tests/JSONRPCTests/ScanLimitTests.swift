@@ -52,12 +52,12 @@ internal import Testing
     var peer = PeerFixture(frames: Self.limits)
     #expect(peer.events("[[[[[".utf8).isEmpty)
     #expect(peer.events("[".utf8).map(\.summary) == ["fault -32008 depthMax"])
-    #expect(peer.decoder.isInsideFrame)
+    #expect(peer.decoder.position.isInsideFrame)
     #expect(peer.decoder.bufferedBytes == 0)
     #expect(peer.events("[[[]]]]]]]]".utf8).isEmpty)
-    #expect(peer.decoder.isInsideFrame)
+    #expect(peer.decoder.position.isInsideFrame)
     #expect(peer.events("]".utf8).isEmpty)
-    #expect(!peer.decoder.isInsideFrame)
+    #expect(!peer.decoder.position.isInsideFrame)
   }
 
   @Test func theRestOfAnOversizedFrameIsNotKept() {
@@ -115,7 +115,7 @@ internal import Testing
       let passed = peer.events(passes.utf8)
       #expect(passed.count == 1 && passed[0].summary.hasPrefix("fault") == false)
       #expect(peer.events(fails.utf8).map(\.summary) == ["fault -32008 \(limit)"])
-      #expect(!peer.decoder.isInsideFrame)
+      #expect(!peer.decoder.position.isInsideFrame)
     }
   }
 }

@@ -30,21 +30,12 @@ struct ContentLengthStream {
     frameBytesMax = limits.frameBytesMax
   }
 
-  /// Whether a frame has begun and not ended.
-  func isInsideFrame(_ input: borrowing InputBuffer) -> Bool {
+  func position(_ input: borrowing InputBuffer) -> FramePosition {
     switch mode {
-    case .headers: headersBytes > 0 || !input.isEmpty
-    case .body, .skipping: true
-    case .ended: false
-    }
-  }
-
-  /// Whether input is passed over that belongs to what came before.
-  var passesOver: Bool {
-    switch mode {
-    case .skipping: true
-    case .body: body.unfinishedInput == nil
-    case .headers, .ended: false
+    case .headers: headersBytes > 0 || !input.isEmpty ? .insideFrame : .betweenFrames
+    case .body: body.failure == nil ? .insideFrame : .finishingFrame
+    case .skipping: .finishingFrame
+    case .ended: .betweenFrames
     }
   }
 
@@ -95,15 +86,9 @@ struct ContentLengthStream {
   }
 
   /// The end of the input: a frame cut short is a fault.
-  mutating func finish(_ input: inout InputBuffer) -> FrameDecoder.Event? {
-    defer { mode = .ended }
-    switch mode {
-    case .headers where headersBytes > 0 || !input.isEmpty, .body:
-      input.consumeAll()
-      return .fault(.parseError(hint: "The input ended inside a frame."))
-    case .headers, .skipping, .ended:
-      return nil
-    }
+  func finish(_ input: borrowing InputBuffer) -> FrameDecoder.Event? {
+    if case .skipping = mode { return nil }
+    return position(input).isInsideFrame ? .fault(.parseError(hint: "The input ended inside a frame.")) : nil
   }
 
   /// The next line without its end; nil when it has not come whole.

@@ -18,7 +18,8 @@ package struct FrameDecoder: Sendable {
     case jsonStream
     case contentLength
     case http
-    case refused
+    /// Nothing that comes is looked at.
+    case ended
   }
 
   private var mode = Mode.undecided
@@ -46,7 +47,7 @@ package struct FrameDecoder: Sendable {
 
   /// Takes the next bytes of the peer.
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    guard mode != .refused, !bytes.isEmpty else { return }
+    guard mode != .ended, !bytes.isEmpty else { return }
     input.append(bytes)
   }
 
@@ -57,46 +58,38 @@ package struct FrameDecoder: Sendable {
     switch mode {
     case .jsonStream:
       event = stream.next(&input)
-      isInsideFrame = stream.isInsideFrame
-      isBetweenFrames = stream.isBetweenFrames
-      passesOver = stream.passesOver
+      position = stream.position
     case .contentLength:
       event = headed?.next(&input)
-      isInsideFrame = headed?.isInsideFrame(input) ?? false
-      isBetweenFrames = !isInsideFrame
-      passesOver = headed?.passesOver ?? false
+      position = headed?.position(input) ?? .betweenFrames
     case .undecided:
       event = nil
-      isInsideFrame = !input.isEmpty
-      isBetweenFrames = !isInsideFrame
-    case .http, .refused:
+      position = input.isEmpty ? .betweenFrames : .insideFrame
+    case .http, .ended:
       event = nil
-      isInsideFrame = false
+      position = .betweenFrames
     }
     return event
   }
 
   /// The end of the input, after `next` has returned nil: the fault of a frame cut short, or nil.
   package mutating func finish() -> Event? {
-    isInsideFrame = false
+    defer {
+      input.consumeAll()
+      (mode, position) = (.ended, .betweenFrames)
+    }
     switch mode {
     case .jsonStream: return stream.finish()
-    case .contentLength: return headed?.finish(&input)
+    case .contentLength: return headed?.finish(input)
     case .undecided: return input.isEmpty ? nil : refuse()
-    case .http, .refused: return nil
+    case .http, .ended: return nil
     }
   }
 
-  /// Whether a frame has begun and not ended; asked when `next` has returned nil.
+  /// Where the decoder is; asked when `next` has returned nil.
   ///
   /// Stored, because whoever asks for what is computed copies the decoder first.
-  package private(set) var isInsideFrame = false
-
-  /// Whether another decoder that knows the framing could go on from here; asked when `next` has returned nil.
-  package private(set) var isBetweenFrames = true
-
-  /// Whether input is passed over that belongs to a frame or line given up before: no other decoder could go on.
-  package private(set) var passesOver = false
+  package private(set) var position = FramePosition.betweenFrames
 
   /// Bytes held until their frame is complete or taken.
   package var bufferedBytes: Int { input.count }
@@ -107,7 +100,7 @@ package struct FrameDecoder: Sendable {
     case .jsonStream: .jsonStream
     case .contentLength: .contentLength
     case .http: .http(keepsAlive: true)
-    case .undecided, .refused: nil
+    case .undecided, .ended: nil
     }
   }
 
@@ -119,9 +112,9 @@ package struct FrameDecoder: Sendable {
   package var unfinishedInput: [UInt8]? {
     switch mode {
     case .undecided: input.bytes
-    case .jsonStream: stream.unfinishedInput(input)
+    case .jsonStream: stream.position.mustBeFinished ? nil : input.bytes
     case .contentLength: headed?.unfinishedInput(input)
-    case .http, .refused: nil
+    case .http, .ended: nil
     }
   }
 
@@ -171,7 +164,7 @@ package struct FrameDecoder: Sendable {
 
   private mutating func refuse() -> Event {
     let isByteOrderMark = !input.isEmpty && input[0] == 0xEF
-    mode = .refused
+    mode = .ended
     input.consumeAll()
     return .refused(
       .parseError(

@@ -9,7 +9,6 @@ struct JSONStream {
     case skipping(nesting: Int, insideString: Bool, escaped: Bool)
     /// Looking for a line that begins with a frame, after a syntax error.
     case recovering(atLineStart: Bool)
-    case ended
   }
 
   private var mode = Mode.betweenFrames
@@ -19,34 +18,12 @@ struct JSONStream {
     scan = JSONScan(limits: limits, vocabulary: vocabulary)
   }
 
-  /// Whether what comes next is read as it would be at the beginning of the stream.
-  var isBetweenFrames: Bool {
+  var position: FramePosition {
     switch mode {
-    case .betweenFrames, .recovering(atLineStart: true): true
-    case .insideFrame, .skipping, .recovering, .ended: false
-    }
-  }
-
-  /// Whether input is passed over that belongs to what came before.
-  var passesOver: Bool {
-    switch mode {
-    case .skipping, .recovering(atLineStart: false): true
-    case .betweenFrames, .insideFrame, .recovering, .ended: false
-    }
-  }
-
-  /// What another stream would have to be given to be where this one is; nil while it passes something over.
-  func unfinishedInput(_ input: borrowing InputBuffer) -> [UInt8]? {
-    switch mode {
-    case .betweenFrames, .insideFrame, .recovering(atLineStart: true): input.bytes
-    case .skipping, .recovering, .ended: nil
-    }
-  }
-
-  var isInsideFrame: Bool {
-    switch mode {
-    case .insideFrame, .skipping: true
-    case .betweenFrames, .recovering, .ended: false
+    case .betweenFrames, .recovering(atLineStart: true): .betweenFrames
+    case .insideFrame: .insideFrame
+    case .skipping: .finishingFrame
+    case .recovering(atLineStart: false): .finishingLine
     }
   }
 
@@ -65,16 +42,13 @@ struct JSONStream {
         skip(&input, nesting: nesting, insideString: insideString, escaped: escaped)
       case .recovering(let atLineStart):
         recover(&input, atLineStart: atLineStart)
-      case .ended:
-        input.consumeAll()
       }
     }
     return nil
   }
 
   /// The end of the input: a frame cut short is a fault.
-  mutating func finish() -> FrameDecoder.Event? {
-    defer { mode = .ended }
+  func finish() -> FrameDecoder.Event? {
     guard case .insideFrame = mode else { return nil }
     return .fault(.parseError(hint: "The input ended inside a frame.", offset: scan.state.at))
   }

@@ -12,7 +12,8 @@ extension ConnectionHandler {
   }
 
   private var isBetweenFrames: Bool {
-    exchanges == nil ? decoder.isBetweenFrames && decoder.bufferedBytes == 0 : !exchangeIsOpen && !isInsideRequest
+    exchanges == nil
+      ? decoder.position == .betweenFrames && decoder.bufferedBytes == 0 : !exchangeIsOpen && !isInsideRequest
   }
 
   /// Called at the end of each tick with something to do.
@@ -44,7 +45,7 @@ extension ConnectionHandler {
   }
 
   /// Whether input that has begun has to be taken in here, because no other decoder could go on with it.
-  var mustFinishInput: Bool { exchanges == nil ? decoder.passesOver : isInsideRequest }
+  var mustFinishInput: Bool { exchanges == nil ? decoder.position.mustBeFinished : isInsideRequest }
 
   private var owesAnswers: Bool {
     guard isOpen else { return false }

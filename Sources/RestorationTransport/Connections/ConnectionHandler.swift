@@ -244,7 +244,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     while pullsInput {
       guard let event = nextEvent() else {
         hasInput = false
-        isInsideFrame = decoder.isInsideFrame
+        isInsideFrame = decoder.position.isInsideFrame
         endConversationInput()
         break
       }
