@@ -65,6 +65,7 @@ let package = Package(
         "RestorationTransport",
         "TestSupport",
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings

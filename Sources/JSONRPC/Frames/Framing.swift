@@ -49,3 +49,8 @@ package enum Framing: Hashable, Sendable {
     return true
   }
 }
+
+extension Framing? {
+  /// Makes the text from `start` to the end of `out` a frame. A peer that has not sent enough to tell gets lines.
+  func enclose(_ out: inout [UInt8], from start: Int) { (self ?? .jsonStream).enclose(&out, from: start) }
+}

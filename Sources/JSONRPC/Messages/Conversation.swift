@@ -30,8 +30,8 @@ package struct Conversation: Sendable {
     case closeAfterOutput
   }
 
-  /// How the peer's frames are told apart, and so ours; set before the first answer.
-  package var framing = Framing.jsonStream
+  /// How the peer's frames are told apart, and so ours; nil as long as the peer has not sent enough to tell.
+  package var framing: Framing?
 
   private let limits: ConversationLimits
   private var pending = PendingCalls()

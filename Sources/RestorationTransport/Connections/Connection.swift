@@ -61,7 +61,7 @@ package final class Connection: Sendable {
   }
 
   /// No longer expects an answer to a call of ours; one that comes is dropped.
-  package func forget(_ callID: Int) { handler.value.forget(callID) }
+  package func forget(_ callID: Int) { handler.value.conversation.forget(callID) }
 
   /// Takes a request out of the count of those under way, because its answer depends on others.
   ///
@@ -69,11 +69,11 @@ package final class Connection: Sendable {
   package func park(_ call: Conversation.Call) throws(ErrorObject) { try handler.value.park(call) }
 
   /// Counts a parked request as under way again.
-  package func unpark(_ call: Conversation.Call) { handler.value.unpark(call) }
+  package func unpark(_ call: Conversation.Call) { handler.value.conversation.unpark(call) }
 
   /// The peer's request with that id, while it awaits its answer.
   package func pendingCall(withID id: RequestID) -> Conversation.Call? {
-    handler.value.pendingCall(withID: id)
+    handler.value.conversation.pendingCall(withID: id)
   }
 
   /// Stops (or resumes) reading from the peer, for a receiver that has too much to do already.
@@ -81,7 +81,7 @@ package final class Connection: Sendable {
 
   /// Closes the connection at the end of the tick, `afterOutput` only when the peer has taken all output so far.
   /// Nothing is delivered any more.
-  package func close(afterOutput: Bool) { handler.value.close(afterOutput: afterOutput) }
+  package func close(afterOutput: Bool) { handler.value.beginClosing(.closed, afterOutput: afterOutput) }
 
   /// Has this told to `ConnectionDelegate.connectionAdopted` where the connection goes on in another process.
   package func setContext(_ context: [UInt8]) { handler.value.setContext(context) }

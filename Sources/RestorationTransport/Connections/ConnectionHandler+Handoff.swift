@@ -7,31 +7,26 @@ internal import NIOCore
 extension ConnectionHandler {
   /// Nothing of the connection is in this process but what its page says (`ConnectionLedger`).
   private var isIdle: Bool {
-    isOpen && !inputHasEnded && !hasInput && out.isEmpty && writesInChannel == 0 && unsettledNotifications == 0
-      && isBetweenFrames && conversation.isSettled
-  }
-
-  private var isBetweenFrames: Bool {
-    exchanges == nil
-      ? decoder.position == .betweenFrames && decoder.bufferedBytes == 0 : !exchangeIsOpen && !isInsideRequest
+    isOpen && !gate.isEnded && !gate.hasInput && out.isEmpty && output.allIsTaken && handoffState.isSettled
+      && position == .betweenFrames && decoder.bufferedBytes == 0 && conversation.isSettled
   }
 
   /// Called at the end of each tick with something to do.
   func updatePage() {
-    if let page, isIdle { page.markIdle(framing: knownFraming, callsMade: conversation.callsMade) }
-    if isDraining, !owesAnswers { handoff?.drained(self) }
+    if let page, isIdle { page.markIdle(framing: conversation.framing, callsMade: conversation.callsMade) }
+    if gate.isDraining, !owesAnswers { handoff?.drained(self) }
   }
 
   /// What the delegate wants to know again of this connection, in another process.
   func setContext(_ context: [UInt8]) {
-    recordContext = context
+    handoffState.setContext(context)
     guard let page else { return }
     page.setContext(context)
     queueForEndOfTick()
   }
 
   func countUnsettled(_ change: Int) {
-    unsettledNotifications += change
+    handoffState.countUnsettled(change)
     queueForEndOfTick()
   }
 
@@ -40,17 +35,15 @@ extension ConnectionHandler {
   /// Answers what has been taken in, and takes in nothing more than is needed to come to the end of what has begun and
   /// could not go on elsewhere.
   func drain() {
-    isDraining = true
+    gate.drain()
     queueForEndOfTick()
   }
 
-  /// Whether input that has begun has to be taken in here, because no other decoder could go on with it.
-  var mustFinishInput: Bool { exchanges == nil ? decoder.position.mustBeFinished : isInsideRequest }
-
   private var owesAnswers: Bool {
     guard isOpen else { return false }
-    if conversation.awaitsAnswers || exchanges != nil && (exchangeIsOpen || hasInput) { return true }
-    return mustFinishInput && !inputHasEnded
+    if conversation.awaitsAnswers { return true }
+    if let exchanges, exchanges.isAwaitingResponse || gate.hasInput { return true }
+    return position.mustBeFinished && !gate.isEnded
   }
 
   /// Puts down what is left of the connection and closes it here, so that the peer does not notice.
@@ -58,10 +51,10 @@ extension ConnectionHandler {
   /// - Returns: false where that cannot be: the peer sees the connection end.
   func handOver() -> Bool {
     guard let context else { return false }
-    let record = record(context)
+    let snapshot = snapshot()
     // Nobody is told any more: the connection has not ended.
     giveUpDelegate()
-    if let page, let record, (try? page.handOver(record)) != nil {
+    if let page, let snapshot, (try? page.handOver(snapshot)) != nil {
       handoff = nil
       context.close(promise: nil)
       return true
@@ -70,24 +63,20 @@ extension ConnectionHandler {
     return false
   }
 
-  private func record(_ context: ChannelHandlerContext) -> ConnectionSnapshot? {
-    guard !owesAnswers else { return nil }
-    var record = ConnectionSnapshot(framing: knownFraming, callsMade: conversation.callsMade)
-    record.context = recordContext
-    switch phase {
-    case .open where exchanges != nil:
-      record.input = nextRequests
-    case .open:
+  /// Nil if no other process could go on.
+  private func snapshot() -> ConnectionSnapshot? {
+    guard !owesAnswers, isOpen || closing.isEnding else { return nil }
+    var snapshot = handoffState.snapshot(collected: out, inChannel: bytesInChannel)
+    snapshot.framing = conversation.framing
+    snapshot.callsMade = conversation.callsMade
+    snapshot.isClosing = closing.isEnding
+    if let exchanges, isOpen {
+      snapshot.input = exchanges.nextRequests
+    } else if isOpen {
       guard let unfinished = decoder.unfinishedInput else { return nil }
-      record.input = conversation.heldBackInput + unfinished
-    case .closing(_, afterOutput: true):
-      record.isClosing = true
-    case .opening, .closing, .lingering, .closed:
-      return nil
+      snapshot.input = conversation.heldBackInput + unfinished
     }
-    let waiting = channelBytes(context)
-    record.output = channelWrites.flatMap { $0.readableBytesView }.suffix(waiting) + out
-    return record
+    return snapshot
   }
 
   /// Ends the connection for the peer too where others hold its socket as well.
@@ -99,17 +88,16 @@ extension ConnectionHandler {
   // MARK: Coming back
 
   /// Goes on where the process before has left off.
-  func goOn(with record: ConnectionSnapshot) {
-    out = record.output
-    recordContext = record.context
-    page?.setContext(record.context)
-    if case .http = record.framing {
-      beginHTTP(record.input)
+  func goOn(with snapshot: ConnectionSnapshot) {
+    out = snapshot.output
+    page?.setContext(snapshot.context)
+    if case .http = snapshot.framing {
+      beginHTTP(snapshot.input)
     } else {
-      record.input.withUnsafeBytes { decoder.append($0) }
+      snapshot.input.withUnsafeBytes { decoder.append($0) }
     }
-    hasInput = !record.input.isEmpty
-    if record.isClosing { beginClosing(.closed, afterOutput: true) }
+    gate.inputWaits(!snapshot.input.isEmpty)
+    if snapshot.isClosing { beginClosing(.closed, afterOutput: true) }
     queueForEndOfTick()
   }
 }

@@ -5,9 +5,9 @@ internal import NIOCore
 
 /// What `Connection` offers: changes of the conversation, whose output is collected and written in `endTick`.
 extension ConnectionHandler {
-  var isOpen: Bool { if case .open = phase { true } else { false } }
+  var isOpen: Bool { closing.isOpen }
 
-  var canBeCalled: Bool { conversation.framing.canBeCalled }
+  var canBeCalled: Bool { conversation.framing?.canBeCalled ?? true }
 
   func respond(to call: Conversation.Call, with outcome: Outcome) {
     guard isOpen else { return }
@@ -26,9 +26,9 @@ extension ConnectionHandler {
   /// An answer has added so many bytes to the output.
   @inline(__always)
   private func responded(_ count: Int) {
-    if count == 0 { gathersAnswers = true }
+    if count == 0 { output.gatherAnswer() }
     if exchanges != nil {
-      if count > 0 { responseIsWritten = true }
+      if count > 0 { exchanges?.wroteResponse() }
       endExchangeIfAnswered()
     }
     queueForEndOfTick()
@@ -46,57 +46,40 @@ extension ConnectionHandler {
     let before = out.count
     conversation.notify(method: method, parameters: parameters, into: &out)
     let count = out.count - before
-    if offeredInTick + offeredInChannel + count > limits.offeredBytesMax, let context {
-      let waiting = offeredBytes(context)
-      if waiting > 0, waiting + count > limits.offeredBytesMax {
-        out.removeLast(count)
-        awaitsRoomForOffers = true
-        return false
-      }
+    guard output.addOffer(count, inChannel: bytesInChannel) else {
+      out.removeLast(count)
+      return false
     }
-    offeredInTick += count
     queueForEndOfTick()
     return true
   }
 
   func call(method: String, parameters: JSONText?) -> Int? {
-    guard isOpen, canBeCalled, !inputHasEnded else { return nil }
+    guard isOpen, canBeCalled, !gate.isEnded else { return nil }
     let before = out.count
     let callID = conversation.call(method: method, parameters: parameters, into: &out)
     countUnsolicited(out.count - before)
     return callID
   }
 
-  func forget(_ callID: Int) { conversation.forget(callID) }
-
   func park(_ call: Conversation.Call) throws(ErrorObject) {
     try conversation.park(call)
     queueForEndOfTick()
   }
 
-  func unpark(_ call: Conversation.Call) { conversation.unpark(call) }
-
-  func pendingCall(withID id: RequestID) -> Conversation.Call? { conversation.pendingCall(withID: id) }
-
   func setInputPaused(_ isPaused: Bool) {
-    inputIsPaused = isPaused
+    if isPaused { gate.pause(.receiver) } else { gate.resume(.receiver) }
     queueForEndOfTick()
   }
 
-  func close(afterOutput: Bool) { beginClosing(.closed, afterOutput: afterOutput) }
-
   private func countUnsolicited(_ count: Int) {
-    unsolicitedInTick += count
+    output.addUnsolicited(count)
     queueForEndOfTick()
-    guard unsolicitedInTick + unsolicitedInChannel > limits.outQueueBytesMax, let context else { return }
-    // A write counts whole until its last byte is taken; here the exact number decides.
-    if unsolicitedInTick + min(unsolicitedInChannel, channelBytes(context)) > limits.outQueueBytesMax {
-      beginClosing(.outputOverflow, afterOutput: false)
-    }
+    if output.overflows(inChannel: bytesInChannel) { beginClosing(.outputOverflow, afterOutput: false) }
   }
 }
 
-/// The way from `out` to the kernel, and the count of what is on it.
+/// The way from `out` to the kernel.
 extension ConnectionHandler {
   /// Storage larger than this is not kept for the next tick.
   private static let keptBytesMax = 32 << 10
@@ -107,54 +90,28 @@ extension ConnectionHandler {
     return .init(low: high / 2, high: high)
   }
 
-  /// Answers the peer has not taken, including those of batches that are not complete.
-  private func replyBytes(_ context: ChannelHandlerContext) -> Int {
-    let waiting = max(0, channelBytes(context) - unsolicitedInChannel - offeredInChannel)
-    return out.count - unsolicitedInTick - offeredInTick + conversation.gatheredBytes + waiting
-  }
+  /// What waits in the channel, to the byte.
+  var bytesInChannel: Int { (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
 
-  /// Offered notifications the peer has not taken. A write counts whole until its last byte is taken; here the exact
-  /// number decides.
-  private func offeredBytes(_ context: ChannelHandlerContext) -> Int {
-    offeredInTick + min(offeredInChannel, channelBytes(context))
-  }
-
-  func tellOfRoomForOffers(_ context: ChannelHandlerContext) {
-    guard isOpen, let connection, offeredBytes(context) <= limits.offeredBytesMax / 2 else { return }
-    awaitsRoomForOffers = false
-    delegate?.hasRoomForOffers(connection)
-  }
-
-  func channelBytes(_ context: ChannelHandlerContext) -> Int {
-    guard writesInChannel > 0 else { return 0 }
-    return (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
-  }
-
-  /// Called after each message, so the exact count is asked for only when the answer can matter.
+  /// Called after each message.
   func pauseInputIfOutputIsFull() {
-    guard writesInChannel > 0 || gathersAnswers || out.count > limits.replyBytesPause, let context else { return }
-    if replyBytes(context) > limits.replyBytesPause { outputIsPaused = true }
-    if gathersAnswers { gathersAnswers = conversation.gatheredBytes > 0 }
-  }
-
-  private func resumeInputIfOutputHasRoom(_ context: ChannelHandlerContext) {
-    guard outputIsPaused, replyBytes(context) <= limits.replyBytesPause / 2 else { return }
-    outputIsPaused = false
-    queueForEndOfTick()
+    guard output.mayBeFull(collected: out.count) else { return }
+    let gathered = conversation.gatheredBytes
+    if output.isFull(collected: out.count, gathered: gathered, inChannel: bytesInChannel) { gate.pause(.output) }
   }
 
   /// Hands everything collected to the kernel; what it does not take waits in the channel.
   ///
   /// The kernel is asked directly as long as nothing waits: the channel's own way costs more than the answer's text.
   func writeOutput(_ context: ChannelHandlerContext) {
-    if case .closing(_, afterOutput: false) = phase { return }
+    if closing.dropsOutput { return }
     if !out.isEmpty {
       page?.markBusy()
       var taken = 0
-      if writesInChannel == 0, let socket { taken = out.withUnsafeBytes { SystemCalls.send(socket, $0) } }
-      if taken < out.count { writeThroughChannel(ByteBuffer(bytes: out[taken...]), context) }
-      unsolicitedInTick = 0
-      offeredInTick = 0
+      if output.allIsTaken, let socket { taken = out.withUnsafeBytes { SystemCalls.send(socket, $0) } }
+      if let write = output.wrote(leaving: out.count - taken) {
+        writeThroughChannel(ByteBuffer(bytes: out[taken...]), write, context)
+      }
       if out.capacity <= Self.keptBytesMax {
         out.removeAll(keepingCapacity: true)
       } else {
@@ -162,34 +119,33 @@ extension ConnectionHandler {
       }
       pauseInputIfOutputIsFull()
     }
-    resumeInputIfOutputHasRoom(context)
+    guard gate.isPaused(.output),
+      output.hasRoom(collected: out.count, gathered: conversation.gatheredBytes, inChannel: bytesInChannel)
+    else { return }
+    gate.resume(.output)
+    queueForEndOfTick()
   }
 
-  private func writeThroughChannel(_ rest: ByteBuffer, _ context: ChannelHandlerContext) {
-    let unsolicited = min(unsolicitedInTick, rest.readableBytes)
-    let offered = min(offeredInTick, rest.readableBytes - unsolicited)
-    writesInChannel += 1
-    if handoff != nil { channelWrites.append(rest) }
-    unsolicitedInChannel += unsolicited
-    offeredInChannel += offered
+  private func writeThroughChannel(_ rest: ByteBuffer, _ write: OutputAccount.Write, _ context: ChannelHandlerContext) {
+    if handoff != nil { handoffState.wrote(rest) }
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenComplete { [self] _ in
-      writesInChannel -= 1
-      if !channelWrites.isEmpty { channelWrites.removeFirst() }
-      unsolicitedInChannel -= unsolicited
-      offeredInChannel -= offered
+      output.taken(write)
+      handoffState.firstIsTaken()
       queueForEndOfTick()
     }
     context.writeAndFlush(wrapOutboundOut(rest), promise: promise)
   }
 
   var usage: ConnectionUsage {
-    ConnectionUsage(
+    guard context != nil else { return ConnectionUsage(isPaused: true) }
+    let gathered = conversation.gatheredBytes
+    return ConnectionUsage(
       inputBytes: decoder.bufferedBytes,
       heldBackBytes: conversation.heldBackBytes,
-      replyBytes: context.map(replyBytes) ?? 0,
-      unsolicitedBytes: unsolicitedInTick + unsolicitedInChannel,
-      offeredBytes: context.map(offeredBytes) ?? 0,
+      replyBytes: output.replies(collected: out.count, gathered: gathered, inChannel: bytesInChannel),
+      unsolicitedBytes: output.unsolicited,
+      offeredBytes: output.offered(inChannel: bytesInChannel),
       isPaused: !wantsInput
     )
   }

@@ -5,122 +5,65 @@ internal import NIOCore
 
 /// The event-loop side of a `Connection`: bytes in, through decoder and conversation to the delegate; answers out.
 ///
+/// Events of the channel are told to machines that do nothing themselves, and what they decide is done here.
+///
 /// Invariants:
-/// 1. Input is asked for one read at a time and only while `wantsInput`: what a peer sends beyond our limits stays in
-///    its own socket buffer. (At its end of input NIO delivers what is left there in one go; the kernel bounds that.)
-/// 2. The decoder is not asked for frames while input is paused, so it holds at most one frame and one read.
-/// 3. The delegate is called in the order of arrival, from channel events or `endTick` only, and never again after
+/// 1. The delegate is called in the order of arrival, from channel events or `endTick` only, and never again after
 ///    `connectionClosed`.
-/// 4. Everything a `Connection` method changes takes effect in `endTick`.
+/// 2. Everything a `Connection` method changes takes effect in `endTick`.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  enum Phase: Equatable {
-    /// Not active yet.
-    case opening
-    case open
-    /// Nothing is delivered any more; closes when the peer has taken the output, if that is awaited.
-    case closing(CloseReason, afterOutput: Bool)
-    /// All output is with the kernel and shut down; input is discarded until the peer's end or the timer.
-    case lingering(CloseReason)
-    case closed
-  }
-
   let settings: ConnectionSettings
-  let flushQueue: FlushQueue
-  var limits: TransportLimits { settings.limits }
-  private(set) var delegate: (any ConnectionDelegate)?
+  private let flushQueue: FlushQueue
+  private var isQueued = false
+  private var delegate: (any ConnectionDelegate)?
   /// Set before the channel is active; given up when it closes, because the connection holds this handler.
   var connection: Connection?
   private(set) var context: ChannelHandlerContext?
-  var phase = Phase.opening
-
-  var decoder: FrameDecoder
-  /// Takes the decoder's place where the peer speaks HTTP.
-  var exchanges: HTTPExchanges?
-  /// Whether the framing has been decided.
-  private var framingIsKnown = false
-  var knownFraming: Framing? { framingIsKnown ? conversation.framing : nil }
-  var conversation: Conversation
-  /// Empty but for its room, which is kept from one frame to the next.
-  private var deliveries: [Conversation.Delivery] = []
-  private var isReading = false
-  /// The decoder may have more frames than were pulled.
-  var hasInput = false
-  /// The conversation holds requests back. Kept here because asking it costs more than a message may.
-  private var holdsBack = false
-  var inputIsPaused = false
-  var inputHasEnded = false
-  private var conversationInputHasEnded = false
-  /// Whether the input so far ends inside a frame; known once there is no more input.
-  private var isInsideFrame = false
-  private var frameTimer: Scheduled<Void>?
-  var lingerTimer: Scheduled<Void>?
-  /// The end of all output is on its way to the kernel.
-  var awaitsOutput = false
-
-  /// Frames to be written at the end of the tick.
-  var out: [UInt8] = []
-  /// How many bytes of `out` nobody asked for: notifications and calls.
-  var unsolicitedInTick = 0
-  /// The same of what waits in the channel.
-  var unsolicitedInChannel = 0
-  /// The same of notifications that were offered, which are counted by themselves.
-  var offeredInTick = 0
-  var offeredInChannel = 0
-  /// An offer was refused, and the delegate is to be told when there is room.
-  var awaitsRoomForOffers = false
-  /// Writes that the kernel did not take at once and that wait in the channel.
-  var writesInChannel = 0
-  var outputIsPaused = false
-  /// The conversation may hold answers of incomplete batches.
-  var gathersAnswers = false
-  private var isQueued = false
-  /// Over HTTP: the response of the request under way is in the output.
-  var responseIsWritten = false
-  /// Over HTTP: requests that are for the process after this one.
-  var nextRequests: [UInt8] = []
-  /// Over HTTP: what came last is the beginning of a request's head.
-  var headIsPartial = false
-  /// Over HTTP: parts of requests that the decoder has found, and whether the last one was not an end.
-  var httpParts = 0
-  var isInsideRequestBody = false
-
   /// The channel's socket, as long as it is open.
   var socket: Int32?
 
+  var closing: Closing
+  var gate: InputGate
+  var decoder: FrameDecoder
+  /// Takes the decoder's place where the peer speaks HTTP.
+  var exchanges: HTTPExchanges?
+  var conversation: Conversation
+  /// Empty but for its room, which is kept from one frame to the next.
+  private var deliveries: [Conversation.Delivery] = []
+  private var frameTimer: Scheduled<Void>?
+  private var lingerTimer: Scheduled<Void>?
+  /// Frames to be written at the end of the tick.
+  var out: [UInt8] = []
+  var output: OutputAccount
+
+  var handoffState: HandoffState
   /// Sees to it that the connection outlives this process, where that is possible.
   var handoff: ConnectionHandoff?
   /// What the process after this one is told, from the moment the connection is stored.
   var page: ConnectionPage?
-  var recordContext: [UInt8] = []
-  /// What the process before has left, until the channel is active.
-  private var adopted: ConnectionSnapshot?
-  /// Notifications of the peer whose effects are not durable.
-  var unsettledNotifications = 0
-  var isDraining = false
-  /// The writes that wait in the channel, in order.
-  var channelWrites: [ByteBuffer] = []
 
-  /// - Parameter record: what is left of the connection by the process that had it before.
+  /// - Parameter snapshot: what is left of the connection by the process that had it before.
   init(
     settings: ConnectionSettings,
     flushQueue: FlushQueue,
-    delegate: any ConnectionDelegate,
-    adopting record: ConnectionSnapshot? = nil
+    delegate: (any ConnectionDelegate)?,
+    adopting snapshot: ConnectionSnapshot? = nil
   ) {
+    let limits = settings.limits
     self.settings = settings
     self.flushQueue = flushQueue
     self.delegate = delegate
-    adopted = record
-    decoder = FrameDecoder(limits: settings.limits.frame, vocabulary: settings.vocabulary, framing: record?.framing)
-    conversation = Conversation(limits: settings.limits.conversation, after: record?.callsMade ?? CallsMade())
-    if let framing = record?.framing {
-      framingIsKnown = true
-      conversation.framing = framing
-    }
+    closing = Closing(lingers: limits.lingerSeconds > 0)
+    gate = InputGate(limits: limits)
+    decoder = FrameDecoder(limits: limits.frame, vocabulary: settings.vocabulary, framing: snapshot?.framing)
+    conversation = Conversation(limits: limits.conversation, after: snapshot?.callsMade ?? CallsMade())
+    conversation.framing = snapshot?.framing
+    output = OutputAccount(limits: limits)
+    handoffState = HandoffState(adopting: snapshot)
   }
 
   // MARK: Channel events
@@ -132,16 +75,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     // Still set where the channel has failed before it became active.
     handoff?.closed(self)
     handoff = nil
-    connection = nil
-    delegate = nil
-    phase = .closed
+    giveUpDelegate()
+    _ = closing.end()
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    guard phase == .opening, let connection else { return }
-    phase = .open
-    if let adopted {
-      self.adopted = nil
+    guard let connection, closing.open() else { return }
+    if let adopted = handoffState.takeAdopted() {
       goOn(with: adopted)
       delegate?.connectionAdopted(connection, context: adopted.context, afterKill: adopted.wasKilled)
       pull()
@@ -156,16 +96,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard isOpen else { return }
     if exchanges != nil {
-      receiveHTTP(data, context)
+      receiveHTTP(unwrapInboundIn(data), context)
     } else {
       unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
     }
-    hasInput = true
+    gate.inputWaits(true)
     pull()
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    isReading = false
+    gate.readCompleted()
     requestInput()
     watchFrame(context)
     if page != nil { queueForEndOfTick() }
@@ -173,7 +113,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard case .inputClosed? = event as? ChannelEvent else { return }
-    inputHasEnded = true
+    gate.inputEnded()
     stopFrameTimer()
     if exchanges != nil { context.fireUserInboundEventTriggered(event) }
     pull()
@@ -191,13 +131,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Requests that input was paused for are dropped here: nobody would get their answers.
   func channelInactive(context: ChannelHandlerContext) {
-    let reason: CloseReason =
-      switch phase {
-      case .closing(let reason, _), .lingering(let reason): reason
-      case .opening, .open, .closed: .peerClosed
-      }
-    let wasOpened = phase != .opening && phase != .closed
-    phase = .closed
+    let reason = closing.end()
     stopFrameTimer()
     lingerTimer?.cancel()
     lingerTimer = nil
@@ -206,36 +140,28 @@ final class ConnectionHandler: ChannelInboundHandler {
     handoff?.closed(self)
     handoff = nil
     let (connection, delegate) = (connection, delegate)
-    self.connection = nil
-    self.delegate = nil
+    giveUpDelegate()
     if exchanges != nil { context.fireChannelInactive() }
-    if wasOpened, let connection { delegate?.connectionClosed(connection, reason: reason) }
+    if let reason, let connection { delegate?.connectionClosed(connection, reason: reason) }
   }
 
   // MARK: Input
 
+  var position: FramePosition { exchanges?.position ?? decoder.position }
+
   /// Whether more bytes may be read from the socket now.
-  var wantsInput: Bool {
-    switch phase {
-    case .open: !inputHasEnded && !hasInput && takesInput && (!isDraining || mustFinishInput)
-    case .lingering: true
-    case .opening, .closing, .closed: false
-    }
-  }
+  var wantsInput: Bool { isOpen ? gate.wantsInput(at: position) : closing.isLingering }
 
-  /// Whether more frames may be delivered now. Over HTTP, the peer's end is noticed while it waits for a response.
+  /// Whether more frames may be delivered now. Over HTTP, the peer's end is noticed while it waits for a response, and
+  /// what is for the next process was put aside before.
   private var pullsInput: Bool {
-    takesInput && (exchanges == nil ? !isDraining || mustFinishInput : !exchangeIsOpen)
+    guard isOpen else { return false }
+    guard let isAwaitingResponse = exchanges?.isAwaitingResponse else { return gate.takesFrames(at: decoder.position) }
+    return gate.takesInput && !isAwaitingResponse
   }
 
-  private var takesInput: Bool {
-    isOpen && !inputIsPaused && !outputIsPaused
-      && (!holdsBack || conversation.heldBackBytes <= limits.heldBackBytesPause)
-  }
-
-  func requestInput() {
-    guard !isReading, wantsInput, let context else { return }
-    isReading = true
+  private func requestInput() {
+    guard wantsInput, let context, gate.beginsRead() else { return }
     context.read()
   }
 
@@ -243,50 +169,36 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func pull() {
     while pullsInput {
       guard let event = nextEvent() else {
-        hasInput = false
-        isInsideFrame = decoder.position.isInsideFrame
-        endConversationInput()
+        gate.inputWaits(false)
+        deliverEndOfInput()
         break
       }
       stopFrameTimer()
       let before = out.count
       conversation.receive(event, into: &out, &deliveries)
-      if exchanges != nil, out.count > before { responseIsWritten = true }
-      // A request that is delivered was not held back; anything else may come beside one that was.
-      if deliveries.count == 1, case .request? = deliveries.first {
-      } else {
-        holdsBack = conversation.hasHeldBackCalls
-      }
-      if deliveries.count == 1, let delivery = deliveries.popLast() {
-        deliver(delivery)
-      } else {
-        let several = deliveries
-        deliveries = []
-        deliver(several)
-      }
+      if exchanges != nil, out.count > before { exchanges?.wroteResponse() }
+      gate.holdBack(bytes: conversation.heldBackBytes)
+      deliver()
       pauseInputIfOutputIsFull()
       if exchanges != nil { endExchangeIfAnswered() }
     }
-    if let exchanges {
-      hasInput = exchanges.hasInput
-      isInsideFrame = isInsideRequest
-    }
+    if let hasInput = exchanges?.hasInput { gate.inputWaits(hasInput) }
     if !out.isEmpty { queueForEndOfTick() }
   }
 
   private func nextEvent() -> FrameDecoder.Event? {
     if exchanges != nil { return nextHTTPEvent() }
     let event = decoder.next()
-    guard !framingIsKnown, let framing = decoder.framing else { return event }
-    framingIsKnown = true
+    guard conversation.framing == nil, let framing = decoder.framing else { return event }
     conversation.framing = framing
     guard case .http = framing else { return event }
     beginHTTP(decoder.takeInput())
     return nextHTTPEvent()
   }
 
-  private func deliver(_ deliveries: [Conversation.Delivery]) {
-    for delivery in deliveries { deliver(delivery) }
+  private func deliver() {
+    if deliveries.count > 1 { deliveries.reverse() }
+    while let delivery = deliveries.popLast() { deliver(delivery) }
   }
 
   private func deliver(_ delivery: Conversation.Delivery) {
@@ -304,20 +216,20 @@ final class ConnectionHandler: ChannelInboundHandler {
     connection = nil
   }
 
-  /// Tells the conversation, once, when all input was delivered and no more can come.
-  private func endConversationInput() {
-    guard inputHasEnded, !conversationInputHasEnded else { return }
-    conversationInputHasEnded = true
-    if let event = decoder.finish() { deliver(conversation.receive(event, into: &out)) }
+  /// Tells the conversation when all input was delivered and no more can come.
+  private func deliverEndOfInput() {
+    guard gate.deliversEnd() else { return }
+    if let event = decoder.finish() { conversation.receive(event, into: &out, &deliveries) }
+    deliver()
     let abandoned = conversation.inputEnded()
     if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
   }
 
   /// Limits the age of a frame that has begun; a timer exists only while there is one and we are reading.
   private func watchFrame(_ context: ChannelHandlerContext) {
-    guard isOpen, wantsInput, isInsideFrame else { return stopFrameTimer() }
+    guard isOpen, wantsInput, position.isInsideFrame else { return stopFrameTimer() }
     guard frameTimer == nil else { return }
-    let limit = TimeAmount.milliseconds(Int64(limits.partialFrameMilliseconds))
+    let limit = TimeAmount.milliseconds(Int64(settings.limits.partialFrameMilliseconds))
     frameTimer = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
       self?.frameIsOverdue()
     }
@@ -331,15 +243,12 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func frameIsOverdue() {
     frameTimer = nil
-    guard phase == .open else { return }
-    let error = ErrorObject.limitExceeded(
-      "partialFrameMilliseconds",
-      max: limits.partialFrameMilliseconds,
-      value: limits.partialFrameMilliseconds + 1,
-      hint: "Send each frame without long interruptions; the connection is closed."
-    )
+    guard isOpen else { return }
+    let limit = settings.limits.partialFrameMilliseconds
+    let hint = "Send each frame without long interruptions; the connection is closed."
+    let error = ErrorObject.limitExceeded("partialFrameMilliseconds", max: limit, value: limit + 1, hint: hint)
     if exchanges != nil {
-      refuseHTTP(status: "408 Request Timeout", error)
+      out += HTTPExchanges.refusal("408 Request Timeout", error).utf8
     } else {
       // Its delivery is the order to close, which is given here with another reason.
       _ = conversation.receive(.refused(error), into: &out)
@@ -358,28 +267,59 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Goes on with paused input where there is room again, then writes what was collected.
   func endTick() {
     isQueued = false
-    guard let context, phase != .closed else { return }
-    if isOpen, hasInput || holdsBack || !isReading {
+    guard let context, !closing.isClosed else { return }
+    if isOpen, gate.hasWork {
       resumeHeldBackCalls()
       pull()
       requestInput()
       watchFrame(context)
     }
     writeOutput(context)
-    if page != nil || isDraining { updatePage() }
-    if awaitsRoomForOffers { tellOfRoomForOffers(context) }
-    if isOpen, conversationInputHasEnded, conversation.isDrained {
-      beginClosing(.peerClosed, afterOutput: true)
+    if page != nil || gate.isDraining { updatePage() }
+    if isOpen, output.hasRefusedOffer, output.tellsOfRoom(inChannel: bytesInChannel), let connection {
+      delegate?.hasRoomForOffers(connection)
     }
-    advanceClosing(context)
+    if isOpen, gate.endIsDelivered, conversation.isDrained { beginClosing(.peerClosed, afterOutput: true) }
+    perform(closing.advance(), context)
   }
 
   private func resumeHeldBackCalls() {
-    let inFlightMax = limits.conversation.inFlightMax
-    while holdsBack, isOpen, !isDraining, !inputIsPaused, !outputIsPaused, conversation.inFlight < inFlightMax {
-      deliver(conversation.resume(into: &out))
-      holdsBack = conversation.hasHeldBackCalls
+    while isOpen, gate.resumesCalls(inFlight: conversation.inFlight) {
+      deliveries = conversation.resume(into: &out)
+      deliver()
+      gate.holdBack(bytes: conversation.heldBackBytes)
       pauseInputIfOutputIsFull()
+    }
+  }
+
+  // MARK: Closing
+
+  func beginClosing(_ reason: CloseReason, afterOutput: Bool) {
+    if closing.begin(reason, afterOutput: afterOutput) { queueForEndOfTick() }
+  }
+
+  private func perform(_ step: Closing.Step?, _ context: ChannelHandlerContext) {
+    switch step {
+    case nil: break
+    case .close: closeForPeer(context)
+    case .awaitOutput:
+      // An empty write completes when everything before it has.
+      let promise = context.eventLoop.makePromise(of: Void.self)
+      promise.futureResult.assumeIsolated().whenSuccess { [self] in
+        guard let context = self.context else { return }
+        perform(closing.outputIsTaken(inputHasEnded: gate.isEnded), context)
+      }
+      context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: promise)
+    case .linger:
+      context.close(mode: .output, promise: nil)
+      // The peer's end of input closes the channel by itself, now that our output is closed.
+      guard closing.isLingering else { return }
+      let time = TimeAmount.seconds(Int64(settings.limits.lingerSeconds))
+      lingerTimer = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in
+        guard let self, let context = self.context else { return }
+        closeForPeer(context)
+      }
+      requestInput()
     }
   }
 }

@@ -23,7 +23,7 @@ package struct ConnectionSettings: Sendable {
     on channel: any Channel,
     peer: PeerCredentials,
     flushQueue: FlushQueue,
-    delegate: any ConnectionDelegate,
+    delegate: (any ConnectionDelegate)?,
     handoff: ConnectionHandoff? = nil,
     adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
   ) throws -> Connection {

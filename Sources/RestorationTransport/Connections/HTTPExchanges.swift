@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 internal import NIOCore
-internal import NIOHTTP1
+package import NIOHTTP1
 
 /// The requests of a peer that speaks HTTP, one after the other. Pure: parts of requests in, what is to be done out.
 ///
 /// Invariants:
 /// 1. Nothing is done about a request before the one before it has its response.
 /// 2. A request that is refused is the last one: the rest of its body is not read.
-struct HTTPExchanges {
-  enum Action {
-    /// Say that the body may come.
-    case sendContinue
+/// 3. Each request has one response. It has no content if there is nothing to answer.
+/// 4. While the connection is drained, requests that have not begun are left to the next process.
+package struct HTTPExchanges {
+  package enum Action {
     /// One frame, to be answered with one response, after which the connection goes on or not.
     case frame(FrameDecoder.Event, keepsAlive: Bool)
-    /// Say so with that status and further header lines, then close.
-    case refuse(status: String, headers: String, ErrorObject, hasBody: Bool)
+    /// Send this. After a last response the connection is closed.
+    case send(String, isLast: Bool)
   }
 
   private enum Mode {
-    case betweenRequests
-    case body(keepsAlive: Bool)
-    case awaitingResponse
+    case betweenRequests, body, awaitingResponse
     /// Nothing that comes is looked at.
     case refused
   }
@@ -34,58 +32,81 @@ struct HTTPExchanges {
   /// The request under way is the last one of its connection.
   private var isLast = false
   private var body: FrameBody
+  /// The response of the request under way is in the output.
+  private var responseIsWritten = false
+  /// What the decoder found last is not the end of a request.
+  private var decoderIsInRequest = false
+  /// What came last is the beginning of a request's head.
+  private var headIsPartial = false
+  /// Requests that are for the process after this one.
+  package private(set) var nextRequests: [UInt8] = []
 
-  init(settings: ConnectionSettings) {
+  package init(settings: ConnectionSettings) {
     frameBytesMax = settings.limits.frame.frameBytesMax
     body = FrameBody(limits: settings.limits.frame, vocabulary: settings.vocabulary)
   }
 
-  /// Whether what comes now is looked at, be it later.
-  var takesInput: Bool {
-    switch mode {
-    case .betweenRequests, .body: true
-    case .awaitingResponse: !isLast
-    case .refused: false
-    }
+  package var isAwaitingResponse: Bool { mode == .awaitingResponse }
+  private var isInsideRequest: Bool { mode == .body }
+
+  package var hasInput: Bool { !parts.isEmpty || fault != nil }
+
+  /// Only this process can come to the end of a request. What waits behind one is looked at when that has its response.
+  package var position: FramePosition {
+    !isAwaitingResponse && (headIsPartial || isInsideRequest) ? .finishingFrame : .betweenFrames
   }
 
-  var isAwaitingResponse: Bool { if case .awaitingResponse = mode { true } else { false } }
+  /// Whether the decoder is to be given these bytes of the peer; their last one by itself, after `lastByteFollows`.
+  package mutating func takes(_ bytes: some Sequence<UInt8>, isDraining: Bool) -> Bool {
+    // The decoder would keep what comes after the last request.
+    if mode == .refused || isAwaitingResponse && isLast { return false }
+    if isDraining, !headIsPartial, !isInsideRequest, !hasInput {
+      nextRequests += bytes
+      return false
+    }
+    // Line ends between requests mean nothing.
+    return headIsPartial || decoderIsInRequest || !bytes.allSatisfy { $0 == 13 || $0 == 10 }
+  }
 
-  /// Whether a request has begun and has not come whole.
-  var isInsideRequest: Bool { if case .body = mode { true } else { false } }
+  /// The decoder does not say what it keeps, but whether the last byte ends a request is seen by itself.
+  package mutating func lastByteFollows() { headIsPartial = !decoderIsInRequest }
 
-  /// Whether whatever comes now belongs to another request than what came before.
-  var isBetweenRequests: Bool { !isInsideRequest && !hasInput }
-
-  var hasInput: Bool { !parts.isEmpty || fault != nil }
-
-  mutating func append(_ part: HTTPServerRequestPart) {
-    if case .refused = mode { return }
-    parts.append(part)
+  /// The decoder has found this.
+  package mutating func append(_ part: HTTPServerRequestPart) {
+    headIsPartial = false
+    if case .end = part { decoderIsInRequest = false } else { decoderIsInRequest = true }
+    if mode != .refused { parts.append(part) }
   }
 
   /// What came is no HTTP; nothing follows.
-  mutating func failed(_ message: String) {
+  package mutating func failed(_ message: String) {
     fault = .parseError(hint: "This is not HTTP/1.1 (\(message)). Send POST requests with a JSON-RPC 2.0 body.")
   }
 
-  /// The response of the request is written.
-  mutating func responded() { if isAwaitingResponse { mode = isLast ? .refused : .betweenRequests } }
+  /// The response of the request under way was collected.
+  package mutating func wroteResponse() { responseIsWritten = true }
+
+  /// Nothing is owed for the request under way any more.
+  ///
+  /// - Returns: what is still to be sent for it, and whether another may follow; nil if none is under way.
+  package mutating func endExchange() -> (rest: String, keepsAlive: Bool)? {
+    guard isAwaitingResponse else { return nil }
+    let rest = responseIsWritten ? "" : "HTTP/1.1 204 No Content\r\n\(isLast ? "Connection: close\r\n" : "")\r\n"
+    responseIsWritten = false
+    mode = isLast ? .refused : .betweenRequests
+    return (rest, !isLast)
+  }
 
   /// The next thing to do, or nil when more parts are needed or a response is.
-  mutating func next() -> Action? {
-    while true {
-      switch mode {
-      case .awaitingResponse, .refused:
-        return nil
-      case .betweenRequests, .body:
-        guard let part = parts.popFirst() else {
-          guard let fault else { return nil }
-          return refuse("400 Bad Request", fault)
-        }
-        if let action = take(part) { return action }
+  package mutating func next() -> Action? {
+    while mode == .betweenRequests || mode == .body {
+      guard let part = parts.popFirst() else {
+        guard let fault else { return nil }
+        return refuse("400 Bad Request", fault)
       }
+      if let action = take(part) { return action }
     }
+    return nil
   }
 
   private mutating func take(_ part: HTTPServerRequestPart) -> Action? {
@@ -94,12 +115,12 @@ struct HTTPExchanges {
       return begin(head)
     case .body(let bytes):
       bytes.withUnsafeReadableBytes { body.append($0) }
-      if let failure = body.failure, failure.code == ErrorObject.limitExceededCode { return refuseAsTooLarge(failure) }
-      return nil
+      guard let failure = body.failure, failure.code == ErrorObject.limitExceededCode else { return nil }
+      return refuse("413 Content Too Large", failure)
     case .end:
-      guard case .body(let keepsAlive) = mode else { return nil }
+      guard isInsideRequest else { return nil }
       mode = .awaitingResponse
-      return .frame(body.end(), keepsAlive: keepsAlive)
+      return .frame(body.end(), keepsAlive: !isLast)
     }
   }
 
@@ -119,19 +140,15 @@ struct HTTPExchanges {
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only charset is utf-8."))
     }
     if let length = head.headers.first(name: "content-length").flatMap({ Int($0) }), length > frameBytesMax {
-      return refuseAsTooLarge(FrameBody.tooLong(length, max: frameBytesMax))
+      return refuse("413 Content Too Large", FrameBody.tooLong(length, max: frameBytesMax))
     }
     // After the request for another protocol the decoder reads no further one.
-    let asksForUpgrade = head.headers.contains(name: "upgrade")
-    isLast = !head.isKeepAlive || head.version != .http1_1 || asksForUpgrade
-    mode = .body(keepsAlive: !isLast)
+    isLast = !head.isKeepAlive || head.version != .http1_1 || head.headers.contains(name: "upgrade")
+    mode = .body
     guard head.version == .http1_1 else { return nil }
     let expectations = head.headers[canonicalForm: "expect"]
-    return expectations.contains { $0.lowercased() == "100-continue" } ? .sendContinue : nil
-  }
-
-  private mutating func refuseAsTooLarge(_ error: ErrorObject) -> Action {
-    refuse("413 Content Too Large", error)
+    guard expectations.contains(where: { $0.lowercased() == "100-continue" }) else { return nil }
+    return .send("HTTP/1.1 100 Continue\r\n\r\n", isLast: false)
   }
 
   private mutating func refuse(
@@ -142,7 +159,14 @@ struct HTTPExchanges {
   ) -> Action {
     mode = .refused
     parts.removeAll()
-    return .refuse(status: status, headers: headers, error, hasBody: hasBody)
+    return .send(Self.refusal(status, error, headers: headers, hasBody: hasBody), isLast: true)
+  }
+
+  /// A response with an error that concerns HTTP itself, after which the connection is to be closed.
+  static func refusal(_ status: String, _ error: ErrorObject, headers: String = "", hasBody: Bool = true) -> String {
+    let body = Conversation.text(of: error)
+    let head = Framing.responseHead(status: status, length: body.count, keepsAlive: false, headers: headers)
+    return hasBody ? head + String(decoding: body, as: UTF8.self) : head
   }
 }
 
@@ -170,10 +194,7 @@ final class HTTPRequestHandler: ChannelInboundHandler {
   init(_ handler: ConnectionHandler) { self.handler = handler }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let part = unwrapInboundIn(data)
-    handler.httpParts += 1
-    if case .end = part { handler.isInsideRequestBody = false } else { handler.isInsideRequestBody = true }
-    handler.exchanges?.append(part)
+    handler.exchanges?.append(unwrapInboundIn(data))
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

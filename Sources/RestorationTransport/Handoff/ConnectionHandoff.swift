@@ -69,7 +69,7 @@ final class ConnectionHandoff {
     guard handler.isOpen, handler.page == nil, let socket = handler.socket, let channel = handler.context?.channel,
       (try? markReads(of: handler, on: channel)) != nil, let page = ledger.claim(ledger.nextKey())
     else { return }
-    page.setContext(handler.recordContext)
+    page.setContext(handler.handoffState.context)
     handler.page = page
     store.store(socket, as: page.name)
     handler.queueForEndOfTick()
@@ -114,4 +114,13 @@ final class ConnectionHandoff {
     }
     return outcome
   }
+}
+
+/// Keeps descriptors under names beyond the end of this process, for the one that comes after it.
+///
+/// Neither call waits. What is stored is a duplicate, so the caller's descriptor stays the caller's.
+package protocol DescriptorStore: Sendable {
+  func store(_ descriptor: Int32, as name: String)
+  /// Lets go of what is stored under that name, if anything is.
+  func remove(_ name: String)
 }
