@@ -67,7 +67,7 @@ package final class UnixListener: Sendable {
   private static func accept(on descriptor: Int32, _ acceptor: NIOLoopBound<Acceptor>) async throws -> any Channel {
     try await ServerBootstrap(group: acceptor.eventLoop)
       .serverChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture { try acceptor.value.prepare(channel) }
+        channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(acceptor.value) }
       }
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture { try acceptor.value.accept(channel) }
