@@ -15,9 +15,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let lock = try LockFile(path: path.lockPath, subject: "socket \(path.path)", remedy: remedy)
     try SocketName.removeStale(path.path)
     let purpose = "cannot listen on \(path.path)"
-    let descriptor = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      try SystemCalls.unixSocket()
-    }
+    let descriptor = try TransportError.reporting(purpose, calling: try SystemCalls.unixSocket())
     let number = descriptor.number
     let file = try TransportError.reporting(purpose) { () throws(SystemCallError) in
       // The socket's own mode becomes that of its name, less the umask: never for a moment open to others.
@@ -93,6 +91,6 @@ package final class SocketName: Sendable {
     guard status.kind == .socket, status.owner == SystemCalls.userID else {
       throw TransportError(.notASocket, "\(path) exists and is not a socket of yours; remove it or name another")
     }
-    try TransportError.reporting(purpose) { () throws(SystemCallError) in try SystemCalls.unlink(path) }
+    try TransportError.reporting(purpose, calling: try SystemCalls.unlink(path))
   }
 }

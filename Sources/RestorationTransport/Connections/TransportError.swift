@@ -49,7 +49,15 @@ package struct TransportError: Error, Hashable, Sendable, CustomStringConvertibl
     self.init(.systemCall(number: error.number), "\(what): \(error.call): \(error.reason)")
   }
 
-  /// Makes system calls; one that fails is reported by what it was made for.
+  /// Makes a system call; if it fails, that is reported by what it was made for.
+  static func reporting<Value: ~Copyable>(
+    _ what: @autoclosure () -> String,
+    calling call: @autoclosure () throws(SystemCallError) -> Value
+  ) throws(TransportError) -> Value {
+    try reporting(what(), call)
+  }
+
+  /// The same for several calls.
   static func reporting<Value: ~Copyable>(
     _ what: @autoclosure () -> String,
     _ calls: () throws(SystemCallError) -> Value

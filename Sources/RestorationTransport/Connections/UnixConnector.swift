@@ -40,10 +40,8 @@ package enum UnixConnector {
     _ first: any ConnectionDelegate,
     _ second: any ConnectionDelegate
   ) async throws(TransportError) -> (Connection, Connection) {
-    let (one, other) = try TransportError.reporting("cannot make a pair of connections") {
-      () throws(SystemCallError) in
-      try SystemCalls.unixSocketPair()
-    }
+    let purpose = "cannot make a pair of connections"
+    let (one, other) = try TransportError.reporting(purpose, calling: try SystemCalls.unixSocketPair())
     let otherEnd = Descriptor(other)
     let first = try await adopt(one, on: eventLoop, settings: settings, delegate: first)
     let second = try await adopt(otherEnd.release(), on: eventLoop, settings: settings, delegate: second)
@@ -83,9 +81,7 @@ package enum UnixConnector {
   }
 
   private static func openConnection(to path: String) throws(TransportError) -> Int32 {
-    let socket = try TransportError.reporting("cannot connect to \(path)") { () throws(SystemCallError) in
-      try SystemCalls.unixSocket()
-    }
+    let socket = try TransportError.reporting("cannot connect to \(path)", calling: try SystemCalls.unixSocket())
     do throws(SystemCallError) {
       try SystemCalls.connect(socket.number, to: path)
     } catch {

@@ -13,13 +13,9 @@ package struct CounterFile: Sendable {
   package func increment() throws(TransportError) -> Int64 {
     let path = path
     let purpose = "cannot count in \(path)"
-    let file = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      try SystemCalls.openOrCreate(path)
-    }
+    let file = try TransportError.reporting(purpose, calling: try SystemCalls.openOrCreate(path))
     let number = file.number
-    let old = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      try SystemCalls.read(number, count: 32)
-    }
+    let old = try TransportError.reporting(purpose, calling: try SystemCalls.read(number, count: 32))
     guard let next = Self.successor(of: old) else {
       throw TransportError(.damaged, "\(path) does not hold a number; write a higher one than ever used into it")
     }

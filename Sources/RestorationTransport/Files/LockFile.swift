@@ -26,9 +26,7 @@ package final class LockFile: Sendable {
   }
 
   private static func open(_ path: String) throws(TransportError) -> Descriptor {
-    try TransportError.reporting("cannot open the lock file \(path)") { () throws(SystemCallError) in
-      try SystemCalls.openOrCreate(path)
-    }
+    try TransportError.reporting("cannot open the lock file \(path)", calling: try SystemCalls.openOrCreate(path))
   }
 
   /// Locks the open file; false when it is no longer the file at `path`.
@@ -39,9 +37,7 @@ package final class LockFile: Sendable {
     _ remedy: String
   ) throws(TransportError) -> Bool {
     let purpose = "cannot lock \(path)"
-    let status = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      try SystemCalls.status(of: number)
-    }
+    let status = try TransportError.reporting(purpose, calling: try SystemCalls.status(of: number))
     guard status.kind == .regular, status.owner == SystemCalls.userID else {
       throw TransportError(.foreignOwner, "\(path) is not a file of yours; remove it or use another directory")
     }

@@ -23,17 +23,13 @@ package struct PrivateDirectory: Hashable, Sendable {
     }
     self.path = path
     let purpose = "cannot use directory \(path)"
-    let isNew = try TransportError.reporting(purpose) { () throws(SystemCallError) in try Self.createIfMissing(path) }
-    let directory = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      try SystemCalls.openName(path)
-    }
+    let isNew = try TransportError.reporting(purpose, calling: try Self.createIfMissing(path))
+    let directory = try TransportError.reporting(purpose, calling: try SystemCalls.openName(path))
     let number = directory.number
-    let status = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      try SystemCalls.status(of: number)
-    }
+    let status = try TransportError.reporting(purpose, calling: try SystemCalls.status(of: number))
     try check(status)
     if isNew || use == .dedicated {
-      try TransportError.reporting(purpose) { () throws(SystemCallError) in try Self.makePrivate(number, status) }
+      try TransportError.reporting(purpose, calling: try Self.makePrivate(number, status))
     }
   }
 

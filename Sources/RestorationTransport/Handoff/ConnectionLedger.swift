@@ -35,9 +35,10 @@ package final class ConnectionLedger {
 
   /// A new one with room for so many connections.
   package static func make(connectionsMax: Int) throws(TransportError) -> ConnectionLedger {
-    try TransportError.reporting("cannot keep connections") { () throws(SystemCallError) in
-      try ConnectionLedger(SystemCalls.memoryFile("connections"), pageCount: connectionsMax + 1, lastKey: 0)
-    }
+    try TransportError.reporting(
+      "cannot keep connections",
+      calling: try ConnectionLedger(SystemCalls.memoryFile("connections"), pageCount: connectionsMax + 1, lastKey: 0)
+    )
   }
 
   /// All pages are free; what is behind them goes.
@@ -67,9 +68,10 @@ package final class ConnectionLedger {
     _ descriptor: Int32,
     connectionsMax: Int
   ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
-    try TransportError.reporting("cannot go on with connections") { () throws(SystemCallError) in
-      try inherit(Descriptor(descriptor), connectionsMax: connectionsMax)
-    }
+    try TransportError.reporting(
+      "cannot go on with connections",
+      calling: try inherit(Descriptor(descriptor), connectionsMax: connectionsMax)
+    )
   }
 
   private static func inherit(

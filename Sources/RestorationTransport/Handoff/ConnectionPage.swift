@@ -53,9 +53,7 @@ package final class ConnectionPage {
   }
 
   package func handOver(_ record: ConnectionSnapshot) throws(TransportError) {
-    try TransportError.reporting("cannot hand over a connection") { () throws(SystemCallError) in
-      try ledger.handOver(record, page: number)
-    }
+    try TransportError.reporting("cannot hand over a connection", calling: try ledger.handOver(record, page: number))
   }
 
   /// The connection has ended.
