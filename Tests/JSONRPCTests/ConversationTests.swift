@@ -187,7 +187,7 @@ internal import Testing
   // Limits on what is in flight
 
   @Test func callsAreHeldBackWhileTooManyAreInFlight() throws {
-    var peer = PeerFixture(conversation: ConversationLimits(batchMax: 4, inFlightMax: 2, parkedMax: 2))
+    var peer = PeerFixture(batchMax: 4, inFlightMax: 2, parkedMax: 2)
     let first = try call(peer.send(Self.request("1")))
     #expect(peer.conversation.acceptsRequests)
     let second = try call(peer.send(Self.request("2")))
@@ -212,7 +212,7 @@ internal import Testing
   }
 
   @Test func answersPassWhileCallsAreHeldBack() throws {
-    var peer = PeerFixture(conversation: ConversationLimits(batchMax: 4, inFlightMax: 1, parkedMax: 1))
+    var peer = PeerFixture(batchMax: 4, inFlightMax: 1, parkedMax: 1)
     let callID = peer.conversation.call(method: "ask", parameters: nil, into: &peer.output)
     let other = peer.conversation.call(method: "ask", parameters: nil, into: &peer.output)
     let first = try call(peer.send(Self.request("1")))
@@ -232,7 +232,7 @@ internal import Testing
   }
 
   @Test func anIdHeldBackMayBeUsedAgainWhenTheFirstIsAnswered() throws {
-    var peer = PeerFixture(conversation: ConversationLimits(batchMax: 4, inFlightMax: 1, parkedMax: 1))
+    var peer = PeerFixture(batchMax: 4, inFlightMax: 1, parkedMax: 1)
     let first = try call(peer.send(Self.request("1") + Self.request("1")))
     peer.conversation.respond(to: first, with: .result(.null), into: &peer.output)
     #expect(peer.conversation.resume(into: &peer.output).count == 1)
@@ -334,7 +334,7 @@ internal import Testing
   // The end
 
   @Test func afterHalfClosePendingAnswersAreStillGiven() throws {
-    var peer = PeerFixture(conversation: ConversationLimits(batchMax: 4, inFlightMax: 1, parkedMax: 1))
+    var peer = PeerFixture(batchMax: 4, inFlightMax: 1, parkedMax: 1)
     let callID = peer.conversation.call(method: "ask", parameters: nil, into: &peer.output)
     _ = peer.takeLines()
     let first = try call(peer.send(Self.request("1") + Self.request("2")))

@@ -15,6 +15,12 @@ struct PeerFixture {
     self.conversation = Conversation(limits: conversation)
   }
 
+  init(batchMax: Int, inFlightMax: Int, parkedMax: Int) {
+    var limits = ConversationLimits()
+    (limits.batchMax, limits.inFlightMax, limits.parkedMax) = (batchMax, inFlightMax, parkedMax)
+    self.init(conversation: limits)
+  }
+
   /// The events after `text`, fed in pieces of `step` bytes.
   mutating func events(_ text: some Collection<UInt8>, step: Int = .max) -> [FrameDecoder.Event] {
     let bytes = Array(text)

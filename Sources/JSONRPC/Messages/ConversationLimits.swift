@@ -15,11 +15,4 @@ package struct ConversationLimits: Sendable, Equatable {
   package var strayResponsesMax = 64
 
   package init() {}
-
-  package init(batchMax: Int, inFlightMax: Int, parkedMax: Int, strayResponsesMax: Int = 64) {
-    self.batchMax = batchMax
-    self.inFlightMax = inFlightMax
-    self.parkedMax = parkedMax
-    self.strayResponsesMax = strayResponsesMax
-  }
 }

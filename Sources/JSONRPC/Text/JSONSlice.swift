@@ -233,3 +233,29 @@ extension JSONSlice: CustomStringConvertible {
   /// The text as received.
   package var description: String { String(decoding: text, as: UTF8.self) }
 }
+
+/// What a JSON value is, as its text shows.
+package enum JSONKind: UInt8, Sendable {
+  case object, array, string
+  /// A number without `.`, `e` and `E`.
+  case integer
+  /// Any other number.
+  case real
+  case bool, null
+
+  package var isContainer: Bool { self == .object || self == .array }
+}
+
+/// Why some text is not JSON that we accept.
+package struct JSONError: Error, Equatable, Sendable {
+  /// One sentence without a full stop, for a person.
+  package let message: String
+
+  /// Offset in bytes, from the start of the text, of the first byte that cannot be.
+  package let position: Int
+
+  package init(message: String, position: Int) {
+    self.message = message
+    self.position = position
+  }
+}

@@ -118,12 +118,6 @@ package struct JSONWriter: Sendable {
     }
   }
 
-  /// Ends a frame: one line feed. Another value may follow.
-  package mutating func endLine() {
-    bytes.append(UInt8(ascii: "\n"))
-    needsComma = false
-  }
-
   private mutating func separate() { if needsComma { bytes.append(UInt8(ascii: ",")) } }
 
   private mutating func begin(_ bracket: UInt8) {

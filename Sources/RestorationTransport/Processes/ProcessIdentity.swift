@@ -35,20 +35,21 @@ package struct ProcessIdentity: Hashable, Sendable {
   ///
   /// The second field is the program's name in parentheses and may itself hold spaces and parentheses.
   package static func startTicks(inStatus text: some Collection<UInt8> & BidirectionalCollection<UInt8>) -> UInt64? {
-    guard let end = text.lastIndex(of: UInt8(ascii: ")")) else { return nil }
-    // Field 3 is the first after the name; the start time is field 22.
-    let fields = text[text.index(after: end)...].split(separator: UInt8(ascii: " "))
-    guard fields.count > 19 else { return nil }
-    return UInt64(String(decoding: fields[19], as: UTF8.self))
+    let fields = fields(of: text)
+    return fields.count > 19 ? UInt64(String(decoding: fields[19], as: UTF8.self)) : nil
   }
 
   /// The wait status in the text of `/proc/PID/stat`; nil while the process runs, and if the text is not of that form.
   package static func exitStatus(inStatus text: some Collection<UInt8> & BidirectionalCollection<UInt8>) -> Int32? {
-    guard let end = text.lastIndex(of: UInt8(ascii: ")")) else { return nil }
-    // Field 3 is the state, field 52 the status.
-    let fields = text[text.index(after: end)...].split(whereSeparator: { $0 == UInt8(ascii: " ") || $0 == 10 })
+    let fields = fields(of: text)
     guard fields.count > 49, fields[0].elementsEqual("Z".utf8) else { return nil }
     return Int32(String(decoding: fields[49], as: UTF8.self))
+  }
+
+  /// The fields from the third on, which are the state (3), the start time (22) and the status (52) among others.
+  private static func fields<Text: BidirectionalCollection<UInt8>>(of text: Text) -> [Text.SubSequence] {
+    guard let end = text.lastIndex(of: UInt8(ascii: ")")) else { return [] }
+    return text[text.index(after: end)...].split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
   }
 
   static func readExitStatus(ofZombie pid: Int32) -> Int32? {
