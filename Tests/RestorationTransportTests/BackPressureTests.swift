@@ -148,25 +148,6 @@ internal import Testing
     }
   }
 
-  @Test func theOutQueueLimitIsHitExactlyAtItsBorder() async throws {
-    let frame = #"{"jsonrpc":"2.0","method":"event"}"#.utf8.count + 1
-    try await ListenerFixture.run(limits: { $0.outQueueBytesMax = 10 * frame }) { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      try await fixture.onLoop {
-        for _ in 1...10 { connection.notify(method: "event", parameters: nil) }
-        #expect(connection.isOpen)
-      }
-      // What the kernel has taken does not count any more.
-      #expect(try peer.readLines(10).count == 10)
-      try await fixture.onLoop {
-        for _ in 1...11 { connection.notify(method: "event", parameters: nil) }
-        #expect(!connection.isOpen)
-      }
-      #expect(await fixture.delegate.events.closed() == .outputOverflow)
-    }
-  }
-
   @Test func repliesAreNeverCutHoweverManyThereAre() async throws {
     let answer = JSONText(.string(String(repeating: "x", count: 200_000)))
     try await ListenerFixture.run(limits: { $0.outQueueBytesMax = 1_000 }, answer: { _ in .result(answer) }) {

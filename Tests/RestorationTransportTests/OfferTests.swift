@@ -67,43 +67,6 @@ internal import Testing
     }
   }
 
-  @Test func theLimitIsHitExactlyAtItsBorderAndOneIsAlwaysTaken() async throws {
-    let frame = Self.frame
-    try await ListenerFixture.run(limits: { $0.offeredBytesMax = 10 * frame }) { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      try await fixture.onLoop {
-        for number in 10_001...10_010 {
-          #expect(connection.offer(method: "event", parameters: Self.text(number)))
-        }
-        #expect(!connection.offer(method: "event", parameters: Self.text(10_011)))
-        #expect(connection.usage.offeredBytes == 10 * frame)
-      }
-      #expect(try peer.readLines(10).count == 10)
-      _ = try #require(await fixture.delegate.events.room())
-      let large = JSONText(.string(String(repeating: "x", count: 100 * frame)))
-      try await fixture.onLoop {
-        #expect(connection.offer(method: "event", parameters: large))
-        #expect(!connection.offer(method: "event", parameters: nil))
-      }
-      #expect(try peer.readLine()?.contains("xxx") == true)
-    }
-  }
-
-  @Test func offersDoNotCountAgainstWhatCutsAConnection() async throws {
-    try await ListenerFixture.run(limits: { $0.outQueueBytesMax = 64 << 10 }) { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      let refused = try await fill(connection, from: 10_001, fixture)
-      #expect(try await fixture.onLoop { connection.isOpen })
-      let text = JSONText(.string(String(repeating: "x", count: 70 << 10)))
-      try await fixture.onLoop { connection.notify(method: "other", parameters: text) }
-      #expect(await fixture.delegate.events.closed() == .outputOverflow)
-      #expect(refused > 10_001)
-      _ = try peer.readToEnd()
-    }
-  }
-
   @Test func onAClosedConnectionNothingIsRefused() async throws {
     try await ListenerFixture.run { fixture in
       var peer: RawPeer? = try fixture.connect()
