@@ -21,9 +21,9 @@ extension Application {
     loseCalls(of: session.id)
     pulls[session.id] = nil
     leaveRoles(of: session)
-    context.emit(.unwatch(id, session.id))
-    context.emit(.cancelTimer(.lost(id, session.id)))
-    if session.facts.isDetached { context.emit(.cancelTimer(.detached(id, session.id))) }
+    turn.ask(.unwatch(id, session.id))
+    turn.ask(.cancelTimer(.lost(id, session.id)))
+    if session.facts.isDetached { turn.ask(.cancelTimer(.detached(id, session.id))) }
     // First: a run that ends with the last goodbye has still been restored.
     checkCompletion()
     if !session.isDiscarded {
@@ -37,7 +37,7 @@ extension Application {
 
   private func leaveObjects(of session: Session, _ ending: SessionEnding) {
     switch ending {
-    case .userQuit where quitsApplication(session) && context.settings.isDeveloperMode:
+    case .userQuit where quitsApplication(session) && turn.settings.isDeveloperMode:
       // What a developer quits is to be there again; nothing is emptied.
       settle(session.objects.values)
       vacate(session)
@@ -88,7 +88,7 @@ extension Application {
     session.facts.dataSources = []
     var record = record(of: session)
     record.ending = ending.rawValue
-    record.ended = context.now.wall
+    record.ended = turn.now.wall
     record.restorationsAtEnd = run.restorations
     endedSessions[session.id] = record
     write(.session(record))
@@ -161,7 +161,7 @@ extension Application {
     if let claim = node.claim { release(claim) }
     node.claim = nil
     settle([node])
-    writeRelease(of: node, at: context.now.wall)
+    writeRelease(of: node, at: turn.now.wall)
     drive(.released(node.id, isGone: false))
   }
 
@@ -223,7 +223,7 @@ extension Application {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
       guard let orphan = orphaned(node) else { continue }
-      if run.restorations - orphan.restorations >= 20 || context.now.wall - orphan.since >= days90 { drop(node) }
+      if run.restorations - orphan.restorations >= 20 || turn.now.wall - orphan.since >= days90 { drop(node) }
     }
   }
 }

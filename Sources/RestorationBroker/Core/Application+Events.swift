@@ -7,10 +7,7 @@ internal import RestorationWire
 extension Application {
   /// Tells those who have subscribed to it. What makes the event is only asked when there are any.
   func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
-    guard context.hasSubscribers else { return }
-    // What cannot be written is forgotten, and what would follow from it does not happen.
-    if case .stored = condition, case .opening = phase { return }
-    context.announce(id, name, condition, event)
+    turn.announce(condition, event)
   }
 
   static func identity(of session: Session?) -> SessionIdentity {

@@ -15,8 +15,7 @@ extension Application {
     let former = resting ?? restingSessions
     reset()
     archive = opening.archive
-    sequence = opening.sequence
-    contentSequence = opening.contentSequence
+    turn.begin(after: opening.sequence, content: opening.contentSequence)
     reachableBytes = opening.reachableBytes
     generations = opening.generations
     lastGeneration = opening.lastGeneration
@@ -27,7 +26,7 @@ extension Application {
     runFacts = RunFacts(stored: run.facts)
     // Archives of older brokers tell it by the handles of their claims alone.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
-    context.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0), of: name)
+    turn.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0))
     for (id, text) in opening.contexts {
       let origin = StateOrigin(stored: text)
       origins[id] = origin
@@ -41,10 +40,10 @@ extension Application {
       headBytes += reading.state?.bytes ?? 0
     }
     tree.indexAll()
-    loadSessions(opening.sessions, former: former.sessions, lastUsed: resting?.lastUsed ?? context.now.monotonic)
+    loadSessions(opening.sessions, former: former.sessions, lastUsed: resting?.lastUsed ?? turn.now.monotonic)
     for session in connected.values where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former.claims)
-    phase = .open
+    turn.phase = .open
     if let damage = opening.damage {
       runFacts.damage = damage
       writeRun()
@@ -124,7 +123,7 @@ extension Application {
       let claim = Node.Claim(
         session: session.id,
         handle: record.handle,
-        since: before?.since ?? context.now.monotonic,
+        since: before?.since ?? turn.now.monotonic,
         classes: classes,
         hasDecoded: before?.hasDecoded ?? !isEarly,
         isRolledBack: before?.isRolledBack ?? false

@@ -12,11 +12,11 @@ extension Application {
     endAbandonedSessions(of: facts.process)
     if sessions.values.allSatisfy(\.isDiscarded) { beginRun() }
     lastSession += 1
-    let (high, low) = context.settings.random()
+    let (high, low) = turn.settings.random()
     let session = Session(id: lastSession, token: Application.hex(high) + Application.hex(low), facts: facts)
     session.client = client
     session.unitName = facts.storyboard ?? unit
-    session.lastUsed = context.now.monotonic
+    session.lastUsed = turn.now.monotonic
     sessions[session.id] = session
     updatePulling()
     write(.session(record(of: session)))
@@ -26,7 +26,7 @@ extension Application {
 
   /// Connections bound most sessions, but not those that are detached or lost.
   func requireRoomForSession() throws(ErrorObject) {
-    let max = context.limits.sessionsPerApplicationMax
+    let max = turn.limits.sessionsPerApplicationMax
     guard sessions.count >= max else { return }
     throw .restoration(
       .limitExceeded,
@@ -112,7 +112,7 @@ extension Application {
 
   func writeRun() {
     runFacts.withholdsAll = availability == .quarantined
-    runFacts.epoch = context.settings.epoch
+    runFacts.epoch = turn.settings.epoch
     run.facts = runFacts.stored
     write(.run(run))
   }
@@ -143,7 +143,7 @@ extension Application {
     return GenerationRecord(
       generation: lastGeneration + 1,
       kind: kind,
-      committed: context.now.wall,
+      committed: turn.now.wall,
       objects: objects,
       bytes: bytes,
       omitted: omitted.sorted()
@@ -204,7 +204,7 @@ extension Application {
     if session.hasExited || session.facts.process == nil {
       died(session)
     } else {
-      context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
+      turn.ask(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
     }
   }
 
@@ -221,11 +221,11 @@ extension Application {
 
   func detachedTimerFired(_ number: SessionID) {
     guard let session = sessions[number], session.facts.isDetached else { return }
-    let idle = context.now.monotonic - session.lastUsed
+    let idle = turn.now.monotonic - session.lastUsed
     if idle >= Application.detachedMilliseconds {
       end(session, .expired)
     } else {
-      context.emit(.setTimer(.detached(id, number), milliseconds: Application.detachedMilliseconds - idle))
+      turn.ask(.setTimer(.detached(id, number), milliseconds: Application.detachedMilliseconds - idle))
     }
   }
 
@@ -239,9 +239,9 @@ extension Application {
         if session.client == nil { session.usedElsewhere = true }
         detachedTimerFired(session.id)
       } else if session.hasExited {
-        context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
+        turn.ask(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
       } else if session.client == nil, let process = session.facts.process {
-        context.emit(.watchProcess(process, id, session.id))
+        turn.ask(.watchProcess(process, id, session.id))
       }
     }
     // Whoever lives on has not been logged out.
@@ -252,7 +252,7 @@ extension Application {
   }
 
   func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let node = try requireOwn(request.object, session)
     if let session { session.windows[node.id] = nil }
     announceUnregistration(of: node, .unregistered, stateKept: request.keepState && node.record.component != nil)
@@ -262,7 +262,7 @@ extension Application {
       drop(node)
     }
     checkCompletion()
-    respond(caller, EmptyResult())
+    turn.answer(caller, EmptyResult())
   }
 
   static func storeError(_ error: ArchiveError) -> ErrorObject {

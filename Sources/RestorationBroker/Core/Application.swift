@@ -12,15 +12,8 @@ package import RestorationWire
 /// 2. When a transaction fails, nothing here is trusted any more: the application is loaded again from the archive.
 /// 3. `sequence` is the number of the last change written; the archive gives the same numbers.
 package final class Application {
-  package let id: ApplicationID
-  package let name: ApplicationName
-  let context: CoreContext
-
-  package internal(set) var phase = Phase.opening
+  var turn: Turn
   var archive = ""
-  package internal(set) var sequence: SequenceNumber = 0
-  /// The newest change of a node or state.
-  var contentSequence: SequenceNumber = 0
   package internal(set) var tree = NodeTree()
   package internal(set) var sessions: [SessionID: Session] = [:]
   /// Sessions that ended while their claims are still the last ones of some node.
@@ -109,37 +102,27 @@ package final class Application {
   }
 
   init(id: ApplicationID, name: ApplicationName, context: CoreContext) {
-    self.id = id
-    self.name = name
-    self.context = context
+    turn = Turn(of: id, named: name, context)
   }
 
+  package var id: ApplicationID { turn.application }
+  package var name: ApplicationName { turn.name }
+  package var phase: Phase { turn.phase }
+  package var sequence: SequenceNumber { turn.sequence }
+
   /// The head holds what no generation does (R17).
-  var hasUnsealedContent: Bool { contentSequence > (generations.last?.sequence ?? 0) }
+  var hasUnsealedContent: Bool { turn.contentSequence > (generations.last?.sequence ?? 0) }
 
   // MARK: Writing
 
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
-    // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
-    guard case .open = phase else { return sequence }
-    sequence += 1
-    if change.isContent {
-      contentSequence = sequence
-      noteChange()
-    }
-    context.emit(.write(id, change))
-    return sequence
+    if case .open = phase, change.isContent { noteChange() }
+    return turn.write(change)
   }
 
   func write(_ node: Node) { write(.node(node.record)) }
-
-  /// Answers a call that was parked and will not be done.
-  func refuse(parked caller: Caller, _ error: ErrorObject) {
-    context.emit(.unpark(caller))
-    context.emit(.respond(caller, .error(error)))
-  }
 
   /// Reads states once the changes up to `after` are durable.
   func read(
@@ -149,16 +132,7 @@ package final class Application {
     after: SequenceNumber
   ) {
     readsUnderWay += 1
-    context.emit(.read(id, StateRequest(caller: caller, purpose: purpose, rows: rows), after: after))
-  }
-
-  /// Answers when everything written so far is durable.
-  func respond(_ caller: Caller, _ result: any JSONWritable & Sendable) { respond(caller, after: sequence, result) }
-
-  /// Answers when the change of this sequence is durable. For a notification nothing is kept until then.
-  func respond(_ caller: Caller, after sequence: SequenceNumber, _ result: any JSONWritable & Sendable) {
-    guard caller.call != nil else { return }
-    context.emit(.respondAfter(id, sequence, caller, .result(result)))
+    turn.ask(.read(id, StateRequest(caller: caller, purpose: purpose, rows: rows), after: after))
   }
 
   /// The number of an origin, written to the archive if it is new.
@@ -174,7 +148,7 @@ package final class Application {
   /// Brings a call to `probed` when it is known which of the sessions' processes are gone.
   func probe(_ sessions: [SessionID], for call: ProbedCall) {
     probesUnderWay += 1
-    context.emit(.probe(id, sessions, call))
+    turn.ask(.probe(id, sessions, call))
   }
 
   // MARK: Finding
@@ -253,20 +227,6 @@ package final class Application {
     var object: JSONObject = ["process": session.facts.role.map { .string($0) } ?? .null]
     object["pid"] = session.facts.process.map { .integer($0.pid) } ?? .null
     return .object(object)
-  }
-
-  // MARK: Checking writes
-
-  /// Whether anything can be written now.
-  func requireWritable() throws(ErrorObject) {
-    if case .unreadable(let why) = phase { throw Application.unreadable(why) }
-  }
-
-  /// Passes if one more call of a client may wait beside so many of its own.
-  func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
-    guard !context.isEnding else { throw Application.shuttingDown() }
-    let max = context.limits.parkedMax
-    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }
 
   static func unreadable(_ why: String) -> ErrorObject {

@@ -60,7 +60,7 @@ extension BrokerCore {
       client.bound = nil
     }
     if client.detached[application.id] == session.token { client.detached[application.id] = nil }
-    application.respond(call.caller, EmptyResult())
+    application.turn.answer(call.caller, EmptyResult())
     closeIfUseless(application)
   }
 
@@ -199,7 +199,7 @@ extension BrokerCore {
   }
 
   private func detachedSession(_ client: Client, _ application: Application) throws(ErrorObject) -> Session {
-    try application.requireWritable()
+    try application.turn.requireWritable()
     var facts = SessionFacts()
     facts.isDetached = true
     facts.process = client.process

@@ -58,7 +58,7 @@ extension BrokerCore {
       $0.restoration = application.situation(for: session)
       $0.limits = context.limits
     }
-    application.respond(message.caller, reply)
+    application.turn.answer(message.caller, reply)
     if session.facts.isDelegate { application.drive(.joined(at: context.now.monotonic)) }
   }
 

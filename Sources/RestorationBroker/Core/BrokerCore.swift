@@ -124,8 +124,8 @@ package struct BrokerCore {
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
       application.resumeSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:
-      application.phase = .unreadable(error.message)
-      application.sequence = 0
+      application.turn.phase = .unreadable(error.message)
+      application.turn.begin(after: 0, content: 0)
       application.announce(.settled) { ArchiveUnreadable().with { $0.message = error.message } }
       context.emit(.log(.error, error.message, application: application.name))
     case .failure(let error):
@@ -212,7 +212,7 @@ package struct BrokerCore {
     context.now = now
     guard let application = applications[id] else { return }
     application.interruptRound()
-    application.phase = .opening
+    application.turn.phase = .opening
     application.abandonRestoration()
     application.abandonResolutions()
     let error = Application.storeFailed("the archive was opened anew while the call waited", indeterminate: false)

@@ -34,8 +34,8 @@ extension Application {
   /// Nothing is registered.
   private func cancelRegistration(_ caller: Caller) -> Bool {
     guard let index = waiting.firstIndex(where: { $0.caller == caller }) else { return false }
-    context.emit(.cancelTimer(.parent(id, waiting.remove(at: index).number)))
-    context.emit(.unpark(caller))
+    turn.ask(.cancelTimer(.parent(id, waiting.remove(at: index).number)))
+    turn.ask(.unpark(caller))
     return true
   }
 
@@ -43,7 +43,7 @@ extension Application {
   private func cancelDecode(_ caller: Caller) -> Bool {
     guard let index = waitingDecodes.firstIndex(where: { $0.caller == caller }) else { return false }
     waitingDecodes.remove(at: index)
-    context.emit(.unpark(caller))
+    turn.ask(.unpark(caller))
     stopWatchingTrialsIfIdle()
     return true
   }
@@ -54,7 +54,7 @@ extension Application {
       guard let caller = operation.cancellableFor else { continue }
       operations[number] = nil
       cancelledOperations.insert(number)
-      context.emit(.respond(caller, .error(error)))
+      turn.refuse(caller, error)
     }
   }
 

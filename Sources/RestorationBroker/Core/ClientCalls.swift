@@ -68,11 +68,11 @@ extension Application {
     guard session.serves(Call.method), session.isReachable else { return nil }
     let parameters = call.text
     guard session.reads(Call.method, parameters) else { return nil }
-    let number = context.nextCallNumber()
+    let number = turn.nextCallNumber()
     let client = session.isPolling ? nil : session.client
     calls[number] = PendingCall(session: session.id, client: client, purpose: purpose)
     if let client {
-      context.emit(.call(id, number, client, method: Call.method.rawValue, parameters: parameters))
+      turn.ask(.call(id, number, client, method: Call.method.rawValue, parameters: parameters))
     } else {
       put(number, Call.method, parameters, for: session)
     }
@@ -82,7 +82,7 @@ extension Application {
   /// Notifies the client of a session when everything written so far is durable, if it is there and serves that.
   func notify<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
     guard let (recipient, parameters) = readable(notification, by: session) else { return }
-    context.emit(.notify(id, recipient, method: Notification.method.rawValue, parameters: parameters))
+    turn.ask(.notify(id, recipient, method: Notification.method.rawValue, parameters: parameters))
   }
 
   /// The same at once, for what is about no change.
@@ -93,7 +93,7 @@ extension Application {
 
   func tell(_ recipient: Recipient, _ method: ServedMethod, _ parameters: JSONText) {
     switch recipient {
-    case .client(let client): context.emit(.tell(client, method: method.rawValue, parameters: parameters))
+    case .client(let client): turn.ask(.tell(client, method: method.rawValue, parameters: parameters))
     case .poller(let session): putNotification(method.rawValue, parameters, for: session)
     }
   }
@@ -107,7 +107,7 @@ extension Application {
     let parameters = notification.text
     guard session.reads(Notification.method, parameters) else {
       let text = "\(Notification.method.rawValue) was not sent: it is longer than the messages that the client reads"
-      context.emit(.log(.warning, text, application: name))
+      turn.ask(.log(.warning, text, application: name))
       return nil
     }
     let recipient = session.isPolling ? Recipient.poller(session.id) : session.client.map { .client($0) }
@@ -122,7 +122,7 @@ extension Application {
 
   private func forget(_ call: PendingCall, _ number: CallNumber) {
     if let client = call.client {
-      context.emit(.endCall(client, number, of: id))
+      turn.ask(.endCall(client, number, of: id))
     } else {
       sessions[call.session]?.polled.remove(number)
     }

@@ -44,7 +44,7 @@ extension Application {
   var restingSessions: RestingSessions {
     RestingSessions(
       application: id,
-      lastUsed: sessions.values.map(\.lastUsed).max() ?? context.now.monotonic,
+      lastUsed: sessions.values.map(\.lastUsed).max() ?? turn.now.monotonic,
       sessions: sessions,
       claims: nodesByHandle.compactMapValues(\.claim),
       pulled: pulls.sorted { $0.key < $1.key }.flatMap { $0.value.lane.asked + $0.value.lane.waiting },

@@ -7,9 +7,9 @@ internal import RestorationWire
 /// Telling what differs between generations.
 extension Application {
   func diffGenerations(_ request: DiffGenerations, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     var place = ComparisonPlace(of: request, in: self)
-    if let cursor = request.cursor { place = try place.going(on: cursor, at: context.now) }
+    if let cursor = request.cursor { place = try place.going(on: cursor, at: turn.now) }
     let from = try generation(request.from, "/from")
     let to = try request.to.map { number throws(ErrorObject) in try generation(number, "/to") }
     let comparison = Comparison(
@@ -18,7 +18,7 @@ extension Application {
       at: place.index,
       reveals: request.reveal,
       bytesMax: Application.pageBytes(for: session?.facts.messageBytesMax),
-      LongCall(caller, by: session, token: request.progressToken, at: context.now)
+      LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     )
     begin(.comparison(comparison, place), comparison.first, for: caller)
   }
@@ -42,14 +42,14 @@ extension Application {
     switch need {
     case .nodes(let after, let sequence): step = .nodes(after: after, at: sequence)
     case .states(let nodes, let sequence): step = .states(nodes, at: sequence)
-    case .nothing(let next): cursor = next.map { place.cursor(at: $0, context.now) }
+    case .nothing(let next): cursor = next.map { place.cursor(at: $0, turn.now) }
     }
-    let progress = comparison.call.progress(done, of: total, isLast: step == nil, at: context.now)
+    let progress = comparison.call.progress(done, of: total, isLast: step == nil, at: turn.now)
     tell(progress, of: comparison.call)
     if let step { return goOn(with: .comparison(comparison, place), step, job) }
     var reply = comparison.reply
     reply.cursor = cursor
-    context.emit(.respond(job.caller, .result(reply)))
+    turn.ask(.respond(job.caller, .result(reply)))
   }
 }
 
@@ -65,7 +65,7 @@ struct ComparisonPlace {
   private(set) var index = 0
 
   init(of request: DiffGenerations, in application: Application) {
-    names = [application.context.settings.epoch, Int64(application.id), request.from, request.to ?? 0]
+    names = [application.turn.settings.epoch, Int64(application.id), request.from, request.to ?? 0]
     sequence = application.sequence
   }
 

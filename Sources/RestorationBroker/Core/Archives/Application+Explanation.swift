@@ -7,7 +7,7 @@ internal import RestorationWire
 /// Telling why an object was saved and restored, or was not.
 extension Application {
   func explain(_ request: ExplainRestoration, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let node = try requireNode(request.object)
     // Names of a model are its data as much as the state is, and what a client says of it may quote that.
     let hides = node.record.isConfidential && !request.reveal
@@ -18,7 +18,7 @@ extension Application {
         hides ? node.restoringSteps.compactMap(\.withoutClientWords) : node.restoringSteps
       message.verdict = verdict(on: node).rawValue
     }
-    respond(caller, reply)
+    turn.answer(caller, reply)
   }
 
   /// What a client says of several objects at once may be about a confidential one of them: then it is only theirs.

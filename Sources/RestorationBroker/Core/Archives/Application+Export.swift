@@ -7,9 +7,9 @@ internal import RestorationWire
 /// Giving out what is saved as a document (`Protocol/export-format.md`).
 extension Application {
   func export(_ request: ExportArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let bytes = Application.pageBytes(for: session?.facts.messageBytesMax)
-    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     if let cursor = request.cursor {
       let (export, place) = try self.export(at: cursor, of: caller.client)
       readPage(of: export, from: place, bytesMax: bytes, for: call)
@@ -73,7 +73,7 @@ extension Application {
     if exports.count >= ExportPlan.countMax, let oldest = exports.min(by: { $0.value.lastUsed < $1.value.lastUsed }) {
       exports[oldest.key] = nil
     }
-    if exports.isEmpty { context.emit(.setTimer(.exports(id), milliseconds: ExportPlan.idleMilliseconds)) }
+    if exports.isEmpty { turn.ask(.setTimer(.exports(id), milliseconds: ExportPlan.idleMilliseconds)) }
     operationCounter += 1
     exports[operationCounter] = plan
     return operationCounter
@@ -81,30 +81,30 @@ extension Application {
 
   /// Gives up exports whose next page nobody has asked for.
   func exportTimerFired() {
-    let now = context.now.monotonic
+    let now = turn.now.monotonic
     exports = exports.filter { now - $0.value.lastUsed < ExportPlan.idleMilliseconds }
     guard let oldest = exports.values.map(\.lastUsed).min() else { return }
     let rest = max(1, oldest + ExportPlan.idleMilliseconds - now)
-    context.emit(.setTimer(.exports(id), milliseconds: rest))
+    turn.ask(.setTimer(.exports(id), milliseconds: rest))
   }
 
   /// Gives up the exports of a client that has gone.
   func abandonExports(of client: ClientID) {
     guard !exports.isEmpty else { return }
     exports = exports.filter { $0.value.client != client }
-    if exports.isEmpty { context.emit(.cancelTimer(.exports(id))) }
+    if exports.isEmpty { turn.ask(.cancelTimer(.exports(id))) }
   }
 
   private func end(export number: Int) {
     exports[number] = nil
-    if exports.isEmpty { context.emit(.cancelTimer(.exports(id))) }
+    if exports.isEmpty { turn.ask(.cancelTimer(.exports(id))) }
   }
 
   // MARK: Pages
 
   /// Asks for the texts that fit into the page that begins at `place`.
   private func readPage(of export: Int, from place: Int, bytesMax: Int, for call: LongCall) {
-    exports[export]?.lastUsed = context.now.monotonic
+    exports[export]?.lastUsed = turn.now.monotonic
     guard let plan = exports[export] else { return }
     var rows: [StateRequest.Row] = []
     var bytes = 0
@@ -128,10 +128,10 @@ extension Application {
   /// The texts of a page have come.
   func finishPage(_ readings: [StateReading?], _ page: ExportPage, for caller: Caller) {
     do throws(ErrorObject) {
-      context.emit(.respond(caller, .result(try makePage(readings, page))))
+      turn.ask(.respond(caller, .result(try makePage(readings, page))))
     } catch {
       end(export: page.export)
-      context.emit(.respond(caller, .error(error)))
+      turn.refuse(caller, error)
     }
   }
 
@@ -151,7 +151,7 @@ extension Application {
     if isLast { end(export: page.export) }
     let part = ArchiveDocument().with { ($0.redacted, $0.objects) = (plan.isRedacted, objects) }
     var call = page.call
-    tell(call.progress(next, of: plan.entries.count, isLast: true, at: context.now), of: call)
+    tell(call.progress(next, of: plan.entries.count, isLast: true, at: turn.now), of: call)
     return ExportArchive.Reply().with {
       $0.part = part.text
       $0.cursor = isLast ? nil : "\(page.export).\(next)"

@@ -13,7 +13,7 @@ extension Application {
     progress: ArchiveProgress?,
     of call: LongCall
   ) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     // Those who live would go on writing what the import has just replaced.
     try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it would go on writing.")
     let hasState = tree.nodes.values.contains { $0.hasState }
@@ -29,8 +29,8 @@ extension Application {
       sum + (object.state?.bytes(after: first) ?? 0) + (object.beforeClaim?.bytes(after: first) ?? 0)
     }
     let value = reachableBytes + bytes
-    guard value <= context.limits.archiveBytesMax else {
-      throw .limitExceeded("archiveBytesMax", max: context.limits.archiveBytesMax, value: value)
+    guard value <= turn.limits.archiveBytesMax else {
+      throw .limitExceeded("archiveBytesMax", max: turn.limits.archiveBytesMax, value: value)
     }
     // From here on nothing can fail but the disk.
     let former = sealHead(kind: "import")
@@ -56,7 +56,7 @@ extension Application {
         $0.bytes = reply.bytes
       }
     }
-    respond(call.caller, reply)
+    turn.answer(call.caller, reply)
   }
 
   /// Passes unless sessions are live, which the error names.
@@ -88,7 +88,7 @@ extension Application {
     guard let node = tree.nodes[record.node] else { return }
     write(.node(record))
     // Nobody claims it yet: from now on it is an orphan (R13).
-    if record.component != nil { writeRelease(of: node, at: context.now.wall) }
+    if record.component != nil { writeRelease(of: node, at: turn.now.wall) }
     if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
     if let state = object.state {
       node.state = write(state, isEarly: object.isEarly, of: node, after: first)

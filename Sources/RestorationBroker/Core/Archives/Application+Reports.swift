@@ -23,14 +23,14 @@ extension Application {
       $0.generation = generations.last?.record.generation
       $0.bytes = headBytes
       $0.state = availability
-      $0.restoreAtLogin = context.settings.loginPolicies.policy(for: name)
+      $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
       $0.units = runFacts.units.map(\.name)
       $0.damaged = runFacts.damage
     }
   }
 
   func describe(_ request: DescribeApplication, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let after = try Application.node(after: request.cursor)
     let ids = tree.nodes.keys.filter { $0 > after && $0 != tree.applicationNode?.id }.sorted()
     let page = ids.prefix(Application.objectsPerPage)
@@ -50,7 +50,7 @@ extension Application {
       message.objects = page.compactMap { tree.nodes[$0].map(describe) }
       message.cursor = page.count < ids.count ? page.last.map { String($0) } : nil
     }
-    respond(caller, reply)
+    turn.answer(caller, reply)
   }
 
   private func describe(_ node: Node) -> ObjectDescription {
@@ -75,7 +75,7 @@ extension Application {
   }
 
   func listGenerations(_: ListGenerations, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let reply = ListGenerations.Reply().with {
       $0.generations = generations.map { sealed in
         GenerationDescription().with {
@@ -88,7 +88,7 @@ extension Application {
         }
       }
     }
-    respond(caller, reply)
+    turn.answer(caller, reply)
   }
 
   /// The last node of the page before; 0 if there is none.
@@ -109,7 +109,7 @@ extension Application {
   // MARK: Reading the archive
 
   func readArchive(_ request: ReadArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let bytes = Application.pageBytes(for: session?.facts.messageBytesMax)
     var page = ArchivePage(
       generation: request.generation,
@@ -129,7 +129,7 @@ extension Application {
     }
     if let number = page.generation { page.sequence = try generation(number).sequence }
     readsUnderWay += 1
-    context.emit(.scan(id, ScanRequest(caller: caller, page: page)))
+    turn.ask(.scan(id, ScanRequest(caller: caller, page: page)))
   }
 
   /// The nodes of a page have come: finds their paths of that time, and asks for the texts that fit.
@@ -199,14 +199,14 @@ extension Application {
       $0.objects = objects
       $0.cursor = cursor
     }
-    context.emit(.respond(caller, .result(reply)))
+    turn.ask(.respond(caller, .result(reply)))
   }
 
   // MARK: Discarding
 
   /// Empties the head; live objects stay registered (R20: the next run is pristine).
   func discard(_ request: DiscardApplicationState, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     if request.generations, !request.force, !sessions.isEmpty {
       throw .restoration(
         .needsForce,
@@ -239,7 +239,7 @@ extension Application {
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)
     drive(.discarded)
-    respond(caller, EmptyResult())
+    turn.answer(caller, EmptyResult())
   }
 
   /// Live objects and their ancestors.

@@ -8,10 +8,10 @@ internal import RestorationWire
 extension Application {
   /// Reads the generation piece by piece; the head is replaced when all of it is at hand, in one transaction.
   func rollBack(_ request: RollBack, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let sealed = try generation(request.generation)
     try requireForce(for: request)
-    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     let rollback = Rollback(request, sealed, call)
     begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller)
   }
@@ -42,18 +42,18 @@ extension Application {
       try checkRoom(for: rollback)
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
-      tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: context.now), of: rollback.call)
+      tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
       if !piece.isEmpty {
         return goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job)
       }
-      respond(job.caller, try finish(rollback))
+      turn.answer(job.caller, try finish(rollback))
     } catch {
-      context.emit(.respond(job.caller, .error(error)))
+      turn.refuse(job.caller, error)
     }
   }
 
   private func checkRoom(for rollback: Rollback) throws(ErrorObject) {
-    let (value, max) = (reachableBytes + rollback.bytesAdded(to: tree), context.limits.archiveBytesMax)
+    let (value, max) = (reachableBytes + rollback.bytesAdded(to: tree), turn.limits.archiveBytesMax)
     guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value) }
   }
 
@@ -62,7 +62,7 @@ extension Application {
     try requireForce(for: rollback.request)
     let former = tree
     let target = rollback.tree(beside: former, living: nodesToKeep())
-    let (count, max) = (target.tree.count, context.limits.objectsPerApplicationMax)
+    let (count, max) = (target.tree.count, turn.limits.objectsPerApplicationMax)
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     // From here on nothing can fail but the disk.
     interruptRound()
@@ -166,7 +166,7 @@ extension Application {
         tell(session, that: claim.handle, isReplacedAt: place, by: owner)
         continue
       }
-      hold(place, claim.rolledBack(at: context.now.monotonic), by: session)
+      hold(place, claim.rolledBack(at: turn.now.monotonic), by: session)
       place.claimRecord = node.claimRecord
       if place.id != node.id {
         writeClaim(ClaimRecord(node: place.id, session: session.id, handle: claim.handle), of: place)
@@ -201,7 +201,7 @@ extension Application {
       node.claimRecord = former.nodes[node.id]?.claimRecord
       let isBack = former.nodes[node.id] == nil
       guard isBack || node.isPlaceholder && node.children.isEmpty else { continue }
-      writeRelease(of: node, at: node.record.component == nil ? 0 : context.now.wall)
+      writeRelease(of: node, at: node.record.component == nil ? 0 : turn.now.wall)
     }
   }
 

@@ -7,19 +7,19 @@ internal import RestorationWire
 /// Work on the archive that is done piece by piece: checking it, and copying it.
 extension Application {
   func verify(_ request: VerifyArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let head = Verification.Point(generation: nil, sequence: sequence)
     let points = generations.reversed().map { sealed in
       Verification.Point(generation: sealed.record.generation, sequence: sealed.sequence)
     }
-    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     let verification = Verification(call, [head] + points)
     begin(.verification(verification), .check(nil), for: caller)
   }
 
   func backUp(_ request: BackupArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
-    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    try turn.requireWritable()
+    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller)
   }
 
@@ -33,7 +33,7 @@ extension Application {
 
   private func emit(_ job: StoreJob, after sequence: SequenceNumber = 0) {
     readsUnderWay += 1
-    context.emit(.carryOut(id, job, after: sequence))
+    turn.ask(.carryOut(id, job, after: sequence))
   }
 
   /// A step of an operation is done.
@@ -42,7 +42,7 @@ extension Application {
     guard cancelledOperations.remove(job.operation) == nil else { return }
     guard let operation = operations.removeValue(forKey: job.operation) else {
       let error = Application.storeFailed("the archive was opened anew meanwhile", indeterminate: false)
-      context.emit(.respond(job.caller, .error(error)))
+      turn.refuse(job.caller, error)
       return
     }
     // The client has left: nobody waits for what is still to be done.
@@ -55,24 +55,24 @@ extension Application {
     case (.comparison(var comparison, let place), .success(let outcome)):
       goOn(with: &comparison, from: place, outcome, job)
     case (.backup(var call, let path), .success(.copied(let bytes))):
-      tell(call.progress(bytes, of: bytes, isLast: true, at: context.now), of: call)
+      tell(call.progress(bytes, of: bytes, isLast: true, at: turn.now), of: call)
       let reply = BackupArchive.Reply().with {
         $0.to = path
         $0.bytes = bytes
-        $0.milliseconds = call.milliseconds(at: context.now)
+        $0.milliseconds = call.milliseconds(at: turn.now)
       }
-      context.emit(.respond(job.caller, .result(reply)))
+      turn.ask(.respond(job.caller, .result(reply)))
     case (_, .failure(.archive(let error))):
-      context.emit(.respond(job.caller, .error(Application.storeError(error))))
+      turn.refuse(job.caller, Application.storeError(error))
     case (_, .failure(.target(let message))):
       let error = ErrorObject.invalidParameter(
         "/to",
         "the file cannot be made: \(message)",
         hint: "Name a file that is not there yet, in a directory that the broker may write to."
       )
-      context.emit(.respond(job.caller, .error(error)))
+      turn.refuse(job.caller, error)
     case (_, .success):
-      context.emit(.respond(job.caller, .error(.internalError(hint: "Ask again; the broker's log says more."))))
+      turn.refuse(job.caller, .internalError(hint: "Ask again; the broker's log says more."))
     }
   }
 
@@ -100,10 +100,10 @@ extension Application {
     }
     if step == nil { verification.finish() }
     let (done, total) = verification.progress
-    let progress = verification.call.progress(done, of: total, isLast: step == nil, at: context.now)
+    let progress = verification.call.progress(done, of: total, isLast: step == nil, at: turn.now)
     tell(progress, of: verification.call)
     if let step { return goOn(with: .verification(verification), step, job, after: after) }
-    let reply = verification.reply(milliseconds: verification.call.milliseconds(at: context.now))
-    context.emit(.respond(job.caller, .result(reply)))
+    let reply = verification.reply(milliseconds: verification.call.milliseconds(at: turn.now))
+    turn.ask(.respond(job.caller, .result(reply)))
   }
 }

@@ -27,7 +27,7 @@ extension Application {
     guard !suspects.isEmpty else { return true }
     let isSuspect = suspects[node.id] != nil
     if isSuspect ? !chosen.isEmpty : chosen.contains(where: { suspects[$0] != nil }) { return false }
-    let now = context.now.monotonic
+    let now = turn.now.monotonic
     return !session.windows.contains { other, window in
       other != node.id && window.isOnTrial(at: now) && (isSuspect || suspects[other] != nil)
     }
@@ -42,7 +42,7 @@ extension Application {
   /// Something has come from the client of a session: a sign of life.
   func heard(from session: Session) {
     // An answer that waits for the archive has not been written, so that this says nothing about its state.
-    if readsUnderWay == 0 { session.heard(at: context.now.monotonic) }
+    if readsUnderWay == 0 { session.heard(at: turn.now.monotonic) }
   }
 
   /// The node's state is no longer suspected.
@@ -54,9 +54,9 @@ extension Application {
   // MARK: Waiting
 
   func wait(_ request: DecodeRestorableState, by session: Session, for caller: Caller) throws(ErrorObject) {
-    try requireRoom(toWaitBeside: waitingDecodes.count { $0.caller.client == caller.client })
+    try turn.requireRoom(toWaitBeside: waitingDecodes.count { $0.caller.client == caller.client })
     waitingDecodes.append(WaitingDecode(caller: caller, session: session.id, request: request))
-    context.emit(.park(caller))
+    turn.ask(.park(caller))
     watchTrials()
   }
 
@@ -74,11 +74,11 @@ extension Application {
         continue
       }
       endTrials(of: session)
-      context.emit(.unpark(decode.caller))
+      turn.ask(.unpark(decode.caller))
       do throws(ErrorObject) {
         try self.decode(decode.request, by: session, for: decode.caller)
       } catch {
-        context.emit(.respond(decode.caller, .error(error)))
+        turn.refuse(decode.caller, error)
       }
     }
     if !waitingDecodes.isEmpty { watchTrials() }
@@ -87,7 +87,7 @@ extension Application {
   /// The client waits for the next state, has had its time with those before, and lives.
   private func endTrials(of session: Session) {
     for (node, window) in session.windows
-    where !window.isByCall && !window.isOnTrial(at: context.now.monotonic) {
+    where !window.isByCall && !window.isOnTrial(at: turn.now.monotonic) {
       session.windows[node]?.isProven = true
     }
   }
@@ -96,12 +96,12 @@ extension Application {
   ///
   /// Whichever of all it is: there is one timer, which must not be put off for another session that waits.
   func watchTrials() {
-    let now = context.now.monotonic
+    let now = turn.now.monotonic
     let ends = sessions.values.flatMap { session in
       session.windows.values.filter { $0.isOnTrial(at: now) }.map { $0.opened + DecodeWindow.trialMilliseconds }
     }
     guard let end = ends.min() else { return }
-    context.emit(.setTimer(.trial(id), milliseconds: max(1, end - now)))
+    turn.ask(.setTimer(.trial(id), milliseconds: max(1, end - now)))
   }
 
   /// Answers decodes that will not wait any longer, because their session, client or archive has gone.
@@ -109,20 +109,20 @@ extension Application {
     guard !waitingDecodes.isEmpty else { return }
     let over = waitingDecodes.filter(isOver)
     waitingDecodes.removeAll(where: isOver)
-    for decode in over { refuse(parked: decode.caller, error) }
+    for decode in over { turn.refuse(parked: decode.caller, error) }
     stopWatchingTrialsIfIdle()
   }
 
   /// A restoration may wait for the same trials as a decode.
   func stopWatchingTrialsIfIdle() {
-    if waitingDecodes.isEmpty, !isRestoring { context.emit(.cancelTimer(.trial(id))) }
+    if waitingDecodes.isEmpty, !isRestoring { turn.ask(.cancelTimer(.trial(id))) }
   }
 
   // MARK: Crashes
 
   /// The session's process has ended abnormally: finds out what that says about the states it was handed.
   func blame(_ session: Session) {
-    guard !session.windows.isEmpty, !context.settings.isDeveloperMode else { return }
+    guard !session.windows.isEmpty, !turn.settings.isDeveloperMode else { return }
     // While suspects are tried, a sign of life must be beyond doubt; else the wrong one would be found guilty.
     let isStrict = hasSuspects
     let unproven = Set(session.unproven(isStrict: isStrict).filter { tree.nodes[$0]?.hasState ?? false })

@@ -36,7 +36,7 @@ extension Application {
         $0.path = tree.path(of: node)
       }
     }
-    context.emit(
+    turn.ask(
       .log(.warning, "a state is withheld, because processes crashed of it; listQuarantine names it", application: name)
     )
   }
@@ -45,9 +45,9 @@ extension Application {
   func quarantineAll() {
     let nodes = tree.nodes.values.filter(\.hasState).sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
-    runFacts.quarantined = context.now.wall
+    runFacts.quarantined = turn.now.wall
     announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
-    context.emit(
+    turn.ask(
       .log(.warning, "all states are withheld, because processes crashed again and again", application: name)
     )
   }
@@ -56,7 +56,7 @@ extension Application {
   private func rowsToWithhold(of node: Node) -> [WithheldRow] {
     [node.beforeClaim, node.state].compactMap { $0 }.filter { !node.isWithheld($0) }.map { state in
       let row = StateRow(node: node.id, sequence: state.sequence)
-      return WithheldRow(row: row, since: context.now.wall, bytes: state.bytes)
+      return WithheldRow(row: row, since: turn.now.wall, bytes: state.bytes)
     }
   }
 
@@ -68,7 +68,7 @@ extension Application {
 
   private func withhold(_ rows: [WithheldRow], since: Int64? = nil) {
     guard !rows.isEmpty else { return }
-    write(.withhold(rows.map(\.row), since: since ?? context.now.wall))
+    write(.withhold(rows.map(\.row), since: since ?? turn.now.wall))
     var surplus: [StateRow] = []
     for row in rows {
       guard let node = tree.nodes[row.row.node] else { continue }
@@ -95,7 +95,7 @@ extension Application {
   }
 
   func releaseQuarantine(_ request: ReleaseQuarantine, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let nodes: [Node]
     if let path = request.path {
       nodes = [try requireNode(.path(path))]
@@ -117,7 +117,7 @@ extension Application {
         }
       }
     }
-    respond(caller, ReleaseQuarantine.Reply().with { $0.released = released.count })
+    turn.answer(caller, ReleaseQuarantine.Reply().with { $0.released = released.count })
     goOnHandingOut()
   }
 
@@ -173,7 +173,7 @@ extension Application {
   // MARK: Listing
 
   func listQuarantine(_ request: ListQuarantine, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     var after = try Application.node(after: request.cursor)
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let suspects = runFacts.blame.suspects
@@ -242,7 +242,7 @@ extension Application {
         }
       }
     }
-    context.emit(.respond(caller, .result(reply)))
+    turn.ask(.respond(caller, .result(reply)))
   }
 }
 

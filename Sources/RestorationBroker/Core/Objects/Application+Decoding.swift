@@ -7,7 +7,7 @@ internal import RestorationWire
 extension Application {
   /// Gives a state back: to its owner the newest that hides nothing, to everybody else the newest (R15, R19).
   func decode(_ request: DecodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
       throw Application.replaced()
     }
@@ -20,7 +20,7 @@ extension Application {
     let summary = isOwner ? node.stateBeforeClaim : node.state
     if isOwner { node.claim?.hasDecoded = true }
     guard let summary else {
-      context.emit(.respond(caller, .result(DecodeRestorableState.Reply())))
+      turn.ask(.respond(caller, .result(DecodeRestorableState.Reply())))
       return
     }
     if isOwner, let since = node.withheldSince(summary) {
@@ -31,7 +31,7 @@ extension Application {
         $0.status = .classMismatch
         $0.coder = coder(of: summary)
       }
-      respond(caller, after: summary.sequence, reply)
+      turn.answer(caller, after: summary.sequence, reply)
       return
     }
     if isOwner, let session {
@@ -45,9 +45,9 @@ extension Application {
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence)
     if isOwner, mayResolveElements(of: node) {
       let request = StateRequest(caller: caller, purpose: .decodeView(node: node.id), rows: [row])
-      context.emit(.read(id, request, after: summary.sequence))
+      turn.ask(.read(id, request, after: summary.sequence))
     } else {
-      context.emit(.readState(id, row, caller))
+      turn.ask(.readState(id, row, caller))
     }
   }
 
@@ -56,10 +56,10 @@ extension Application {
     guard caller.call != nil else { return }
     guard let row = ownState else {
       let status: DecodingStatus = tree.applicationNode?.state == nil ? .none : .quarantined
-      return context.emit(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
+      return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
     }
     readsUnderWay += 1
-    context.emit(.readState(id, row, caller))
+    turn.ask(.readState(id, row, caller))
   }
 
   /// The state of a view has come for its owner; its elements may have to be looked for (R28).
@@ -67,7 +67,7 @@ extension Application {
     if case .state(let record, _) = reading, let view = tree.node(number),
       resolve(Application.elements(of: record), of: view, for: .decode(caller, record))
     {
-      context.emit(.park(caller))
+      turn.ask(.park(caller))
     } else {
       finishDecode(reading, node: number, for: caller)
     }
@@ -87,7 +87,7 @@ extension Application {
       $0.status = .quarantined
       $0.coder = coder(of: summary)
     }
-    respond(caller, after: summary.sequence, reply)
+    turn.answer(caller, after: summary.sequence, reply)
   }
 
   /// The state of a decode has come from the archive.
@@ -100,7 +100,7 @@ extension Application {
       reply = DecodeRestorableState.Reply().with { $0.status = .unreadable }
     case nil: reply = DecodeRestorableState.Reply()
     }
-    context.emit(.respond(caller, .result(reply)))
+    turn.ask(.respond(caller, .result(reply)))
   }
 
   /// - Parameter elements: the elements as found in today's data; nil for those of the record.

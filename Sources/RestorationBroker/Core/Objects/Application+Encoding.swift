@@ -8,16 +8,16 @@ extension Application {
   /// Stores a state; the answer waits until it is durable (R10, R14, R15, R19).
   func encode(_ request: EncodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     if let session, session.isDiscarded {
-      context.emit(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
+      turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
       return
     }
-    try requireWritable()
+    try turn.requireWritable()
     let path = request.path ?? node(request.object).flatMap { tree.path(of: $0) }
     try check(request.state, request.elements, path: path)
     let existing = try target(of: request, session)
     if let existing, let revision = request.revision, let claim = existing.claim, revision <= claim.revision {
       // Acknowledged means on disk, also for the push that this one repeats.
-      respond(caller, EncodeRestorableState.Reply.superseded)
+      turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
     let state = try checked(request.state, elements: request.elements, revision: request.revision)
@@ -28,9 +28,9 @@ extension Application {
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
     put(record, at: node, by: session)
-    if context.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
+    if turn.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
     let sequence = sequenceOfState(node)
-    respond(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
+    turn.answer(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
   }
 
   private func sequenceOfState(_ node: Node) -> SequenceNumber { node.state?.sequence ?? sequence }
@@ -47,17 +47,17 @@ extension Application {
   /// A path without live owner is claimed for this call; missing ancestors become vacant nodes.
   private func makePath(of request: EncodeRestorableState) throws(ErrorObject) -> Node {
     guard case .path(let path) = request.object else { throw Application.unknownObject(request.object) }
-    guard path.bytes <= context.limits.pathBytesMax else {
-      throw .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: path.bytes, path: path)
+    guard path.bytes <= turn.limits.pathBytesMax else {
+      throw .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: path.bytes, path: path)
     }
     for component in path.components where RestorationIdentifier.split(component) == nil {
       throw Application.invalidComponent(of: path, "/object")
     }
     let missing = path.components.count - knownPrefix(of: path)
-    guard tree.count + missing <= context.limits.objectsPerApplicationMax else {
+    guard tree.count + missing <= turn.limits.objectsPerApplicationMax else {
       throw .limitExceeded(
         "objectsPerApplicationMax",
-        max: context.limits.objectsPerApplicationMax,
+        max: turn.limits.objectsPerApplicationMax,
         value: tree.count + missing,
         path: path
       )

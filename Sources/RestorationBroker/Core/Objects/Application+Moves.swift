@@ -6,7 +6,7 @@ internal import RestorationWire
 
 extension Application {
   func setParent(_ request: SetRestorationParent, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let node = try requireOwn(request.object, session)
     var parent: Node?
     if let reference = request.restorationParent {
@@ -15,7 +15,7 @@ extension Application {
     }
     let relocation = Relocation(node: node, parent: parent, component: node.record.component)
     let moved = try move(relocation, by: session, takeOver: request.takeOver)
-    respond(caller, SetRestorationParent.Reply().with { $0.path = tree.path(of: moved) })
+    turn.answer(caller, SetRestorationParent.Reply().with { $0.path = tree.path(of: moved) })
   }
 
   func setIdentifier(
@@ -23,7 +23,7 @@ extension Application {
     by session: Session?,
     for caller: Caller
   ) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let node = try requireOwn(request.object, session)
     if let identifier = request.restorationIdentifier {
       try Application.requireValid(identifier)
@@ -40,7 +40,7 @@ extension Application {
     }
     let relocation = Relocation(node: node, parent: node.parent, component: component)
     let moved = try move(relocation, by: session, takeOver: request.takeOver)
-    respond(
+    turn.answer(
       caller,
       SetRestorationIdentifier.Reply().with {
         $0.path = tree.path(of: moved)
@@ -50,7 +50,7 @@ extension Application {
   }
 
   func setChildren(_ request: SetChildren, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let parent = try requireOwn(request.object, session)
     var relocations: [Relocation] = []
     var seen: Set<NodeID> = []
@@ -81,7 +81,7 @@ extension Application {
     admitWaiting()
     // Not by the references given: paths among them name other objects by now.
     let paths = children.map { tree.path(of: $0.id) }
-    respond(caller, SetChildren.Reply().with { $0.paths = paths })
+    turn.answer(caller, SetChildren.Reply().with { $0.paths = paths })
   }
 
   /// Moves one node; the answer is the node at its new place, which may be the one that was vacant there (R6).
@@ -130,7 +130,7 @@ extension Application {
         before.append((claim.handle, tree.path(of: node)))
       }
     }
-    let from = context.hasSubscribers ? relocations.map { tree.path(of: $0.node) } : []
+    let from = turn.hasSubscribers ? relocations.map { tree.path(of: $0.node) } : []
     try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
@@ -167,7 +167,7 @@ extension Application {
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
     do {
-      outcome = try tree.relocate(relocations, takesOver: takesOver, pathBytesMax: context.limits.pathBytesMax)
+      outcome = try tree.relocate(relocations, takesOver: takesOver, pathBytesMax: turn.limits.pathBytesMax)
     } catch {
       for (node, claim) in zip(replaced, claims) { node.claim = claim }
       throw explain(error, relocations)
@@ -240,7 +240,7 @@ extension Application {
         details: ["owners": .array([owner, claimant].compactMap { $0.map { Application.ownerJSON($0) } })]
       )
     case .pathTooLong(let bytes):
-      return .limitExceeded("pathBytesMax", max: context.limits.pathBytesMax, value: bytes, path: path)
+      return .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: bytes, path: path)
     }
   }
 }

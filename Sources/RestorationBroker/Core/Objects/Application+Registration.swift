@@ -22,7 +22,7 @@ extension Application {
     by session: Session,
     for caller: Caller
   ) throws(ErrorObject) -> [SessionID] {
-    try requireWritable()
+    try turn.requireWritable()
     let parent: Node?
     if let reference = request.restorationParent {
       guard let found = node(reference) else {
@@ -54,7 +54,7 @@ extension Application {
       session.isUnannounced = false
       reply.session = session.token
     }
-    respond(caller, reply)
+    turn.answer(caller, reply)
     admitWaiting()
     return []
   }
@@ -208,7 +208,7 @@ extension Application {
   }
 
   func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
-    let limits = context.limits
+    let limits = turn.limits
     var record = record
     record.node = lastNode + 1
     let parent = record.parent.flatMap { tree.node($0) }
@@ -231,8 +231,8 @@ extension Application {
   /// A handle never given out before. First the archive is told by which start of the broker, so that this stays true
   /// where the count of starts is lost.
   private func nextHandle() -> ObjectHandle {
-    if runFacts.epoch != context.settings.epoch { writeRun() }
-    return context.nextHandle()
+    if runFacts.epoch != turn.settings.epoch { writeRun() }
+    return turn.nextHandle()
   }
 
   /// Makes the session the node's owner; one that owns it already keeps its handle (R1).
@@ -241,7 +241,7 @@ extension Application {
       node.claim?.classes = classes
       return
     }
-    let claim = Node.Claim(session: session.id, handle: nextHandle(), since: context.now.monotonic, classes: classes)
+    let claim = Node.Claim(session: session.id, handle: nextHandle(), since: turn.now.monotonic, classes: classes)
     hold(node, claim, by: session)
     session.replacedNodes.remove(node.id)
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
@@ -281,11 +281,11 @@ extension Application {
     for caller: Caller,
     milliseconds: Int64
   ) throws(ErrorObject) {
-    try requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
+    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
     waitingCounter += 1
     waiting.append(WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request))
-    context.emit(.park(caller))
-    context.emit(.setTimer(.parent(id, waitingCounter), milliseconds: milliseconds))
+    turn.ask(.park(caller))
+    turn.ask(.setTimer(.parent(id, waitingCounter), milliseconds: milliseconds))
   }
 
   /// Lets those in whose parent is there now.
@@ -298,7 +298,7 @@ extension Application {
       waits.request.restorationParent.map { node($0) != nil } ?? true
     }) {
       let waits = waiting.remove(at: index)
-      context.emit(.cancelTimer(.parent(id, waits.number)))
+      turn.ask(.cancelTimer(.parent(id, waits.number)))
       finishWaiting(waits)
     }
   }
@@ -306,14 +306,14 @@ extension Application {
   func parentTimerFired(_ number: Int) {
     guard let index = waiting.firstIndex(where: { $0.number == number }) else { return }
     let waits = waiting.remove(at: index)
-    context.emit(.unpark(waits.caller))
+    turn.ask(.unpark(waits.caller))
     if let reference = waits.request.restorationParent {
-      context.emit(.respond(waits.caller, .error(Application.unknownParent(reference))))
+      turn.refuse(waits.caller, Application.unknownParent(reference))
     }
   }
 
   private func finishWaiting(_ waits: WaitingRegistration) {
-    context.emit(.unpark(waits.caller))
+    turn.ask(.unpark(waits.caller))
     var request = waits.request
     request.awaitParentMilliseconds = nil
     finish(request, by: waits.session, for: waits.caller)
@@ -324,13 +324,13 @@ extension Application {
     do throws(ErrorObject) {
       guard let session = sessions[number] else { throw Application.sessionEnded() }
       guard !session.isDiscarded else {
-        context.emit(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
+        turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
         return
       }
       let contested = try register(request, by: session, for: caller)
       if !contested.isEmpty { probe(contested, for: .registration(caller, number, request)) }
     } catch {
-      context.emit(.respond(caller, .error(error)))
+      turn.refuse(caller, error)
     }
   }
 
@@ -343,8 +343,8 @@ extension Application {
     let over = waiting.filter(isOver)
     waiting.removeAll(where: isOver)
     for waits in over {
-      context.emit(.cancelTimer(.parent(id, waits.number)))
-      refuse(parked: waits.caller, error)
+      turn.ask(.cancelTimer(.parent(id, waits.number)))
+      turn.refuse(parked: waits.caller, error)
     }
   }
 

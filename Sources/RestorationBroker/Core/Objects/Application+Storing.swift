@@ -29,7 +29,7 @@ extension Application {
   func check(_ state: EncodedState, _ elements: [RestorableElement], path: IdentifierPath?) throws(ErrorObject) {
     try state.checkKeys(path: path)
     let bytes = state.text.bytes.count + (elements.isEmpty ? 0 : stored(elements).text.count)
-    try state.checkSize(bytes: bytes, depth: state.depth, path: path, context.limits)
+    try state.checkSize(bytes: bytes, depth: state.depth, path: path, turn.limits)
   }
 
   /// The state as it will be stored, if all its references lead somewhere (R14).
@@ -43,7 +43,7 @@ extension Application {
   }
 
   func checkArchiveLimit(_ added: Int, replacing node: Node?, path: IdentifierPath?) throws(ErrorObject) {
-    let max = context.limits.archiveBytesMax
+    let max = turn.limits.archiveBytesMax
     let value = reachableBytes + added - freed(byWritingTo: node, early: false)
     guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path) }
   }
@@ -71,7 +71,7 @@ extension Application {
       session: isOwner ? session?.id ?? 0 : 0,
       revision: state.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
       isEarly: isEarly,
-      written: context.now.wall,
+      written: turn.now.wall,
       text: state.text,
       references: state.references,
       elements: state.elementsText
@@ -152,7 +152,7 @@ extension Application {
       (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
       origin.userInterfaceIdiom = facts.userInterfaceIdiom
     }
-    origin.systemVersion = context.settings.systemVersion
+    origin.systemVersion = turn.settings.systemVersion
     if node.record.kind == .viewController { origin.storyboard = storyboard }
     return origin
   }

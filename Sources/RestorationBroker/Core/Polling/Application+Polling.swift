@@ -12,22 +12,22 @@ extension Application {
   func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
     let wait = request.waitMilliseconds ?? 0
     let waits =
-      wait > 0 && session.polled.isEmpty && caller.call != nil && !context.isEnding
+      wait > 0 && session.polled.isEmpty && caller.call != nil && !turn.isEnding
     if waits {
-      try requireRoom(toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client })
+      try turn.requireRoom(toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client })
     }
     let written = request.serves.map { serve(Set($0), session) } ?? 0
-    if !session.isPolling, let client = session.client { context.emit(.clientChanged(client)) }
+    if !session.isPolling, let client = session.client { turn.ask(.clientChanged(client)) }
     session.isPolling = true
-    if let caller = endPoll(of: session) { context.emit(.respond(caller, .result(NextRequest.Reply.none))) }
+    if let caller = endPoll(of: session) { turn.ask(.respond(caller, .result(NextRequest.Reply.none))) }
     // What is handed out to nobody would be lost.
     guard caller.call != nil else { return }
     if waits {
       session.poll = caller
-      context.emit(.park(caller))
-      context.emit(.setTimer(.poll(id, session.id), milliseconds: wait))
+      turn.ask(.park(caller))
+      turn.ask(.setTimer(.poll(id, session.id), milliseconds: wait))
     } else {
-      respond(caller, after: written, session.nextPolled())
+      turn.answer(caller, after: written, session.nextPolled())
     }
   }
 
@@ -47,7 +47,7 @@ extension Application {
   private func put(_ entry: PollQueue.Entry, for session: Session) {
     session.polled.add(entry)
     guard let caller = endPoll(of: session) else { return }
-    context.emit(.respond(caller, .result(session.nextPolled())))
+    turn.ask(.respond(caller, .result(session.nextPolled())))
   }
 
   func put(_ call: CallNumber, _ method: ServedMethod, _ parameters: JSONText, for session: Session) {
@@ -68,15 +68,15 @@ extension Application {
   private func endPoll(of session: Session) -> Caller? {
     guard let caller = session.poll else { return nil }
     session.poll = nil
-    context.emit(.cancelTimer(.poll(id, session.id)))
-    context.emit(.unpark(caller))
+    turn.ask(.cancelTimer(.poll(id, session.id)))
+    turn.ask(.unpark(caller))
     return caller
   }
 
   /// Nothing has come in time.
   func pollTimerFired(_ number: SessionID) {
     guard let session = sessions[number], let caller = endPoll(of: session) else { return }
-    context.emit(.respond(caller, .result(NextRequest.Reply.none)))
+    turn.ask(.respond(caller, .result(NextRequest.Reply.none)))
   }
 
   /// - Returns: whether the caller waited for something to come.
@@ -93,14 +93,14 @@ extension Application {
   /// The session has ended, and its call waits in vain.
   func abandonPoll(of session: Session) {
     guard let caller = endPoll(of: session) else { return }
-    context.emit(.respond(caller, .error(Application.sessionEnded())))
+    turn.refuse(caller, Application.sessionEnded())
   }
 
   /// The broker is to end: whoever waits asks the next one.
   func endPolls() {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       guard let caller = endPoll(of: session) else { continue }
-      context.emit(.respond(caller, .result(NextRequest.Reply.none)))
+      turn.ask(.respond(caller, .result(NextRequest.Reply.none)))
     }
   }
 
@@ -121,7 +121,7 @@ extension Application {
         hint: "It was answered before, or the broker does not wait for it any more; go on with nextRequest."
       )
     }
-    context.emit(.respond(caller, .result(EmptyResult())))
+    turn.ask(.respond(caller, .result(EmptyResult())))
     if let error = request.error {
       callEnded(request.id, .error(code: Int(clamping: error.code), message: error.message))
     } else if let result = request.result {
@@ -136,16 +136,16 @@ extension Application {
   func stopPolling(_ session: Session) {
     guard session.isPolling, let client = session.client else { return }
     session.isPolling = false
-    if let caller = endPoll(of: session) { context.emit(.respond(caller, .result(NextRequest.Reply.none))) }
+    if let caller = endPoll(of: session) { turn.ask(.respond(caller, .result(NextRequest.Reply.none))) }
     while let entry = session.polled.next() {
       let isServed =
         ServedMethod(rawValue: entry.method).map { session.serves($0) && session.reads($0, entry.parameters) } ?? false
       switch entry.call {
       case let call? where isServed:
         calls[call]?.client = client
-        context.emit(.call(id, call, client, method: entry.method, parameters: entry.parameters))
+        turn.ask(.call(id, call, client, method: entry.method, parameters: entry.parameters))
       case let call?: callEnded(call, .lost)
-      case nil where isServed: context.emit(.tell(client, method: entry.method, parameters: entry.parameters))
+      case nil where isServed: turn.ask(.tell(client, method: entry.method, parameters: entry.parameters))
       case nil: break
       }
     }

@@ -36,7 +36,7 @@ extension Application {
   // MARK: Data sources
 
   func registerDataSource(_ request: RegisterDataSource, by session: Session, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let served: [ServedMethod] = [.modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier]
     guard served.contains(where: { session.serves($0) }) else {
       throw Application.notServing(served.map(\.rawValue).joined(separator: " and "))
@@ -53,7 +53,7 @@ extension Application {
       setDataSource(of: node.id, to: session.id)
     }
     if dataSources.count > tree.count { dataSources = dataSources.filter { tree.nodes[$0.key] != nil } }
-    respond(caller, EmptyResult())
+    turn.answer(caller, EmptyResult())
   }
 
   /// The session that knows the view's elements, if it can be asked.
@@ -76,7 +76,7 @@ extension Application {
     guard elements.contains(where: { $0.identifier != nil }), dataSource(of: view) != nil else { return false }
     resolutionCounter += 1
     resolutions[resolutionCounter] = ElementResolution(view: view.id, purpose: purpose, elements: elements)
-    context.emit(.setTimer(.elements(id, resolutionCounter), milliseconds: Application.resolutionMilliseconds))
+    turn.ask(.setTimer(.elements(id, resolutionCounter), milliseconds: Application.resolutionMilliseconds))
     askNext(resolutionCounter)
     return true
   }
@@ -155,15 +155,15 @@ extension Application {
       restoring.batches[session]?.elements[node] = elements
       sendWhenResolved(session, restoring)
     case .decode(let caller, let record):
-      context.emit(.unpark(caller))
-      context.emit(.respond(caller, .result(decoded(record, elements: elements.text))))
+      turn.ask(.unpark(caller))
+      turn.ask(.respond(caller, .result(decoded(record, elements: elements.text))))
     }
   }
 
   func abandonResolution(_ number: Int) {
     guard let resolution = resolutions.removeValue(forKey: number) else { return }
     if let call = resolution.call { endCall(call) }
-    context.emit(.cancelTimer(.elements(id, number)))
+    turn.ask(.cancelTimer(.elements(id, number)))
   }
 
   /// The archive is opened anew: decodes that wait are answered.
@@ -172,7 +172,7 @@ extension Application {
     for (number, resolution) in resolutions {
       abandonResolution(number)
       guard case .decode(let caller, _) = resolution.purpose else { continue }
-      refuse(parked: caller, error)
+      turn.refuse(parked: caller, error)
     }
   }
 }

@@ -13,21 +13,21 @@ extension Application {
   package var isRestoring: Bool { restoring != nil }
 
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
-    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     if let restoring {
       guard caller.call != nil else { return }
-      try requireRoom(toWaitBeside: restoring.callers.count { $0.call.caller.client == caller.client })
+      try turn.requireRoom(toWaitBeside: restoring.callers.count { $0.call.caller.client == caller.client })
       restoring.callers.append((call, bytesMax))
-      context.emit(.park(caller))
+      turn.ask(.park(caller))
       return
     }
     guard tree.nodes.values.contains(where: { concerns($0) }) else {
-      respond(caller, RestoreApplicationState.Reply())
+      turn.answer(caller, RestoreApplicationState.Reply())
       return
     }
-    let begun = context.now.monotonic
+    let begun = turn.now.monotonic
     restorationCounter += 1
     let deadline = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
     let restoring = OpenRestoration(number: restorationCounter, Restoration(begun: begun, deadline: begun + deadline))
@@ -36,7 +36,7 @@ extension Application {
     for session in sessions.values where session.extensions > 0 {
       session.extensionEnd = max(session.extensionEnd, restoring.decisions.deadline)
     }
-    context.emit(.park(caller))
+    turn.ask(.park(caller))
     drive(.started)
   }
 
@@ -48,7 +48,7 @@ extension Application {
       return false
     }
     restoring.callers.remove(at: index)
-    context.emit(.unpark(caller))
+    turn.ask(.unpark(caller))
     return true
   }
 
@@ -62,14 +62,14 @@ extension Application {
     guard let restoring else { return }
     self.restoring = nil
     close(restoring)
-    for (call, _) in restoring.callers { refuse(parked: call.caller, error) }
+    for (call, _) in restoring.callers { turn.refuse(parked: call.caller, error) }
     restorationEnded()
   }
 
   private func close(_ restoring: OpenRestoration) {
     for call in restoring.calls.sorted() { endCall(call) }
     for (number, resolution) in resolutions where resolution.isOf(restoring) { abandonResolution(number) }
-    if restoring.timerDue != nil { context.emit(.cancelTimer(.restoration(id))) }
+    if restoring.timerDue != nil { turn.ask(.cancelTimer(.restoration(id))) }
   }
 
   // MARK: Deciding
@@ -95,7 +95,7 @@ extension Application {
   private func tellProgress(of restoring: OpenRestoration) {
     let (done, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
     for index in restoring.callers.indices where total > 0 {
-      let progress = restoring.callers[index].call.progress(done, of: total, at: context.now)
+      let progress = restoring.callers[index].call.progress(done, of: total, at: turn.now)
       tell(progress, of: restoring.callers[index].call)
     }
   }
@@ -105,15 +105,15 @@ extension Application {
     guard due != restoring.timerDue else { return }
     restoring.timerDue = due
     if let due {
-      context.emit(.setTimer(.restoration(id), milliseconds: max(1, due - context.now.monotonic)))
+      turn.ask(.setTimer(.restoration(id), milliseconds: max(1, due - turn.now.monotonic)))
     } else {
-      context.emit(.cancelTimer(.restoration(id)))
+      turn.ask(.cancelTimer(.restoration(id)))
     }
   }
 
   func restorationTimerFired() {
     restoring?.timerDue = nil
-    drive(.time(context.now.monotonic))
+    drive(.time(turn.now.monotonic))
   }
 
   private func perform(_ action: Restoration.Action, _ restoring: OpenRestoration) {
@@ -129,7 +129,7 @@ extension Application {
         restoring.paths[planned.node] = tree.path(of: node)
         node.forgetRestoringSteps()
       }
-      drive(.planned(plan, at: context.now.monotonic))
+      drive(.planned(plan, at: turn.now.monotonic))
     case .make(let node, let lookup, let session): make(node, lookup, by: session, restoring)
     case .startUnit(let node): startUnit(of: node, restoring)
     case .handOut(let session, let handouts): handOut(handouts, to: session, restoring)
@@ -222,15 +222,15 @@ extension Application {
     for (call, bytesMax) in restoring.callers {
       var call = call
       let (settled, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
-      tell(call.progress(settled, of: total, isLast: true, at: context.now), of: call)
-      context.emit(.unpark(call.caller))
-      respond(call.caller, reply(restoring, bytesMax: bytesMax))
+      tell(call.progress(settled, of: total, isLast: true, at: turn.now), of: call)
+      turn.ask(.unpark(call.caller))
+      turn.answer(call.caller, reply(restoring, bytesMax: bytesMax))
     }
     restorationEnded()
   }
 
   private func reply(_ restoring: OpenRestoration, bytesMax: Int) -> RestoreApplicationState.Reply {
-    let milliseconds = context.now.monotonic - restoring.decisions.begun
+    let milliseconds = turn.now.monotonic - restoring.decisions.begun
     var reply = RestoreApplicationState.Reply().with {
       $0.declined = restoring.decisions.isDeclined
       $0.milliseconds = milliseconds

@@ -11,7 +11,7 @@ extension Application {
     by session: Session,
     for caller: Caller
   ) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     guard session.serves(.objectWithRestorationIdentifierPath) else {
       throw Application.notServing(ServedMethod.objectWithRestorationIdentifierPath.rawValue)
     }
@@ -22,7 +22,7 @@ extension Application {
       throw Application.alreadyServed("makes the objects of this restoration class", other, path: nil)
     }
     // Objects have at most one class each, so that more classes than objects can only be a mistake.
-    let max = context.limits.objectsPerApplicationMax
+    let max = turn.limits.objectsPerApplicationMax
     guard restorationClasses[name] != nil || restorationClasses.count < max else {
       throw .limitExceeded("objectsPerApplicationMax", max: max, value: restorationClasses.count + 1)
     }
@@ -33,7 +33,7 @@ extension Application {
       }
       restorationClasses[name] = session.id
     }
-    respond(caller, EmptyResult())
+    turn.answer(caller, EmptyResult())
     drive(.classesChanged)
   }
 

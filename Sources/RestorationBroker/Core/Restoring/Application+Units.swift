@@ -16,14 +16,14 @@ extension Application {
     guard !session.facts.isDetached, session.facts.process != nil,
       let unit = session.unitName.flatMap({ UnitName($0) })
     else { return }
-    context.emit(.checkUnit(id, session.id, unit: unit))
+    turn.ask(.checkUnit(id, session.id, unit: unit))
   }
 
   /// - Parameter files: texts of the unit's file and drop-ins; nil where there is none, or it cannot be known.
   func unitChecked(_ unit: UnitName, of session: Session, _ files: [String]?) {
     let isPermitted = files.map { UnitFile.permits($0, of: unit, for: name.description) } ?? false
     if !isPermitted, files != nil, session.facts.storyboard == unit.description {
-      context.emit(.log(.info, "\(unit) is not started: \(Application.remedy(unit, for: name))", application: name))
+      turn.ask(.log(.info, "\(unit) is not started: \(Application.remedy(unit, for: name))", application: name))
     }
     let known = isPermitted ? unit.description : nil
     if session.facts.unit != known {
@@ -95,7 +95,7 @@ extension Application {
 
   func startDelegate(_ restoring: OpenRestoration) {
     for unit in missingUnits where unit.isDelegate { start(UnitName(unit.name), restoring) }
-    if !restoring.isStarting { drive(.delegateNotStarted(at: context.now.monotonic)) }
+    if !restoring.isStarting { drive(.delegateNotStarted(at: turn.now.monotonic)) }
   }
 
   func startMissingUnits(_ restoring: OpenRestoration) {
@@ -111,12 +111,12 @@ extension Application {
 
   private func start(_ unit: UnitName?, _ restoring: OpenRestoration) {
     guard let unit, restoring.startedUnits.insert(unit.description).inserted else { return }
-    context.emit(.startUnit(id, unit: unit))
+    turn.ask(.startUnit(id, unit: unit))
   }
 
   /// A unit did not start. What it was to bring is awaited all the same, where somebody else may be about to (R22).
   func unitFailed(_ unit: String, _ message: String) {
-    context.emit(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
+    turn.ask(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
     guard let restoring, restoring.startedUnits.contains(unit) else { return }
     restoring.failedUnits[unit] = message
     var nodes: [NodeID] = []
@@ -128,7 +128,7 @@ extension Application {
       nodes.append(item.node)
     }
     drive(.unitFailed(nodes))
-    if !restoring.isStarting { drive(.delegateNotStarted(at: context.now.monotonic)) }
+    if !restoring.isStarting { drive(.delegateNotStarted(at: turn.now.monotonic)) }
   }
 
   // MARK: Ends

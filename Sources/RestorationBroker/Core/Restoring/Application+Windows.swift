@@ -19,7 +19,7 @@ extension Application {
     session.handedOut += 1
     session.crashesBefore = crashCount
     session.windows[node.id] = DecodeWindow(
-      opened: context.now.monotonic,
+      opened: turn.now.monotonic,
       number: session.handedOut,
       isByCall: byCall,
       isOfFactory: toFactory
@@ -41,13 +41,13 @@ extension Application {
   static let extensionMilliseconds: Int64 = 10_000
 
   func extendRestoration(_: ExtendStateRestoration, by session: Session, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     session.extensions += 1
     // Until the deadline of the restoration that is under way; else for as long as a window is open.
-    let end = context.now.monotonic + Application.extensionMilliseconds
+    let end = turn.now.monotonic + Application.extensionMilliseconds
     session.extensionEnd = max(end, restoring?.decisions.deadline ?? end)
     if !hasWindowTimer { setWindowTimer(Application.extensionMilliseconds) }
-    respond(caller, ExtendStateRestoration.Reply().with { $0.pending = pendingSessions })
+    turn.answer(caller, ExtendStateRestoration.Reply().with { $0.pending = pendingSessions })
   }
 
   /// How many are still restoring.
@@ -109,7 +109,7 @@ extension Application {
     var earliest: Int64?
     for session in sessions.values {
       for (node, window) in session.windows {
-        if window.closes <= context.now.monotonic {
+        if window.closes <= turn.now.monotonic {
           session.windows[node] = nil
           windowHasClosed(of: node)
         } else {
@@ -117,20 +117,20 @@ extension Application {
         }
       }
       guard session.extensions > 0 else { continue }
-      if session.extensionEnd <= context.now.monotonic {
+      if session.extensionEnd <= turn.now.monotonic {
         session.extensions = 0
         drive(.extensionsChanged)
       } else {
         earliest = min(earliest ?? session.extensionEnd, session.extensionEnd)
       }
     }
-    if let earliest { setWindowTimer(max(1, earliest - context.now.monotonic)) }
+    if let earliest { setWindowTimer(max(1, earliest - turn.now.monotonic)) }
     checkCompletion()
   }
 
   private func setWindowTimer(_ milliseconds: Int64) {
     hasWindowTimer = true
-    context.emit(.setTimer(.windows(id), milliseconds: milliseconds))
+    turn.ask(.setTimer(.windows(id), milliseconds: milliseconds))
   }
 
   /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
@@ -147,7 +147,7 @@ extension Application {
       goOnHandingOut()
       drive(.extensionsChanged)
     }
-    respond(caller, CompleteStateRestoration.Reply().with { $0.pending = pendingSessions })
+    turn.answer(caller, CompleteStateRestoration.Reply().with { $0.pending = pendingSessions })
   }
 
   /// The application's restoration completes once a run, when nobody's window is open any more (R19).
@@ -156,7 +156,7 @@ extension Application {
     checkBarrier()
     if hasWindowTimer, sessions.values.allSatisfy({ $0.extensions == 0 }) {
       hasWindowTimer = false
-      context.emit(.cancelTimer(.windows(id)))
+      turn.ask(.cancelTimer(.windows(id)))
     }
     guard hasOpenedWindow, brokenWindows.isEmpty, runFacts.isOpen else { return }
     let hasCleared = runFacts.blame != Blame() && runFacts.blame.restorationCompleted()
@@ -169,9 +169,9 @@ extension Application {
     retireOrphans()
     forgetOldUnits()
     let day: Int64 = 24 * 3_600 * 1_000
-    if context.now.wall - runFacts.backedUp >= day {
-      runFacts.backedUp = context.now.wall
-      context.emit(.backUp(id))
+    if turn.now.wall - runFacts.backedUp >= day {
+      runFacts.backedUp = turn.now.wall
+      turn.ask(.backUp(id))
     }
     writeRun()
   }
@@ -182,7 +182,7 @@ extension Application {
   func isEarly(_ node: Node, _ claim: Node.Claim, _ session: Session) -> Bool {
     !claim.hasDecoded && !session.hasCompletedRestoration && node.hasState
       && (node.state?.session != session.id || node.state?.isEarly == true || claim.isRolledBack)
-      && context.now.monotonic - claim.since < Application.earlyMilliseconds
+      && turn.now.monotonic - claim.since < Application.earlyMilliseconds
       // There is nothing to hide where the owner would not be given it (R35).
       && !node.isQuarantined
   }
@@ -192,7 +192,7 @@ extension Application {
     let due = since + Application.earlyMilliseconds
     if let earlyDue, earlyDue <= due { return }
     earlyDue = due
-    context.emit(.setTimer(.early(id), milliseconds: max(1, due - context.now.monotonic)))
+    turn.ask(.setTimer(.early(id), milliseconds: max(1, due - turn.now.monotonic)))
   }
 
   func earlyTimerFired() {
@@ -201,7 +201,7 @@ extension Application {
     var earliest: Int64?
     for node in nodesByHandle.values where node.state?.isEarly == true {
       guard let claim = node.claim else { continue }
-      if context.now.monotonic - claim.since >= Application.earlyMilliseconds {
+      if turn.now.monotonic - claim.since >= Application.earlyMilliseconds {
         ripe.append(node)
       } else {
         earliest = min(earliest ?? claim.since, claim.since)

@@ -7,14 +7,14 @@ internal import RestorationWire
 extension Application {
   /// Something changed that no generation holds. No timer is set while nothing does.
   func noteChange() {
-    guard isPulled, changes.change(at: context.now.monotonic) else { return }
+    guard isPulled, changes.change(at: turn.now.monotonic) else { return }
     watchChanges()
   }
 
   func forgetChanges() {
     guard changes.hasChanges else { return }
     changes.forget()
-    context.emit(.cancelTimer(.changes(id)))
+    turn.ask(.cancelTimer(.changes(id)))
   }
 
   /// Only states that can be asked for are: without a session that serves encode everything is in the head already.
@@ -31,18 +31,18 @@ extension Application {
   /// Sets the timer for what is unsaved; without any there is none.
   func watchChanges() {
     guard changes.hasChanges else { return }
-    let limits = context.limits
+    let limits = turn.limits
     guard
       let due = changes.due(quiet: limits.roundQuietMilliseconds, interval: limits.roundIntervalMilliseconds)
     else { return changes.forget() }
-    context.emit(.setTimer(.changes(id), milliseconds: max(1, due - context.now.monotonic)))
+    turn.ask(.setTimer(.changes(id), milliseconds: max(1, due - turn.now.monotonic)))
   }
 
   func changeTimerFired() {
-    let limits = context.limits
+    let limits = turn.limits
     let due = changes.due(quiet: limits.roundQuietMilliseconds, interval: limits.roundIntervalMilliseconds)
     guard let due, case .open = phase else { return }
-    guard due <= context.now.monotonic else { return watchChanges() }
+    guard due <= turn.now.monotonic else { return watchChanges() }
     if isRestoring {
       // It is looked after again when there has been as much quiet once more (R12).
       changes.forget()
@@ -56,7 +56,7 @@ extension Application {
   func saveBeforeEnd(milliseconds: Int64) {
     if let round {
       round.isWanted = true
-      advanceRound { $0.hurry(until: context.now.monotonic + milliseconds) }
+      advanceRound { $0.hurry(until: turn.now.monotonic + milliseconds) }
     } else if milliseconds > 0, isPulled || hasUnsealedContent,
       case .open = phase, sessions.values.contains(where: { !$0.isDiscarded })
     {

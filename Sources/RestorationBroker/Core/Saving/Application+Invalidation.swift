@@ -19,7 +19,7 @@ extension Application {
   static let pullMilliseconds: Int64 = 5_000
 
   func invalidate(_ request: InvalidateRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
+    try turn.requireWritable()
     let node = try requireOwn(request.object, session)
     guard let session, session.serves(.encodeRestorableStateWithCoder) else {
       throw .invalidParameter(
@@ -30,7 +30,7 @@ extension Application {
     }
     noteChange()
     invalidate([node.id])
-    context.emit(.respond(caller, .result(EmptyResult())))
+    turn.ask(.respond(caller, .result(EmptyResult())))
   }
 
   /// What the session has said of its objects is not known any more: it is asked for all of them once.
@@ -42,7 +42,7 @@ extension Application {
   /// They are asked for together with what is invalidated soon after.
   private func invalidate(_ nodes: [NodeID]) {
     if invalidated.isEmpty {
-      context.emit(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
+      turn.ask(.setTimer(.invalidated(id), milliseconds: Application.gatheringMilliseconds))
     }
     invalidated.formUnion(nodes)
   }
@@ -74,7 +74,7 @@ extension Application {
       if !pull.lane.isAsking { pulls[number] = nil }
       return
     }
-    pull.due = context.now.monotonic + Application.pullMilliseconds
+    pull.due = turn.now.monotonic + Application.pullMilliseconds
     if !call(session, forStatesOf: batch, round: 0, for: .pull) {
       // It is asked when it is there again.
       pull.lane.lost()
@@ -82,14 +82,14 @@ extension Application {
       // What was told of the time before makes room, as where a state is pushed.
       for target in batch { tree.nodes[target.node]?.note(.asked(session.owner, round: 0), isFirst: true) }
       if !pulls.values.contains(where: \.lane.isAsking) {
-        context.emit(.setTimer(.pulls(id), milliseconds: Application.pullMilliseconds))
+        turn.ask(.setTimer(.pulls(id), milliseconds: Application.pullMilliseconds))
       }
     }
     pulls[number] = pull
   }
 
   func pullTimerFired() {
-    let now = context.now.monotonic
+    let now = turn.now.monotonic
     for (session, pull) in pulls.sorted(by: { $0.key < $1.key }) where pull.lane.isAsking && pull.due <= now {
       endCalls { call in
         if case .pull = call.purpose { call.session == session } else { false }
@@ -99,7 +99,7 @@ extension Application {
       for target in lane.giveUp() { brought(nothingOf: target, .late) }
     }
     if let due = pulls.values.filter(\.lane.isAsking).map(\.due).min() {
-      context.emit(.setTimer(.pulls(id), milliseconds: max(1, due - now)))
+      turn.ask(.setTimer(.pulls(id), milliseconds: max(1, due - now)))
     }
   }
 
@@ -170,7 +170,7 @@ extension Application {
     let record = record(of: state, at: node, by: session)
     let before = node.state?.sequence
     putPulled(record, at: node, by: session)
-    guard context.hasSubscribers, node.state?.sequence != before else { return }
+    guard turn.hasSubscribers, node.state?.sequence != before else { return }
     announceEncoding(at: node, bytes: record.bytes, by: session, for: nil)
   }
 

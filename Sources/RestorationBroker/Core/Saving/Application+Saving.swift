@@ -8,18 +8,18 @@ internal import RestorationWire
 extension Application {
   /// Begins a round, or joins the one that is under way.
   func save(_ request: SaveApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try requireWritable()
-    guard !context.isEnding else { throw Application.shuttingDown() }
+    try turn.requireWritable()
+    guard !turn.isEnding else { throw Application.shuttingDown() }
     if let round, let session, isAskedByRound(session.id) {
       let reply = unsaved(.reentrant, since: round.begun)
-      context.emit(.respond(caller, .result(reply)))
+      turn.ask(.respond(caller, .result(reply)))
       return
     }
     if caller.call != nil {
-      try requireRoom(toWaitBeside: round?.callers.count { $0.call.caller.client == caller.client } ?? 0)
-      context.emit(.park(caller))
+      try turn.requireRoom(toWaitBeside: round?.callers.count { $0.call.caller.client == caller.client } ?? 0)
+      turn.ask(.park(caller))
     }
-    let call = LongCall(caller, by: session, token: request.progressToken, at: context.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     let waiting = SaveRound.Waiting(call: call, bytesMax: Application.pageBytes(for: session?.facts.messageBytesMax))
     if let round {
       if caller.call != nil { round.callers.append(waiting) } else { round.isWanted = true }
@@ -32,11 +32,11 @@ extension Application {
   func beginRound(deadline: Int64, for call: SaveRound.Waiting? = nil) {
     roundCounter += 1
     // Of a broker that is to end nobody gets more time than it has (R33).
-    let deadline = context.roundsEnd.map { min(deadline, max(1, $0 - context.now.monotonic)) } ?? deadline
-    let round = SaveRound(number: roundCounter, deadline: deadline, at: context.now)
+    let deadline = turn.roundsEnd.map { min(deadline, max(1, $0 - turn.now.monotonic)) } ?? deadline
+    let round = SaveRound(number: roundCounter, deadline: deadline, at: turn.now)
     if let call { round.callers = [call] } else { round.isWanted = true }
     self.round = round
-    advanceRound { $0.begin(isRestoring: isRestoring, at: context.now.monotonic) }
+    advanceRound { $0.begin(isRestoring: isRestoring, at: turn.now.monotonic) }
   }
 
   private func isAskedByRound(_ session: SessionID) -> Bool {
@@ -51,7 +51,7 @@ extension Application {
   func cancelSaving(_ caller: Caller) -> Bool {
     guard let round, let index = round.callers.firstIndex(where: { $0.call.caller == caller }) else { return false }
     round.callers.remove(at: index)
-    context.emit(.unpark(caller))
+    turn.ask(.unpark(caller))
     if round.callers.isEmpty, !round.isWanted { finishRound() }
     return true
   }
@@ -67,9 +67,9 @@ extension Application {
   func interruptRound() { if let round { finishRound(with: unsaved(.interrupted, since: round.begun)) } }
 
   /// A restoration that a round may wait for has ended.
-  func restorationEnded() { advanceRound { $0.restorationEnded(at: context.now.monotonic) } }
+  func restorationEnded() { advanceRound { $0.restorationEnded(at: turn.now.monotonic) } }
 
-  func roundTimerFired() { advanceRound { $0.timePassed(at: context.now.monotonic) } }
+  func roundTimerFired() { advanceRound { $0.timePassed(at: turn.now.monotonic) } }
 
   /// A session has a connection again.
   func sessionResumed(_ session: Session) {
@@ -95,7 +95,7 @@ extension Application {
 
   private func perform(_ action: SaveRound.StateMachine.Action, of round: SaveRound) {
     switch action {
-    case .wait(let due): context.emit(.setTimer(.round(id), milliseconds: max(1, due - context.now.monotonic)))
+    case .wait(let due): turn.ask(.setTimer(.round(id), milliseconds: max(1, due - turn.now.monotonic)))
     case .decide: askDelegateWhetherToSave(round)
     case .prepare: prepare(round)
     case .giveUpDelegate: giveUpDelegate(of: round)
@@ -116,10 +116,10 @@ extension Application {
     self.round = nil
     endRoundCalls()
     watchChanges()
-    context.emit(.cancelTimer(.round(id)))
+    turn.ask(.cancelTimer(.round(id)))
     for caller in round.callers.map(\.call.caller) {
-      context.emit(.unpark(caller))
-      if let reply { context.emit(.respond(caller, .result(reply))) }
+      turn.ask(.unpark(caller))
+      if let reply { turn.ask(.respond(caller, .result(reply))) }
     }
   }
 
@@ -134,14 +134,14 @@ extension Application {
       $0.generation = newest?.generation
       $0.objects = newest?.objects ?? 0
       $0.bytes = newest?.bytes ?? 0
-      $0.milliseconds = context.now.monotonic - begun.monotonic
+      $0.milliseconds = turn.now.monotonic - begun.monotonic
     }
   }
 
   func tellProgress(of round: SaveRound) {
     let (done, total) = round.machine.progress
     for index in round.callers.indices {
-      let progress = round.callers[index].call.progress(done, of: total, at: context.now)
+      let progress = round.callers[index].call.progress(done, of: total, at: turn.now)
       tell(progress, of: round.callers[index].call)
     }
   }

@@ -11,7 +11,7 @@ extension Application {
   /// Finds whom to ask: what is included, parents first and in the order of registration, then what the application's
   /// own state refers to.
   func walk(_ round: SaveRound) {
-    round.walked = context.now.monotonic
+    round.walked = turn.now.monotonic
     let order = walkOrder()
     var included: [NodeID] = []
     for node in order {
@@ -91,7 +91,7 @@ extension Application {
 
   /// Bytes of one batch for a session, and about of its answer (`Protocol/limits.md`).
   func batchBytesMax(_ session: Session?) -> Int {
-    max(0, min(session?.pushBytesMax ?? 0, context.limits.frameBytesMax) - Application.batchEnvelopeBytes) / 2
+    max(0, min(session?.pushBytesMax ?? 0, turn.limits.frameBytesMax) - Application.batchEnvelopeBytes) / 2
   }
 
   /// What a message has around the objects of a batch.

@@ -30,8 +30,8 @@ extension Application {
     finishRound()
     let (done, total) = round.machine.progress
     for var waiting in round.callers {
-      tell(waiting.call.progress(done, of: total, isLast: true, at: context.now), of: waiting.call)
-      respond(waiting.call.caller, reply.listing(bytesMax: waiting.bytesMax))
+      tell(waiting.call.progress(done, of: total, isLast: true, at: turn.now), of: waiting.call)
+      turn.answer(waiting.call.caller, reply.listing(bytesMax: waiting.bytesMax))
     }
   }
 
@@ -90,7 +90,7 @@ extension Application {
     }
     let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
     do throws(ErrorObject) {
-      let (path, max) = (tree.path(of: node), context.limits.stateBytesMax)
+      let (path, max) = (tree.path(of: node), turn.limits.stateBytesMax)
       let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
       guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
       if !isAsItCame || !node.wasPulled(staged.digest) {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// One application's turn in the event being handled: what it changes, answers and asks for.
+///
+/// It is passed `inout` to whatever decides, and exists once: queries cannot write, and a part cannot call back into
+/// the application while it writes.
+///
+/// Invariants:
+/// 1. Everything asked for during one event is one list, in the order in which it was asked, across applications.
+/// 2. `sequence` is the number of the last change written; the archive gives the same numbers.
+/// 3. An answer that promises durability leaves when its change is durable (R15).
+package struct Turn: ~Copyable {
+  package let application: ApplicationID
+  package let name: ApplicationName
+  package internal(set) var phase = Application.Phase.opening
+  package private(set) var sequence: SequenceNumber = 0
+  /// The newest change of a node or state.
+  package private(set) var contentSequence: SequenceNumber = 0
+  private let context: CoreContext
+
+  package init(of application: ApplicationID, named name: ApplicationName, _ context: CoreContext) {
+    self.application = application
+    self.name = name
+    self.context = context
+  }
+
+  var now: Moment { context.now }
+  var limits: Limits { context.limits }
+  var settings: CoreSettings { context.settings }
+  var roundsEnd: Int64? { context.roundsEnd }
+  var isEnding: Bool { context.isEnding }
+  var hasSubscribers: Bool { context.hasSubscribers }
+
+  // MARK: Writing
+
+  /// Numbers go on from those of the archive, which has been opened.
+  mutating func begin(after sequence: SequenceNumber, content: SequenceNumber) {
+    self.sequence = sequence
+    contentSequence = content
+  }
+
+  /// Adds a change to the next transaction, if the archive is open.
+  @discardableResult
+  mutating func write(_ change: ArchiveChange) -> SequenceNumber {
+    // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
+    guard case .open = phase else { return sequence }
+    sequence += 1
+    if change.isContent { contentSequence = sequence }
+    ask(.write(application, change))
+    return sequence
+  }
+
+  /// Passes if anything can be written now.
+  func requireWritable() throws(ErrorObject) {
+    if case .unreadable(let why) = phase { throw Application.unreadable(why) }
+  }
+
+  /// Passes if one more call of a client may wait beside so many of its own.
+  func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
+    guard !isEnding else { throw Application.shuttingDown() }
+    let max = limits.parkedMax
+    guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
+  }
+
+  // MARK: Asking
+
+  mutating func ask(_ effect: consuming Effect) { context.emit(effect) }
+
+  /// Tells those who have subscribed to it. What makes the event is only asked when there are any; it may read what it
+  /// is about, which is why this does not count as a change of the turn.
+  func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
+    guard hasSubscribers else { return }
+    // What cannot be written is forgotten, and what would follow from it does not happen.
+    if case .stored = condition, case .opening = phase { return }
+    context.announce(application, name, condition, event)
+  }
+
+  // MARK: Answering
+
+  /// Answers when everything written so far is durable.
+  mutating func answer(_ caller: Caller, _ result: any JSONWritable & Sendable) {
+    answer(caller, after: sequence, result)
+  }
+
+  /// Answers when the change of this sequence is durable. For a notification nothing is kept until then.
+  mutating func answer(_ caller: Caller, after sequence: SequenceNumber, _ result: any JSONWritable & Sendable) {
+    guard caller.call != nil else { return }
+    ask(.respondAfter(application, sequence, caller, .result(result)))
+  }
+
+  mutating func refuse(_ caller: Caller, _ error: ErrorObject) { ask(.respond(caller, .error(error))) }
+
+  /// Refuses a call that was parked and will not be done.
+  mutating func refuse(parked caller: Caller, _ error: ErrorObject) {
+    ask(.unpark(caller))
+    refuse(caller, error)
+  }
+
+  // MARK: Numbering
+
+  mutating func nextHandle() -> ObjectHandle { context.nextHandle() }
+  mutating func nextCallNumber() -> CallNumber { context.nextCallNumber() }
+  mutating func noteEpoch(_ seen: Int64) { context.noteEpoch(seen, of: name) }
+}
