@@ -20,18 +20,13 @@ extension Application {
     generations = opening.generations
     lastGeneration = opening.lastGeneration
     lastNode = opening.lastNode
-    lastContext = opening.lastContext
     lastSession = opening.lastSession
     run = opening.run ?? run
     runFacts = RunFacts(stored: run.facts)
     // Archives of older brokers tell it by the handles of their claims alone.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
     turn.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0))
-    for (id, text) in opening.contexts {
-      let origin = StateOrigin(stored: text)
-      origins[id] = origin
-      originIDs[origin] = id
-    }
+    origins = StateOrigins(stored: opening.contexts, last: opening.lastContext)
     for reading in opening.nodes {
       tree.load(reading.node)
       guard let node = tree.nodes[reading.node.node] else { continue }
@@ -59,10 +54,6 @@ extension Application {
     tree = NodeTree()
     sessions = [:]
     endedSessions = [:]
-    origins = [:]
-    originIDs = [:]
-    sessionlessOrigin = nil
-    coders = [:]
     nodesByHandle = [:]
     headBytes = 0
     growth = []

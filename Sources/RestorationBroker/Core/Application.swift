@@ -18,16 +18,10 @@ package final class Application {
   package internal(set) var sessions: [SessionID: Session] = [:]
   /// Sessions that ended while their claims are still the last ones of some node.
   var endedSessions: [SessionID: SessionRecord] = [:]
-  var origins: [ContextID: StateOrigin] = [:]
-  /// Rendered once for each origin, because every decode answers with one.
-  var coders: [ContextID: CoderTemplate] = [:]
-  var originIDs: [StateOrigin: ContextID] = [:]
-  /// The origin of what is written without a session, once there is one. The archive calls these numbers contexts.
-  var sessionlessOrigin: ContextID?
+  var origins = StateOrigins()
   package internal(set) var generations: [SealedGeneration] = []
   var lastGeneration: Int64 = 0
   var lastNode: NodeID = 0
-  var lastContext: ContextID = 0
   var lastSession: SessionID = 0
   var run = RunRecord(run: 0, restorations: 0, facts: "{}")
   var runFacts = RunFacts()
@@ -133,16 +127,6 @@ package final class Application {
   ) {
     readsUnderWay += 1
     turn.ask(.read(id, StateRequest(caller: caller, purpose: purpose, rows: rows), after: after))
-  }
-
-  /// The number of an origin, written to the archive if it is new.
-  func originID(of origin: StateOrigin) -> ContextID {
-    if let id = originIDs[origin] { return id }
-    lastContext += 1
-    origins[lastContext] = origin
-    originIDs[origin] = lastContext
-    write(.context(lastContext, text: origin.stored))
-    return lastContext
   }
 
   /// Brings a call to `probed` when it is known which of the sessions' processes are gone.

@@ -233,10 +233,10 @@ package enum ListingPurpose: Sendable {
 
 /// Limits, clock, numbers and outgoing effects that all parts of the core share.
 package final class CoreContext {
-  package internal(set) var limits: Limits
+  package var limits: Limits
   package internal(set) var settings: CoreSettings
   /// Times of the event being handled.
-  package internal(set) var now = Moment()
+  package var now = Moment()
   package internal(set) var effects: [Effect] = []
   var subscriptions = Subscriptions()
   /// Monotonic milliseconds when save rounds are over, because the broker ends (R33).

@@ -16,7 +16,7 @@ package import RestorationWire
 package struct Turn: ~Copyable {
   package let application: ApplicationID
   package let name: ApplicationName
-  package internal(set) var phase = Application.Phase.opening
+  package var phase = Application.Phase.opening
   package private(set) var sequence: SequenceNumber = 0
   /// The newest change of a node or state.
   package private(set) var contentSequence: SequenceNumber = 0

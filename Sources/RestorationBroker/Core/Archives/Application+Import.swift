@@ -100,7 +100,7 @@ extension Application {
     let (text, table) = state.stored(after: first)
     let record = StateRecord(
       node: node.id,
-      context: originID(of: state.writer),
+      context: origins.number(of: state.writer, in: &turn),
       isEarly: isEarly,
       written: state.written,
       text: text,

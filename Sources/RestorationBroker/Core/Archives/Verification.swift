@@ -116,7 +116,7 @@ struct Verification {
   // MARK: Trees
 
   /// Takes some nodes of the point that is looked at; the last ones where they are fewer than were asked for.
-  mutating func take(_ more: [NodeReading], origins: [ContextID: StateOrigin]) {
+  mutating func take(_ more: [NodeReading], origins: StateOrigins) {
     readings += more
     guard more.count < StoreJob.nodesMax, let point = points.first else { return }
     points.removeFirst()

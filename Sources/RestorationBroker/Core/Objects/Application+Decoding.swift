@@ -108,13 +108,13 @@ extension Application {
     DecodedState(
       state: splice(record),
       elements: elements ?? record.elements.map { JSONText(validated: Array($0.utf8)) },
-      coder: coder(context: record.context),
+      coder: origins.coder(of: record.context),
       written: record.written
     )
   }
 
   func coder(of summary: StateSummary) -> JSONText? {
-    coder(context: summary.context).map { coder in
+    origins.coder(of: summary.context).map { coder in
       var writer = JSONWriter()
       coder.write(summary.written, to: &writer)
       return JSONText(validated: writer.bytes)
@@ -122,14 +122,7 @@ extension Application {
   }
 
   /// How long the coder is as text.
-  func coderBytes(of summary: StateSummary) -> Int { coder(context: summary.context)?.bytes ?? 4 }
-
-  private func coder(context number: ContextID) -> CoderTemplate? {
-    if let template = coders[number] { return template }
-    guard let template = origins[number].map({ CoderTemplate($0) }) else { return nil }
-    coders[number] = template
-    return template
-  }
+  func coderBytes(of summary: StateSummary) -> Int { origins.coder(of: summary.context)?.bytes ?? 4 }
 }
 
 /// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written straight into the output.

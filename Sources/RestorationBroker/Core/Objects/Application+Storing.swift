@@ -134,27 +134,18 @@ extension Application {
 
   // MARK: The writer
 
-  private func originID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
-    guard session == nil else { return originID(of: origin(of: node, session, isOwner: isOwner)) }
-    // Nothing of the writer is known, so that it is the same one every time.
-    if let known = sessionlessOrigin { return known }
-    let id = originID(of: origin(of: node, nil, isOwner: false))
-    sessionlessOrigin = id
-    return id
-  }
-
   /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
-  private func origin(of node: Node, _ session: Session?, isOwner: Bool) -> StateOrigin {
-    let storyboard = isOwner ? node.record.storyboard ?? session?.facts.storyboard : nil
+  private func originID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
+    guard let facts = session?.facts else { return origins.numberWithoutSession(in: &turn) }
     var origin = StateOrigin()
-    if isOwner, let claim = node.claim { origin.classes = claim.classes }
-    if let facts = session?.facts {
-      (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
-      origin.userInterfaceIdiom = facts.userInterfaceIdiom
-    }
+    (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
+    origin.userInterfaceIdiom = facts.userInterfaceIdiom
     origin.systemVersion = turn.settings.systemVersion
-    if node.record.kind == .viewController { origin.storyboard = storyboard }
-    return origin
+    if isOwner {
+      origin.classes = node.claim?.classes ?? []
+      if node.record.kind == .viewController { origin.storyboard = node.record.storyboard ?? facts.storyboard }
+    }
+    return origins.number(of: origin, in: &turn)
   }
 
   // MARK: References

@@ -15,7 +15,7 @@ struct TreeCheck {
   private(set) var faults: [Fault] = []
   private(set) var tree = NodeTree()
 
-  init(_ readings: [NodeReading], origins: [ContextID: StateOrigin]) {
+  init(_ readings: [NodeReading], origins: StateOrigins) {
     for reading in readings { tree.load(reading.node) }
     for node in tree.indexAll().sorted() {
       faults.append(Fault(kind: .tree, node: node, message: "the object is its own ancestor"))
@@ -26,7 +26,7 @@ struct TreeCheck {
 
   var objects: Int { tree.count }
 
-  private mutating func check(_ reading: NodeReading, _ origins: [ContextID: StateOrigin]) {
+  private mutating func check(_ reading: NodeReading, _ origins: StateOrigins) {
     let record = reading.node
     func note(_ kind: ArchiveProblem.Kind, _ message: String) {
       faults.append(Fault(kind: kind, node: record.node, message: message))

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import RestorationWire
+
+/// The origins of an application's states by number, so that a state carries a number only (R25, R26). The archive
+/// calls these numbers contexts.
+///
+/// Invariants:
+/// 1. Equal origins have one number, and a number is never given to another origin.
+/// 2. An origin is written before the first change that names its number.
+package struct StateOrigins {
+  private var origins: [ContextID: StateOrigin] = [:]
+  private var numbers: [StateOrigin: ContextID] = [:]
+  /// Rendered once for each origin, because every decode answers with one.
+  private var coders: [ContextID: CoderTemplate] = [:]
+  /// The origin of what is written without a session, once there is one.
+  private var sessionless: ContextID?
+  private var last: ContextID
+
+  /// - Parameter last: the highest number ever given.
+  package init(stored texts: [ContextID: String] = [:], last: ContextID = 0) {
+    self.last = last
+    for (number, text) in texts {
+      let origin = StateOrigin(stored: text)
+      origins[number] = origin
+      numbers[origin] = number
+    }
+  }
+
+  package subscript(number: ContextID) -> StateOrigin? { origins[number] }
+
+  /// The number of an origin, written to the archive if it is new.
+  package mutating func number(of origin: StateOrigin, in turn: inout Turn) -> ContextID {
+    if let number = numbers[origin] { return number }
+    last += 1
+    origins[last] = origin
+    numbers[origin] = last
+    turn.write(.context(last, text: origin.stored))
+    return last
+  }
+
+  /// The number of an origin without session: nothing of the writer is known, so that it is the same one every time.
+  package mutating func numberWithoutSession(in turn: inout Turn) -> ContextID {
+    if let sessionless { return sessionless }
+    var origin = StateOrigin()
+    origin.systemVersion = turn.settings.systemVersion
+    let number = number(of: origin, in: &turn)
+    sessionless = number
+    return number
+  }
+
+  mutating func coder(of number: ContextID) -> CoderTemplate? {
+    if let coder = coders[number] { return coder }
+    coders[number] = origins[number].map { CoderTemplate($0) }
+    return coders[number]
+  }
+}
