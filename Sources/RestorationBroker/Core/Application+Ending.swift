@@ -7,7 +7,7 @@ extension Application {
   /// Ends a session; what becomes of its objects depends on how it ended (R30).
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
-    abandonWaiting { $0.session == session.id }
+    parentWaits.abandon(in: &turn) { $0.session == session.id }
     abandonDecodes { $0.session == session.id }
     abandonPoll(of: session)
     forgetUnfetchedStates(of: session)

@@ -38,9 +38,7 @@ package final class Application {
   var crashCount = 0
   /// Decodes of suspects that wait for others to be proven, in arrival order (R31).
   var waitingDecodes: [WaitingDecode] = []
-  /// Registrations waiting for their parent, in arrival order (R3).
-  var waiting: [WaitingRegistration] = []
-  var waitingCounter = 0
+  var parentWaits = ParentWaits()
   /// Monotonic milliseconds at which the early timer fires; nil while it is not set.
   var earlyDue: Int64?
   /// Connections that have named the application.
@@ -79,8 +77,6 @@ package final class Application {
   var cancelledOperations: Set<Int> = []
   /// Exports whose next page may be asked for, by number.
   var exports: [Int: ExportPlan] = [:]
-  /// Whether waiting registrations are being let in; one that comes in by it does not begin anew.
-  var isAdmitting = false
   /// Sessions just found alive; only set while the call that asked goes on (R1).
   var verified: Set<SessionID> = []
   /// Subscribers were or would have been told that the archive is open.

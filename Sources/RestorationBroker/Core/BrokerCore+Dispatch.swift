@@ -50,7 +50,8 @@ extension BrokerCore {
     counters.registrations += 1
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
     let contested = try call.application.register(call.request, by: owner, for: call.caller)
-    if !contested.isEmpty { probe(contested, of: call.application, for: call.message, call.client) }
+    guard contested.isEmpty else { return probe(contested, of: call.application, for: call.message, call.client) }
+    call.application.admitWaiting()
   }
 
   mutating func sayGoodbye(_ call: MethodTable.Call<Goodbye>) throws(ErrorObject) {

@@ -82,7 +82,7 @@ package struct BrokerCore {
     }
     dropUpload(of: client)
     for application in client.applications.compactMap({ applications[$0] }) {
-      application.abandonWaiting { $0.caller.client == id }
+      application.parentWaits.abandon(in: &application.turn) { $0.caller.client == id }
       application.abandonDecodes { $0.caller.client == id }
       application.abandonExports(of: id)
       closeIfUseless(application)
@@ -114,7 +114,7 @@ package struct BrokerCore {
     guard let application = applications[id] else { return }
     if case .failure(let error) = result {
       // Of a transaction that failed before: what waited then is not waited for any more.
-      application.abandonWaiting(for: Application.storeError(error)) { _ in true }
+      application.parentWaits.abandon(for: Application.storeError(error), in: &application.turn) { _ in true }
     }
     switch result {
     case .success(let opening):
@@ -316,7 +316,9 @@ package struct BrokerCore {
       process(message, client)
       application?.verified = []
       drain(client)
-    case .registration(let caller, let session, let request): application?.finish(request, by: session, for: caller)
+    case .registration(let caller, let session, let request):
+      application?.finish(request, by: session, for: caller)
+      application?.admitWaiting()
     }
     application?.verified = []
   }
@@ -344,7 +346,7 @@ package struct BrokerCore {
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.goOnHandingOut()
-    case .parent(let id, let number): applications[id]?.parentTimerFired(number)
+    case .parent(let id, let number): if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }
     case .exports(let id): applications[id]?.exportTimerFired()
     case .round(let id): applications[id]?.roundTimerFired()
     case .changes(let id): applications[id]?.changeTimerFired()

@@ -27,16 +27,8 @@ extension BrokerCore {
 extension Application {
   /// - Returns: whether the caller was waiting, and does so no more.
   func cancel(_ caller: Caller) -> Bool {
-    cancelSaving(caller) || leaveRestoration(caller) || cancelPoll(caller) || cancelRegistration(caller)
+    cancelSaving(caller) || leaveRestoration(caller) || cancelPoll(caller) || parentWaits.cancel(caller, in: &turn)
       || cancelDecode(caller) || cancelOperation(caller)
-  }
-
-  /// Nothing is registered.
-  private func cancelRegistration(_ caller: Caller) -> Bool {
-    guard let index = waiting.firstIndex(where: { $0.caller == caller }) else { return false }
-    turn.ask(.cancelTimer(.parent(id, waiting.remove(at: index).number)))
-    turn.ask(.unpark(caller))
-    return true
   }
 
   /// A decode that waits for suspects to be proven; nothing has been handed out for it (R31).

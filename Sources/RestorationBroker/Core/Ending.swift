@@ -17,7 +17,7 @@ extension Application {
   fileprivate func endWaiting() {
     let error = Application.shuttingDown()
     endPolls()
-    abandonWaiting(for: error) { _ in true }
+    parentWaits.abandon(for: error, in: &turn) { _ in true }
     abandonDecodes(for: error) { _ in true }
     abandonRestoration(for: error)
     for number in resolutions.keys.sorted() { finishResolution(number) }

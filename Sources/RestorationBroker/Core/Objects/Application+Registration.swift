@@ -4,14 +4,6 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A registration that waits for its parent (R3).
-struct WaitingRegistration {
-  let number: Int
-  let session: SessionID
-  let caller: Caller
-  let request: RegisterObjectForStateRestoration
-}
-
 extension Application {
   /// Claims a path for the session and answers when that is durable (R1, R2).
   ///
@@ -27,7 +19,14 @@ extension Application {
     if let reference = request.restorationParent {
       guard let found = node(reference) else {
         if let milliseconds = request.awaitParentMilliseconds, milliseconds > 0 {
-          try wait(for: request, by: session, for: caller, milliseconds: milliseconds)
+          try parentWaits.wait(
+            for: reference,
+            with: request,
+            milliseconds: milliseconds,
+            by: session.id,
+            for: caller,
+            in: &turn
+          )
           return []
         }
         throw Application.unknownParent(reference)
@@ -55,7 +54,6 @@ extension Application {
       reply.session = session.token
     }
     turn.answer(caller, reply)
-    admitWaiting()
     return []
   }
 
@@ -275,48 +273,11 @@ extension Application {
 
   // MARK: Waiting for a parent
 
-  private func wait(
-    for request: RegisterObjectForStateRestoration,
-    by session: Session,
-    for caller: Caller,
-    milliseconds: Int64
-  ) throws(ErrorObject) {
-    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
-    waitingCounter += 1
-    waiting.append(WaitingRegistration(number: waitingCounter, session: session.id, caller: caller, request: request))
-    turn.ask(.park(caller))
-    turn.ask(.setTimer(.parent(id, waitingCounter), milliseconds: milliseconds))
-  }
-
-  /// Lets those in whose parent is there now.
+  /// Registers those whose parent is there now; each may be the parent of others.
   func admitWaiting() {
-    // One at a time: those that the one let in makes room for are found by the same loop, not one level deeper.
-    guard !isAdmitting, !waiting.isEmpty else { return }
-    isAdmitting = true
-    defer { isAdmitting = false }
-    while let index = waiting.firstIndex(where: { waits in
-      waits.request.restorationParent.map { node($0) != nil } ?? true
-    }) {
-      let waits = waiting.remove(at: index)
-      turn.ask(.cancelTimer(.parent(id, waits.number)))
-      finishWaiting(waits)
+    while let ready = parentWaits.next(in: &turn, isThere: { node($0) != nil }) {
+      finish(ready.request, by: ready.session, for: ready.caller)
     }
-  }
-
-  func parentTimerFired(_ number: Int) {
-    guard let index = waiting.firstIndex(where: { $0.number == number }) else { return }
-    let waits = waiting.remove(at: index)
-    turn.ask(.unpark(waits.caller))
-    if let reference = waits.request.restorationParent {
-      turn.refuse(waits.caller, Application.unknownParent(reference))
-    }
-  }
-
-  private func finishWaiting(_ waits: WaitingRegistration) {
-    turn.ask(.unpark(waits.caller))
-    var request = waits.request
-    request.awaitParentMilliseconds = nil
-    finish(request, by: waits.session, for: waits.caller)
   }
 
   /// Registers what could not be registered when it was asked for.
@@ -331,20 +292,6 @@ extension Application {
       if !contested.isEmpty { probe(contested, for: .registration(caller, number, request)) }
     } catch {
       turn.refuse(caller, error)
-    }
-  }
-
-  /// Answers registrations that will not wait any longer, because their session or client has gone.
-  func abandonWaiting(
-    for error: ErrorObject = Application.sessionEnded(),
-    where isOver: (WaitingRegistration) -> Bool
-  ) {
-    guard !waiting.isEmpty else { return }
-    let over = waiting.filter(isOver)
-    waiting.removeAll(where: isOver)
-    for waits in over {
-      turn.ask(.cancelTimer(.parent(id, waits.number)))
-      turn.refuse(parked: waits.caller, error)
     }
   }
 
