@@ -59,8 +59,7 @@ extension Application {
     growth = []
     readsUnderWay = 0
     endCalls { _ in true }
-    operations = [:]
-    exports = [:]
+    jobs.reset()
     forgetChanges()
     invalidated = []
     pulls = [:]

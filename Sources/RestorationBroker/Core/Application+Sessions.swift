@@ -211,7 +211,7 @@ extension Application {
   /// Nothing is under way, and nobody waits for anything. (The clients that use a detached session are known to the
   /// core.)
   var isIdle: Bool {
-    parentWaits.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && probesUnderWay == 0 && exports.isEmpty
+    parentWaits.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && probesUnderWay == 0 && jobs.isIdle
       && !isRestoring && round == nil && calls.isEmpty && invalidated.isEmpty
       && sessions.values.allSatisfy { session in
         session.client == nil && session.poll == nil && !session.hasExited && session.windows.isEmpty

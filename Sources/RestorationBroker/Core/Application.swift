@@ -70,13 +70,7 @@ package final class Application {
   /// Views whose elements are being looked for, by number.
   var resolutions: [Int: ElementResolution] = [:]
   var resolutionCounter = 0
-  /// What is done piece by piece, by number.
-  var operations: [Int: Operation] = [:]
-  var operationCounter = 0
-  /// Those that nobody waits for any more, until the piece that is being done is.
-  var cancelledOperations: Set<Int> = []
-  /// Exports whose next page may be asked for, by number.
-  var exports: [Int: ExportPlan] = [:]
+  var jobs = ArchiveJobs()
   /// Sessions just found alive; only set while the call that asked goes on (R1).
   var verified: Set<SessionID> = []
   /// Subscribers were or would have been told that the archive is open.

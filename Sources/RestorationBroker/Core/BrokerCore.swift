@@ -84,7 +84,7 @@ package struct BrokerCore {
     for application in client.applications.compactMap({ applications[$0] }) {
       application.parentWaits.abandon(in: &application.turn) { $0.caller.client == id }
       application.abandonDecodes { $0.caller.client == id }
-      application.abandonExports(of: id)
+      application.jobs.endExports(of: id, in: &application.turn)
       closeIfUseless(application)
     }
   }
@@ -347,7 +347,7 @@ package struct BrokerCore {
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.goOnHandingOut()
     case .parent(let id, let number): if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }
-    case .exports(let id): applications[id]?.exportTimerFired()
+    case .exports(let id): if let application = applications[id] { application.jobs.exportTimerFired(in: &application.turn) }
     case .round(let id): applications[id]?.roundTimerFired()
     case .changes(let id): applications[id]?.changeTimerFired()
     case .invalidated(let id): applications[id]?.invalidationTimerFired()

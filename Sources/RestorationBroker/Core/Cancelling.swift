@@ -28,7 +28,7 @@ extension Application {
   /// - Returns: whether the caller was waiting, and does so no more.
   func cancel(_ caller: Caller) -> Bool {
     cancelSaving(caller) || leaveRestoration(caller) || cancelPoll(caller) || parentWaits.cancel(caller, in: &turn)
-      || cancelDecode(caller) || cancelOperation(caller)
+      || cancelDecode(caller) || jobs.cancel(caller)
   }
 
   /// A decode that waits for suspects to be proven; nothing has been handed out for it (R31).
@@ -37,24 +37,6 @@ extension Application {
     waitingDecodes.remove(at: index)
     turn.ask(.unpark(caller))
     stopWatchingTrialsIfIdle()
-    return true
-  }
-
-  /// What goes piece by piece and may be ended is; nobody waits for it any more.
-  func endOperations(for error: ErrorObject) {
-    for (number, operation) in operations.sorted(by: { $0.key < $1.key }) {
-      guard let caller = operation.cancellableFor else { continue }
-      operations[number] = nil
-      cancelledOperations.insert(number)
-      turn.refuse(caller, error)
-    }
-  }
-
-  /// What goes piece by piece ends with the piece that is being done; nothing has been changed by those before it.
-  private func cancelOperation(_ caller: Caller) -> Bool {
-    guard let number = operations.first(where: { $0.value.cancellableFor == caller })?.key else { return false }
-    operations[number] = nil
-    cancelledOperations.insert(number)
     return true
   }
 }

@@ -21,7 +21,7 @@ extension Application {
     abandonDecodes(for: error) { _ in true }
     abandonRestoration(for: error)
     for number in resolutions.keys.sorted() { finishResolution(number) }
-    endOperations(for: error)
+    jobs.cancelAll(for: error, in: &turn)
   }
 
   static func shuttingDown() -> ErrorObject {

@@ -20,7 +20,7 @@ extension Application {
       bytesMax: Application.pageBytes(for: session?.facts.messageBytesMax),
       LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     )
-    begin(.comparison(comparison, place), comparison.first, for: caller)
+    jobs.begin(.comparison(comparison, place), comparison.first, for: caller, in: &turn)
   }
 
   /// A piece has come.
@@ -46,7 +46,7 @@ extension Application {
     }
     let progress = comparison.call.progress(done, of: total, isLast: step == nil, at: turn.now)
     tell(progress, of: comparison.call)
-    if let step { return goOn(with: .comparison(comparison, place), step, job) }
+    if let step { return jobs.goOn(with: .comparison(comparison, place), step, job, in: &turn) }
     var reply = comparison.reply
     reply.cursor = cursor
     turn.ask(.respond(job.caller, .result(reply)))
@@ -54,7 +54,7 @@ extension Application {
 }
 
 /// Where a page of `diffGenerations` begins, and what all pages compare; a cursor says it.
-struct ComparisonPlace {
+package struct ComparisonPlace {
   /// What a page showed is kept for so long.
   private static let milliseconds: Int64 = 60_000
 

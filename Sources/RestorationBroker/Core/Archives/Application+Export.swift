@@ -16,10 +16,10 @@ extension Application {
     } else if let number = request.generation {
       let sealed = try generation(number)
       let planning = ExportPlanning(request: request, generation: sealed, bytesMax: bytes, call: call)
-      begin(.planning(planning), .nodes(after: 0, at: sealed.sequence), for: caller)
+      jobs.begin(.planning(planning), .nodes(after: 0, at: sealed.sequence), for: caller, in: &turn)
     } else {
       let plan = ExportPlan(tree, at: sequence, showsEarly: true, reveals: request.reveal, for: caller.client)
-      readPage(of: add(plan), from: 0, bytesMax: bytes, for: call)
+      readPage(of: jobs.add(plan, in: &turn), from: 0, bytesMax: bytes, for: call)
     }
   }
 
@@ -43,7 +43,7 @@ extension Application {
 
   private func export(at cursor: String, of client: ClientID) throws(ErrorObject) -> (export: Int, place: Int) {
     let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int($0) }
-    guard numbers.count == 2, let export = numbers[0], let place = numbers[1], let plan = exports[export],
+    guard numbers.count == 2, let export = numbers[0], let place = numbers[1], let plan = jobs.export(export),
       plan.client == client, plan.entries.indices.contains(place)
     else { throw Application.staleCursor() }
     return (export, place)
@@ -56,7 +56,7 @@ extension Application {
     planning.readings += nodes
     let sequence = planning.generation.sequence
     if nodes.count == StoreJob.nodesMax, let last = nodes.last {
-      return goOn(with: .planning(planning), .nodes(after: last.node.node, at: sequence), job)
+      return jobs.goOn(with: .planning(planning), .nodes(after: last.node.node, at: sequence), job, in: &turn)
     }
     let plan = ExportPlan(
       NodeTree(planning.readings),
@@ -66,46 +66,14 @@ extension Application {
       reveals: planning.request.reveal,
       for: job.caller.client
     )
-    readPage(of: add(plan), from: 0, bytesMax: planning.bytesMax, for: planning.call)
-  }
-
-  private func add(_ plan: ExportPlan) -> Int {
-    if exports.count >= ExportPlan.countMax, let oldest = exports.min(by: { $0.value.lastUsed < $1.value.lastUsed }) {
-      exports[oldest.key] = nil
-    }
-    if exports.isEmpty { turn.ask(.setTimer(.exports(id), milliseconds: ExportPlan.idleMilliseconds)) }
-    operationCounter += 1
-    exports[operationCounter] = plan
-    return operationCounter
-  }
-
-  /// Gives up exports whose next page nobody has asked for.
-  func exportTimerFired() {
-    let now = turn.now.monotonic
-    exports = exports.filter { now - $0.value.lastUsed < ExportPlan.idleMilliseconds }
-    guard let oldest = exports.values.map(\.lastUsed).min() else { return }
-    let rest = max(1, oldest + ExportPlan.idleMilliseconds - now)
-    turn.ask(.setTimer(.exports(id), milliseconds: rest))
-  }
-
-  /// Gives up the exports of a client that has gone.
-  func abandonExports(of client: ClientID) {
-    guard !exports.isEmpty else { return }
-    exports = exports.filter { $0.value.client != client }
-    if exports.isEmpty { turn.ask(.cancelTimer(.exports(id))) }
-  }
-
-  private func end(export number: Int) {
-    exports[number] = nil
-    if exports.isEmpty { turn.ask(.cancelTimer(.exports(id))) }
+    readPage(of: jobs.add(plan, in: &turn), from: 0, bytesMax: planning.bytesMax, for: planning.call)
   }
 
   // MARK: Pages
 
   /// Asks for the texts that fit into the page that begins at `place`.
   private func readPage(of export: Int, from place: Int, bytesMax: Int, for call: LongCall) {
-    exports[export]?.lastUsed = turn.now.monotonic
-    guard let plan = exports[export] else { return }
+    guard let plan = jobs.use(export: export, in: turn) else { return }
     var rows: [StateRequest.Row] = []
     var bytes = 0
     var end = place
@@ -130,13 +98,13 @@ extension Application {
     do throws(ErrorObject) {
       turn.ask(.respond(caller, .result(try makePage(readings, page))))
     } catch {
-      end(export: page.export)
+      jobs.end(export: page.export, in: &turn)
       turn.refuse(caller, error)
     }
   }
 
   private func makePage(_ readings: [StateReading?], _ page: ExportPage) throws(ErrorObject) -> ExportArchive.Reply {
-    guard let plan = exports[page.export] else { throw Application.staleCursor() }
+    guard let plan = jobs.export(page.export) else { throw Application.staleCursor() }
     var remaining = readings[...]
     var objects: [JSONText] = []
     var bytes = 0
@@ -148,7 +116,7 @@ extension Application {
     }
     let next = page.range.lowerBound + objects.count
     let isLast = next == plan.entries.count
-    if isLast { end(export: page.export) }
+    if isLast { jobs.end(export: page.export, in: &turn) }
     let part = ArchiveDocument().with { ($0.redacted, $0.objects) = (plan.isRedacted, objects) }
     var call = page.call
     tell(call.progress(next, of: plan.entries.count, isLast: true, at: turn.now), of: call)

@@ -13,7 +13,7 @@ extension Application {
     try requireForce(for: request)
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     let rollback = Rollback(request, sealed, call)
-    begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller)
+    jobs.begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller, in: &turn)
   }
 
   private func requireForce(for request: RollBack) throws(ErrorObject) {
@@ -30,7 +30,7 @@ extension Application {
     switch outcome {
     case .nodes(let nodes):
       if let last = rollback.take(nodes) {
-        return goOn(with: .rollback(rollback, reading: []), .nodes(after: last, at: sequence), job)
+        return jobs.goOn(with: .rollback(rollback, reading: []), .nodes(after: last, at: sequence), job, in: &turn)
       }
     case .states(let states): rollback.take(states, of: nodes)
     case .checked, .copied: break
@@ -44,7 +44,7 @@ extension Application {
       let (done, total) = rollback.progress
       tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
       if !piece.isEmpty {
-        return goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job)
+        return jobs.goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job, in: &turn)
       }
       turn.answer(job.caller, try finish(rollback))
     } catch {

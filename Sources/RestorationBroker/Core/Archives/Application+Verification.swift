@@ -14,39 +14,19 @@ extension Application {
     }
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
     let verification = Verification(call, [head] + points)
-    begin(.verification(verification), .check(nil), for: caller)
+    jobs.begin(.verification(verification), .check(nil), for: caller, in: &turn)
   }
 
   func backUp(_ request: BackupArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
-    begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller)
-  }
-
-  /// Begins an operation with its first step, once everything written so far is durable.
-  func begin(_ operation: Operation, _ step: StoreJob.Step, for caller: Caller) {
-    operationCounter += 1
-    operations[operationCounter] = operation
-    let job = StoreJob(caller: caller, operation: operationCounter, step: step, holds: operation.holds)
-    emit(job, after: sequence)
-  }
-
-  private func emit(_ job: StoreJob, after sequence: SequenceNumber = 0) {
-    readsUnderWay += 1
-    turn.ask(.carryOut(id, job, after: sequence))
+    jobs.begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller, in: &turn)
   }
 
   /// A step of an operation is done.
   func jobFinished(_ job: StoreJob, _ result: Result<StoreJob.Outcome, ArchiveCopyError>) {
-    readsUnderWay = max(0, readsUnderWay - 1)
-    guard cancelledOperations.remove(job.operation) == nil else { return }
-    guard let operation = operations.removeValue(forKey: job.operation) else {
-      let error = Application.storeFailed("the archive was opened anew meanwhile", indeterminate: false)
-      turn.refuse(job.caller, error)
-      return
-    }
-    // The client has left: nobody waits for what is still to be done.
-    guard clients.contains(job.caller.client) else { return }
+    // If the client has left, nobody waits for what is still to be done.
+    guard let operation = jobs.finishStep(of: job, in: &turn), clients.contains(job.caller.client) else { return }
     switch (operation, result) {
     case (.verification(var verification), .success(let outcome)): goOn(with: &verification, outcome, job)
     case (.planning(var planning), .success(.nodes(let nodes))): goOn(with: &planning, nodes, job)
@@ -76,13 +56,6 @@ extension Application {
     }
   }
 
-  /// Takes the same operation on with another step.
-  func goOn(with operation: Operation, _ step: StoreJob.Step, _ job: StoreJob, after sequence: SequenceNumber = 0) {
-    operations[job.operation] = operation
-    let next = StoreJob(caller: job.caller, operation: job.operation, step: step, holds: operation.holds)
-    emit(next, after: sequence)
-  }
-
   private func goOn(with verification: inout Verification, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
     var step: StoreJob.Step?
     switch outcome {
@@ -102,7 +75,7 @@ extension Application {
     let (done, total) = verification.progress
     let progress = verification.call.progress(done, of: total, isLast: step == nil, at: turn.now)
     tell(progress, of: verification.call)
-    if let step { return goOn(with: .verification(verification), step, job, after: after) }
+    if let step { return jobs.goOn(with: .verification(verification), step, job, after: after, in: &turn) }
     let reply = verification.reply(milliseconds: verification.call.milliseconds(at: turn.now))
     turn.ask(.respond(job.caller, .result(reply)))
   }

@@ -8,7 +8,7 @@ internal import RestorationWire
 ///
 /// Texts are read only of objects whose states may differ: the same row on both sides is the same state, unless what
 /// it refers to has another path.
-struct Comparison {
+package struct Comparison {
   /// The texts of one piece have about so many bytes, of so many objects at most.
   private static let pieceBytes = 1 << 20
   private static let pieceObjectsMax = 512

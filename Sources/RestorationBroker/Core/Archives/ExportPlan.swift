@@ -37,7 +37,7 @@ package struct ExportPlan {
   ///   - tree: nodes with their states.
   ///   - omitted: nodes whose states a generation does not hold (R4, R7).
   ///   - showsEarly: whether the tree tells what early states hide.
-  init(
+  package init(
     _ tree: NodeTree,
     at sequence: SequenceNumber,
     omitting omitted: Set<NodeID> = [],
@@ -99,7 +99,7 @@ package struct ExportPage: Sendable {
 }
 
 /// An export whose nodes are being found, of a generation.
-struct ExportPlanning {
+package struct ExportPlanning {
   let request: ExportArchive
   let generation: SealedGeneration
   let bytesMax: Int

@@ -2,10 +2,10 @@
 
 internal import JSONRPC
 internal import RestorationArchive
-internal import RestorationWire
+package import RestorationWire
 
 /// A call that may take long, and what its caller has been told of how far it has come.
-struct LongCall {
+package struct LongCall {
   /// Progress is told no more often.
   private static let intervalMilliseconds: Int64 = 100
 
@@ -17,7 +17,7 @@ struct LongCall {
   private let begun: Int64
   private var told: Int64
 
-  init(_ caller: Caller, by session: Session?, token: ProgressToken?, at now: Moment) {
+  package init(_ caller: Caller, by session: Session?, token: ProgressToken?, at now: Moment) {
     self.caller = caller
     self.token = token
     poller = session.flatMap { $0.isPolling ? $0.id : nil }

@@ -7,7 +7,7 @@ internal import RestorationWire
 ///
 /// Only texts are read that the head does not hold anyway. What is written meanwhile may make others needed; so the end
 /// is reached when a whole look at the generation finds nothing missing.
-struct Rollback {
+package struct Rollback {
   /// Texts of one piece are about so many bytes, and not more than so many.
   private static let pieceBytes = 1 << 20
   private static let pieceRowsMax = 1_024

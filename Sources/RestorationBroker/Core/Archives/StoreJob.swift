@@ -50,7 +50,7 @@ package struct StoreJob: Sendable {
 }
 
 /// What an application does in several pieces, so that others are answered in between.
-enum Operation {
+package enum Operation {
   case verification(Verification)
   case planning(ExportPlanning)
   case backup(LongCall, to: String?)

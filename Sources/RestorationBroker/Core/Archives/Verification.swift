@@ -5,9 +5,9 @@ internal import RestorationArchive
 internal import RestorationWire
 
 /// What `verifyArchive` has found so far: first in all rows, then in what the head and each generation show.
-struct Verification {
+package struct Verification {
   /// Contents whose tree is looked at, the head first.
-  struct Point {
+  package struct Point {
     /// Nil for the head.
     var generation: Int64?
     var sequence: SequenceNumber
@@ -37,7 +37,7 @@ struct Verification {
   private var bytes = 0
   private var nodes = (done: 0, total: 0)
 
-  init(_ call: LongCall, _ points: [Point]) {
+  package init(_ call: LongCall, _ points: [Point]) {
     self.call = call
     self.points = points
     pointCount = points.count

@@ -42,7 +42,7 @@ extension Application {
   /// Something has come from the client of a session: a sign of life.
   func heard(from session: Session) {
     // An answer that waits for the archive has not been written, so that this says nothing about its state.
-    if readsUnderWay == 0 { session.heard(at: turn.now.monotonic) }
+    if readsUnderWay == 0, !jobs.isWorking { session.heard(at: turn.now.monotonic) }
   }
 
   /// The node's state is no longer suspected.
