@@ -49,8 +49,7 @@ package final class Application {
   var readsUnderWay = 0
   /// Questions which processes have ended whose answers have not come.
   var probesUnderWay = 0
-  /// Calls to clients that have not ended.
-  var calls: [CallNumber: PendingCall] = [:]
+  var calls = OutgoingCalls()
   /// The save round that is under way (R12).
   var round: SaveRound?
   var roundCounter: Int64 = 0

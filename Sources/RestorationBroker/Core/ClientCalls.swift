@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import JSONRPC
-internal import RestorationArchive
+package import RestorationArchive
 internal import RestorationWire
 
 /// Numbers a call of the broker to a client; positive, below 2^53, never given twice, also not after a restart.
@@ -41,15 +41,19 @@ extension CallAnswer {
 }
 
 /// A call of the broker to a client that has not ended.
-struct PendingCall {
-  let session: SessionID
+package struct PendingCall {
+  package let session: SessionID
   /// Nil where the session fetches it by `nextRequest`.
-  var client: ClientID?
+  package internal(set) var client: ClientID?
   let purpose: CallPurpose
+
+  package init(session: SessionID, client: ClientID?, purpose: CallPurpose) {
+    (self.session, self.client, self.purpose) = (session, client, purpose)
+  }
 }
 
 /// What a call to a client was made for: who gets its answer.
-enum CallPurpose {
+package enum CallPurpose {
   /// Of the save round under way.
   case save(SaveRound.Question)
   /// For the states of objects that were invalidated.
@@ -68,14 +72,9 @@ extension Application {
     guard session.serves(Call.method), session.isReachable else { return nil }
     let parameters = call.text
     guard session.reads(Call.method, parameters) else { return nil }
-    let number = turn.nextCallNumber()
-    let client = session.isPolling ? nil : session.client
-    calls[number] = PendingCall(session: session.id, client: client, purpose: purpose)
-    if let client {
-      turn.ask(.call(id, number, client, method: Call.method.rawValue, parameters: parameters))
-    } else {
-      put(number, Call.method, parameters, for: session)
-    }
+    let call = PendingCall(session: session.id, client: session.isPolling ? nil : session.client, purpose: purpose)
+    let number = calls.make(call, Call.method.rawValue, parameters, in: &turn)
+    if call.client == nil { put(number, Call.method, parameters, for: session) }
     return number
   }
 
@@ -114,18 +113,13 @@ extension Application {
     return recipient.map { ($0, parameters) }
   }
 
-  /// The answer is no longer wanted; one that still comes is dropped.
-  func endCall(_ number: CallNumber) {
-    guard let call = calls.removeValue(forKey: number) else { return }
-    forget(call, number)
-  }
+  /// The answer is no longer wanted.
+  func endCall(_ number: CallNumber) { _ = giveUp(number) }
 
-  private func forget(_ call: PendingCall, _ number: CallNumber) {
-    if let client = call.client {
-      turn.ask(.endCall(client, number, of: id))
-    } else {
-      sessions[call.session]?.polled.remove(number)
-    }
+  private func giveUp(_ number: CallNumber) -> PendingCall? {
+    let call = calls.giveUp(number, in: &turn)
+    if let call, call.client == nil { sessions[call.session]?.polled.remove(number) }
+    return call
   }
 
   /// The session whose connection with this call was lost, if it has come back meanwhile and can be asked again.
@@ -137,7 +131,10 @@ extension Application {
 
   /// A call has ended, with or without answer.
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
-    guard let call = calls.removeValue(forKey: number) else { return }
+    if let call = calls.end(number) { callEnded(number, call, answer) }
+  }
+
+  private func callEnded(_ number: CallNumber, _ call: PendingCall, _ answer: CallAnswer) {
     if case .lost = answer {} else if let session = sessions[call.session] { heard(from: session) }
     switch call.purpose {
     case .save(let question): saveCallEnded(call, question, answer)
@@ -152,22 +149,19 @@ extension Application {
 
   /// The answers to these calls are not wanted any more.
   func endCalls(where isOver: (PendingCall) -> Bool) {
-    for number in calls.filter({ isOver($0.value) }).keys.sorted() { endCall(number) }
+    for number in calls.numbers(where: isOver) { endCall(number) }
   }
 
   /// A session has ended, though its connection may go on.
   func loseCalls(of session: SessionID) {
-    guard !calls.isEmpty else { return }
-    for (number, call) in calls.filter({ $0.value.session == session }).sorted(by: { $0.key < $1.key }) {
-      forget(call, number)
-      callEnded(number, .lost)
+    for number in calls.numbers(where: { $0.session == session }) {
+      if let call = giveUp(number) { callEnded(number, call, .lost) }
     }
   }
 
   /// A connection is gone: nothing comes from it any more.
   func loseCalls(of client: ClientID) {
-    guard !calls.isEmpty else { return }
-    for number in calls.filter({ $0.value.client == client }).keys.sorted() { callEnded(number, .lost) }
+    for number in calls.numbers(where: { $0.client == client }) { callEnded(number, .lost) }
   }
 }
 

@@ -142,8 +142,7 @@ extension Application {
         ServedMethod(rawValue: entry.method).map { session.serves($0) && session.reads($0, entry.parameters) } ?? false
       switch entry.call {
       case let call? where isServed:
-        calls[call]?.client = client
-        turn.ask(.call(id, call, client, method: entry.method, parameters: entry.parameters))
+        calls.send(call, entry.method, entry.parameters, over: client, in: &turn)
       case let call?: callEnded(call, .lost)
       case nil where isServed: turn.ask(.tell(client, method: entry.method, parameters: entry.parameters))
       case nil: break

@@ -68,7 +68,7 @@ package enum RestoringRead: Sendable, Hashable {
 }
 
 /// What a restoration has called a client for.
-enum RestoringCall: Hashable {
+package enum RestoringCall: Hashable {
   case ask
   case make(NodeID)
   case handOut(SessionID)

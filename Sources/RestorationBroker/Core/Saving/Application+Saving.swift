@@ -40,7 +40,7 @@ extension Application {
   }
 
   private func isAskedByRound(_ session: SessionID) -> Bool {
-    calls.values.contains { call in
+    calls.contains { call in
       if case .save = call.purpose { call.session == session } else { false }
     }
   }

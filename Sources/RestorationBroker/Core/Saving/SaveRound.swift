@@ -66,7 +66,7 @@ package final class SaveRound {
   }
 
   /// What a call of the round asks for.
-  enum Question {
+  package enum Question {
     case decide, prepare, encode
     case identify(StateMachine.Question)
   }

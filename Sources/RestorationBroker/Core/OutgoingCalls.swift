@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Calls of the broker to clients that have not ended.
+///
+/// Invariant: a call is there from when it is made until its answer is taken, is lost or is no longer wanted; an answer
+/// that comes afterwards is dropped.
+package struct OutgoingCalls {
+  private var calls: [CallNumber: PendingCall] = [:]
+
+  package init() {}
+
+  package var isEmpty: Bool { calls.isEmpty }
+
+  package subscript(number: CallNumber) -> PendingCall? { calls[number] }
+
+  package func contains(where isMeant: (PendingCall) -> Bool) -> Bool { calls.values.contains(where: isMeant) }
+
+  /// In the order in which they were made.
+  package func numbers(where isMeant: (PendingCall) -> Bool) -> [CallNumber] {
+    calls.isEmpty ? [] : calls.filter { isMeant($0.value) }.keys.sorted()
+  }
+
+  /// Makes a call; one without client is for the session to fetch, under the number given.
+  package mutating func make(
+    _ call: PendingCall,
+    _ method: String,
+    _ parameters: JSONText,
+    in turn: inout Turn
+  ) -> CallNumber {
+    let number = turn.nextCallNumber()
+    calls[number] = call
+    if let client = call.client { send(number, method, parameters, over: client, in: &turn) }
+    return number
+  }
+
+  /// Makes a call over a connection that the session has not fetched.
+  package mutating func send(
+    _ number: CallNumber,
+    _ method: String,
+    _ parameters: JSONText,
+    over client: ClientID,
+    in turn: inout Turn
+  ) {
+    calls[number]?.client = client
+    turn.ask(.call(turn.application, number, client, method: method, parameters: parameters))
+  }
+
+  /// The call, which has ended with or without answer.
+  package mutating func end(_ number: CallNumber) -> PendingCall? { calls.removeValue(forKey: number) }
+
+  /// The call, whose answer is no longer wanted.
+  package mutating func giveUp(_ number: CallNumber, in turn: inout Turn) -> PendingCall? {
+    guard let call = calls.removeValue(forKey: number) else { return nil }
+    if let client = call.client { turn.ask(.endCall(client, number, of: turn.application)) }
+    return call
+  }
+}
