@@ -60,7 +60,7 @@ extension Application {
     readsUnderWay = 0
     endCalls { _ in true }
     jobs.reset()
-    forgetChanges()
+    schedule.forget(in: &turn)
     invalidated = []
     pulls = [:]
     earlyDue = nil

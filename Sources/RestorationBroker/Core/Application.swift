@@ -53,10 +53,7 @@ package final class Application {
   /// The save round that is under way (R12).
   var round: SaveRound?
   var roundCounter: Int64 = 0
-  /// Changes since the last round, as far as they make one begin by itself (R18).
-  var changes = RoundSchedule()
-  /// A live session serves encode.
-  var isPulled = false
+  var schedule = RoundSchedule()
   /// Objects whose owners are to be asked soon, and those that are being asked (R18).
   var invalidated: Set<NodeID> = []
   var pulls: [SessionID: StatePull] = [:]
@@ -101,7 +98,7 @@ package final class Application {
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
-    if case .open = phase, change.isContent { noteChange() }
+    if case .open = phase, change.isContent { schedule.noteChange(in: &turn) }
     return turn.write(change)
   }
 

@@ -209,7 +209,7 @@ extension Application {
 
   /// What was handed out, and what has changed since it was saved, was of another head.
   private func forgetRestoration() {
-    forgetChanges()
+    schedule.forget(in: &turn)
     for session in sessions.values where !session.isDiscarded {
       session.windows = [:]
       session.hasCompletedRestoration = false

@@ -28,7 +28,7 @@ extension Application {
         hint: "List it in serves of initialize, or encode the state."
       )
     }
-    noteChange()
+    schedule.noteChange(in: &turn)
     invalidate([node.id])
     turn.ask(.respond(caller, .result(EmptyResult())))
   }
@@ -51,7 +51,7 @@ extension Application {
   func invalidate(_ targets: [EncodeTarget]) {
     let nodes = targets.filter { tree.nodes[$0.node]?.claim?.handle == $0.handle }.map(\.node)
     guard !nodes.isEmpty else { return }
-    noteChange()
+    schedule.noteChange(in: &turn)
     invalidate(nodes)
   }
 

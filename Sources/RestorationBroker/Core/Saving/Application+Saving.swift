@@ -105,7 +105,7 @@ extension Application {
     case .commit: commit(round)
     case .end(let obstacle):
       // Who does not want to be saved is not asked again before something else changes.
-      if obstacle == .declined { forgetChanges() }
+      if obstacle == .declined { schedule.forget(in: &turn) }
       finishRound(with: unsaved(obstacle, since: round.begun))
     }
   }
@@ -115,7 +115,7 @@ extension Application {
     guard let round else { return }
     self.round = nil
     endRoundCalls()
-    watchChanges()
+    schedule.watch(in: &turn)
     turn.ask(.cancelTimer(.round(id)))
     for caller in round.callers.map(\.call.caller) {
       turn.ask(.unpark(caller))

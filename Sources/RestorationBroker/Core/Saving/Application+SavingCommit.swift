@@ -26,7 +26,7 @@ extension Application {
       noteSaved(record, reached)
       tellSaved(record.generation)
     }
-    forgetChanges()
+    schedule.forget(in: &turn)
     finishRound()
     let (done, total) = round.machine.progress
     for var waiting in round.callers {
