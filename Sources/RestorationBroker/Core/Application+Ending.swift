@@ -116,7 +116,7 @@ extension Application {
       node.claim = nil
     }
     tree = NodeTree()
-    headBytes = 0
+    budget.emptyHead()
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
       session.windows = [:]
@@ -138,7 +138,7 @@ extension Application {
     node.claim = nil
     forgetBlame(of: node)
     if node.hasState {
-      headBytes -= node.state?.bytes ?? 0
+      budget.growHead(by: -(node.state?.bytes ?? 0))
       node.state = nil
       node.beforeClaim = nil
       write(.removeState(node.id))

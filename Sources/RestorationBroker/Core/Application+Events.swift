@@ -106,7 +106,7 @@ extension Application {
         $0.archive = archive
         $0.generation = generations.last?.record.generation
         $0.objects = tree.count
-        $0.bytes = headBytes
+        $0.bytes = budget.head
       }
     }
   }

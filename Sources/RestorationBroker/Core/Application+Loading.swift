@@ -16,7 +16,7 @@ extension Application {
     reset()
     archive = opening.archive
     turn.begin(after: opening.sequence, content: opening.contentSequence)
-    reachableBytes = opening.reachableBytes
+    budget = ArchiveBudget(reachable: opening.reachableBytes)
     generations = opening.generations
     lastGeneration = opening.lastGeneration
     lastNode = opening.lastNode
@@ -32,7 +32,7 @@ extension Application {
       guard let node = tree.nodes[reading.node.node] else { continue }
       node.state = reading.state
       node.beforeClaim = reading.beforeClaim
-      headBytes += reading.state?.bytes ?? 0
+      budget.growHead(by: reading.state?.bytes ?? 0)
     }
     tree.indexAll()
     loadSessions(opening.sessions, former: former.sessions, lastUsed: resting?.lastUsed ?? turn.now.monotonic)
@@ -55,8 +55,6 @@ extension Application {
     sessions = [:]
     endedSessions = [:]
     nodesByHandle = [:]
-    headBytes = 0
-    growth = []
     readsUnderWay = 0
     endCalls { _ in true }
     jobs.reset()

@@ -25,10 +25,7 @@ package final class Application {
   var lastSession: SessionID = 0
   var run = RunRecord(run: 0, restorations: 0, facts: "{}")
   var runFacts = RunFacts()
-  /// Bytes of all rows that can still be read, as far as known (the archive limit counts them).
-  var reachableBytes = 0
-  /// By how much each state grew them that the archive has not counted yet.
-  var growth: [(sequence: SequenceNumber, bytes: Int)] = []
+  var budget = ArchiveBudget()
   /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
   var brokenWindows: Set<NodeID> = []
   var hasOpenedWindow = false
@@ -71,8 +68,6 @@ package final class Application {
   var verified: Set<SessionID> = []
   /// Subscribers were or would have been told that the archive is open.
   var isOpenAnnounced = false
-  /// Bytes of states at the head.
-  var headBytes = 0
 
   package enum Phase {
     case opening

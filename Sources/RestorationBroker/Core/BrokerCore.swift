@@ -203,8 +203,7 @@ package struct BrokerCore {
   /// Everything up to this sequence is durable.
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
-    guard let application = applications[id] else { return }
-    application.settleReachableBytes(receipt)
+    applications[id]?.budget.settle(receipt)
   }
 
   /// A transaction failed and nothing of it was stored: the application is loaded anew from what is durable.

@@ -28,26 +28,22 @@ extension Application {
     let bytes = plan.objects.reduce(0) { sum, object in
       sum + (object.state?.bytes(after: first) ?? 0) + (object.beforeClaim?.bytes(after: first) ?? 0)
     }
-    let value = reachableBytes + bytes
-    guard value <= turn.limits.archiveBytesMax else {
-      throw .limitExceeded("archiveBytesMax", max: turn.limits.archiveBytesMax, value: value)
-    }
+    try budget.requireRoom(for: bytes, in: turn)
     // From here on nothing can fail but the disk.
     let former = sealHead(kind: "import")
     forgetBlame()
     if tree.count > 0 { write(.removeAll) }
     tree = plan.makeTree(after: first)
     lastNode += NodeID(plan.objects.count)
-    headBytes = 0
+    budget.emptyHead()
     for object in plan.objects { write(object, after: first) }
-    growth.append((sequence, bytes))
-    reachableBytes += bytes
+    budget.grow(by: bytes, at: sequence)
     beginAnew()
     tell(progress, of: call)
     let reply = ImportArchive.Reply().with { message in
       message.objects = plan.objects.count
       message.states = plan.objects.count { $0.state != nil }
-      message.bytes = headBytes
+      message.bytes = budget.head
       message.generation = former
     }
     announce {
@@ -92,7 +88,7 @@ extension Application {
     if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
     if let state = object.state {
       node.state = write(state, isEarly: object.isEarly, of: node, after: first)
-      headBytes += node.state?.bytes ?? 0
+      budget.growHead(by: node.state?.bytes ?? 0)
     }
   }
 

@@ -21,7 +21,7 @@ extension Application {
       $0.sessions = sessions.count
       $0.objects = tree.count
       $0.generation = generations.last?.record.generation
-      $0.bytes = headBytes
+      $0.bytes = budget.head
       $0.state = availability
       $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
       $0.units = runFacts.units.map(\.name)
@@ -227,7 +227,7 @@ extension Application {
       guard let node = tree.nodes[id] else { continue }
       write(node)
     }
-    headBytes = 0
+    budget.emptyHead()
     runFacts.outcomeByRole = [:]
     brokenWindows = []
     for session in sessions.values { session.windows = [:] }

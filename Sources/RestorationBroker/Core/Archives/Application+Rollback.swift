@@ -39,7 +39,7 @@ extension Application {
       guard case .open = phase else {
         throw Application.storeFailed("the archive is being opened anew", indeterminate: false)
       }
-      try checkRoom(for: rollback)
+      try budget.requireRoom(for: rollback.bytesAdded(to: tree), in: turn)
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
       tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
@@ -50,11 +50,6 @@ extension Application {
     } catch {
       turn.refuse(job.caller, error)
     }
-  }
-
-  private func checkRoom(for rollback: Rollback) throws(ErrorObject) {
-    let (value, max) = (reachableBytes + rollback.bytesAdded(to: tree), turn.limits.archiveBytesMax)
-    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value) }
   }
 
   private func finish(_ rollback: Rollback) throws(ErrorObject) -> RollBack.Reply {
@@ -113,7 +108,7 @@ extension Application {
   private func writeStates(_ states: [NodeID: Rollback.Restored], instead former: NodeTree) {
     var settled: [NodeID] = []
     var added = 0
-    headBytes = 0
+    budget.emptyHead()
     for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
       let before = former.nodes[node.id]
       node.withheld = before?.withheld
@@ -140,11 +135,10 @@ extension Application {
         // What processes crash of they crash of in the copy as well (R35).
         if let row = node.withheld?.first(where: { $0.row.sequence == original }) { withhold(copy, of: node, as: row) }
       }
-      headBytes += node.state?.bytes ?? 0
+      budget.growHead(by: node.state?.bytes ?? 0)
     }
     if !settled.isEmpty { write(.settle(settled)) }
-    growth.append((sequence, added))
-    reachableBytes += added
+    budget.grow(by: added, at: sequence)
   }
 
   // MARK: Claims

@@ -208,7 +208,7 @@ extension Application {
     }
     forgetBlame(of: gone)
     if gone.hasState {
-      headBytes -= gone.state?.bytes ?? 0
+      budget.growHead(by: -(gone.state?.bytes ?? 0))
       gone.state = nil
       write(.removeState(gone.id))
     }

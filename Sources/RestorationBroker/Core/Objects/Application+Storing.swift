@@ -43,9 +43,7 @@ extension Application {
   }
 
   func checkArchiveLimit(_ added: Int, replacing node: Node?, path: IdentifierPath?) throws(ErrorObject) {
-    let max = turn.limits.archiveBytesMax
-    let value = reachableBytes + added - freed(byWritingTo: node, early: false)
-    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path) }
+    try budget.requireRoom(for: added - freed(byWritingTo: node, early: false), path: path, in: turn)
   }
 
   /// Bytes nobody can reach any more once the node has a newer state.
@@ -104,10 +102,9 @@ extension Application {
       acquit(node.id)
     }
     let grown = record.bytes - freed(byWritingTo: node, early: record.isEarly)
-    headBytes += record.bytes - (node.state?.bytes ?? 0)
+    budget.growHead(by: record.bytes - (node.state?.bytes ?? 0))
     let sequence = write(.state(record))
-    reachableBytes += grown
-    growth.append((sequence, grown))
+    budget.grow(by: grown, at: sequence)
     if record.isEarly {
       if let old = node.state, !old.isEarly { node.beforeClaim = old }
     } else {
@@ -115,12 +112,6 @@ extension Application {
     }
     node.isUnreadable = false
     node.state = StateSummary(record, at: sequence)
-  }
-
-  /// The archive has counted what it holds up to a change; what was written since comes on top.
-  func settleReachableBytes(_ receipt: ArchiveReceipt) {
-    growth.removeAll { $0.sequence <= receipt.sequence }
-    reachableBytes = receipt.reachableBytes + growth.reduce(0) { $0 + $1.bytes }
   }
 
   private func stored(_ elements: [RestorableElement]) -> [RestorableElement] {
