@@ -57,12 +57,8 @@ package final class Application {
   /// The restoration that is under way.
   var restoring: OpenRestoration?
   var restorationCounter = 0
-  /// Who makes the objects of a restoration class, and who knows the elements of a view (R9).
-  var restorationClasses: [String: SessionID] = [:]
-  var dataSources: [NodeID: SessionID] = [:]
-  /// Views whose elements are being looked for, by number.
-  var resolutions: [Int: ElementResolution] = [:]
-  var resolutionCounter = 0
+  var providers = Providers()
+  var resolver = ElementResolver()
   var jobs = ArchiveJobs()
   /// Sessions just found alive; only set while the call that asked goes on (R1).
   var verified: Set<SessionID> = []

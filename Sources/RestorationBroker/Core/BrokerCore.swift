@@ -345,8 +345,10 @@ package struct BrokerCore {
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.goOnHandingOut()
-    case .parent(let id, let number): if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }
-    case .exports(let id): if let application = applications[id] { application.jobs.exportTimerFired(in: &application.turn) }
+    case .parent(let id, let number):
+      if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }
+    case .exports(let id):
+      if let application = applications[id] { application.jobs.exportTimerFired(in: &application.turn) }
     case .round(let id): applications[id]?.roundTimerFired()
     case .changes(let id): applications[id]?.changeTimerFired()
     case .invalidated(let id): applications[id]?.invalidationTimerFired()

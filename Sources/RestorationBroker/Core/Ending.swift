@@ -20,7 +20,7 @@ extension Application {
     parentWaits.abandon(for: error, in: &turn) { _ in true }
     abandonDecodes(for: error) { _ in true }
     abandonRestoration(for: error)
-    for number in resolutions.keys.sorted() { finishResolution(number) }
+    for number in resolver.numbers { finishResolution(number) }
     jobs.cancelAll(for: error, in: &turn)
   }
 

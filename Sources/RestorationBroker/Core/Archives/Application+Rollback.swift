@@ -170,9 +170,11 @@ extension Application {
   }
 
   private func carryDataSources(to target: RolledBackTree) {
-    for (view, session) in dataSources.sorted(by: { $0.key < $1.key }) where tree.nodes[view] == nil {
+    for (view, session) in providers.dataSources where tree.nodes[view] == nil {
       setDataSource(of: view, to: nil)
-      if let node = target.node(view), dataSources[node.id] == nil { setDataSource(of: node.id, to: session) }
+      if let node = target.node(view), providers.dataSource(of: node.id) == nil {
+        setDataSource(of: node.id, to: session)
+      }
     }
   }
 

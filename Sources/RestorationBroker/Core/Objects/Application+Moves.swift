@@ -202,7 +202,7 @@ extension Application {
       drive(.released(gone.id, isGone: true))
       drive(.claimed(into.id))
     }
-    if let source = dataSources[gone.id] {
+    if let source = providers.dataSource(of: gone.id) {
       setDataSource(of: gone.id, to: nil)
       setDataSource(of: into.id, to: source)
     }

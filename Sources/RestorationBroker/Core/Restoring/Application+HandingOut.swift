@@ -265,7 +265,7 @@ extension Application: RestorationFacts {
   package func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
     switch lookup {
     case .restorationClass:
-      tree.node(node)?.record.restorationClass.flatMap { restorationClasses[$0] }
+      tree.node(node)?.record.restorationClass.flatMap { providers.maker(of: $0) }
         .flatMap { callable($0, .objectWithRestorationIdentifierPath) }
     case .delegate: delegate(serving: .viewControllerWithRestorationIdentifierPath)
     case .existing, .storyboard: nil

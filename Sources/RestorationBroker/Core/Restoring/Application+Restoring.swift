@@ -68,7 +68,7 @@ extension Application {
 
   private func close(_ restoring: OpenRestoration) {
     for call in restoring.calls.sorted() { endCall(call) }
-    for (number, resolution) in resolutions where resolution.isOf(restoring) { abandonResolution(number) }
+    for number in resolver.numbers(of: restoring.number) { endResolution(number) }
     if restoring.timerDue != nil { turn.ask(.cancelTimer(.restoration(id))) }
   }
 

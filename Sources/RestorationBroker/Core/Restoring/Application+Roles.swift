@@ -16,22 +16,17 @@ extension Application {
       throw Application.notServing(ServedMethod.objectWithRestorationIdentifierPath.rawValue)
     }
     let name = request.restorationClass
-    if let other = restorationClasses[name].flatMap({ sessions[$0] }), other !== session,
-      !hasGivenUp(other, for: session)
-    {
+    let before = providers.maker(of: name)
+    if let other = before.flatMap({ sessions[$0] }), other !== session, !hasGivenUp(other, for: session) {
       throw Application.alreadyServed("makes the objects of this restoration class", other, path: nil)
     }
-    // Objects have at most one class each, so that more classes than objects can only be a mistake.
-    let max = turn.limits.objectsPerApplicationMax
-    guard restorationClasses[name] != nil || restorationClasses.count < max else {
-      throw .limitExceeded("objectsPerApplicationMax", max: max, value: restorationClasses.count + 1)
-    }
-    if restorationClasses[name] != session.id {
+    try providers.requireRoom(for: name, in: turn)
+    if before != session.id {
       try take(in: session) { $0.restorationClasses.insert(name) }
-      if let before = restorationClasses[name].flatMap({ sessions[$0] }) {
+      if let before = before.flatMap({ sessions[$0] }) {
         change(before) { $0.restorationClasses.remove(name) }
       }
-      restorationClasses[name] = session.id
+      providers.setMaker(of: name, to: session.id)
     }
     turn.answer(caller, EmptyResult())
     drive(.classesChanged)
@@ -61,20 +56,21 @@ extension Application {
 
   /// Another session, or nobody, knows the view's elements from now on.
   func setDataSource(of view: NodeID, to session: SessionID?) {
-    let before = dataSources[view]
+    let before = providers.dataSource(of: view)
     guard before != session else { return }
-    dataSources[view] = session
+    providers.setDataSource(of: view, to: session)
     if let before = before.flatMap({ sessions[$0] }) { change(before) { $0.dataSources.remove(view) } }
     if let session = session.flatMap({ sessions[$0] }) { change(session) { $0.dataSources.insert(view) } }
   }
 
   /// Takes over the roles that live sessions have as far as the archive knows.
   func loadRoles() {
-    restorationClasses = [:]
-    dataSources = [:]
+    providers = Providers()
     for session in sessions.values {
-      for name in session.facts.restorationClasses { restorationClasses[name] = session.id }
-      for view in session.facts.dataSources where tree.nodes[view] != nil { dataSources[view] = session.id }
+      for name in session.facts.restorationClasses { providers.setMaker(of: name, to: session.id) }
+      for view in session.facts.dataSources where tree.nodes[view] != nil {
+        providers.setDataSource(of: view, to: session.id)
+      }
     }
   }
 
@@ -100,8 +96,7 @@ extension Application {
 
   /// A session ends: others may have its roles, and a restoration does not wait for it (R9, R21).
   func leaveRoles(of session: Session) {
-    restorationClasses = restorationClasses.filter { $0.value != session.id }
-    dataSources = dataSources.filter { $0.value != session.id }
+    providers.remove(session.id)
     drive(.ended(session.id))
   }
 

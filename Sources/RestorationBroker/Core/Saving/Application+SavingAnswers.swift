@@ -296,7 +296,7 @@ extension Application {
   /// Asks who knows what the views show for the identifiers of elements that have none (R28).
   private func askForIdentifiers(of batch: [EncodeTarget], for round: SaveRound) {
     for target in batch {
-      guard let source = dataSources[target.node].flatMap({ sessions[$0] }), source.isReachable,
+      guard let source = providers.dataSource(of: target.node).flatMap({ sessions[$0] }), source.isReachable,
         source.serves(.modelIdentifierForElementAtIndexPath), let staged = round.staged(target.node)
       else { continue }
       let questions = staged.elements.indices.filter { staged.elements[$0]?.identifier == nil }

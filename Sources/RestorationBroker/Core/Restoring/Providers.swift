@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// Who makes the objects of a restoration class, and who knows the elements of a view (R9).
+///
+/// Invariant: each role has one session at most. What a session's record says of its roles is kept beside it.
+package struct Providers {
+  private var classes: [String: SessionID] = [:]
+  private var views: [NodeID: SessionID] = [:]
+
+  package init() {}
+
+  package func maker(of restorationClass: String) -> SessionID? { classes[restorationClass] }
+  package func dataSource(of view: NodeID) -> SessionID? { views[view] }
+  package var dataSources: [(view: NodeID, session: SessionID)] {
+    views.sorted { $0.key < $1.key }.map { (view: $0.key, session: $0.value) }
+  }
+
+  /// Objects have at most one class each, so that more classes than objects can only be a mistake.
+  package func requireRoom(for restorationClass: String, in turn: borrowing Turn) throws(ErrorObject) {
+    let max = turn.limits.objectsPerApplicationMax
+    guard classes[restorationClass] != nil || classes.count < max else {
+      throw .limitExceeded("objectsPerApplicationMax", max: max, value: classes.count + 1)
+    }
+  }
+
+  package mutating func setMaker(of restorationClass: String, to session: SessionID) {
+    classes[restorationClass] = session
+  }
+
+  package mutating func setDataSource(of view: NodeID, to session: SessionID?) { views[view] = session }
+
+  /// Forgets views that are gone when there are more of them than there can be.
+  package mutating func forgetViews(beyond count: Int, where isGone: (NodeID) -> Bool) {
+    if views.count > count { views = views.filter { !isGone($0.key) } }
+  }
+
+  package mutating func remove(_ session: SessionID) {
+    classes = classes.filter { $0.value != session }
+    views = views.filter { $0.value != session }
+  }
+}
