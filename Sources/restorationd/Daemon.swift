@@ -44,15 +44,10 @@ struct Daemon: ParsableCommand {
   func run() throws {
     // First of all: nothing else may take what is meant for this process.
     var environment = ServiceEnvironment.take()
-    let flags = BrokerConfiguration.Flags(
-      inheritedSocket: environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown"),
-      socket: socket,
-      archives: archives,
-      file: config,
-      logLevel: logLevel,
-      developerMode: developerMode,
-      idleExitSeconds: idleExit
-    )
+    var flags = BrokerConfiguration.Flags()
+    flags.inheritedSocket = environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown")
+    (flags.socket, flags.archives, flags.file) = (socket, archives, config)
+    (flags.logLevel, flags.developerMode, flags.idleExitSeconds) = (logLevel, developerMode, idleExit)
     let configuration: BrokerConfiguration
     let level: Logger.Level
     do {

@@ -63,7 +63,7 @@ struct Service {
     let variables: [String] = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
     let hasUser = variables.contains { getenv($0) != nil }
     do {
-      return try Broker.startAndWait(
+      return try Broker(
         configuration,
         handingOverTo: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
         adopting: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),

@@ -46,14 +46,9 @@ extension ServiceManagerError {
 
 extension RestorationBroker.UnitResult {
   fileprivate init(_ unit: SystemdSupport.UnitResult) {
-    self.init(
-      result: unit.result,
-      activeState: unit.activeState,
-      mainProcess: unit.lastProcess ?? unit.mainProcess ?? 0,
-      mainCode: unit.lastCode,
-      mainStatus: unit.lastStatus,
-      wasStopped: unit.wasStopped,
-      wasCollected: unit.wasCollected
-    )
+    self.init()
+    (result, activeState) = (unit.result, unit.activeState)
+    (mainProcess, mainCode, mainStatus) = (unit.lastProcess ?? unit.mainProcess ?? 0, unit.lastCode, unit.lastStatus)
+    (wasStopped, wasCollected) = (unit.wasStopped, unit.wasCollected)
   }
 }

@@ -159,14 +159,9 @@ internal import Testing
   @Test(arguments: refinements.indices)
   func theUnitsResultTellsWhatTheKernelDoesNot(index: Int) {
     let given = Self.refinements[index]
-    let unit = UnitResult(
-      result: given.result,
-      activeState: given.active,
-      mainProcess: given.main ? 7 : 8,
-      mainCode: given.code,
-      mainStatus: given.status,
-      wasStopped: given.stopped
-    )
+    var unit = UnitResult()
+    (unit.result, unit.activeState, unit.wasStopped) = (given.result, given.active, given.stopped)
+    (unit.mainProcess, unit.mainCode, unit.mainStatus) = (given.main ? 7 : 8, given.code, given.status)
     #expect(given.kernel.refined(by: unit, process: 7) == given.ending)
   }
 
@@ -180,7 +175,8 @@ internal import Testing
   @Test(arguments: collected.indices)
   func whoEndsWellWithAUnitThatIsForgottenThenWasStopped(index: Int) {
     let given = Self.collected[index]
-    let unit = UnitResult(activeState: "inactive", wasCollected: given.collected)
+    var unit = UnitResult()
+    (unit.activeState, unit.wasCollected) = ("inactive", given.collected)
     #expect(given.kernel.refined(by: unit, process: 7) == given.ending)
   }
 }

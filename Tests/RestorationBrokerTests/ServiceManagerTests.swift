@@ -83,11 +83,12 @@ internal import Testing
 
     func start() throws {
       if !Files.exists(directory.file("run")) { _ = try directory.makeDirectory("run") }
-      let flags = BrokerConfiguration.Flags(socket: socket, archives: directory.file("archives"))
+      var flags = BrokerConfiguration.Flags()
+      (flags.socket, flags.archives) = (socket, directory.file("archives"))
       let configuration = try BrokerConfiguration(flags, environment: { _ in nil }, readFile: { _ in nil })
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
       let fails: @Sendable (String) -> Void = { Issue.record("\($0)") }
-      broker = try Broker.startAndWait(
+      broker = try Broker(
         configuration,
         on: group.next(),
         manager: manager,
@@ -217,9 +218,9 @@ internal import Testing
       manager.state.withLock { $0.unit = "a.service" }
       let killed = try service.kill()
       #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["unit"] == "a.service")
-      manager.state.withLock { $0.result = UnitResult(result: "oom-kill", activeState: "failed") }
+      manager.state.withLock { ($0.result.result, $0.result.activeState) = ("oom-kill", "failed") }
       #expect(try service.kill()["how"] == "outOfMemory")
-      manager.state.withLock { $0.result = UnitResult(activeState: "deactivating") }
+      manager.state.withLock { ($0.result.result, $0.result.activeState) = ("success", "deactivating") }
       #expect(try service.kill()["ending"] == "stopped")
       manager.state.withLock { $0.isStopping = true }
       #expect(try service.kill()["ending"] == "logout")

@@ -92,7 +92,7 @@ internal import Testing
     var queue = openQueue()
     for _ in 0..<1_000 { queue.add(.removeState(1)) }
     #expect(queue.pendingBytes >= 1_000 * MemoryLayout<ArchiveChange>.size)
-    _ = queue.failed()
+    _ = queue.fail()
     #expect(queue.pendingBytes == 0)
   }
 
@@ -112,8 +112,7 @@ internal import Testing
     #expect(queue.pendingBytes == 0)
     queue.add(.removeState(1))
     try queue.await(notice(3, .stored))
-    _ = queue.noticesOfFailure()
-    _ = queue.failed()
+    _ = queue.fail()
     #expect(queue.pendingBytes == 0)
   }
 
@@ -174,7 +173,7 @@ internal import Testing
     _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
     _ = queue.readyReads()
     #expect(queue.awaitedSequences == [12])
-    _ = queue.failed()
+    _ = queue.fail()
     #expect(queue.awaitedSequences.isEmpty)
   }
 
@@ -185,12 +184,29 @@ internal import Testing
     _ = queue.next()
     queue.add(.removeState(2))
     queue.await(waiting(12, client: 2))
-    #expect(queue.failed().map(\.client) == [1, 2])
+    #expect(queue.fail().callers.map(\.client) == [1, 2])
     #expect(queue.isIdle)
     guard case .none = queue.next() else {
       Issue.record("a failed queue went on without its archive being opened again")
       return
     }
+  }
+
+  @Test func aClientIsSettledWhenWhatItsNotificationWroteIsDurableOrNeverWillBe() {
+    var queue = openQueue()
+    queue.add(.removeState(1))
+    queue.await(ClientID(7))
+    take(queue.next())
+    queue.add(.removeState(2))
+    queue.await(ClientID(8))
+    queue.await(ClientID(7))
+    take(queue.next())
+    #expect(queue.settledClients().isEmpty)
+    _ = queue.committed(ArchiveReceipt(sequence: 11, reachableBytes: 0))
+    #expect(queue.settledClients() == [7])
+    #expect(queue.settledClients().isEmpty)
+    #expect(queue.fail().clients == [8, 7])
+    #expect(queue.settledClients().isEmpty)
   }
 
   // MARK: Notices
@@ -242,54 +258,7 @@ internal import Testing
     try queue.await(notice(3, .settled))
     queue.await(.notification(.client(7), method: "pathChanged", parameters: .null))
     take(queue.next())
-    #expect(numbers(queue.noticesOfFailure()) == [2, 3])
-    _ = queue.failed()
+    #expect(numbers(queue.fail().notices) == [2, 3])
     #expect(queue.readyNotices().isEmpty)
-  }
-}
-
-/// Received and lost make up all that there was.
-@Suite struct EventOutletTests {
-  private let one = Subscriber(client: 1, number: 1)
-  private let two = Subscriber(client: 1, number: 2)
-
-  @Test func whatIsRefusedIsCountedUntilItIsTold() {
-    var outlet = EventOutlet()
-    outlet.send(to: one) { true }
-    outlet.send(to: one) { false }
-    outlet.send(to: one) {
-      Issue.record("an event was offered before the loss was told")
-      return true
-    }
-    outlet.send(to: two) { true }
-    #expect(outlet.sent == 2 && outlet.lost == 2)
-    var told: [Int64] = []
-    outlet.tellLosses(to: 1) { number, lost in
-      told += [number, lost]
-      return true
-    }
-    #expect(told == [1, 2])
-    outlet.send(to: one) { true }
-    #expect(outlet.sent == 3 && outlet.lost == 2)
-    outlet.tellLosses(to: 1) { _, _ in
-      Issue.record("a loss was told twice")
-      return true
-    }
-  }
-
-  @Test func aLossThatCannotBeToldStays() {
-    var outlet = EventOutlet()
-    for subscriber in [one, two, two] { outlet.send(to: subscriber) { false } }
-    outlet.tellLosses(to: 1) { number, _ in number == 1 }
-    #expect(outlet.take(one) == nil)
-    #expect(outlet.take(two) == 2)
-    #expect(outlet.take(two) == nil)
-  }
-
-  @Test func aConnectionThatHasEndedIsForgotten() {
-    var outlet = EventOutlet()
-    outlet.send(to: one) { false }
-    outlet.forget(1)
-    #expect(outlet.take(one) == nil)
   }
 }

@@ -11,6 +11,11 @@ package struct BrokerActivity: Hashable, Sendable, CustomStringConvertible {
   package var objects: Int
   package var connections: Int
 
+  init(_ core: BrokerCore, connections: Int) {
+    applications = core.applications.values.count { !$0.sessions.isEmpty }
+    (sessions, objects, self.connections) = (core.sessionCount, core.objectCount, connections)
+  }
+
   package var description: String {
     func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
     return [
@@ -58,7 +63,7 @@ final class ActivityMonitor {
     if report != nil, !isReportDue {
       isReportDue = true
       eventLoop.assumeIsolated().scheduleTask(deadline: max(nextReport, .now())) {
-        service.assumeIsolated { $0.activity?.sendReport(of: $0) }
+        service.assumeIsolated { $0.activity.sendReport(of: $0) }
       }
     }
     if idleLimit != nil { noteWhetherIdle(service) }
@@ -81,7 +86,7 @@ final class ActivityMonitor {
     }
     guard idleTimer == nil, let idleLimit else { return }
     idleTimer = eventLoop.assumeIsolated().scheduleTask(in: idleLimit) {
-      service.assumeIsolated { $0.activity?.idleTimeIsOver($0) }
+      service.assumeIsolated { $0.activity.idleTimeIsOver($0) }
     }
   }
 
@@ -93,47 +98,11 @@ final class ActivityMonitor {
   }
 }
 
-extension BrokerService {
-  fileprivate var currentActivity: BrokerActivity {
-    BrokerActivity(
-      applications: core.applications.values.count { !$0.sessions.isEmpty },
-      sessions: core.sessionCount,
-      objects: core.objectCount,
-      connections: connections.count
-    )
-  }
-
-  /// Nobody is there, and nobody is expected to come back to what is kept in memory.
-  fileprivate var isUnused: Bool { connections.isEmpty && core.sessionCount == 0 }
-
-  /// Something is still being done, though nobody waits for it.
-  fileprivate var isAtWork: Bool {
-    !closings.isEmpty || archives.values.contains { $0.isBusy || $0.isMaintaining }
-      || unitStarts > 0 || core.applications.values.contains { $0.restoring != nil }
-      || core.awaitsRestingSessions(at: clock.now)
-  }
-
-  fileprivate func monitor() -> ActivityMonitor {
-    let monitor = activity ?? ActivityMonitor(eventLoop: eventLoop)
-    activity = monitor
-    return monitor
-  }
-
-  fileprivate func reportActivity(_ report: @escaping @Sendable (BrokerActivity) -> Void) {
-    monitor().begin(reporting: report, self)
-  }
-
-  fileprivate func endWhenIdle(after limit: TimeAmount?, _ endIfUnused: @escaping @Sendable () -> Bool) {
-    guard limit != nil || activity != nil else { return }
-    monitor().begin(endingAfter: limit, endIfUnused, self)
-  }
-}
-
 extension Broker {
   /// Calls `report` on the event loop with what there is to do: soon after each change, at most once a second.
   package func reportActivity(_ report: @escaping @Sendable (BrokerActivity) -> Void) {
     let service = service
-    service.eventLoop.execute { service.assumeIsolated { $0.reportActivity(report) } }
+    service.eventLoop.execute { service.assumeIsolated { $0.activity.begin(reporting: report, $0) } }
   }
 
   /// Stops accepting when for so long nobody was connected, no session was there and nothing was to be done; then calls
@@ -146,11 +115,12 @@ extension Broker {
     let limit = seconds > 0 ? TimeAmount.seconds(Int64(seconds)) : nil
     service.eventLoop.execute {
       service.assumeIsolated { service in
-        service.endWhenIdle(after: limit) {
+        let endIfUnused: @Sendable () -> Bool = {
           guard listener.stopIfUnused() else { return false }
           end()
           return true
         }
+        service.activity.begin(endingAfter: limit, endIfUnused, service)
       }
     }
   }

@@ -3,7 +3,7 @@
 internal import JSONRPC
 package import Logging
 package import NIOCore
-package import RestorationArchive
+internal import RestorationArchive
 package import RestorationTransport
 internal import RestorationWire
 
@@ -13,45 +13,11 @@ package final class Broker: Sendable {
 
   let listener: UnixListener
   let service: BrokerService
+  let store: any ArchiveStore
   private let watcher: ProcessWatcher
 
-  /// `start` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
-  package static func startAndWait(
-    _ configuration: BrokerConfiguration,
-    handingOverTo descriptors: (any DescriptorStore)? = nil,
-    adopting inherited: InheritedConnections = InheritedConnections(),
-    on eventLoop: any EventLoop,
-    manager: (any ServiceManager)? = nil,
-    logger: Logger,
-    whenLost: @escaping @Sendable (String) -> Void,
-    whenFatal: @escaping @Sendable (String) -> Void
-  ) throws -> Broker {
-    try EventLoopTaskExecutor(eventLoop).wait {
-      try await start(
-        configuration,
-        handingOverTo: descriptors,
-        adopting: inherited,
-        on: eventLoop,
-        manager: manager,
-        logger: logger,
-        whenLost: whenLost,
-        whenFatal: whenFatal
-      )
-    }
-  }
-
-  /// `stop` likewise.
-  package func stopAndWait(milliseconds: Int64) throws {
-    try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop(milliseconds: milliseconds) }
-  }
-
-  private init(listener: UnixListener, service: BrokerService, watcher: ProcessWatcher) {
-    self.listener = listener
-    self.service = service
-    self.watcher = watcher
-  }
-
-  /// Takes the socket and begins to accept; returns when it does.
+  /// Takes the socket and begins to accept; returns when it does. Blocks its thread, which must not be the event
+  /// loop's.
   ///
   /// - Parameters:
   ///   - descriptors: keeps connections when this process ends; nil where nobody does.
@@ -59,19 +25,16 @@ package final class Broker: Sendable {
   ///   - manager: the user's service manager; nil where there is none.
   ///   - whenLost: nobody can connect any more, for this reason: the process is to end in order, with an error.
   ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
-  package static func start(
+  package init(
     _ configuration: BrokerConfiguration,
     handingOverTo descriptors: (any DescriptorStore)? = nil,
     adopting inherited: InheritedConnections = InheritedConnections(),
-    store makeStore: (String, ArchiveQuota) throws -> any ArchiveStore = {
-      try SQLiteArchiveStore(directory: $0, quota: $1)
-    },
     on eventLoop: any EventLoop,
     manager: (any ServiceManager)? = nil,
     logger: Logger,
     whenLost: @escaping @Sendable (String) -> Void,
     whenFatal: @escaping @Sendable (String) -> Void
-  ) async throws -> Broker {
+  ) throws {
     let limits = configuration.limits
     let transport = TransportLimits(limits)
     // Each connection takes a socket and a pidfd; the rest is for archives and the process itself.
@@ -88,38 +51,38 @@ package final class Broker: Sendable {
       remedy: "stop it first or give another --archives DIR"
     )
     let quota = ArchiveQuota(applicationsMax: limits.applicationsMax, allArchivesBytesMax: limits.allArchivesBytesMax)
-    let store = try makeStore(archives.path, quota)
+    let store = try SQLiteArchiveStore(directory: archives.path, quota: quota)
     let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
     let watcher = try ProcessWatcher()
+    let settings = Self.settings(configuration, epoch: epoch)
+    let random = settings.random
     let service = BrokerService(
-      eventLoop: eventLoop,
-      store: store,
-      archivesLock: lock,
-      watcher: watcher,
-      handsConnectionsOver: descriptors != nil,
-      manager: manager,
-      limits: limits,
-      settings: settings(configuration, epoch: epoch),
+      on: eventLoop,
+      core: BrokerCore(limits: limits, settings: settings),
+      archives: ArchiveGateway(on: eventLoop, store: store, lock: lock, random: random, logger: logger),
+      processes: ProcessGateway(on: eventLoop, watcher: watcher, manager: manager, logger: logger),
+      clients: ClientGateway(handsConnectionsOver: descriptors != nil, logger: logger),
       logger: logger,
       whenFatal: whenFatal
     )
     // Last, so that a broker that cannot serve leaves no socket behind; clients queue from here on.
-    let socket = try configuration.socket.listen(backlog: transport.backlogMax)
-    let listener = try await UnixListener.start(
-      socket,
-      on: eventLoop,
-      settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
-      handingOverTo: descriptors,
-      adopting: inherited,
-      whenAdopted: { outcome in
-        guard outcome != AdoptedConnections() else { return }
-        logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
-      },
-      whenLost: { whenLost("the listening socket has closed: \($0)") },
-      delegate: service
-    )
+    listener = try EventLoopTaskExecutor(eventLoop).wait {
+      try await UnixListener.start(
+        try configuration.socket.listen(backlog: transport.backlogMax),
+        on: eventLoop,
+        settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
+        handingOverTo: descriptors,
+        adopting: inherited,
+        whenAdopted: { outcome in
+          guard outcome != AdoptedConnections() else { return }
+          logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
+        },
+        whenLost: { whenLost("the listening socket has closed: \($0)") },
+        delegate: service
+      )
+    }
+    (self.service, self.store, self.watcher) = (service, store, watcher)
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
-    return Broker(listener: listener, service: service, watcher: watcher)
   }
 
   /// How long connections have to come to the end of what their peers have begun to send.
@@ -139,12 +102,17 @@ package final class Broker: Sendable {
     )
   }
 
+  /// `stop` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
+  package func stopAndWait(milliseconds: Int64) throws {
+    try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop(milliseconds: milliseconds) }
+  }
+
   /// Stops accepting, makes durable and answers what was asked, closes all archives.
   ///
   /// - Parameter milliseconds: after so long the process is to end as it is: a disk may never answer.
-  package func stop(milliseconds: Int64) async {
+  private func stop(milliseconds: Int64) async {
     let limit = service.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [service] in
-      service.assumeIsolated { $0.whenFatal?("the archives could not be closed within \(milliseconds) milliseconds") }
+      service.whenFatal("the archives could not be closed within \(milliseconds) milliseconds")
     }
     defer { limit.cancel() }
     await listener.stop()
@@ -207,10 +175,7 @@ extension Broker {
       if !BrokerCore.changeableLimits.contains(limit.name) { rest.append(limit.name) }
     }
     try service.eventLoop.submit {
-      service.assumeIsolated { service in
-        service.core.change(to: limits)
-        service.core.configure(policies)
-      }
+      service.assumeIsolated { $0.configure(limits, policies) }
     }.wait()
     return rest
   }

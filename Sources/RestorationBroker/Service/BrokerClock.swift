@@ -8,13 +8,11 @@ struct BrokerClock: Sendable {
   private static let wallMilliseconds: Int64 = 1_000
 
   let start: Moment
-  let processID: Int64
   private var last: Moment
 
   init() {
     self.start = Moment(monotonic: Host.monotonicMilliseconds, wall: Host.wallMilliseconds)
     self.last = start
-    self.processID = Host.processID
   }
 
   var now: Moment {

@@ -41,23 +41,7 @@ package struct BrokerConfiguration: Sendable {
     package var developerMode = false
     package var idleExitSeconds: Int?
 
-    package init(
-      inheritedSocket: Int32? = nil,
-      socket: String? = nil,
-      archives: String? = nil,
-      file: String? = nil,
-      logLevel: String? = nil,
-      developerMode: Bool = false,
-      idleExitSeconds: Int? = nil
-    ) {
-      self.inheritedSocket = inheritedSocket
-      self.socket = socket
-      self.archives = archives
-      self.file = file
-      self.logLevel = logLevel
-      self.developerMode = developerMode
-      self.idleExitSeconds = idleExitSeconds
-    }
+    package init() {}
   }
 
   /// A file or variable says something that cannot be used; the message says where and what to do.

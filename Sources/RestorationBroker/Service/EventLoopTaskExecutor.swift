@@ -7,7 +7,7 @@ internal import NIOCore
 /// Without it they would run on the global executor, whose thread pool looks after itself with a timer every second
 /// for as long as the process lives: an idle broker is to make no system call.
 final class EventLoopTaskExecutor: TaskExecutor {
-  private let eventLoop: any EventLoop
+  let eventLoop: any EventLoop
 
   init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 

@@ -25,36 +25,20 @@ package struct ServiceManagerError: Error, Hashable, CustomStringConvertible {
 /// Properties of a unit, in the words of systemd.
 package struct UnitResult: Hashable, Sendable {
   /// `success`, `exit-code`, `signal`, `core-dump`, `watchdog`, `timeout`, `oom-kill` or another word.
-  package var result: String
+  package var result = "success"
   /// `active`, `deactivating`, `inactive`, `failed` or another word.
-  package var activeState: String
+  package var activeState = "active"
   /// The main process that ended last, or runs.
-  package var mainProcess: Int32
+  package var mainProcess: Int32 = 0
   /// How that ended: 1 exited, 2 killed, 3 killed and dumped, 0 not yet; and the code or signal.
-  package var mainCode: Int32
-  package var mainStatus: Int32
+  package var mainCode: Int32 = 0
+  package var mainStatus: Int32 = 0
   /// The unit was being stopped before that process ended.
-  package var wasStopped: Bool
+  package var wasStopped = false
   /// The unit was forgotten since its processes ran, as happens to those that ended well.
-  package var wasCollected: Bool
+  package var wasCollected = false
 
-  package init(
-    result: String = "success",
-    activeState: String = "active",
-    mainProcess: Int32 = 0,
-    mainCode: Int32 = 0,
-    mainStatus: Int32 = 0,
-    wasStopped: Bool = false,
-    wasCollected: Bool = false
-  ) {
-    self.result = result
-    self.activeState = activeState
-    self.mainProcess = mainProcess
-    self.mainCode = mainCode
-    self.mainStatus = mainStatus
-    self.wasStopped = wasStopped
-    self.wasCollected = wasCollected
-  }
+  package init() {}
 }
 
 extension ProcessEnding {

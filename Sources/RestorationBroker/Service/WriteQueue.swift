@@ -75,9 +75,33 @@ package struct WriteQueue {
   private var answers: [Waiting] = []
   /// In ascending order of what they wait for.
   private var notices: [(notice: Notice, after: SequenceNumber)] = []
-  private var reads: [(request: StateRequest, after: SequenceNumber)] = []
-  private var scans: [ScanRequest] = []
-  private var jobs: [(job: StoreJob, after: SequenceNumber)] = []
+  private var reads = Waits<StateRequest>()
+  private var scans = Waits<ScanRequest>()
+  private var jobs = Waits<StoreJob>()
+  /// Clients that are told nothing, but whose connections are not idle before.
+  private var clients = Waits<ClientID>()
+
+  /// What waits for changes, in any order.
+  private struct Waits<Element> {
+    private(set) var all: [(element: Element, after: SequenceNumber)] = []
+
+    mutating func add(_ element: Element, after: SequenceNumber) { all.append((element, after)) }
+
+    mutating func take(upTo durable: SequenceNumber) -> [Element] {
+      guard !all.isEmpty else { return [] }
+      defer { all.removeAll { $0.after <= durable } }
+      return all.filter { $0.after <= durable }.map(\.element)
+    }
+  }
+
+  /// What ends with a transaction that has failed.
+  package struct Failure {
+    /// Who is to get the error.
+    package let callers: [Caller]
+    /// Notices that go all the same.
+    package let notices: [Notice]
+    package let clients: [ClientID]
+  }
 
   package var isIdle: Bool { handedOver.isEmpty && changes.isEmpty }
 
@@ -103,11 +127,14 @@ package struct WriteQueue {
     answers.append(Waiting(after: after, caller: answer.caller, answer: answer.answer))
   }
 
-  package mutating func await(_ request: StateRequest, after: SequenceNumber) { reads.append((request, after)) }
+  package mutating func await(_ request: StateRequest, after: SequenceNumber) { reads.add(request, after: after) }
 
-  package mutating func await(_ request: ScanRequest) { scans.append(request) }
+  package mutating func await(_ request: ScanRequest) { scans.add(request, after: request.page.sequence) }
 
-  package mutating func await(_ job: StoreJob, after: SequenceNumber) { jobs.append((job, after)) }
+  package mutating func await(_ job: StoreJob, after: SequenceNumber) { jobs.add(job, after: after) }
+
+  /// The client has sent a notification: it waits for everything added so far.
+  package mutating func await(_ client: ClientID) { clients.add(client, after: tail) }
 
   /// Hands over what was added, with the batch the archive has not begun yet if there is one.
   package mutating func next() -> Action {
@@ -159,53 +186,33 @@ package struct WriteQueue {
     return due.filter(\.followsSuccess)
   }
 
-  /// Notices that go all the same when the transaction has failed; to be asked before `failed`.
-  package func noticesOfFailure() -> [Notice] { notices.map(\.notice).filter(\.followsFailure) }
-
   /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
   package var awaitedSequences: [SequenceNumber] {
-    guard !reads.isEmpty || !scans.isEmpty || !jobs.isEmpty else { return [] }
-    return reads.flatMap(\.request.rows).map(\.sequence) + scans.map(\.page.sequence) + jobs.map(\.after)
+    reads.all.flatMap(\.element.rows).map(\.sequence) + scans.all.map(\.after) + jobs.all.map(\.after)
   }
 
   /// Reads whose changes are durable now.
-  package mutating func readyReads() -> [StateRequest] {
-    guard !reads.isEmpty else { return [] }
-    let ready = reads.filter { $0.after <= durable }.map(\.request)
-    reads.removeAll { $0.after <= durable }
-    return ready
-  }
+  package mutating func readyReads() -> [StateRequest] { reads.take(upTo: durable) }
 
-  package mutating func readyScans() -> [ScanRequest] {
-    guard !scans.isEmpty else { return [] }
-    let ready = scans.filter { $0.page.sequence <= durable }
-    scans.removeAll { $0.page.sequence <= durable }
-    return ready
-  }
+  package mutating func readyScans() -> [ScanRequest] { scans.take(upTo: durable) }
 
   /// Pieces of work whose changes are durable now.
-  package mutating func readyJobs() -> [StoreJob] {
-    guard !jobs.isEmpty else { return [] }
-    let ready = jobs.filter { $0.after <= durable }.map(\.job)
-    jobs.removeAll { $0.after <= durable }
-    return ready
-  }
+  package mutating func readyJobs() -> [StoreJob] { jobs.take(upTo: durable) }
+
+  /// Clients whose notifications are durable now.
+  package mutating func settledClients() -> [ClientID] { clients.take(upTo: durable) }
 
   /// The transaction failed: nothing that was not durable before will be.
-  package mutating func failed() -> [Caller] {
-    let callers =
-      answers.map(\.caller) + reads.map(\.request.caller) + scans.map(\.caller) + jobs.map(\.job.caller)
-    isOpen = false
-    changes = []
-    changesBytes = 0
-    handedOver = []
-    handedOverCount = 0
-    pendingBytes = 0
-    answers = []
-    notices = []
-    reads = []
-    scans = []
-    jobs = []
-    return callers
+  package mutating func fail() -> Failure {
+    let (reads, scans, jobs) = (reads.all.map(\.element), scans.all.map(\.element), jobs.all.map(\.element))
+    let failure = Failure(
+      callers: answers.map(\.caller) + reads.map(\.caller) + scans.map(\.caller) + jobs.map(\.caller),
+      notices: notices.map(\.notice).filter(\.followsFailure),
+      clients: clients.all.map(\.element)
+    )
+    let durable = durable
+    self = WriteQueue()
+    self.durable = durable
+    return failure
   }
 }

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Logging
+package import NIOCore
+package import RestorationArchive
+package import RestorationTransport
+package import RestorationWire
+
+/// What the gateway of archives reports.
+package enum ArchiveEvent: Sendable {
+  case opened(ApplicationID, Result<ArchiveOpening, ArchiveError>)
+  case committed(ApplicationID, ArchiveReceipt)
+  /// Nothing of the transaction was stored: the archive is to be opened again.
+  case commitFailed(ApplicationID)
+  case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
+  case scanned(ApplicationID, ScanRequest, Result<[NodeReading], ArchiveError>)
+  case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
+  case listed(ListingPurpose, Result<[ArchiveSummary], ArchiveError>)
+}
+
+/// The traffic with the archive store: what is open, what waits for the disk, what is read from it.
+///
+/// An object, because what it asks of the store comes back while others use it. Used by its delegate only, on whose
+/// executor all of it runs.
+package final class ArchiveGateway {
+  package protocol Delegate: Actor {
+    var archives: ArchiveGateway { get }
+    /// `carryOut` follows if this comes later than in the call that asked for it.
+    func report(_ event: ArchiveEvent)
+    func carryOut()
+    func send(_ answer: Answer, to caller: Caller)
+    func send(_ notice: WriteQueue.Notice, of id: ApplicationID)
+    /// Notifications of these clients are durable, or never will be.
+    func settled(_ clients: [ClientID])
+    /// To continue would break a promise.
+    func broke(_ message: String)
+  }
+
+  /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
+  /// this many bytes their sender is not read, until half of them are durable.
+  private static let pendingBytesPause = 8 << 20
+
+  private let eventLoop: any EventLoop
+  package let store: any ArchiveStore
+  /// Held for as long as the archives are used.
+  private let lock: LockFile?
+  private let random: @Sendable () -> (UInt64, UInt64)
+  private let logger: Logger
+  private var sessions: [ApplicationID: ArchiveSession] = [:]
+  private var cache = StateCache(bytesMax: 8 << 20)
+  /// Archives on their way to be closed; the same one is opened again only after that.
+  private var closings: [ApplicationName: Task<Void, Never>] = [:]
+  /// Applications with changes or reads that the end of this tick takes to the archive.
+  private var dirty: Set<ApplicationID> = []
+  private var isFlushScheduled = false
+  /// Notices of the event being carried out.
+  private var notices: [(ApplicationID, WriteQueue.Notice)] = []
+  package private(set) var transactions: Int64 = 0
+  /// Counts what was added to an archive for which too much waits already.
+  package private(set) var overflows = 0
+  package private(set) var isStopping = false
+
+  package init(
+    on eventLoop: any EventLoop,
+    store: any ArchiveStore,
+    lock: LockFile?,
+    random: @escaping @Sendable () -> (UInt64, UInt64),
+    logger: Logger
+  ) {
+    self.eventLoop = eventLoop
+    self.store = store
+    self.lock = lock
+    self.random = random
+    self.logger = logger
+  }
+
+  package var count: Int { sessions.count }
+  package var cachedBytes: Int { cache.bytes }
+  package var isAtWork: Bool {
+    !closings.isEmpty || sessions.values.contains { $0.isBusy || $0.upkeep.isUnderWay }
+  }
+  /// So little waits for the disk that those who wrote too fast may go on.
+  package var hasRoom: Bool { sessions.values.allSatisfy { $0.queue.pendingBytes <= Self.pendingBytesPause / 2 } }
+
+  private var now: Int64 { Host.monotonicMilliseconds }
+
+  // MARK: Opening and closing
+
+  package func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool, for delegate: isolated some Delegate)
+  {
+    let former = sessions.values.first { $0.name == name && $0.id != id }
+    let session = ArchiveSession(id: id, name: name)
+    let before = sessions.updateValue(session, forKey: id)
+    if let before { session.takeOver(from: before) }
+    cache.removeAll(of: id)
+    Task {
+      let delay = session.failures.delay
+      if delay > 0 { try? await eventLoop.scheduleTask(in: .milliseconds(delay)) {}.futureResult.get() }
+      await former?.idle()
+      await closings[name]?.value
+      if let lease = before?.lease { await store.close(lease) }
+      do throws(ArchiveError) {
+        let opening = try await store.open(name.description, creating: creating)
+        session.lease = opening.lease
+        session.queue.opened(at: opening.sequence)
+        scheduleFlush(id, for: delegate)
+        delegate.report(.opened(id, .success(opening)))
+      } catch {
+        session.hasFailed = true
+        delegate.report(.opened(id, .failure(error)))
+      }
+      delegate.carryOut()
+      becomeIdle(session, for: delegate)
+    }
+  }
+
+  /// Closes an archive once everything written to it is durable and answered.
+  package func close(_ id: ApplicationID, for delegate: isolated some Delegate) {
+    guard let session = sessions[id] else { return }
+    session.isClosing = true
+    session.upkeepTimer?.cancel()
+    becomeIdle(session, for: delegate)
+  }
+
+  private func becomeIdle(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    guard !session.isBusy else { return }
+    if session.isClosing, sessions[session.id] === session { finishClosing(session, for: delegate) }
+    session.resumeWaiting()
+  }
+
+  private func finishClosing(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    sessions[session.id] = nil
+    cache.removeAll(of: session.id)
+    guard let lease = session.lease else { return }
+    let name = session.name
+    closings[name] = Task {
+      _ = delegate  // whose executor this runs on
+      await store.close(lease)
+      closings[name] = nil
+    }
+  }
+
+  /// Makes durable what was written and answers it; no upkeep is done any more.
+  nonisolated(nonsending) package func drain() async {
+    isStopping = true
+    for session in sessions.values { session.upkeepTimer?.cancel() }
+    while let busy = sessions.values.first(where: { $0.isBusy }) { await busy.idle() }
+    for closing in closings.values { await closing.value }
+  }
+
+  nonisolated(nonsending) package func closeAll() async {
+    for session in sessions.values { if let lease = session.lease { await store.close(lease) } }
+    sessions = [:]
+  }
+
+  // MARK: Writing
+
+  /// Adds a change to the next transaction, and its state to the cache.
+  package func write(_ change: ArchiveChange, to id: ApplicationID, for delegate: isolated some Delegate) {
+    if let session = sessions[id] {
+      if case .state(var record) = change {
+        // The text is a slice of a frame; with a copy of its own the frame is free for the next one at once.
+        record.text = Array(record.text)[...]
+        cache.insert(record, sequence: session.queue.tail + 1, of: id)
+        session.queue.add(.state(record))
+      } else {
+        session.queue.add(change)
+      }
+      noteIfTooMuchWaits(session)
+    }
+    scheduleFlush(id, for: delegate)
+  }
+
+  private func noteIfTooMuchWaits(_ session: ArchiveSession) {
+    if session.queue.pendingBytes > Self.pendingBytesPause { overflows &+= 1 }
+  }
+
+  /// Answers once the change with this number is durable; with an error if it cannot be (R15).
+  package func respond(
+    _ answer: Answer,
+    to caller: Caller,
+    after sequence: SequenceNumber,
+    in id: ApplicationID,
+    for delegate: isolated some Delegate
+  ) {
+    // Nobody waits for what becomes of a notification.
+    guard caller.call != nil, let session = sessions[id], session.queue.durable < sequence else {
+      return delegate.send(answer, to: caller)
+    }
+    session.queue.await(WriteQueue.Waiting(after: sequence, caller: caller, answer: answer))
+  }
+
+  /// Keeps what clients are to be told until `sendNotices`.
+  package func add(_ notice: WriteQueue.Notice, of id: ApplicationID) { notices.append((id, notice)) }
+
+  /// Sends what clients are told when it has come true on disk; called when an event's changes are all written.
+  /// Returns whether there was anything.
+  package func sendNotices(for delegate: isolated some Delegate) -> Bool {
+    guard !notices.isEmpty else { return false }
+    for (id, notice) in notices {
+      if let session = sessions[id], session.queue.durable < session.queue.tail {
+        session.queue.await(notice)
+        noteIfTooMuchWaits(session)
+      } else if notice.followsSuccess {
+        delegate.send(notice, of: id)
+      }
+    }
+    notices.removeAll(keepingCapacity: true)
+    return true
+  }
+
+  /// The client has sent a notification whose effects are written: reports it `settled` once for each archive in which
+  /// they are not durable. Returns how many these are.
+  package func awaitSettling(of client: ClientID) -> Int {
+    var count = 0
+    for session in dirty.compactMap({ sessions[$0] }) where session.queue.durable < session.queue.tail {
+      session.queue.await(client)
+      count += 1
+    }
+    return count
+  }
+
+  /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.
+  private func scheduleFlush(_ id: ApplicationID, for delegate: isolated some Delegate) {
+    dirty.insert(id)
+    guard !isFlushScheduled else { return }
+    isFlushScheduled = true
+    eventLoop.execute {
+      delegate.assumeIsolated { $0.archives.flush(for: $0) }
+    }
+  }
+
+  private func flush(for delegate: isolated some Delegate) {
+    isFlushScheduled = false
+    let due = dirty
+    dirty.removeAll(keepingCapacity: true)
+    for session in due.compactMap({ sessions[$0] }) {
+      commitNext(session, for: delegate)
+      readMissing(session, for: delegate)
+    }
+  }
+
+  private func commitNext(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    guard let lease = session.lease, case .commit(let batch, let expecting) = session.queue.next() else { return }
+    session.upkeepTimer?.cancel()
+    session.upkeepTimer = nil
+    transactions += 1
+    let held = session.held.sequences + session.queue.awaitedSequences
+    let (high, low) = random()
+    Task {
+      do throws(ArchiveError) {
+        let receipt = try await store.apply(
+          batch,
+          lease: lease,
+          expecting: expecting,
+          changeID: ChangeID(high: high, low: low),
+          holding: held
+        )
+        finishCommit(session, receipt, for: delegate)
+      } catch {
+        // After a failure the batches handed over behind it fail too; that has been dealt with.
+        if !session.hasFailed { failCommit(session, error, for: delegate) }
+      }
+    }
+  }
+
+  private func finishCommit(_ session: ArchiveSession, _ receipt: ArchiveReceipt, for delegate: isolated some Delegate)
+  {
+    let id = session.id
+    for waiting in session.queue.committed(receipt) { delegate.send(waiting.answer, to: waiting.caller) }
+    delegate.settled(session.queue.settledClients())
+    for notice in session.queue.readyNotices() { delegate.send(notice, of: id) }
+    for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
+    for request in session.queue.readyScans() { scan(id, request, for: delegate) }
+    for job in session.queue.readyJobs() { carryOut(id, job, after: 0, for: delegate) }
+    delegate.report(.committed(id, receipt))
+    delegate.carryOut()
+    becomeIdle(session, for: delegate)
+    scheduleUpkeep(session, for: delegate)
+  }
+
+  /// What was not durable before never will be; the core starts again from what is.
+  private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
+    logger.error("\(error.message)", metadata: ["application": "\(session.name)"])
+    let isFatal = error.kind == .indeterminate || error.kind == .fenced
+    let answer = Answer.error(Application.storeFailed(error.message, indeterminate: isFatal))
+    let failure = session.queue.fail()
+    for caller in failure.callers { delegate.send(answer, to: caller) }
+    delegate.settled(failure.clients)
+    for notice in failure.notices { delegate.send(notice, of: session.id) }
+    session.hasFailed = true
+    if isFatal {
+      // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
+      isStopping = true
+      return delegate.broke(error.message)
+    }
+    session.failures.note(at: now)
+    delegate.report(.commitFailed(session.id))
+    delegate.carryOut()
+    becomeIdle(session, for: delegate)
+  }
+
+  // MARK: Reading
+
+  /// The row if it is durable and at hand.
+  package func cached(_ row: StateRequest.Row, of id: ApplicationID) -> StateRecord? {
+    guard let session = sessions[id] else { return nil }
+    session.upkeep.noteRead()
+    guard row.sequence <= session.queue.durable else { return nil }
+    return cache.record(id, row.node, sequence: row.sequence)
+  }
+
+  package func read(
+    _ id: ApplicationID,
+    _ request: StateRequest,
+    after: SequenceNumber,
+    for delegate: isolated some Delegate
+  ) {
+    guard let session = sessions[id] else { return }
+    if case .export(let page) = request.purpose { session.held.hold(page.holds, at: now) }
+    guard after <= session.queue.durable else { return session.queue.await(request, after: after) }
+    var readings: [StateReading?] = []
+    for row in request.rows {
+      guard let record = cache.record(id, row.node, sequence: row.sequence) else {
+        session.missing.append(request)
+        return scheduleFlush(id, for: delegate)
+      }
+      readings.append(.state(record, sequence: row.sequence))
+    }
+    delegate.report(.read(id, request, .success(readings)))
+  }
+
+  /// Brings everything the cache had not in one call of the store.
+  private func readMissing(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    guard let lease = session.lease, !session.missing.isEmpty else { return }
+    let requests = session.missing
+    session.missing = []
+    session.callBegins()
+    Task {
+      for (request, result) in await store.readings(of: requests, lease) {
+        if case .success(let readings) = result, case .decode = request.purpose {
+          for case .state(let record, let sequence) in readings {
+            cache.insert(record, sequence: sequence, of: session.id)
+          }
+        }
+        delegate.report(.read(session.id, request, result))
+        delegate.carryOut()
+      }
+      callEnds(session, for: delegate)
+    }
+  }
+
+  package func scan(_ id: ApplicationID, _ request: ScanRequest, for delegate: isolated some Delegate) {
+    guard let session = sessions[id], let lease = session.lease else { return }
+    let sequence = request.page.sequence
+    guard sequence <= session.queue.durable else { return session.queue.await(request) }
+    session.held.hold([sequence], at: now)
+    session.callBegins()
+    Task {
+      do throws(ArchiveError) {
+        let nodes = try await store.scan(after: nil, limit: Int.max, at: .sequence(sequence), lease: lease)
+        delegate.report(.scanned(id, request, .success(nodes)))
+      } catch {
+        delegate.report(.scanned(id, request, .failure(error)))
+      }
+      delegate.carryOut()
+      callEnds(session, for: delegate)
+    }
+  }
+
+  /// Does a piece of work; others are answered, and write, between two of them.
+  package func carryOut(
+    _ id: ApplicationID,
+    _ job: StoreJob,
+    after: SequenceNumber,
+    for delegate: isolated some Delegate
+  ) {
+    guard let session = sessions[id] else { return }
+    // Already while it waits: what is written meanwhile must not take away what it is about.
+    session.held.hold(job.holds, at: now)
+    guard after <= session.queue.durable else { return session.queue.await(job, after: after) }
+    guard let lease = session.lease else {
+      let error = ArchiveError(.definite, "the archive of \(session.name) is being opened anew")
+      return delegate.report(.carriedOut(id, job, .failure(.archive(error))))
+    }
+    session.callBegins()
+    Task {
+      delegate.report(.carriedOut(id, job, await store.outcome(of: job, lease)))
+      delegate.carryOut()
+      callEnds(session, for: delegate)
+    }
+  }
+
+  private func callEnds(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    session.callEnded()
+    becomeIdle(session, for: delegate)
+  }
+
+  package func list(_ purpose: ListingPurpose, for delegate: isolated some Delegate) {
+    Task {
+      do throws(ArchiveError) {
+        delegate.report(.listed(purpose, .success(try await store.list())))
+      } catch {
+        delegate.report(.listed(purpose, .failure(error)))
+      }
+      delegate.carryOut()
+    }
+  }
+
+  // MARK: Upkeep
+
+  /// A while after the last write the archive is tidied, a bounded piece at a time, until nothing is left to do; then
+  /// there is no timer, and an idle broker makes no system call.
+  private func scheduleUpkeep(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    guard !session.isClosing, session.queue.isIdle, !session.upkeep.isUnderWay else { return }
+    scheduleUpkeep(session, in: session.upkeep.written(), for: delegate)
+  }
+
+  private func scheduleUpkeep(_ session: ArchiveSession, in milliseconds: Int64, for delegate: isolated some Delegate) {
+    let id = session.id
+    guard !isStopping, sessions[id] === session else { return }
+    session.upkeepTimer?.cancel()
+    session.upkeepTimer = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
+      delegate.assumeIsolated { $0.archives.maintain(id, for: $0) }
+    }
+  }
+
+  private func maintain(_ id: ApplicationID, for delegate: isolated some Delegate) {
+    guard !isStopping, let session = sessions[id], let lease = session.lease,
+      session.queue.isIdle, !session.upkeep.isUnderWay
+    else { return }
+    session.upkeepTimer = nil
+    if let wait = session.upkeep.begin() { return scheduleUpkeep(session, in: wait, for: delegate) }
+    let begin = now
+    session.held.expire(at: begin)
+    let held = session.held.sequences
+    Task {
+      let isMore = (try? await store.maintain(lease, holding: held)) ?? false
+      let rest = session.upkeep.ended(after: now - begin)
+      if isMore { scheduleUpkeep(session, in: rest, for: delegate) }
+    }
+  }
+
+  /// Keeps a copy of the archive as the last good one (R32).
+  package func backUp(_ id: ApplicationID, for delegate: isolated some Delegate) {
+    guard let session = sessions[id], let lease = session.lease else { return }
+    let name = session.name
+    Task {
+      _ = delegate  // whose executor this runs on
+      do throws(ArchiveError) {
+        try await store.backUp(lease)
+      } catch {
+        logger.warning("no backup copy was made: \(error.message)", metadata: ["application": "\(name)"])
+      }
+    }
+  }
+}

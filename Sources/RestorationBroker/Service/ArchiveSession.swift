@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+package import RestorationArchive
+internal import RestorationWire
+
+/// One opening of an application's archive, until it is closed or opened again.
+final class ArchiveSession {
+  let id: ApplicationID
+  let name: ApplicationName
+  /// The core needs it no more; it is closed as soon as nothing is under way.
+  var isClosing = false
+  var lease: ArchiveLease?
+  var hasFailed = false
+  var failures = CommitFailures()
+  var queue = WriteQueue()
+  /// Reads that the cache had no answer to; one call of the store brings all of them.
+  var missing: [StateRequest] = []
+  var held = HeldSequences()
+  var upkeep = UpkeepSchedule()
+  var upkeepTimer: Scheduled<Void>?
+  /// Calls of the store that have not come back.
+  private var callsUnderWay = 0
+  private var whenIdle: [CheckedContinuation<Void, Never>] = []
+
+  init(id: ApplicationID, name: ApplicationName) {
+    self.id = id
+    self.name = name
+  }
+
+  /// Somebody still waits for an answer of the store.
+  var isBusy: Bool {
+    !queue.isIdle || callsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed
+  }
+
+  /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
+  func takeOver(from before: ArchiveSession) {
+    swap(&whenIdle, &before.whenIdle)
+    swap(&missing, &before.missing)
+    failures = before.failures
+  }
+
+  func callBegins() { callsUnderWay += 1 }
+
+  func callEnded() { callsUnderWay -= 1 }
+
+  /// Returns when nothing is under way.
+  nonisolated(nonsending) func idle() async {
+    // Asked where it begins to wait: on the way there this task can let others go first.
+    await withCheckedContinuation { waiting in
+      if isBusy { whenIdle.append(waiting) } else { waiting.resume() }
+    }
+  }
+
+  func resumeWaiting() {
+    let waiting = whenIdle
+    whenIdle = []
+    for continuation in waiting { continuation.resume() }
+  }
+}
+
+/// When an archive is opened again whose transactions have failed.
+package struct CommitFailures {
+  private static let pause: Int64 = 1_000
+
+  private var last: Int64?
+  /// Milliseconds to wait before: those that fail one after the other are not tried without a pause.
+  package private(set) var delay: Int64 = 0
+
+  package init() {}
+
+  package mutating func note(at now: Int64) {
+    delay = last.map { now - $0 < 5 * Self.pause } == true ? Self.pause : 0
+    last = now
+  }
+}
+
+/// Sequences that pages and pieces of work are still read at, each for a while after it was last used.
+package struct HeldSequences {
+  private static let milliseconds: Int64 = 60_000
+
+  private var held: [(sequence: SequenceNumber, until: Int64)] = []
+
+  package init() {}
+
+  package var sequences: [SequenceNumber] { held.map(\.sequence) }
+
+  package mutating func hold(_ sequences: [SequenceNumber], at now: Int64) {
+    held.removeAll { $0.until <= now || sequences.contains($0.sequence) }
+    held += sequences.map { ($0, now + Self.milliseconds) }
+  }
+
+  package mutating func expire(at now: Int64) { held.removeAll { $0.until <= now } }
+}
+
+/// When an archive is tidied: a while after the last write, if readers pause as well or have been waited for once, and
+/// a bounded piece at a time. All times are in milliseconds.
+package struct UpkeepSchedule {
+  private static let quiet: Int64 = 500
+  private static let deferralsMax = 1
+  /// Between two pieces the thread is left to others for this many times as long as the piece took.
+  private static let restFactor: Int64 = 4
+
+  /// Between `isDue` and `ended`.
+  package private(set) var isUnderWay = false
+  /// Reads so far, and how many there were when upkeep was last put off.
+  private var reads = 0
+  private var readsBefore = 0
+  private var deferrals = 0
+
+  package init() {}
+
+  package mutating func noteRead() { reads &+= 1 }
+
+  /// Something was written; returns how long to wait.
+  package mutating func written() -> Int64 {
+    deferrals = 0
+    return wait(Self.quiet)
+  }
+
+  /// The time has come: begins, or returns how long to wait.
+  package mutating func begin() -> Int64? {
+    guard reads == readsBefore || deferrals >= Self.deferralsMax else {
+      deferrals += 1
+      return wait(Self.quiet)
+    }
+    isUnderWay = true
+    return nil
+  }
+
+  /// A piece is done; returns how long to wait for the next one.
+  package mutating func ended(after milliseconds: Int64) -> Int64 {
+    isUnderWay = false
+    return wait(max(1, milliseconds * Self.restFactor))
+  }
+
+  private mutating func wait(_ milliseconds: Int64) -> Int64 {
+    readsBefore = reads
+    return milliseconds
+  }
+}

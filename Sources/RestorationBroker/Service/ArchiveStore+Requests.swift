@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+
+/// What the core asks of a store, in calls of the store.
+extension ArchiveStore {
+  /// Brings what all the requests ask for, in one call if nothing was written between their rows.
+  nonisolated(nonsending) func readings(
+    of requests: [StateRequest],
+    _ lease: ArchiveLease
+  ) async -> [(request: StateRequest, result: Result<[StateReading?], ArchiveError>)] {
+    let rows = requests.flatMap(\.rows)
+    let newest = rows.map(\.sequence).max() ?? 0
+    var results: [(request: StateRequest, result: Result<[StateReading?], ArchiveError>)] = []
+    do throws(ArchiveError) {
+      var readings = try await read(rows.map(\.node), at: .sequence(newest), lease: lease)[...]
+      for request in requests {
+        var own = Array(readings.prefix(request.rows.count))
+        readings = readings.dropFirst(request.rows.count)
+        for (index, row) in request.rows.enumerated() where own[index]?.sequence != row.sequence {
+          // Another request of the lot was younger than this one's row.
+          own[index] = try await read([row.node], at: .sequence(row.sequence), lease: lease).first ?? nil
+        }
+        results.append((request, .success(own)))
+      }
+    } catch {
+      return requests.map { ($0, .failure(error)) }
+    }
+    return results
+  }
+
+  nonisolated(nonsending) func outcome(
+    of job: StoreJob,
+    _ lease: ArchiveLease
+  ) async -> Result<StoreJob.Outcome, ArchiveCopyError> {
+    do throws(ArchiveCopyError) {
+      if case .backUp(let path?) = job.step {
+        guard let store = self as? any ArchiveCopying else {
+          return .failure(.archive(ArchiveError(.definite, "this store keeps no files to copy")))
+        }
+        return .success(.copied(bytes: try await store.copy(lease, to: path)))
+      }
+    } catch {
+      return .failure(error)
+    }
+    do throws(ArchiveError) {
+      switch job.step {
+      case .nodes(let node, let sequence):
+        let max = StoreJob.nodesMax
+        return .success(.nodes(try await scan(after: node, limit: max, at: .sequence(sequence), lease: lease)))
+      case .states(let nodes, let sequence):
+        return .success(.states(try await read(nodes, at: .sequence(sequence), lease: lease)))
+      case .check(let position): return .success(.checked(try await verify(lease, from: position)))
+      case .backUp: return .success(.copied(bytes: try await backUp(lease)))
+      }
+    } catch {
+      return .failure(.archive(error))
+    }
+  }
+}
+
+extension StateReading {
+  fileprivate var sequence: SequenceNumber {
+    switch self {
+    case .state(_, let sequence), .unreadable(let sequence): sequence
+    }
+  }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import Logging
+internal import RestorationTransport
+internal import RestorationWire
+
+/// The clients' connections, and what is under way on them.
+///
+/// An object, because a connection may report something while it is told something.
+final class ClientGateway {
+  /// A call of the broker to a client, as the core knows it.
+  struct Call: Hashable {
+    let application: ApplicationID
+    let number: CallNumber
+  }
+
+  /// Whether connections continue in another process when this one ends.
+  private let handsConnectionsOver: Bool
+  private let logger: Logger
+  private var connections: [ClientID: Connection] = [:]
+  /// Calls that have not ended, by the connection's id of the call.
+  private var calls: [ClientID: [Int: Call]] = [:]
+  private var pauses = InputPauses()
+  /// Events on their way to subscribers.
+  private(set) var outlet = EventOutlet()
+  /// Clients with something that waits no more, until the effects of that are carried out.
+  private var released: [ClientID] = []
+
+  init(handsConnectionsOver: Bool, logger: Logger) {
+    self.handsConnectionsOver = handsConnectionsOver
+    self.logger = logger
+  }
+
+  var count: Int { connections.count }
+
+  func opened(_ connection: Connection) { connections[connection.id.value] = connection }
+
+  func closed(_ connection: Connection, _ reason: CloseReason) {
+    let client = connection.id.value
+    connections[client] = nil
+    pauses.forget(client)
+    outlet.forget(client)
+    calls[client] = nil
+    guard reason == .outputOverflow else { return }
+    logger.warning(
+      "a client did not read its notifications and was cut",
+      metadata: ["pid": "\(connection.peer.pid)"]
+    )
+  }
+
+  func close(_ client: ClientID) { connections[client]?.close(afterOutput: true) }
+
+  func process(of client: ClientID) -> ProcessHandle? { connections[client]?.peer.process }
+
+  // MARK: Answers and notifications
+
+  func respond(_ answer: Answer, to call: Conversation.Call, of client: ClientID) {
+    switch answer {
+    case .result(let result): respond(result, to: call, of: client)
+    case .error(let error): connections[client]?.respond(to: call, with: .error(error))
+    }
+  }
+
+  func respond(_ result: some JSONWritable, to call: Conversation.Call, of client: ClientID) {
+    connections[client]?.respond(to: call) { result.writeJSON(to: &$0) }
+  }
+
+  func notify(_ client: ClientID, method: String, parameters: JSONText) {
+    connections[client]?.notify(method: method, parameters: parameters)
+  }
+
+  // MARK: The broker's calls
+  //
+  // The core hears of each exactly once, unless it ended the call itself or its client has disconnected.
+
+  /// False if no answer can come.
+  func call(_ client: ClientID, _ call: Call, method: String, parameters: JSONText) -> Bool {
+    guard let callID = connections[client]?.call(method: method, parameters: parameters) else { return false }
+    calls[client, default: [:]][callID] = call
+    return true
+  }
+
+  func endCall(_ client: ClientID, _ call: Call) {
+    guard let callID = calls[client]?.first(where: { $0.value == call })?.key else { return }
+    calls[client]?[callID] = nil
+    connections[client]?.forget(callID)
+  }
+
+  /// The call that ends with this; nil if it has ended.
+  func ended(_ callID: Int, of client: ClientID) -> Call? { calls[client]?.removeValue(forKey: callID) }
+
+  // MARK: Requests under way
+
+  /// The request that the client wants to cancel, while it awaits its answer.
+  func cancelled(_ parameters: Parameters, by client: ClientID) -> Caller? {
+    guard let id = CancelRequest(parameters)?.id, let call = connections[client]?.pendingCall(withID: id)
+    else { return nil }
+    return Caller(client: client, call: call)
+  }
+
+  func park(_ caller: Caller) {
+    guard let call = caller.call else { return hold(caller.client) }
+    guard let connection = connections[caller.client] else { return }
+    do throws(ErrorObject) {
+      try connection.park(call)
+    } catch {
+      // Too many wait already: this one stays in the count of calls in flight, which pauses reading.
+      logger.notice("a client has too many waiting calls", metadata: ["pid": "\(connection.peer.pid)"])
+    }
+  }
+
+  func unpark(_ caller: Caller) {
+    if let call = caller.call { connections[caller.client]?.unpark(call) } else { release(caller.client) }
+  }
+
+  // MARK: Back-pressure
+
+  func pauseWriter(_ client: ClientID) {
+    if pauses.pauseWriter(client) { connections[client]?.setInputPaused(true) }
+  }
+
+  var hasPausedWriters: Bool { pauses.hasWriters }
+
+  func resumeWriters() {
+    for client in pauses.resumeWriters() { connections[client]?.setInputPaused(false) }
+  }
+
+  func setWaiting(_ client: ClientID, _ isWaiting: Bool) {
+    let isPaused = pauses.setWaiting(client, isWaiting)
+    connections[client]?.setInputPaused(isPaused)
+  }
+
+  /// Reads no client any more.
+  func stopReading() {
+    pauses.stop()
+    for connection in connections.values { connection.setInputPaused(true) }
+  }
+
+  // MARK: Handing over
+  //
+  // A connection goes on in another process only if nothing of what its client has sent waits, or is not durable yet.
+
+  func setContext(_ context: @autoclosure () -> [UInt8], of client: ClientID) {
+    if handsConnectionsOver { connections[client]?.setContext(context()) }
+  }
+
+  func hold(_ client: ClientID) { if handsConnectionsOver { connections[client]?.countUnsettled(1) } }
+
+  func release(_ client: ClientID) { if handsConnectionsOver { released.append(client) } }
+
+  /// The client's notification has effects; `unsettled` says how many archives they still have to become durable in.
+  func notified(by client: ClientID, _ unsettled: @autoclosure () -> Int) {
+    guard handsConnectionsOver else { return }
+    let unsettled = unsettled()
+    if unsettled > 0 { connections[client]?.countUnsettled(unsettled) }
+  }
+
+  /// Called when all effects are carried out: what those brought about that were released is known now.
+  func settleReleased(_ unsettled: (ClientID) -> Int) {
+    guard !released.isEmpty else { return }
+    for client in released { connections[client]?.countUnsettled(unsettled(client) - 1) }
+    released.removeAll(keepingCapacity: true)
+  }
+
+  func settled(_ clients: [ClientID]) { for client in clients { connections[client]?.countUnsettled(-1) } }
+
+  // MARK: Events
+
+  /// Sends an event that the subscriber's client `reads`; else it is counted as lost.
+  func send(_ announcement: Announcement, to subscriber: Subscriber, reads: (JSONText) -> Bool) {
+    guard let connection = connections[subscriber.client] else { return }
+    var isTooLong = false
+    outlet.send(to: subscriber) {
+      let notification = EventNotification(
+        subscription: subscriber.number,
+        application: announcement.application,
+        event: announcement.event
+      )
+      let parameters = notification.parameters
+      isTooLong = !reads(parameters)
+      return !isTooLong && connection.offer(method: EventNotification.method, parameters: parameters)
+    }
+    // There is room to say so.
+    if isTooLong { tellLosses(to: subscriber.client, reads: reads) }
+  }
+
+  /// The client has read so much that it can be told what it has lost.
+  func tellLosses(to client: ClientID, reads: (JSONText) -> Bool) {
+    guard let connection = connections[client] else { return }
+    outlet.tellLosses(to: client) { number, lost in
+      let parameters = Self.loss(of: lost, to: number)
+      return reads(parameters) && connection.offer(method: EventNotification.method, parameters: parameters)
+    }
+  }
+
+  /// The last loss is told before the answer to `unsubscribe`, whatever else waits: it is small, and there is one.
+  func endSubscription(_ subscriber: Subscriber) {
+    if let lost = outlet.take(subscriber) { tellLoss(of: lost, to: subscriber) }
+  }
+
+  /// - Parameter lost: 0 if nobody knows how many.
+  func tellLoss(of lost: Int64, to subscriber: Subscriber) {
+    let parameters = Self.loss(of: lost, to: subscriber.number)
+    notify(subscriber.client, method: EventNotification.method, parameters: parameters)
+  }
+
+  /// Nothing is known of losses in the next process, so all of them are told now, whatever else waits.
+  func tellAllLosses() {
+    for client in connections.keys {
+      outlet.tellLosses(to: client) { number, lost in
+        tellLoss(of: lost, to: Subscriber(client: client, number: number))
+        return true
+      }
+    }
+  }
+
+  private static func loss(of lost: Int64, to number: Int64) -> JSONText {
+    EventNotification(subscription: number, application: nil, event: EventsLost(lost: lost)).parameters
+  }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+/// What becomes of what an owner has its archives do, in which order it hears of it.
+@Suite struct ArchiveGatewayTests {
+  /// Notes what it is told, in order.
+  actor Owner: ArchiveGateway.Delegate {
+    nonisolated let unownedExecutor: UnownedSerialExecutor
+    let archives: ArchiveGateway
+    private var heard: [String] = []
+    private var waiting: (last: String, continuation: CheckedContinuation<[String], Never>)?
+
+    init(_ store: any ArchiveStore, on eventLoop: any EventLoop) {
+      unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
+      archives = ArchiveGateway(
+        on: eventLoop,
+        store: store,
+        lock: nil,
+        random: { (.random(in: 0...UInt64.max), .random(in: 0...UInt64.max)) },
+        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      )
+    }
+
+    /// Does this in one tick, and returns what was heard up to `last`.
+    func perform(until last: String, _ body: @Sendable (isolated Owner) -> Void) async -> [String] {
+      heard = []
+      body(self)
+      if heard.last == last { return heard }
+      return await withCheckedContinuation { waiting = (last, $0) }
+    }
+
+    var transactions: Int64 { archives.transactions }
+    var isStopping: Bool { archives.isStopping }
+
+    /// Does this, and returns what was heard until nothing is under way.
+    func drain(_ body: @Sendable (isolated Owner) -> Void) async -> [String] {
+      body(self)
+      await archives.drain()
+      await archives.closeAll()
+      return heard
+    }
+
+    private func hear(_ event: String) {
+      heard.append(event)
+      // What fails instead would be waited for in vain.
+      guard let (last, continuation) = waiting, last == event || event == "broke" || event == "failed 1" else { return }
+      waiting = nil
+      continuation.resume(returning: heard)
+    }
+
+    func report(_ event: ArchiveEvent) {
+      switch event {
+      case .opened(let id, .success(let opening)): hear("opened \(id) at \(opening.sequence)")
+      case .opened(let id, .failure(let error)): hear("opened \(id): \(error.kind)")
+      case .committed(let id, let receipt): hear("committed \(id) at \(receipt.sequence)")
+      case .commitFailed(let id): hear("failed \(id)")
+      case .read(_, let request, .success(let readings)):
+        hear("read \(request.rows.count): \(readings.count { $0 != nil })")
+      case .read(_, _, .failure(let error)): hear("read: \(error.kind)")
+      case .scanned: hear("scanned")
+      case .carriedOut(_, let job, _): hear("carried out \(job.operation)")
+      case .listed(_, let result): hear("listed \((try? result.get())?.map(\.application) ?? [])")
+      }
+    }
+
+    func carryOut() { hear("carry out") }
+
+    func send(_ answer: Answer, to caller: Caller) {
+      if case .result = answer { hear("answer \(caller.client)") } else { hear("error \(caller.client)") }
+    }
+
+    func send(_ notice: WriteQueue.Notice, of id: ApplicationID) { hear("notice of \(id)") }
+
+    func settled(_ clients: [ClientID]) { if !clients.isEmpty { hear("settled \(clients)") } }
+
+    func broke(_ message: String) { hear("broke") }
+  }
+
+  private let store = MemoryArchiveStore()
+  private let name = ApplicationName("App")
+
+  private func owner() -> Owner { Owner(store, on: MultiThreadedEventLoopGroup.singleton.next()) }
+
+  private static func node(_ node: NodeID) -> ArchiveChange {
+    .node(NodeRecord(node: node, parent: nil, component: "node\(node)", kind: .object))
+  }
+
+  private static let state = ArchiveChange.state(
+    StateRecord(node: 1, context: 1, written: 0, text: Array("{}".utf8)[...])
+  )
+
+  /// A client that has called: notifications get no answer.
+  private static func caller(_ client: ClientID) -> Caller {
+    var decoder = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
+    var conversation = Conversation(limits: ConversationLimits())
+    var output: [UInt8] = []
+    Array(#"{"jsonrpc":"2.0","id":1,"method":"statistics"}"#.utf8).withUnsafeBytes { decoder.append($0) }
+    let deliveries = decoder.next().map { conversation.receive($0, into: &output) } ?? []
+    guard case .request(let call, _) = deliveries.first else { return Caller(client: client, call: nil) }
+    return Caller(client: client, call: call)
+  }
+
+  private static func decode(_ node: NodeID, at sequence: SequenceNumber) -> StateRequest {
+    let row = StateRequest.Row(node: node, sequence: sequence)
+    return StateRequest(caller: caller(1), purpose: .decode(node: node), rows: [row])
+  }
+
+  /// Also what is written before the archive is open (R15).
+  @Test func anAnswerLeavesWhenItsChangeIsDurableAndBeforeTheCommitIsReported() async throws {
+    let name = try #require(name)
+    let heard = await owner().perform(until: "committed 1 at 2") { owner in
+      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
+      owner.archives.write(Self.node(2), to: 1, for: owner)
+      #expect(owner.archives.awaitSettling(of: 9) == 1)
+      owner.archives.add(.notification(.client(8), method: "pathChanged", parameters: .null), of: 1)
+      let wasSent = owner.archives.sendNotices(for: owner)
+      #expect(wasSent)
+    }
+    let expected = ["opened 1 at 0", "carry out", "answer 7", "settled [9]", "notice of 1", "committed 1 at 2"]
+    #expect(heard == expected)
+  }
+
+  @Test func whatIsWrittenInOneTickSharesATransaction() async throws {
+    let (name, owner) = (try #require(name), owner())
+    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
+    _ = await owner.perform(until: "committed 1 at 50") { owner in
+      for node in 1...50 { owner.archives.write(Self.node(NodeID(node)), to: 1, for: owner) }
+    }
+    #expect(await owner.transactions == 1)
+  }
+
+  @Test func anArchiveIsOpenedAgainWhenWhatWasWrittenBeforeItWasClosedIsDurable() async throws {
+    let (name, owner) = (try #require(name), owner())
+    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
+    let heard = await owner.perform(until: "opened 2 at 1") { owner in
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.archives.close(1, for: owner)
+      owner.archives.open(2, name, creating: false, for: owner)
+    }
+    #expect(heard == ["committed 1 at 1", "carry out", "opened 2 at 1"])
+  }
+
+  @Test func whatWasWrittenLatelyIsReadAtOnceAndTheRestFromTheStore() async throws {
+    let (name, owner) = (try #require(name), owner())
+    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
+    let early = await owner.perform(until: "committed 1 at 3") { owner in
+      for change in [.context(1, text: "{}"), Self.node(1), Self.state] { owner.archives.write(change, to: 1, for: owner) }
+      owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
+    }
+    // In one event with the commit.
+    #expect(early == ["read 1: 1", "committed 1 at 3"])
+    let cached = await owner.perform(until: "read 1: 1") {
+      $0.archives.read(1, Self.decode(1, at: 3), after: 3, for: $0)
+    }
+    #expect(cached == ["read 1: 1"])
+    _ = await owner.perform(until: "opened 2 at 3") { owner in
+      owner.archives.close(1, for: owner)
+      owner.archives.open(2, name, creating: false, for: owner)
+    }
+    let stored = await owner.perform(until: "carry out") { owner in
+      owner.archives.read(2, Self.decode(1, at: 3), after: 3, for: owner)
+    }
+    #expect(stored == ["read 1: 1", "carry out"])
+  }
+
+  @Test func aTransactionOfWhichNobodyKnowsWhatBecameBreaksTheBroker() async throws {
+    let (name, owner) = (try #require(name), owner())
+    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
+    // Another writer: the lease is fenced off.
+    _ = try await store.open("App", creating: false)
+    let heard = await owner.perform(until: "broke") { owner in
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
+      #expect(owner.archives.awaitSettling(of: 9) == 1)
+      owner.archives.add(.notification(.client(8), method: "pathChanged", parameters: .null), of: 1)
+      _ = owner.archives.sendNotices(for: owner)
+    }
+    #expect(heard == ["error 7", "settled [9]", "broke"])
+    #expect(await owner.isStopping)
+  }
+
+  @Test func drainingWaitsForWhatIsUnderWay() async throws {
+    let (name, owner) = (try #require(name), owner())
+    let heard = await owner.drain { owner in
+      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.archives.carryOut(
+        1,
+        StoreJob(caller: .init(client: 1, call: nil), operation: 5, step: .backUp(to: nil)),
+        after: 1,
+        for: owner
+      )
+    }
+    #expect(heard.contains("carried out 5"))
+    #expect(try await store.list().map(\.application) == ["App"])
+  }
+}
