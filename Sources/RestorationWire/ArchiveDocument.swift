@@ -27,7 +27,7 @@ package struct ArchiveDocument: WireObject {
     init(wire slice: JSONSlice) throws(Misfit) {
       let version = try Int64(wire: slice)
       guard version == Self.only else {
-        let message = "the document is of version \(version), this broker reads \(Self.only)"
+        let message = "the document is of version \(version), this broker reads only \(Self.only)"
         let hint = "Export it with a broker of this version, or import it with a later one."
         throw Misfit(.unsuited(message, hint: hint), at: "")
       }
@@ -94,12 +94,12 @@ package struct DocumentObject: WireObject {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("path", &path, "Its path; null where the object's own identifier is null (R4).")
-    try members.optional("parent", &parent, "Place of its parent in `objects`, from 0, over all parts.")
+    try members.required("path", &path, "Its path; null if the object's own identifier is null (R4).")
+    try members.optional("parent", &parent, "Index of its parent in `objects`, from 0, over all parts.")
     var word = isApplication ? Kind.application : Kind(rawValue: kind.rawValue) ?? .object
     try members.required("kind", &word, "`object`, `viewController` or `view`.")
     (kind, isApplication) = (ObjectKind(rawValue: word.rawValue) ?? .object, word == .application)
-    try members.optional("objectClass", classes: &classes, "As registered; absent where it was not given.")
+    try members.optional("objectClass", classes: &classes, "As registered; absent if none was given.")
     try members.optional("restorationClass", &restorationClass, .name, "As registered.")
     try members.optional("storyboard", unit: &storyboard, "`{\"unit\": string}` as registered.")
     try members.optional("keep", &keep, "`\"forever\"` (R13).")
@@ -107,7 +107,7 @@ package struct DocumentObject: WireObject {
     try members.optional(
       "missing",
       &missing,
-      "Why a state that there was is not here: `redacted`, or `unreadable` where it was damaged (R32)."
+      "Why the object's state was left out: `redacted`, or `unreadable` if it was damaged (R32)."
     )
     try walkState(&members)
     try members.flag("early", &isEarly, "The state is early (R19).")
@@ -121,9 +121,9 @@ package struct DocumentObject: WireObject {
   /// The members of the state stand among those of the object.
   private mutating func walkState(_ members: inout some MemberWalk) throws(Misfit) {
     var (encoded, elements, writer) = (state?.state, state?.elements, state?.writer)
-    try members.optional("state", &encoded, "The state, as text unchanged but for references.")
+    try members.optional("state", &encoded, "The state; its text is unchanged except for references.")
     try members.optional("elements", &elements, "Selected and topmost elements; `resolved` is false.")
-    try members.optional("writer", &writer, "Who wrote the state; there exactly where `state` is.")
+    try members.optional("writer", &writer, "Who wrote the state; present exactly when `state` is.")
     state = encoded.map { encoded in
       DocumentState().with {
         $0.state = encoded
@@ -163,9 +163,9 @@ package struct DocumentState: WireObject {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("state", &state, "The state, as text unchanged but for references.")
+    try members.required("state", &state, "The state; its text is unchanged except for references.")
     try members.optional("elements", &elements, "Selected and topmost elements; `resolved` is false.")
-    try members.required("writer", &writer, "Who wrote the state; there exactly where `state` is.")
+    try members.required("writer", &writer, "Who wrote the state; present exactly when `state` is.")
     if elements?.text == .emptyArray { elements = nil }
   }
 
@@ -208,7 +208,7 @@ package struct DocumentState: WireObject {
       try members.member("process", &process, default: nil, "Its process role.", as: .string)
       try members.optional("bundleVersion", &bundleVersion, .name, "")
       var idiom: Int64? = userInterfaceIdiom
-      try members.optional("userInterfaceIdiom", &idiom, "−1 where it gave none, and where the member is absent.")
+      try members.optional("userInterfaceIdiom", &idiom, "−1 if it gave none; absent means −1.")
       userInterfaceIdiom = idiom ?? ReservedKeys.unspecifiedIdiom
       try members.optional("systemVersion", &systemVersion, .name, "")
       try members.optional("storyboard", unit: &storyboard, "")

@@ -70,12 +70,12 @@ package struct Aliases: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     typealias Names = [String: String]?
-    try members.member("classes", &classes, default: [:], "Archived class names, and today's.", as: Names.schema)
+    try members.member("classes", &classes, default: [:], "Archived and current class names.", as: Names.schema)
     try members.member(
       "identifiers",
       &identifiers,
       default: [:],
-      "Archived restoration identifiers, and today's.",
+      "Archived and current restoration identifiers.",
       as: Names.schema
     )
   }

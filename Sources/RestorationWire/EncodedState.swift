@@ -82,7 +82,7 @@ public struct ReservedKeys: WireObject, Hashable {
     try members.added(
       "UIApplicationStateRestorationUserInterfaceIdiomKey",
       &userInterfaceIdiom,
-      "Its `userInterfaceIdiom`; −1 where it gave none."
+      "Its `userInterfaceIdiom`; −1 if it gave none."
     )
     try members.required(Self.timestampKey, &timestamp, "When the state was written.")
     try members.optional(

@@ -28,7 +28,7 @@ package struct ProgressToken: WireValue, Hashable {
 /// The notification by which a client says that it does not want the answer to one of its calls any more.
 package struct CancelRequest: Sendable {
   package static let method = "$/cancelRequest"
-  package static let summary = "The answer to one of the client's own requests is not wanted any more."
+  package static let summary = "The client no longer wants the answer to one of its own requests."
   package static let parameters: [Schema.Member] = [
     .required("id", .either([.string, .integer, .null]), "Of the request, as it was sent.")
   ]

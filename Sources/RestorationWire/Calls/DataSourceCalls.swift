@@ -3,7 +3,7 @@
 /// Asks a view's data source what element is at an index path now, to find it again when the data has changed (R28).
 package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
   package static let method = ServedMethod.modelIdentifierForElementAtIndexPath
-  package static let summary = "Which element of the model a view shows at this index path."
+  package static let summary = "Asks which element of the model a view shows at this index path."
 
   package var view: IdentifierPath = []
   package var indexPath: [Int] = []
@@ -12,7 +12,7 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("view", &view, "Path of the view.")
-    try members.required("indexPath", &indexPath, "Where the element is in the view.")
+    try members.required("indexPath", &indexPath, "If the element is in the view.")
     try members.required("role", &role, "`selected` or `topVisible`.")
   }
 
@@ -23,7 +23,7 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
 /// Asks a view's data source where the element with this identifier is today (R28).
 package struct IndexPathForElementWithModelIdentifier: RestorationCall {
   package static let method = ServedMethod.indexPathForElementWithModelIdentifier
-  package static let summary = "Where a view shows this element of the model today."
+  package static let summary = "Asks where a view shows this element of the model now."
 
   package var view: IdentifierPath = []
   package var identifier = ""

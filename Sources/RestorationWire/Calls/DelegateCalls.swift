@@ -49,7 +49,7 @@ package struct ShouldSaveApplicationState: ApplicationStateCall {
   package typealias Answer = Bool
 
   package static let method = ServedMethod.shouldSaveApplicationState
-  package static let summary = "Whether the application wants to be saved now."
+  package static let summary = "Asks whether the application wants to be saved now."
 
   package var application = ApplicationState()
   package init() {}
@@ -60,7 +60,7 @@ package struct ShouldRestoreApplicationState: ApplicationStateCall {
   package typealias Answer = Bool
 
   package static let method = ServedMethod.shouldRestoreApplicationState
-  package static let summary = "Whether the application wants to be restored."
+  package static let summary = "Asks whether the application wants to be restored."
 
   package var application = ApplicationState()
   package init() {}
@@ -80,7 +80,7 @@ package struct WillEncodeRestorableState: RestorationCall {
 
   package struct Answer: WireValue {
     package static let schema = Schema.nullable(
-      .object([.optional("state", .nullable(.state), "The application's own state; without it that stays as it was.")])
+      .object([.optional("state", .nullable(.state), "The application's own state; if absent, it stays as it was.")])
     )
     package static let expected = "null, or an object with a state"
 
@@ -120,7 +120,7 @@ package struct ViewControllerWithRestorationIdentifierPath: RestorationCall {
   package typealias Answer = LocatedObject
 
   package static let method = ServedMethod.viewControllerWithRestorationIdentifierPath
-  package static let summary = "The same of the delegate, for a view controller that has no restoration class."
+  package static let summary = "Asks the delegate for a view controller that has no restoration class."
 
   package var saved = SavedObject()
   package init() {}

@@ -38,7 +38,7 @@ public struct ApplicationStateSaved: RestorationNotification {
 /// What is saved was replaced as a whole by this generation; objects may be restored anew.
 public struct HeadReplaced: RestorationNotification {
   package static let method = ServedMethod.headReplaced
-  package static let summary = "What is saved was replaced as a whole."
+  package static let summary = "The saved state was replaced as a whole."
 
   public package(set) var generation: Int64 = 0
   package init() {}
@@ -62,7 +62,7 @@ public struct PathChanged: RestorationNotification {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, .handle, "Handle of the object; it stays the same.")
-    try members.nullable("path", &path, "Its path from now on; null where its own identifier is null.")
+    try members.nullable("path", &path, "Its path from now on; null if its own identifier is null.")
   }
 }
 

@@ -5,7 +5,7 @@ package import JSONRPC
 /// Asks a session for the states of some of its objects, in this order (R11, R12).
 package struct EncodeRestorableStateWithCoder: RestorationCall {
   package static let method = ServedMethod.encodeRestorableStateWithCoder
-  package static let summary = "The states of these objects, please."
+  package static let summary = "Asks for the states of these objects."
 
   /// 0 if the objects were invalidated and no round is under way.
   package var round: Int64 = 0
@@ -17,7 +17,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
     try members.required(
       "objects",
       &objects,
-      "Handle and path of each object; the path is null where its own identifier is null."
+      "Handle and path of each object; the path is null if its own identifier is null."
     )
   }
 
@@ -34,7 +34,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("object", &object, .handle, "The handle.")
-      try members.nullable("path", &path, "The path; null where the object's own identifier is null.")
+      try members.nullable("path", &path, "The path; null if the object's own identifier is null.")
     }
   }
 
@@ -58,7 +58,7 @@ package struct EncodedObject: WireValue {
         handle, .required("error", .present, "There is no state now; a string, or a `message` in an object, says why."),
       ]),
       .object([handle, .required("later", .true, "It does not fit into this answer; ask again.")]),
-      .object([handle, .required("unchanged", .true, "What is saved of the object holds.")]),
+      .object([handle, .required("unchanged", .true, "The saved state is current.")]),
     ])
   )
 
@@ -210,14 +210,14 @@ package struct ObjectWithRestorationIdentifierPath: RestorationCall {
   package typealias Answer = LocatedObject
 
   package static let method = ServedMethod.objectWithRestorationIdentifierPath
-  package static let summary = "Makes, or finds, the object of this path (R22, R23, R24)."
+  package static let summary = "Makes or finds the object of this path (R22, R23, R24)."
 
   package var restorationClass = ""
   package var saved = SavedObject()
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("restorationClass", &restorationClass, .name, "The class that is to make it.")
+    try members.required("restorationClass", &restorationClass, .name, "The class that makes it.")
     try saved.walk(&members)
   }
 }
@@ -238,7 +238,7 @@ package struct SavedObject: WireObject, Hashable {
     try members.required("identifierPath", &identifierPath, "The whole path.")
     try members.required("kind", &kind, "What the object is.")
     try members.nullable("objectClass", &objectClass, "The class that the object had when the state was written (R25).")
-    try members.nullable("state", &state, .state, "What the object wrote; it will come again to be decoded.")
+    try members.nullable("state", &state, .state, "What the object wrote; it comes again to be decoded.")
     try members.nullable("coder", &coder, .coder, "The state's reserved keys.")
     try members.mark("deferred", &isDeferred, "The state does not fit: fetch it with `decodeRestorableState` by path.")
   }

@@ -5,8 +5,8 @@ package import JSONRPC
 /// What a client may list in `serves`: the broker calls and notifies a client only by these names.
 public enum ServedMethod: String, WireWord {
   package static let schema = Schema.shared("ServedMethod", .words(Self.self))
-  package static let expected = "a method the broker calls"
-  package static let plural = "methods the broker calls"
+  package static let expected = "the name of a broker call"
+  package static let plural = "names of broker calls"
 
   // Calls to the delegate
   case shouldSaveApplicationState

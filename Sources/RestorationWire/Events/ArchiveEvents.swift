@@ -16,7 +16,7 @@ public struct GenerationSealed: RestorationEvent {
       "generation",
       &generation,
       .generation,
-      "Number of the generation; in `archiveOpened` of the newest, null where there is none."
+      "Number of the generation; in `archiveOpened` that of the newest, null if there is none."
     )
     try members.required("kind", &kind, "As in `listGenerations`.")
     try members.required("objects", &objects, "Objects that have a state.")
@@ -28,7 +28,7 @@ public struct GenerationSealed: RestorationEvent {
 public struct ArchiveOpened: RestorationEvent {
   package static let name = EventName.archiveOpened
   package static let summary =
-    "An archive was opened or made; also when it was loaded again after a write that failed."
+    "An archive was opened or made, or loaded again after a failed write."
 
   public package(set) var archive = ""
   public package(set) var generation: Int64?
@@ -47,7 +47,7 @@ public struct ArchiveOpened: RestorationEvent {
 /// An archive that nobody needs now was closed.
 public struct ArchiveClosed: RestorationEvent {
   package static let name = EventName.archiveClosed
-  package static let summary = "An archive that nobody needs now was closed."
+  package static let summary = "An archive that is not needed now was closed."
 
   package init() {}
 
@@ -70,7 +70,7 @@ public struct ArchiveDamaged: RestorationEvent {
 /// An archive is there and could not be opened; it was not touched (R20).
 public struct ArchiveUnreadable: RestorationEvent {
   package static let name = EventName.archiveUnreadable
-  package static let summary = "An archive is there and could not be opened; it was not touched (R20)."
+  package static let summary = "An archive exists but could not be opened; it was left untouched (R20)."
 
   public package(set) var message = ""
   package init() {}
@@ -118,9 +118,9 @@ public struct ApplicationDiscarded: RestorationEvent {
     try members.nullable(
       "reason",
       &reason,
-      "As the caller gave it, at most 200 Unicode characters; null where it gave none."
+      "As the caller gave it, at most 200 Unicode characters; null if it gave none."
     )
-    try members.required("generations", &generations, "Whether the generations went as well.")
+    try members.required("generations", &generations, "Whether the generations were removed as well.")
   }
 }
 
@@ -128,7 +128,7 @@ public struct ApplicationDiscarded: RestorationEvent {
 public struct RestorationCrashed: RestorationEvent {
   package static let name = EventName.restorationCrashed
   package static let summary =
-    "A process ended abnormally while it was still taking in what it had been handed (R31)."
+    "A process ended abnormally while it was processing states it had been handed (R31)."
 
   public package(set) var objects = 0
   public package(set) var suspects = 0
@@ -139,12 +139,12 @@ public struct RestorationCrashed: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("objects", &objects, "States that its process had been handed.")
-    try members.required("suspects", &suspects, "How many of them it may have been.")
-    try members.nullable("guilty", &guilty, "Path of the object whose state it was; null where that is not known.")
+    try members.required("suspects", &suspects, "How many of these states may have caused the crash.")
+    try members.nullable("guilty", &guilty, "Path of the object whose state caused the crash; null if unknown.")
     try members.required(
       "strikes",
       &strikes,
-      "Crashes in a row that count against the guilty object, or against the application where there is none."
+      "Crashes in a row that count against the guilty object, or against the application if no object is guilty."
     )
     try session.walk(&members)
   }
@@ -153,7 +153,7 @@ public struct RestorationCrashed: RestorationEvent {
 /// The state of an object is withheld from now on (R35).
 public struct StateQuarantined: RestorationEvent {
   package static let name = EventName.stateQuarantined
-  package static let summary = "The state of an object is withheld from now on (R35)."
+  package static let summary = "The state of an object was quarantined: it is withheld from now on (R35)."
 
   public package(set) var object: ObjectHandle?
   public package(set) var path: IdentifierPath?
@@ -161,14 +161,14 @@ public struct StateQuarantined: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("object", &object, .handle, "Handle.")
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
   }
 }
 
 /// All states there are are withheld from now on (R31).
 public struct ArchiveQuarantined: RestorationEvent {
   package static let name = EventName.archiveQuarantined
-  package static let summary = "All states there are are withheld from now on (R31)."
+  package static let summary = "All states of the archive were quarantined: they are withheld from now on (R31)."
 
   public package(set) var objects = 0
   package init() {}
@@ -181,7 +181,7 @@ public struct ArchiveQuarantined: RestorationEvent {
 /// States are not withheld any more (R35).
 public struct QuarantineEnded: RestorationEvent {
   package static let name = EventName.quarantineEnded
-  package static let summary = "States are not withheld any more (R35)."
+  package static let summary = "States are no longer withheld (R35)."
 
   /// What ended it.
   public enum Cause: String, OpenWireWord {
@@ -198,7 +198,7 @@ public struct QuarantineEnded: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("cause", &cause, "Why.")
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
     try members.required("objects", &objects, "Objects that have a state.")
   }
 }

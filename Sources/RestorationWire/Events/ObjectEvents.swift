@@ -15,7 +15,7 @@ public struct ObjectRegistered: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, .handle, "Handle.")
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
     try members.required("kind", &kind, "In `objectRegistered`: `object`, `viewController` or `view`.")
     try session.walk(&members)
   }
@@ -24,7 +24,7 @@ public struct ObjectRegistered: RestorationEvent {
 /// The registration of an object ended while its session goes on.
 public struct ObjectUnregistered: RestorationEvent {
   package static let name = EventName.objectUnregistered
-  package static let summary = "A registration ended while its session goes on."
+  package static let summary = "A registration ended while its session continues."
 
   /// Why it ended.
   public enum Cause: String, OpenWireWord {
@@ -42,8 +42,8 @@ public struct ObjectUnregistered: RestorationEvent {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("object", &object, .handle, "The handle, which names nothing any more.")
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.required("object", &object, .handle, "The handle, which is no longer valid.")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
     try members.required("cause", &cause, "Why.")
     try members.required("stateKept", &stateKept, "Whether the object's state stays in the archive.")
     try session.walk(&members)
@@ -54,7 +54,7 @@ public struct ObjectUnregistered: RestorationEvent {
 public struct ObjectMoved: RestorationEvent {
   package static let name = EventName.pathChanged
   package static let summary =
-    "An object was moved or renamed, and everything below it with it: that is not told one by one (R6)."
+    "An object was moved or renamed, together with everything below it (R6)."
 
   public package(set) var object: ObjectHandle?
   public package(set) var from: IdentifierPath?
@@ -66,9 +66,9 @@ public struct ObjectMoved: RestorationEvent {
     try members.nullable(
       "from",
       &from,
-      "The path before, as it was before the call; null where its own identifier was null."
+      "The path before the call; null if its own identifier was null."
     )
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
   }
 }
 
@@ -86,7 +86,7 @@ public struct StateEncoded: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("object", &object, .handle, "Handle.")
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
     try members.required("bytes", &bytes, "Of this state, as `describeApplication` counts it.")
     try members.required("sequence", &sequence, .from(1), "Number of the write.")
     try session.walk(&members)
@@ -97,7 +97,7 @@ public struct StateEncoded: RestorationEvent {
 public struct EncodeFailed: RestorationEvent {
   package static let name = EventName.encodeFailed
   package static let summary =
-    "An encode that was sent as a notification stored nothing, so that no answer could say so."
+    "An encode that was sent as a notification, and so has no answer, stored nothing."
 
   /// Why, in the terms of `Protocol/errors.md`. The message is left out: it may repeat keys of the state.
   public struct Failure: WireObject, Hashable {
@@ -125,7 +125,7 @@ public struct EncodeFailed: RestorationEvent {
       try members.required("code", &code, "As in an answer.")
       try members.required("kind", &kind, "The word for it.")
       try members.optional("limit", &limit, "Of `limitExceeded`: the limit.")
-      try members.optional("max", &max, "What passes.")
+      try members.optional("max", &max, "The limit's value.")
       try members.optional("value", &value, "What was sent.")
     }
   }
@@ -138,8 +138,8 @@ public struct EncodeFailed: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("object", &object, .handle, "Handle.")
-    try members.nullable("path", &path, "The object's path; null where its own identifier is null (R4).")
-    try members.required("error", &error, "As in the answer that there was not, without a message.")
+    try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
+    try members.required("error", &error, "The error, without a message.")
     try session.walk(&members)
   }
 }

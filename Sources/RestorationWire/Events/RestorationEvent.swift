@@ -126,7 +126,7 @@ public enum EventName: String, WireWord {
     guard let event = EventName(rawValue: name) else {
       let beginning = JSONText(.string(String(name.unicodeScalars.prefix(Self.nameLengthMax)))).string
       let known = Self.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Misfit(.unsuited("there is no event of the name \(beginning)", hint: "The events are \(known)."), at: "")
+      throw Misfit(.unsuited("unknown event \(beginning)", hint: "The events are \(known)."), at: "")
     }
     self = event
   }

@@ -12,8 +12,8 @@ public struct SessionIdentity: WireObject, Hashable {
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("process", &process, "Role of the session's process; null where it is not known.")
-    try members.nullable("pid", &pid, .from(1), "Number of the process; null where it is not known.")
+    try members.nullable("process", &process, "Role of the session's process; null if unknown.")
+    try members.nullable("pid", &pid, .from(1), "Number of the process; null if unknown.")
   }
 }
 
@@ -57,7 +57,7 @@ public struct SessionBegan: RestorationEvent {
 public struct SessionEnded: RestorationEvent {
   package static let name = EventName.sessionEnded
   package static let summary =
-    "A session ended, and with it the registrations of its objects, which are not told one by one."
+    "A session ended, and with it the registrations of its objects."
 
   /// How a session ends.
   public enum Ending: String, OpenWireWord {

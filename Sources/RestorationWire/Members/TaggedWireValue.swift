@@ -25,7 +25,7 @@ extension TaggedWireValue {
     Mirror(reflecting: self).children.first?.label ?? Self.forms.first { $0.value == self }?.key ?? ""
   }
 
-  package static var expected: String { "an object with a \(tag) that is known" }
+  package static var expected: String { "an object with a known \(tag)" }
   package static var plural: String { "objects" }
 
   package static var schema: Schema {

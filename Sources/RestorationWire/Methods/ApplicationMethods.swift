@@ -30,14 +30,14 @@ package struct DescribeApplication: RestorationMethod {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
   }
 }
 
 /// Reads what is saved, page by page, from the head or from a generation (R16, R29).
 package struct ReadArchive: RestorationMethod {
   package static let method = "readArchive"
-  package static let summary = "Reads all that is saved."
+  package static let summary = "Reads the saved state."
   package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable]
 
   /// Nil reads the head.
@@ -48,7 +48,7 @@ package struct ReadArchive: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("generation", &generation, .generation, "The generation to read.")
-    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
     try members.flag("reveal", &reveal, "Show the states of confidential objects.")
   }
 
@@ -80,7 +80,7 @@ package struct DiscardApplicationState: RestorationMethod {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("reason", &reason, "For people; written to the log.")
     try members.flag("generations", &generations, "Remove the generations as well.")
-    try members.flag("force", &force, "Needed where `generations` is asked for while sessions are live.")
+    try members.flag("force", &force, "Required if `generations` is true while sessions are live.")
   }
 }
 
@@ -97,7 +97,7 @@ package struct ListQuarantine: RestorationMethod {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
     try members.flag("reveal", &reveal, "Show the states of confidential objects.")
   }
 }

@@ -5,7 +5,7 @@ package import JSONRPC
 /// Gives what is saved as a document that `importArchive` takes, page by page (`Protocol/export-format.md`).
 package struct ExportArchive: RestorationMethod {
   package static let method = "exportArchive"
-  package static let summary = "Gives what is saved as a document."
+  package static let summary = "Exports the saved state as a document."
   package static let errors: [ErrorCode] = [
     .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
   ]
@@ -19,7 +19,7 @@ package struct ExportArchive: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("generation", &generation, .generation, "The generation to export.")
-    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
     try members.flag("reveal", &reveal, "Export confidential states as well.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
   }
@@ -39,7 +39,7 @@ package struct ExportArchive: RestorationMethod {
 /// Puts a document that `exportArchive` gave in the place of the application's head, all of it or nothing.
 package struct ImportArchive: RestorationMethod {
   package static let method = "importArchive"
-  package static let summary = "Takes a document in the place of what is saved."
+  package static let summary = "Replaces the saved state by a document."
   package static let errors: [ErrorCode] = [
     .invalidParams, .invalidIdentifier, .unknownParent, .duplicatePath, .reservedKey, .invalidReference,
     .limitExceeded, .needsForce, .alreadyServed, .archiveUnreadable, .storeFailed,
@@ -58,10 +58,10 @@ package struct ImportArchive: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("document", &document, .document, "The whole document.")
-    try members.optional("part", &part, .document, "A part of it, where the whole does not fit into a message.")
-    try members.optional("upload", &upload, .name, "With a further part: as the answer to the part before gave it.")
+    try members.optional("part", &part, .document, "Part of a document that does not fit into one message.")
+    try members.optional("upload", &upload, .name, "For a further part: as the answer to the previous part gave it.")
     try members.flag("more", &more, "Further parts follow; with the last one the document is imported.")
-    try members.flag("force", &force, "Replace state that is there; take a document in which states are missing.")
+    try members.flag("force", &force, "Replace existing state; accept a document in which states are missing.")
     try members.optional(
       "progressToken",
       &progressToken,
@@ -79,7 +79,7 @@ package struct ImportArchive: RestorationMethod {
     case (nil, _?): break
     case (_?, nil):
       if upload != nil {
-        throw fault("upload", "a whole document belongs to no upload", "Leave upload out, or give a part.")
+        throw fault("upload", "a whole document cannot continue an upload", "Leave upload out, or give a part.")
       }
       if more { throw fault("more", "nothing can follow a whole document", "Leave more out, or give a part.") }
     }
@@ -102,7 +102,7 @@ package struct BackupArchive: RestorationMethod {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("to", &to, .file, "Absolute path of a file that must not be there yet.")
+    try members.optional("to", &to, .file, "Absolute path of a file that must not exist yet.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts bytes.")
   }
 }
@@ -110,7 +110,7 @@ package struct BackupArchive: RestorationMethod {
 /// Checks everything that is stored of an application, and changes nothing (R32).
 package struct VerifyArchive: RestorationMethod {
   package static let method = "verifyArchive"
-  package static let summary = "Checks what is stored."
+  package static let summary = "Checks the stored states."
   package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable, .requestCancelled]
 
   package typealias Reply = ArchiveVerification

@@ -38,9 +38,9 @@ package struct DiffGenerations: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("from", &from, .generation, "The generation to start from.")
-    try members.optional("to", &to, .generation, "The generation to come to.")
+    try members.optional("to", &to, .generation, "The generation to compare with.")
     try members.flag("reveal", &reveal, "Name the keys of confidential objects.")
-    try members.optional("cursor", &cursor, .name, "From the page before.")
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
   }
 }
@@ -63,7 +63,7 @@ package struct RollBack: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("generation", &generation, .generation, "The generation to go back to.")
-    try members.flag("force", &force, "Also while sessions are live.")
+    try members.flag("force", &force, "Roll back even while sessions are live.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
   }
 }

@@ -25,7 +25,7 @@ package struct NextRequest: RestorationMethod {
       "waitMilliseconds",
       &waitMilliseconds,
       .range(0...Self.waitMillisecondsMax),
-      "How long to wait where there is nothing yet."
+      "How long to wait if nothing is queued."
     )
     try members.optional("serves", &serves, "What the session serves from now on; null leaves it as it is.")
   }
@@ -41,9 +41,9 @@ package struct PolledRequest: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("id", &id, .handle, "Of a call: what it is answered by. Null for a notification.")
-    try members.required("method", &method, .text(of: ServedMethod.self), "What is asked or told.")
-    try members.required("params", &parameters, .parameters, "What that method takes.")
+    try members.nullable("id", &id, .handle, "The id to answer a call with. Null for a notification.")
+    try members.required("method", &method, .text(of: ServedMethod.self), "The call or notification.")
+    try members.required("params", &parameters, .parameters, "Parameters of that method.")
   }
 }
 
@@ -92,8 +92,8 @@ package struct AnswerRequest: RestorationMethod {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("id", &id, .handle, "As `nextRequest` gave it.")
-    try members.optional("result", &result, "The answer, in the form that the call wants; null is one.")
-    try members.optional("error", &error, "Why the call failed, where it did.")
+    try members.optional("result", &result, "The answer, in the form that the call requires; null is valid.")
+    try members.optional("error", &error, "Why the call failed, if it did.")
   }
 
   package mutating func check() throws(Misfit) {
@@ -103,8 +103,8 @@ package struct AnswerRequest: RestorationMethod {
     case (_?, nil), (nil, _?): break
     case (nil, nil): throw Misfit(.missing, at: "result")
     case (_?, _?):
-      let hint = "Give result, or error where the call failed."
-      throw Misfit(.unsuited("there are a result and an error", hint: hint), at: "error")
+      let hint = "Give a result or, if the call failed, an error."
+      throw Misfit(.unsuited("both a result and an error are given", hint: hint), at: "error")
     }
   }
 }

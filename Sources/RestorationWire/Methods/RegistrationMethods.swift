@@ -5,7 +5,7 @@ package import JSONRPC
 /// Makes an object known under its restoration path and gives it a handle (R1–R5, R8).
 package struct RegisterObjectForStateRestoration: RestorationMethod {
   package static let method = "registerObjectForStateRestoration"
-  package static let summary = "Makes an object known and gives it a handle."
+  package static let summary = "Registers an object and gives it a handle."
   package static let errors: [ErrorCode] = [
     .invalidIdentifier, .unknownParent, .duplicatePath, .requestCancelled, .limitExceeded, .archiveUnreadable,
     .storeFailed,
@@ -64,22 +64,22 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
       "position",
       &position,
       .range(0...Self.positionMax),
-      "Where the object is in its container; becomes part of the path: `identifier#position`."
+      "Position of the object in its container; becomes part of the path: `identifier#position`."
     )
-    try members.optional("storyboard", unit: &storyboard, "The systemd user unit that brings the object back.")
+    try members.optional("storyboard", unit: &storyboard, "The systemd user unit whose process restores the object.")
     try members.optional(
       "awaitParentMilliseconds",
       &awaitParentMilliseconds,
       .range(0...Self.awaitParentMillisecondsMax),
-      "How long to wait for a parent that is not there yet."
+      "How long to wait for a parent that is not registered yet."
     )
-    try members.flag("takeOver", &takeOver, "Claim the path although another live session has it (R8).")
+    try members.flag("takeOver", &takeOver, "Claim the path even if another live session has it (R8).")
     try members.flag(
       "confidential",
       &confidential,
-      "Keep the state out of what tools show, unless they ask with `reveal`."
+      "Tools show the state only if they ask with `reveal`."
     )
-    try members.optional("keep", &keep, "The state is never retired, however long nobody claims it (R13).")
+    try members.optional("keep", &keep, "Never retire the state, however long it stays unclaimed (R13).")
   }
 
   package enum Keep: String, WireWord {
@@ -90,7 +90,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
 /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
 package struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
-  package static let summary = "Takes an object out."
+  package static let summary = "Removes an object."
   package static let errors: [ErrorCode] = [
     .unknownObject, .notOwner, .replaced, .archiveUnreadable, .storeFailed,
   ]
@@ -167,7 +167,7 @@ package struct SetRestorationIdentifier: RestorationMethod {
       "position",
       &position,
       .range(0...RegisterObjectForStateRestoration.positionMax),
-      "The new position; without it the object has none any more."
+      "The new position; if absent, the object has none."
     )
     try members.flag(
       "takeOver",
@@ -208,7 +208,7 @@ package struct SetRestorationParent: RestorationMethod {
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.nullable("path", &path, "The path from now on; null where the object's own identifier is null.")
+      try members.nullable("path", &path, "The path from now on; null if the object's own identifier is null.")
     }
   }
 }
@@ -216,7 +216,7 @@ package struct SetRestorationParent: RestorationMethod {
 /// Says that this session makes the objects of a restoration class (R9, R22, R23).
 package struct RegisterRestorationClass: RestorationMethod {
   package static let method = "registerRestorationClass"
-  package static let summary = "Says who makes the objects of a class."
+  package static let summary = "Registers the session that makes a class's objects."
   package static let errors: [ErrorCode] = [.alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable]
   package static let mayBeDiscarded = true
 
@@ -231,7 +231,7 @@ package struct RegisterRestorationClass: RestorationMethod {
 /// Says that this session knows what the elements of a view stand for (R9, R28).
 package struct RegisterDataSource: RestorationMethod {
   package static let method = "registerDataSource"
-  package static let summary = "Says who knows the elements of a view."
+  package static let summary = "Registers the session as data source of a view."
   package static let errors: [ErrorCode] = [
     .unknownObject, .alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable,
   ]

@@ -28,12 +28,12 @@ package struct SaveApplicationState: RestorationMethod {
       "deadlineMilliseconds",
       &deadlineMilliseconds,
       .range(1...Self.deadlineMax),
-      "How long the round takes at most."
+      "Time limit of the round."
     )
     try members.optional(
       "progressToken",
       &progressToken,
-      "Asks for `progress`: objects that need not be waited for any more, of those that were found."
+      "Asks for `progress`, which counts objects that are no longer awaited, of those found."
     )
   }
 
@@ -55,7 +55,7 @@ package struct SaveApplicationState: RestorationMethod {
 /// Brings everything back that the head holds and nobody has restored yet (R21 – R29, R34).
 package struct RestoreApplicationState: RestorationMethod {
   package static let method = "restoreApplicationState"
-  package static let summary = "Brings everything back that is saved."
+  package static let summary = "Restores the saved objects."
   package static let errors: [ErrorCode] = [
     .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled, .storeFailed,
   ]
@@ -75,7 +75,7 @@ package struct RestoreApplicationState: RestorationMethod {
       "deadlineMilliseconds",
       &deadlineMilliseconds,
       .range(1...Self.deadlineMillisecondsMax),
-      "When it ends at the latest, with what has been restored until then."
+      "Time limit; the restoration ends with what has been restored until then."
     )
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
   }
@@ -117,7 +117,7 @@ package struct ExtendStateRestoration: RestorationMethod {
 /// Says that this session has restored what it wanted to (R19, R31).
 package struct CompleteStateRestoration: RestorationMethod {
   package static let method = "completeStateRestoration"
-  package static let summary = "Says that the session is restored."
+  package static let summary = "Says that the session has restored its objects."
   package static let errors: [ErrorCode] = [.archiveUnreadable]
   package static let mayBeDiscarded = true
 
@@ -150,7 +150,7 @@ package struct ExplainRestoration: RestorationMethod {
     try members.flag(
       "reveal",
       &reveal,
-      "Tell also what may quote the state of a confidential object: names of elements, and messages of clients."
+      "Also give details that may quote the state of a confidential object: names of elements, messages of clients."
     )
   }
 

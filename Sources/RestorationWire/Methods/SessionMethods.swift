@@ -34,14 +34,14 @@ package struct Initialize: RestorationMethod {
       &instance,
       """
       Name of the instance, or `auto`: the most recently used instance that no live session uses and that was not \
-      ended by `userQuit`, else a new one.
+      ended by `userQuit`, otherwise a new one.
       """
     )
     try members.optional(
       "process",
       &process,
       .role,
-      "Role of the process in the application, such as `editor`; shown to people, and the reason is told by it."
+      "Role of the process in the application, such as `editor`; shown to people, and it decides the reason."
     )
     try members.optional(
       "bundleVersion",
@@ -57,7 +57,7 @@ package struct Initialize: RestorationMethod {
     )
     try members.optional("storyboard", unit: &storyboard, "The systemd user unit that starts this process again (R22).")
     try members.flag("delegate", &delegate, "This session is the application's delegate (R9).")
-    try members.member("serves", &serves, default: [], "What the broker may call and notify this client of.")
+    try members.member("serves", &serves, default: [], "Calls and notifications that this client serves.")
     try members.optional(
       "messageBytesMax",
       &messageBytesMax,
@@ -68,7 +68,7 @@ package struct Initialize: RestorationMethod {
       "aliases",
       &aliases,
       default: Aliases(),
-      "Names that archives of earlier versions use, and what they are called today."
+      "Names in archives of earlier versions, and their current names."
     )
     // Always told, so that a broker of other versions can say so.
     var version: Int64? = protocolVersion
@@ -96,10 +96,10 @@ package struct Initialize: RestorationMethod {
         "protocolVersion",
         &protocolVersion,
         .from(1),
-        "The version that is spoken; the one asked for."
+        "The version in use, which is the requested one."
       )
       try members.required("broker", &broker, "The broker's program.")
-      try members.required("application", &application, "The whole name, with the instance where there is one.")
+      try members.required("application", &application, "The full name, with the instance if there is one.")
       try members.required("session", &session, .sessionToken, "Token to resume by: 32 hexadecimal digits.")
       try members.required("restoration", &restoration, "What there is to restore.")
       try members.required("limits", &limits, "Every limit.")
@@ -144,7 +144,7 @@ package struct ReportLimits: RestorationMethod {
 /// Reports what the broker has done since it started and what it holds now.
 package struct ReportStatistics: RestorationMethod {
   package static let method = "statistics"
-  package static let summary = "Reports what the broker did."
+  package static let summary = "Reports what the broker has done."
   package static let isScoped = false
 
   package typealias Reply = BrokerStatistics
@@ -178,7 +178,7 @@ package enum ProtocolVersion {
 /// Has the connection told of events, of one application or of all.
 package struct Subscribe: RestorationMethod {
   package static let method = "subscribe"
-  package static let summary = "Has the connection told of events."
+  package static let summary = "Sends events to the connection."
   package static let errors: [ErrorCode] = [.invalidParams, .forbidden, .limitExceeded]
 
   package var events: [EventName]?
@@ -189,7 +189,7 @@ package struct Subscribe: RestorationMethod {
       "events",
       &events,
       .some,
-      "Names of events to be told of; null for all of them, also those that later brokers know."
+      "Names of events to send; null means all, including those of later brokers."
     )
   }
 

@@ -29,7 +29,7 @@ package struct EncodeRestorableState: RestorationMethod {
       "revision",
       &revision,
       .from(1),
-      "Counts up per path and session, also where the session gives the path up and registers it again."
+      "Counts up per path and session, even if the session gives up the path and registers it again."
     )
   }
 
@@ -91,19 +91,19 @@ package struct DecodeRestorableState: RestorationMethod {
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("status", &status, "Whether there is a state, and if not why not.")
+      try members.required("status", &status, "Whether there is a state and, if not, why.")
       try members.nullable("state", &state, .state, "The state as it was encoded; null unless `available`.")
       try members.nullable(
         "coder",
         &coder,
         .coder,
-        "The reserved keys of the session that wrote the state; null where there is none."
+        "The reserved keys of the session that wrote the state; null if there is none."
       )
       try members.added(
         "elements",
         &elements,
         .elements,
-        "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` today."
+        "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` now."
       )
     }
   }
@@ -112,7 +112,7 @@ package struct DecodeRestorableState: RestorationMethod {
 /// Says that the stored state of an object is not that of now: the broker asks its owner for the new one (R18).
 package struct InvalidateRestorableState: RestorationMethod {
   package static let method = "invalidateRestorableState"
-  package static let summary = "Has the broker ask for a state."
+  package static let summary = "Asks the broker to fetch a state."
   package static let errors: [ErrorCode] = [
     .unknownObject, .notOwner, .replaced, .invalidParams, .archiveUnreadable,
   ]

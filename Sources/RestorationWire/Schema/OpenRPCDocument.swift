@@ -15,9 +15,9 @@ package struct OpenRPCDocument: WireValue {
         .required("title", .string, "The protocol's name."),
         .required("version", .string, "The protocol's version."),
       ]),
-      "What is described."
+      "The protocol described."
     ),
-    .required("methods", .list(.object([.required("name", .string, "On the wire.")])), "Of both directions."),
+    .required("methods", .list(.object([.required("name", .string, "On the wire.")])), "Those of both directions."),
     .required("components", .object([.required("schemas", .map(.any), "Shapes by name.")]), "What methods share."),
   ])
 

@@ -126,7 +126,7 @@ extension Schema {
   package static let discarded = Schema.shared(
     "Discarded",
     .object([
-      .required("discarded", .true, "The application was quit by its user while this session lived; nothing is stored.")
+      .required("discarded", .true, "The user quit the application while this session was live; nothing is stored.")
     ])
   )
 

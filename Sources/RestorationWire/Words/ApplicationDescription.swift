@@ -18,7 +18,7 @@ public struct ApplicationOverview: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("application", &application, "With the instance where there is one.")
+    try members.required("application", &application, "With the instance if there is one.")
     try members.required("sessions", &sessions, "Live sessions.")
     try members.required("objects", &objects, "Objects, live and archived.")
     try members.nullable("generation", &generation, .generation, "The newest.")
@@ -28,7 +28,7 @@ public struct ApplicationOverview: WireObject, Hashable {
       "Of the states at the head while sessions are live; of the archive at rest otherwise."
     )
     try members.required("state", &state, "`none`, `available`, `unreadable` or `quarantined`.")
-    try members.added("restoreAtLogin", &restoreAtLogin, "What becomes of it when its user logs in.")
+    try members.added("restoreAtLogin", &restoreAtLogin, "What happens to it when its user logs in.")
     try members.added("units", &units, "Units that start its processes again, the delegate's first.")
     try members.optional(
       "damaged",
@@ -55,7 +55,7 @@ public struct ApplicationDescription: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("application", &application, "Its name, with the instance where there is one.")
+    try members.required("application", &application, "Its name, with the instance if there is one.")
     try members.nullable("archive", &archive, .uuid, "UUID of the archive.")
     try members.nullable("generation", &generation, .generation, "The newest.")
     try members.required("sequence", &sequence, .count, "Number of the newest write.")
@@ -122,20 +122,20 @@ public struct ObjectDescription: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("node", &node, .from(1), "Names it within its archive, for ever, also while nobody claims it.")
+    try members.required("node", &node, .from(1), "Identifies it permanently within its archive, even while unclaimed.")
     try members.nullable(
       "parent",
       &parent,
       .from(1),
-      "`node` of its restoration parent, also where its path begins anew (R4); null for a root."
+      "`node` of its restoration parent, even if its path begins anew (R4); null for a root."
     )
     try members.nullable(
       "object",
       &object,
       .handle,
-      "Handle, and process of the owner; null where nobody claims the object."
+      "Handle, and process of the owner; null if unclaimed."
     )
-    try members.nullable("path", &path, "Null where its own identifier is null.")
+    try members.nullable("path", &path, "Null if its own identifier is null.")
     try members.required("kind", &kind, "`object`, `viewController` or `view`.")
     try members.nullable("objectClass", classes: &classes, "As registered.")
     try members.nullable("process", &process, "Role of the process that owns it, or wrote it last.")
@@ -143,15 +143,15 @@ public struct ObjectDescription: WireObject, Hashable {
       "pid",
       &pid,
       .processID,
-      "Handle, and process of the owner; null where nobody claims the object."
+      "Handle, and process of the owner; null if unclaimed."
     )
-    try members.required("included", &included, "A generation holds it by itself (R4, R5).")
+    try members.required("included", &included, "Whether the walk of a save round reaches it (R4, R5).")
     try members.required("orphaned", &orphaned, "Its owner left without `closed` (R13).")
-    try members.required("bytes", &bytes, "Of its state; 0 where there is none.")
+    try members.required("bytes", &bytes, "Of its state; 0 if there is none.")
     try members.nullable("modified", &modified, "When the state was written.")
     try members.nullable("revision", &revision, .from(1), "The highest that its present owner has given (R15).")
-    try members.added("confidential", &confidential, "Its state is for nobody's eyes unless they ask.")
-    try members.mark("quarantined", &quarantined, "Present and true where its state is withheld from its owner (R35).")
+    try members.added("confidential", &confidential, "Tools show its state only if they ask.")
+    try members.mark("quarantined", &quarantined, "Present and true if its state is withheld from its owner (R35).")
   }
 }
 
@@ -179,7 +179,7 @@ public struct ArchivedObject: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("object", &object, .handle, "Its handle now; null where nobody claims it.")
+    try members.nullable("object", &object, .handle, "Its handle now; null if unclaimed.")
     try members.required("path", &path, "Its path.")
     try members.required("kind", &kind, "`object`, `viewController` or `view`.")
     try members.nullable("objectClass", classes: &classes, "As registered.")
@@ -194,11 +194,11 @@ public struct ArchivedObject: WireObject, Hashable {
       "state",
       &stateText,
       .state,
-      "Null unless `available` or `quarantined`, and where it is redacted."
+      "Null if redacted, and unless `available` or `quarantined`."
     )
     try members.nullable("coder", &coderText, .coder, "Reserved keys of the session that wrote it.")
-    try members.optional("elements", &elementsText, .elements, "Absent where there are none or they are redacted.")
-    try members.required("bytes", &bytes, "Of state and elements as they are stored; 0 where there is none.")
+    try members.optional("elements", &elementsText, .elements, "Absent if there are none or they are redacted.")
+    try members.required("bytes", &bytes, "Of state and elements as they are stored; 0 if there is none.")
     try members.nullable("modified", &modified, "When the state was written, RFC 3339, UTC, milliseconds.")
     try members.required("confidential", &confidential, "Whether it is confidential.")
     try members.required("redacted", &redacted, "Whether that is why `state` is null.")

@@ -24,15 +24,15 @@ public struct ImportedArchive: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("upload", &upload, .name, "With `more` only: what to call the upload in the next call.")
-    try members.required("objects", &objects, "Objects of the document, as far as they have come.")
+    try members.optional("upload", &upload, .name, "Only with `more`: names the upload in the next call.")
+    try members.required("objects", &objects, "Objects of the document received so far.")
     try members.required("states", &states, "States among them.")
-    try members.required("bytes", &bytes, "Bytes of the states as they are stored; with `more`, of what has come.")
+    try members.required("bytes", &bytes, "Bytes of the states as stored; with `more`, of those received so far.")
     try members.optional(
       "generation",
       &generation,
       .generation,
-      "The generation that holds what was there before; absent where no state was."
+      "The generation that holds the former state; absent if there was none."
     )
   }
 }
@@ -40,7 +40,7 @@ public struct ImportedArchive: WireObject, Hashable {
 /// How far a call has come that asked for this by its `progressToken`.
 public struct ArchiveProgress: RestorationNotification {
   package static let method = ServedMethod.progress
-  package static let summary = "A call that this connection made with a `progressToken` has come so far."
+  package static let summary = "How far a call that this connection made with a `progressToken` has come."
 
   package var progressToken = ProgressToken("")
   /// What is counted is the method's matter.
@@ -51,9 +51,9 @@ public struct ArchiveProgress: RestorationNotification {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("progressToken", &progressToken, "As the call gave it, byte for byte.")
-    try members.required("done", &done, .from(0), "Never goes back within a call.")
-    try members.optional("total", &total, .from(0), "What `done` goes up to; absent where it is not known.")
-    try members.optional("message", &message, "For people; absent where there is nothing to say.")
+    try members.required("done", &done, .from(0), "Never decreases within a call.")
+    try members.optional("total", &total, .from(0), "The final value of `done`; absent if unknown.")
+    try members.optional("message", &message, "For people; absent if there is nothing to say.")
   }
 }
 
@@ -71,14 +71,14 @@ public struct ArchiveVerification: WireObject, Hashable {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("sound", &sound, "Nothing is wrong.")
     try members.required("objects", &objects, "Objects at the head.")
-    try members.required("states", &states, "Stored states that were checked, those of generations included.")
+    try members.required("states", &states, "Stored states that were checked, including those of generations.")
     try members.required("bytes", &bytes, "Their bytes.")
     try members.required("problems", &problems, "What is wrong, at most 256.")
     try members.optional(
       "omitted",
       &omitted,
       .count,
-      "How many problems there are besides; absent where all are listed."
+      "How many further problems there are; absent if all are listed."
     )
     try members.required("milliseconds", &milliseconds, .count, "How long it took.")
   }
@@ -119,13 +119,13 @@ public struct ArchiveProblem: WireObject, Hashable {
     try members.optional(
       "path",
       &path,
-      "The object's path, in the generation where one is named; absent where it is not known."
+      "The object's path, in the generation if one is named; absent if unknown."
     )
     try members.optional(
       "generation",
       &generation,
       .generation,
-      "The newest generation that shows it; absent where the head does."
+      "The newest generation that shows it; absent if the head shows it."
     )
     try members.required("message", &message, "For people.")
   }

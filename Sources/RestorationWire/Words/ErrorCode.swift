@@ -77,8 +77,8 @@ extension ErrorCode: CustomStringConvertible {
   /// The word in `data.kind`, and when the error comes: what the table of `Protocol/errors.md` begins with.
   private static let rows: [ErrorCode: (kind: String, summary: String)] = [
     .parseError: ("parseError", "The text is not JSON by RFC 8259, or not UTF-8."),
-    .invalidRequest: ("invalidRequest", "The JSON is no JSON-RPC 2.0 message."),
-    .methodNotFound: ("methodNotFound", "There is no such method."),
+    .invalidRequest: ("invalidRequest", "The JSON is not a JSON-RPC 2.0 message."),
+    .methodNotFound: ("methodNotFound", "Unknown method."),
     .invalidParams: ("invalidParams", "A member is missing, of another type, out of its range, or given twice."),
     .internalError: ("internalError", "A fault of the broker."),
     .requestCancelled: ("requestCancelled", "The client cancelled the call."),
@@ -91,26 +91,26 @@ extension ErrorCode: CustomStringConvertible {
     ),
     .unknownParent: ("unknownParent", "The restoration parent is neither registered nor archived (R3)."),
     .parentCycle: ("parentCycle", "The new parent is the object itself or below it (R6)."),
-    .reservedKey: ("reservedKey", "A key of the state begins like those that only the broker writes (R10)."),
+    .reservedKey: ("reservedKey", "A key of the state is reserved for the broker (R10)."),
     .limitExceeded: ("limitExceeded", "A limit is exceeded."),
     .notOwner: ("notOwner", "Only the session that owns the object may do this."),
     .replaced: ("replaced", "Another session has taken the object over (R8)."),
     .archiveUnreadable: ("archiveUnreadable", "The archive exists and cannot be used now."),
     .storeFailed: ("storeFailed", "The disk refused the write."),
-    .timedOut: ("timedOut", "What was waited for did not come in time."),
+    .timedOut: ("timedOut", "The awaited event did not come in time."),
     .forbidden: ("forbidden", "This client may not do this."),
-    .invalidReference: ("invalidReference", "A reference in the state leads nowhere (R14)."),
-    .unsupportedProtocolVersion: ("unsupportedProtocolVersion", "The broker does not speak the version asked for."),
+    .invalidReference: ("invalidReference", "A reference in the state has no target (R14)."),
+    .unsupportedProtocolVersion: ("unsupportedProtocolVersion", "The broker does not speak the requested version."),
     .shuttingDown: ("shuttingDown", "The broker is ending."),
-    .unknownApplication: ("unknownApplication", "There is no such application, and this call makes none."),
+    .unknownApplication: ("unknownApplication", "Unknown application (this call does not create one)."),
     .alreadyServed: (
       "alreadyServed",
-      "Another live session is the delegate already, makes the objects of the restoration class, or is the view's data "
+      "Another live session is already the delegate, makes the restoration class's objects, or is the view's data "
         + "source (R9)."
     ),
     .needsForce: (
       "needsForce",
-      "The call would destroy or replace what is saved, or goes on without something that is missing."
+      "The call would destroy or replace saved state, or proceed although something is missing."
     ),
   ]
 
@@ -167,7 +167,7 @@ extension ErrorObject {
   package static func limitExceeded(_ limit: String, max: Int, value: Int, path: IdentifierPath? = nil) -> ErrorObject {
     .restoration(
       .limitExceeded,
-      "\(limit) is \(max), this is \(value)",
+      "\(limit) is \(max), this value is \(value)",
       hint: "Send less, or raise \(limit) in the broker's configuration.",
       path: path,
       details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]

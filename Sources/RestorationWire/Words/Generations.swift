@@ -15,7 +15,7 @@ public struct GenerationDescription: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("generation", &generation, .generation, "1, 2, 3 …; a number is never used twice.")
-    try members.required("kind", &kind, "`startup`: what the run before left.")
+    try members.required("kind", &kind, "`startup`: what the previous run left.")
     try members.required("committed", &committed, "RFC 3339, UTC, milliseconds.")
     try members.required("objects", &objects, "Objects that have a state in it, and bytes of their states.")
     try members.required("bytes", &bytes, "Objects that have a state in it, and bytes of their states.")
@@ -58,15 +58,15 @@ public struct ObjectDifference: WireObject, Hashable {
     try members.required(
       "keys",
       &keys,
-      "Top-level keys of the state that only one side has, or whose values are not the same text; sorted."
+      "Top-level keys of the state that only one side has, or whose values differ as text; sorted."
     )
-    try members.mark("elements", &elements, "The elements differ; else absent.")
+    try members.mark("elements", &elements, "The elements differ; otherwise absent.")
     try members.mark(
       "redacted",
       &redacted,
-      "Keys are not named, because the object is confidential on one side; else absent."
+      "Keys are not named, because the object is confidential on one side; otherwise absent."
     )
-    try members.mark("unreadable", &unreadable, "Keys are not known, because a state is damaged (R32); else absent.")
+    try members.mark("unreadable", &unreadable, "Keys are unknown, because a state is damaged (R32); otherwise absent.")
   }
 }
 
@@ -82,18 +82,18 @@ public struct RolledBackArchive: WireObject, Hashable {
       "generation",
       &generation,
       .generation,
-      "The new generation, of kind `rolledBack`, which the head equals now."
+      "The new generation, of kind `rolledBack`, which now equals the head."
     )
     try members.nullable(
       "former",
       &former,
       .generation,
-      "The generation that holds what was there before; null where no state was."
+      "The generation that holds the former state; null if there was none."
     )
     try members.required(
       "unreadable",
       &unreadable,
-      "Objects whose state in the generation is damaged (R32): they have come back without state."
+      "Objects whose state in the generation is damaged (R32): they return without state."
     )
   }
 }

@@ -117,17 +117,17 @@ public struct Limit: Sendable {
   /// Every limit, in the order in which `limits` reports them.
   public static let all: [Limit] = [
     Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
-      .described(as: "One frame. A longer one is skipped and answered with `limitExceeded` and id null."),
+      .described(as: "One frame. A longer frame is skipped and answered with `limitExceeded` and id null."),
     Limit("depthMax", \.depthMax, .levels, 16...64)
       .described(as: "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),
     Limit("stateDepthMax", \.stateDepthMax, .levels, 1...56)
-      .described(as: "Nesting of one state by itself; at least 8 levels below `depthMax`."),
+      .described(as: "Nesting of one state; at least 8 levels below `depthMax`."),
     Limit("valuesPerFrameMax", \.valuesPerFrameMax, .count, 1_024...16 << 20)
       .described(as: "JSON values in one frame. A frame with more is skipped and answered with id null."),
     Limit("keysPerObjectMax", \.keysPerObjectMax, .count, 64...1 << 20)
       .described(as: "Members of one JSON object. A frame with more is skipped and answered with id null."),
     Limit("batchMax", \.batchMax, .count, 1...65_536)
-      .described(as: "Messages in one batch. A longer batch is answered with one error and none of it is done."),
+      .described(as: "Messages in one batch. A longer batch is answered with one error, and nothing of it is done."),
     Limit("inFlightMax", \.inFlightMax, .count, 1...65_536)
       .described(
         as: "Requests of one connection that await their answer. At the limit the broker stops reading requests "
@@ -141,8 +141,8 @@ public struct Limit: Sendable {
       .described(as: "References inside one state."),
     Limit("pathBytesMax", \.pathBytesMax, .bytes, 256...65_536)
       .described(
-        as: "One path: its components in UTF-8 and one byte between two. A move counts the longest path of the "
-          + "subtree."
+        as: "One path: its components in UTF-8 and one separator byte between two. A move counts the longest path of "
+          + "the subtree."
       ),
     Limit("replyBytesPause", \.replyBytesPause, .bytes, 4_096...1 << 30)
       .described(
@@ -155,8 +155,7 @@ public struct Limit: Sendable {
       ),
     Limit("eventBytesMax", \.eventBytesMax, .bytes, 4_096...1 << 30)
       .described(
-        as: "Events that a client has not read yet. Beyond it they are not sent but counted, and `eventsLost` tells "
-          + "how many."
+        as: "Events that a client has not read yet. Beyond it they are only counted, and `eventsLost` tells how many."
       ),
     Limit("subscriptionsMax", \.subscriptionsMax, .count, 0...1_024)
       .described(as: "Subscriptions of one connection."),
@@ -166,19 +165,17 @@ public struct Limit: Sendable {
       ),
     Limit("roundQuietMilliseconds", \.roundQuietMilliseconds, .milliseconds, 0...86_400_000)
       .described(
-        as: "Quiet after a change before a save round begins by itself; 0 for never. Only where a session serves "
+        as: "Quiet after a change before an automatic save round; 0 for never. Only if a session serves "
           + "`encodeRestorableStateWithCoder`."
       ),
     Limit("roundIntervalMilliseconds", \.roundIntervalMilliseconds, .milliseconds, 0...86_400_000)
-      .described(
-        as: "From the first change to the save round that begins by itself although it is not quiet; 0 for never."
-      ),
+      .described(as: "From the first change to an automatic save round despite further changes; 0 for never."),
     Limit("stopRoundMilliseconds", \.stopRoundMilliseconds, .milliseconds, 0...600_000)
-      .described(as: "Deadline of the save rounds that a broker runs when it is told to end; 0 for none."),
+      .described(as: "Deadline of the save rounds that a broker runs before it ends; 0 for none."),
     Limit("descriptorsAccepted", \.descriptorsAccepted, .count, 0...0)
-      .described(as: "File descriptors a client may pass. The kernel discards what is sent."),
+      .described(as: "File descriptors a client may pass. The kernel discards any that are sent."),
     Limit("connectionsMax", \.connectionsMax, .count, 1...65_536)
-      .described(as: "Connections in all. One more is answered with `limitExceeded` and closed."),
+      .described(as: "Connections in total. One more is answered with `limitExceeded` and closed."),
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
       .described(as: "Connections of one application, counted when a connection names it."),
     Limit("sessionsPerApplicationMax", \.sessionsPerApplicationMax, .count, 1...65_536)
@@ -187,17 +184,17 @@ public struct Limit: Sendable {
       .described(as: "Objects of one application, live and archived."),
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
       .described(
-        as: "States of one archive that a reader can still reach: head, kept generations and what an owner has not "
+        as: "States of one archive that a reader can still reach: head, kept generations and states an owner has not "
           + "decoded."
       ),
     Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
       .described(as: "Applications that have an archive."),
     Limit("allArchivesBytesMax", \.allArchivesBytesMax, .bytes, 64 << 10...1 << 50)
-      .described(as: "All archives together, when another one is made."),
+      .described(as: "All archives together, checked when another is made."),
     Limit("openArchivesMax", \.openArchivesMax, .count, 1...4_096)
       .described(
-        as: "Archives open at a time. When another one is needed, the least recently used one whose sessions can "
-          + "rest is closed; only if there is none is one more refused."
+        as: "Archives open at a time. When another is needed, the least recently used one whose sessions can rest is "
+          + "closed; if there is none, the call is refused."
       ),
   ]
 }

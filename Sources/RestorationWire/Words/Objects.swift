@@ -25,14 +25,14 @@ public struct RegisteredObject: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, .handle, "The handle: positive, below 2^53, never given out twice.")
-    try members.nullable("path", &path, "The path; null where the identifier is null.")
-    try members.required("included", &included, "Whether a generation holds the object by itself.")
+    try members.nullable("path", &path, "The path; null if the identifier is null.")
+    try members.required("included", &included, "Whether the walk of a save round reaches the object.")
     try members.required("restoration", &restoration, "Whether there is a state to decode.")
     try members.optional(
       "session",
       &session,
       .sessionToken,
-      "Only where the call opened a detached session: its token."
+      "Only if the call opened a detached session: its token."
     )
   }
 }
@@ -47,7 +47,7 @@ public struct ObjectRestoration: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("state", &state, "Whether there is a state to decode.")
-    try members.required("classMatches", &classMatches, "False where a decode would answer `classMismatch` (R25).")
+    try members.required("classMatches", &classMatches, "False if a decode would answer `classMismatch` (R25).")
   }
 }
 
@@ -58,8 +58,8 @@ public struct ObjectPlacement: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("path", &path, "The path from now on; null where the identifier is null.")
-    try members.required("included", &included, "Whether a generation holds the object by itself.")
+    try members.nullable("path", &path, "The path from now on; null if the identifier is null.")
+    try members.required("included", &included, "Whether the walk of a save round reaches the object.")
   }
 }
 
@@ -73,7 +73,7 @@ public enum EncodeOutcome: WireValue, Hashable {
     .object([.required("superseded", .true, "This or a higher revision is stored already.")]),
     .discarded,
   ])
-  package static let expected = "an object that tells how the push ended"
+  package static let expected = "an object that says how the push ended"
 
   /// On disk, as the change with this number.
   case stored(sequence: Int64)

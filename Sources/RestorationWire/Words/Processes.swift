@@ -56,9 +56,9 @@ public struct ProcessOutcome: WireObject, Hashable {
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("how", &how, "How the process ended; null where it has not, or said goodbye.")
-    try members.nullable("code", &code, "Its exit code; null where it did not exit by itself.")
-    try members.nullable("signal", &signal, "Name of the signal that ended it; null where none did.")
-    try members.nullable("unit", &unit, "The unit it belonged to; null where that is not known.")
+    try members.nullable("how", &how, "How the process ended; null if it lives or said goodbye.")
+    try members.nullable("code", &code, "Its exit code; null if it did not exit.")
+    try members.nullable("signal", &signal, "Name of the signal that ended it; null if none.")
+    try members.nullable("unit", &unit, "The unit it belonged to; null if unknown.")
   }
 }

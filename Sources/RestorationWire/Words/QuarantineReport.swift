@@ -14,7 +14,7 @@ public struct QuarantineReport: WireObject, Hashable {
     try members.nullable(
       "archive",
       &archive,
-      "When the archive as a whole was put into quarantine; null where it was not, or nothing is withheld any more."
+      "When the archive as a whole was quarantined; null if it was not, or nothing is withheld now."
     )
     try members.required("strikes", &strikes, "Crashes in a row for which no object was found guilty.")
     try members.required("objects", &objects, "In the order in which they were first registered.")
@@ -46,13 +46,13 @@ public struct QuarantinedObject: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("object", &object, .handle, "Its handle now; null where nobody claims it.")
-    try members.nullable("path", &path, "Null where its own identifier is null.")
+    try members.nullable("object", &object, .handle, "Its handle now; null if unclaimed.")
+    try members.nullable("path", &path, "Null if its own identifier is null.")
     try members.required("standing", &standing, "`quarantined`: its state is withheld from its owner.")
     try members.required("strikes", &strikes, "Crashes in a row that its state was found guilty of.")
     try members.required("confidential", &confidential, "Whether it is confidential.")
     try members.required("redacted", &redacted, "Whether that is why texts are left out.")
-    try members.required("states", &states, "What is or was withheld, oldest first, at most three.")
+    try members.required("states", &states, "States that are or were withheld, oldest first, at most three.")
   }
 }
 
@@ -70,15 +70,15 @@ public struct QuarantinedState: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("sequence", &sequence, .from(1), "Number of the write.")
-    try members.required("quarantined", &quarantined, "When it was put into quarantine, RFC 3339, UTC, milliseconds.")
+    try members.required("quarantined", &quarantined, "When it was quarantined, RFC 3339, UTC, milliseconds.")
     try members.nullable(
       "state",
       &stateText,
       .state,
-      "The state as it was encoded; null where it is redacted or unreadable."
+      "The state as it was encoded; null if it is redacted or unreadable."
     )
-    try members.optional("elements", &elementsText, .elements, "Absent where there are none or they are redacted.")
+    try members.optional("elements", &elementsText, .elements, "Absent if there are none or they are redacted.")
     try members.nullable("coder", &coderText, .coder, "Reserved keys of the session that wrote it.")
-    try members.mark("unreadable", &unreadable, "Present and true where it is damaged (R32).")
+    try members.mark("unreadable", &unreadable, "Present and true if it is damaged (R32).")
   }
 }

@@ -36,14 +36,14 @@ public struct RestorableElement: WireObject, Hashable {
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("role", &role, "Why it is told of.")
-    try members.required("indexPath", &indexPath, "Where the element is in the view.")
+    try members.required("role", &role, "Why it is listed.")
+    try members.required("indexPath", &indexPath, "If the element is in the view.")
     try members.member("identifier", &identifier, default: nil, "The data source's identifier of the element's model.")
     try members.member(
       "resolved",
       &resolved,
       default: nil,
-      "On decoding, whether a data source has said where it is today."
+      "On decoding, whether a data source has given its current index path."
     )
   }
 

@@ -11,15 +11,15 @@ public struct RestorationExplanation: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("path", &path, "The object's path; null where it has none (R4).")
+    try members.nullable("path", &path, "The object's path; null if it has none (R4).")
     var (saving, restoring) = (KnownSteps(steps: saved), KnownSteps(steps: restored))
     try members.required(
       "saved",
       &saving,
-      "Steps of the last round, and of pushes since, in their order; empty where there was none."
+      "Steps of the last round, and of pushes since, in their order; empty if there was none."
     )
-    try members.required("restored", &restoring, "Steps of the last restoration; empty where there was none.")
-    try members.required("verdict", &verdict, .text(of: ExplainRestoration.Verdict.self), "What it comes to.")
+    try members.required("restored", &restoring, "Steps of the last restoration; empty if there was none.")
+    try members.required("verdict", &verdict, .text(of: ExplainRestoration.Verdict.self), "The overall result.")
     (saved, restored) = (saving.steps, restoring.steps)
   }
 }

@@ -57,17 +57,17 @@ public struct RestorationSituation: WireObject, Hashable {
     try members.required(
       "state",
       &state,
-      "`none`, `available`, `unreadable`: the archive exists and cannot be read now, nothing was touched."
+      "`none`, `available`, `unreadable`: the archive exists but cannot be read now, and was left untouched."
     )
-    try members.required("reason", &reason, "`pristine`: there was nothing or it was discarded.")
+    try members.required("reason", &reason, "`pristine`: there was no state or it was discarded.")
     try members.nullable(
       "generation",
       &generation,
       .generation,
-      "The newest generation, from which the run started; null where none was sealed."
+      "The newest generation, from which the run started; null if none was sealed."
     )
     try members.nullable("archive", &archive, .uuid, "UUID of the archive.")
-    try members.nullable("coder", &coder, .coder, "Reserved keys of the newest write (R26); null where there is none.")
+    try members.nullable("coder", &coder, .coder, "Reserved keys of the newest write (R26); null if there is none.")
     try members.optional(
       "damaged",
       &damaged,

@@ -19,26 +19,26 @@ public struct SaveResult: WireObject, Hashable {
       "reason",
       &reason,
       .text(of: SaveApplicationState.Obstacle.self),
-      "Why none was made; only there."
+      "Why none was made; absent if one was made."
     )
     try members.nullable(
       "generation",
       &generation,
       .generation,
-      "The generation that was made; else the newest there is."
+      "The generation that was made; otherwise the newest."
     )
     try members.required(
       "objects",
       &objects,
-      "States that this generation holds, also those of objects that were not asked for."
+      "States that this generation holds, including those of objects that were not asked for."
     )
     try members.required("bytes", &bytes, "Bytes of these states and of the application's own.")
     try members.required(
       "stale",
       &stale,
       """
-      Objects of which the round got no state: the generation holds what was stored of them last, if there is \
-      anything.
+      Objects that gave the round no state: the generation holds their last stored state, if there \
+      is one.
       """
     )
     try members.required("excluded", &excluded, "Live objects that the generation leaves out (R4, R5).")
@@ -47,7 +47,7 @@ public struct SaveResult: WireObject, Hashable {
       &omitted,
       .count,
       """
-      How many entries of `stale` and `excluded` there are besides: the answer ends at 1 MiB or half of the \
+      How many further entries of `stale` and `excluded` there are: the answer ends at 1 MiB or half of the \
       client's `messageBytesMax`.
       """
     )
@@ -84,14 +84,14 @@ public struct StaleObject: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("object", &object, .handle, "Its handle; null where its owner has it no more.")
+    try members.nullable("object", &object, .handle, "Its handle; null if its owner no longer has it.")
     try members.nullable(
       "path",
       &path,
-      "Its path; empty for the application's own state; null where its own identifier is null."
+      "Its path; empty for the application's own state; null if its own identifier is null."
     )
-    try members.nullable("process", &process, "Who was asked.")
-    try members.nullable("pid", &pid, .processID, "Who was asked.")
+    try members.nullable("process", &process, "The process that was asked.")
+    try members.nullable("pid", &pid, .processID, "The process that was asked.")
     try members.required(
       "why",
       &why,
@@ -101,7 +101,7 @@ public struct StaleObject: WireObject, Hashable {
       `reservedKey`, `invalidReference`, `limitExceeded`, `replaced`.
       """
     )
-    try members.optional("message", &message, "Why, in the words of who was asked; for people. At most 256 bytes.")
+    try members.optional("message", &message, "Why, as the client said it; for people. At most 256 bytes.")
   }
 }
 
@@ -118,14 +118,14 @@ public struct ExcludedObject: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, .handle, "Its handle.")
-    try members.nullable("path", &path, "Its path; null where its own identifier is null.")
+    try members.nullable("path", &path, "Its path; null if its own identifier is null.")
     try members.nullable("process", &process, "Its owner.")
     try members.nullable("pid", &pid, .processID, "Its owner.")
     try members.required(
       "by",
       &by,
       """
-      The object whose identifier is null, or that a view must not be below; the object itself where it is at fault.
+      The object whose identifier is null, or that a view must not be below; the object itself if it is the cause.
       """
     )
   }
@@ -146,25 +146,25 @@ public struct RestoreResult: WireObject, Hashable {
     try members.required(
       "restored",
       &restored,
-      "Objects that are there and have their state, or have none to be given."
+      "Objects that are registered and have their state, or have none to get."
     )
-    try members.required("skipped", &skipped, "Objects that somebody or a rule refused.")
-    try members.required("absent", &absent, "Objects that nobody has registered.")
-    try members.mark("declined", &declined, "True where the delegate said no, and nothing was done; else absent.")
+    try members.required("skipped", &skipped, "Objects that a client or a rule refused.")
+    try members.required("absent", &absent, "Objects that are not registered.")
+    try members.mark("declined", &declined, "True if the delegate declined, and nothing was done; otherwise absent.")
     try members.optional(
       "omitted",
       &omitted,
       .count,
       """
-      How many objects there are besides, where the lists would take more than 1 MiB or half of \
-      `messageBytesMax`; else absent.
+      How many further objects there are, if the lists would take more than 1 MiB or half of \
+      `messageBytesMax`; otherwise absent.
       """
     )
     try members.member(
       "failedUnits",
       &failedUnits,
       default: [],
-      "Units that were to bring missing processes and were not started, at most 64; absent where there are none."
+      "Units of missing processes that could not be started, at most 64; absent if there are none."
     )
     try members.required("milliseconds", &milliseconds, .count, "How long it took.")
   }
@@ -182,7 +182,7 @@ public struct SkippedObject: WireObject, Hashable {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("path", &path, "The object.")
     try members.required("reason", &reason, .text(of: RestoreApplicationState.Reason.self), "Why it was not restored.")
-    try members.optional("message", &message, "Why, in the words of who was asked; for people. At most 256 bytes.")
+    try members.optional("message", &message, "Why, as the client said it; for people. At most 256 bytes.")
   }
 }
 
