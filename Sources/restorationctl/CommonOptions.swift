@@ -26,7 +26,7 @@ struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"))
   var socket: String?
 
-  @Option(help: ArgumentHelp("Give up after so many seconds, with status 75.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"))
   var timeout: Seconds?
 
   /// Connects, lets `body` ask, and turns what the library throws into a `Failure`.

@@ -9,7 +9,7 @@ internal import RestorationClient
 struct Control: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "restorationctl",
-    abstract: "Look at and steer the broker that keeps the state of applications.",
+    abstract: "Inspect and control the broker that keeps the state of applications.",
     usage: "restorationctl [<option> ...] <command>",
     discussion: """
       Examples:
@@ -21,22 +21,22 @@ struct Control: ControlCommand {
         restorationctl -j history org.example.Notes | jq .
         restorationctl --socket /tmp/r/broker.sock status
 
-      The socket is --socket, else $RESTORATIOND_SOCKET, else
+      The socket is --socket, or $RESTORATIOND_SOCKET, or
       $XDG_RUNTIME_DIR/restorationd/broker.sock. All options may stand before
       or after the command.
 
       Data goes to standard output, messages to standard error. With -j or
       --json an error is also printed as {"error":{...}} on standard output.
-      Colours are for terminals only; NO_COLOR and TERM=dumb take them away.
+      Colours are for terminals only; NO_COLOR and TERM=dumb turn them off.
       Long output goes to $RESTORATIOND_PAGER, $PAGER or less.
 
       Exit status:
          0  done
-         1  the broker answered with an error, you said no, or not all was done
+         1  the broker answered with an error, you declined, or not all was done
          3  no broker is running
-         4  there is no such application, object or generation
-        64  the command line is wrong
-        69  a broker is there and the connection to it failed
+         4  unknown application, object or generation
+        64  the command line is invalid
+        69  a broker is running and the connection to it failed
         74  the output could not be written
         75  not done, try again: --timeout is over, or the broker is busy
       """,

@@ -39,7 +39,7 @@ struct Failure: Error {
       }
     message = error.message
     // The broker names a method there.
-    hint = error.code == .unknownApplication ? "restorationctl list shows those that there are." : error.hint
+    hint = error.code == .unknownApplication ? "restorationctl list shows the known applications." : error.hint
     kind = error.code.description
     code = error.code.rawValue
     path = error.path
@@ -59,9 +59,9 @@ struct Failure: Error {
     switch error.code {
     case .lost:
       message = "the broker\(error.socketPath.map { " on \($0)" } ?? "") ended or closed the connection"
-      hint = "Look at its log, and whether restorationctl status finds it again."
+      hint = "Check its log, and run restorationctl status to see whether it runs again."
     case .unexpectedAnswer:
-      hint = "Name the broker's socket by --socket, or take the restorationctl of the broker's version."
+      hint = "Name the broker's socket by --socket, or use the restorationctl of the broker's version."
     default: break
     }
   }

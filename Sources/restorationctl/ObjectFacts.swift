@@ -118,7 +118,7 @@ extension ObjectFacts {
     let role = process ?? "a process without a role"
     if generation != nil { return process.map { "written by \($0)" } ?? "unknown" }
     if let pid { return "\(role), process \(pid)" }
-    return "nobody" + (process.map { "; written by \($0)" } ?? "")
+    return "unowned" + (process.map { "; written by \($0)" } ?? "")
   }
 
   private var marks: [String] {

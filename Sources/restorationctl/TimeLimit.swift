@@ -70,15 +70,15 @@ enum TimeLimit {
       let (message, hint): (String, String?) =
         if !Output.isAtLineBegin {
           (
-            "the output is not read to its end after \(limit) s",
-            "Look at what reads it, or give it more time by --timeout."
+            "the output was not read completely within \(limit) s",
+            "Check the program that reads it, or give it more time by --timeout."
           )
         } else if state.watches {
           ("the \(limit) s of --timeout are over", nil)
         } else {
           (
-            "the broker on \(state.socket) is not done after \(limit) s",
-            "It is stopped or has much to do: look at its process, or give it more time by --timeout."
+            "the broker on \(state.socket) did not finish within \(limit) s",
+            "It is stopped or busy: check its process, or give it more time by --timeout."
           )
         }
       Failure(ExitStatus.tryAgain, kind: "timedOut", message, hint: hint).report()

@@ -14,7 +14,7 @@ enum UnknownCommand {
     let known = Control.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     guard !known.contains(name) else { return nil }
     let suggestion = Suggestion.nearest(to: name, in: known).map { " Did you mean '\($0)'?" } ?? ""
-    return ValidationError("There is no command '\(name)'.\(suggestion)")
+    return ValidationError("Unknown command '\(name)'.\(suggestion)")
   }
 
   /// The arguments that are neither options nor values of options that all commands have.

@@ -14,9 +14,9 @@ struct Daemon: ParsableCommand {
     discussion: """
       Example: restorationd --socket /tmp/r/broker.sock --archives /tmp/r/archives
 
-      Without flags it listens on $RESTORATIOND_SOCKET, else $XDG_RUNTIME_DIR/restorationd/broker.sock, and keeps
-      archives in $XDG_STATE_HOME/restorationd. Flags go over the environment, over
-      $XDG_CONFIG_HOME/restorationd/config.json, over /etc/restorationd/config.json.
+      Without flags it listens on $RESTORATIOND_SOCKET or $XDG_RUNTIME_DIR/restorationd/broker.sock, and keeps archives
+      in $XDG_STATE_HOME/restorationd. Flags override the environment, which overrides
+      $XDG_CONFIG_HOME/restorationd/config.json, which overrides /etc/restorationd/config.json.
       """,
     version: Broker.version
   )
@@ -37,7 +37,7 @@ struct Daemon: ParsableCommand {
   var logLevel: String?
 
   @Option(
-    help: ArgumentHelp("Ends after so long without clients and work; only with a socket unit.", valueName: "seconds")
+    help: ArgumentHelp("End after this many idle seconds; only with a socket unit.", valueName: "seconds")
   )
   var idleExit: Int?
 
@@ -86,7 +86,7 @@ struct Daemon: ParsableCommand {
     guard let level = Logger.Level(rawValue: configuration.logLevel) else {
       let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
       throw ValidationError(
-        "\(configuration.logLevelOrigin): there is no log level \(configuration.logLevel); use one of \(levels)"
+        "\(configuration.logLevelOrigin): unknown log level \(configuration.logLevel); use one of \(levels)"
       )
     }
     return level

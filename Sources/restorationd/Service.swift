@@ -97,11 +97,11 @@ struct Service {
   private func setIdleExit(_ configuration: BrokerConfiguration, _ broker: Broker) {
     var seconds = configuration.idleExitSeconds
     if seconds > 0, flags.inheritedSocket == nil {
-      logger.notice("staying although idle: nobody else listens on the socket; use idle exit with a socket unit")
+      logger.notice("not ending although idle: no service manager holds the socket; use idle exit with a socket unit")
       seconds = 0
     }
     broker.endWhenIdle(seconds: seconds) { [logger] in
-      logger.info("nobody needs the broker")
+      logger.info("ending, because the broker is idle")
       kill(getpid(), SIGTERM)
     }
   }
@@ -119,12 +119,12 @@ struct Service {
       logger.info("the configuration was read again")
       status.complain(nil)
       if !rest.isEmpty {
-        logger.notice("these settings change when the broker is started again: \(rest.joined(separator: ", "))")
+        logger.notice("these settings change at the next start: \(rest.joined(separator: ", "))")
       }
       return former.reloaded(configuration)
     } catch {
-      logger.error("the configuration stays as it was: \(error)")
-      status.complain("the configuration stays as it was: \(error)")
+      logger.error("the configuration is unchanged: \(error)")
+      status.complain("the configuration is unchanged: \(error)")
       return former
     }
   }

@@ -135,14 +135,14 @@ internal import Testing
     try await Self.withApplication { broker, _ in
       let near = try ControlTool.run(broker, ["show", "a", "Main/Edtior/Cursor", "-j"])
       #expect(near.end == .exit(4))
-      #expect(near.errors.contains("no object Main/Edtior/Cursor in a"))
-      #expect(near.errors.contains("Main is there, and below it are Editor, Login; did you mean Editor?"))
+      #expect(near.errors.contains("unknown object Main/Edtior/Cursor in a"))
+      #expect(near.errors.contains("Main exists; below it are Editor, Login; did you mean Editor?"))
       #expect(try near.error["path"] == .path("Main", "Edtior", "Cursor"))
       #expect(try near.error["code"] == -32002)
       let far = try ControlTool.run(broker, ["show", "a", "Other"])
       #expect(far.errors.contains("At the top is Main"), "\(far.errors)")
       let below = try ControlTool.run(broker, ["show", "a", "Main/Editor/X"])
-      #expect(below.errors.contains("Main/Editor is there, and below it is nothing"), "\(below.errors)")
+      #expect(below.errors.contains("Main/Editor exists; below it is nothing"), "\(below.errors)")
     }
   }
 

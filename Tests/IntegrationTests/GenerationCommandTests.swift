@@ -60,7 +60,7 @@ internal import Testing
       }
       let back = try ControlTool.run(broker, ["rollback", Self.application, "1"])
       #expect(back.end == .exit(0), "\(back.errors)")
-      #expect(back.output.hasPrefix("\(Self.application) is that of generation 1 again, now generation "))
+      #expect(back.output.hasPrefix("\(Self.application) is back at generation 1, now generation "))
       #expect(try Self.head(broker) == good)
       // It is on disk when it is answered.
       try broker.crashAndRestart()
@@ -85,7 +85,7 @@ internal import Testing
       #expect(try back.json == ["generation": 4, "former": 3, "unreadable": []])
       #expect(try Self.head(broker) != before)
       let same = try ControlTool.run(broker, ["rollback", Self.application, "4"])
-      #expect(same.output == "\(Self.application) is that of generation 4 again.\n")
+      #expect(same.output == "\(Self.application) is back at generation 4.\n")
       #expect(try ControlTool.run(broker, ["rollback", Self.application, "3"]).end == .exit(0))
       #expect(try Self.head(broker) == before)
     }
@@ -154,7 +154,7 @@ internal import Testing
       let command = [arguments[0], Self.application] + arguments.dropFirst()
       let result = try ControlTool.run(broker, command)
       #expect(result.end == .exit(4) && result.output.isEmpty)
-      #expect(result.errors.contains("no generation 9") && result.errors.contains("restorationctl history"))
+      #expect(result.errors.contains("unknown generation 9") && result.errors.contains("restorationctl history"))
       #expect(try ControlTool.run(broker, command + ["-j"]).error["kind"] == "invalidParams")
       let wrong = try ControlTool.run(broker, [arguments[0], Self.application, "zero"])
       #expect(wrong.end == .exit(64) && wrong.errors.contains("numbered"))
@@ -223,7 +223,7 @@ internal import Testing
       try second.tell("register", ["objects": [["identifier": "Main"], ["identifier": "Other", "classes": ["New"]]]])
       try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": ["result": false]])
       let declined = try ControlTool.run(broker, ["restore", Self.application])
-      #expect(declined.end == .exit(1) && declined.output == "\(Self.application) did not want to be restored.\n")
+      #expect(declined.end == .exit(1) && declined.output == "\(Self.application) declined to be restored.\n")
       try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": .null])
       let restored = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5"])
       #expect(restored.end == .exit(0), "\(restored.errors)")

@@ -161,7 +161,7 @@ internal import Testing
       let broker = try await BrokerConnection.connect(to: path)
       let error = await thrownError { try await broker.ping() } as? BrokerConnectionError
       #expect(error?.code == .unexpectedAnswer)
-      #expect(error?.message == "what listens on \(path) does not speak the restoration protocol")
+      #expect(error?.message == "the server on \(path) does not speak the restoration protocol")
     }
   }
 

@@ -68,7 +68,7 @@ internal import Testing
       let answer = try await result("encodeRestorableStateWithCoder", objects, scene)
       #expect(answer.hasPrefix(#"{"states":[{"object":\#(a.handle),"error":{"message":"nothing to encode"}},"#))
       #expect(answer.contains(#"{"object":\#(b.handle),"state":{"name":"B"},"revision":1}"#))
-      #expect(answer.contains(#"{"object":99,"error":{"message":"nobody answers for "#))
+      #expect(answer.contains(#"{"object":99,"error":{"message":"nothing in this process answers for "#))
       await scene.model.drop("B")
       let again = #"{"round":2,"objects":[{"object":\#(b.handle)}]}"#
       #expect(try await result("encodeRestorableStateWithCoder", again, scene).contains(#""error""#))

@@ -288,7 +288,7 @@ internal import Testing
       let error = try #require(await thrownError { try await encode.value } as? RestorationSessionError)
       #expect(error.code == .notRegistered)
       #expect(error.refusal?.owners == [RestorationClient.ObjectOwner(process: "other", pid: 7)])
-      #expect(error.description.contains("Main is not registered by this session any more"))
+      #expect(error.description.contains("Main is no longer registered by this session"))
       var notifications = session.notifications.makeAsyncIterator()
       guard case .registrationLost(main, let refusal) = await notifications.next() else {
         throw TestFailure("the loss was not told")

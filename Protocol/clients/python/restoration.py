@@ -924,7 +924,7 @@ def _unreachable(path: str, error: OSError) -> NoBroker:
     if isinstance(error, ConnectionRefusedError):
         return NoBroker(path, f"no broker listens on {path} any more; {_START}")
     if isinstance(error, PermissionError):
-        return NoBroker(path, f"this user may not connect to {path}; every user has a broker of their own")
+        return NoBroker(path, f"this user may not connect to {path}; every user has their own broker")
     return NoBroker(path, f"cannot connect to {path}: {error}")
 
 
@@ -933,7 +933,7 @@ def _lost(path: str) -> NoReturn:
 
 
 def _foreign(path: str) -> NoReturn:
-    raise ConnectionLost(f"what listens on {path} does not speak the restoration protocol")
+    raise ConnectionLost(f"the server on {path} does not speak the restoration protocol")
 
 
 def _pauses() -> Iterator[float]:

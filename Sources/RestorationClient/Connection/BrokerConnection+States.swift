@@ -41,7 +41,7 @@ extension BrokerConnection {
         .restoration(
           .reservedKey,
           "the key \(key) is reserved for the broker",
-          hint: "Keys that begin with \(EncodedState.reservedPrefixes.joined(separator: " or ")) are read only.",
+          hint: "Keys that begin with \(EncodedState.reservedPrefixes.joined(separator: " or ")) are read-only.",
           details: ["pointer": .string(JSONPointer.make("state", key))]
         )
       )

@@ -65,16 +65,16 @@ extension BrokerConnectionError {
       case .noRuntimeDirectory:
         (
           .noSocketPath,
-          "where the broker's socket is cannot be told: neither RESTORATIOND_SOCKET nor XDG_RUNTIME_DIR is set; "
+          "the broker's socket is unknown: neither RESTORATIOND_SOCKET nor XDG_RUNTIME_DIR is set; "
             + "set one of them or name the socket"
         )
       case .invalidPath, .notADirectory, .notASocket:
         (.noSocketPath, error.message)
       case .noSocket: (.noBroker, "no broker listens on \(socket); \(Self.start)")
-      case .refused: (.refused, "no broker listens on \(socket) any more; \(Self.start); \(Self.reset)")
+      case .refused: (.refused, "no broker listens on \(socket) now; the last one ended; \(Self.start); \(Self.reset)")
       case .notPermitted, .foreignOwner, .writableByOthers:
-        (.notPermitted, "this user may not connect to \(socket); every user has a broker of their own")
-      case .busy: (.busy, "the broker on \(socket) takes no connection; it is overloaded or stopped, try again later")
+        (.notPermitted, "this user may not connect to \(socket); every user has their own broker")
+      case .busy: (.busy, "the broker on \(socket) accepts no connection: it is overloaded or stopped; try again")
       case .alreadyRunning, .systemCall, .damaged, .closed: (.failed, error.message)
       }
     self.init(code: code, socketPath: path, message: message)
@@ -89,13 +89,13 @@ extension BrokerConnectionError {
       self.init(
         code: .lost,
         socketPath: path,
-        message: "the broker on \(path) closed the connection or ended; connect again"
+        message: "the broker on \(path) closed the connection or ended; reconnect"
       )
     case .protocolFault:
       self.init(
         code: .unexpectedAnswer,
         socketPath: path,
-        message: "what listens on \(path) does not speak the restoration protocol"
+        message: "the server on \(path) does not speak the restoration protocol"
       )
     }
   }
@@ -105,7 +105,7 @@ extension BrokerConnectionError {
     BrokerConnectionError(
       code: .unexpectedAnswer,
       socketPath: path,
-      message: "the broker on \(path) answered \(method) in a form this version does not know"
+      message: "the broker on \(path) answered \(method) in a form unknown to this version"
     )
   }
 }

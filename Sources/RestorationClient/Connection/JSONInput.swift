@@ -18,7 +18,7 @@ enum JSONInput {
     let slice = try scan(text, subject: "the text of the parameters")
     guard slice.kind == .object || slice.kind == .array else {
       throw RestorationError(
-        .invalidParameter("", "the parameters are neither an object nor an array", hint: "Give one of the two.")
+        .invalidParameter("", "the parameters are neither an object nor an array", hint: "Give an object or an array.")
       )
     }
     return slice.compactText

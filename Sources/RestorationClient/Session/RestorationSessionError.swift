@@ -48,18 +48,18 @@ extension RestorationSessionError: CustomStringConvertible {
 // Making
 extension RestorationSessionError {
   static func ended(_ refusal: RestorationError?) -> RestorationSessionError {
-    let reason = refusal == nil ? "the session has ended" : "the broker does not take the session back"
+    let reason = refusal == nil ? "the session has ended" : "the broker does not resume the session"
     return RestorationSessionError(.ended, "\(reason); start another one", refusal: refusal)
   }
 
   static func timedOut(_ socketPath: String) -> RestorationSessionError {
-    RestorationSessionError(.timedOut, "no broker answers on \(socketPath) in time; try again")
+    RestorationSessionError(.timedOut, "no broker answered on \(socketPath) in time; try again")
   }
 
   static func outcomeUnknown(_ method: String) -> RestorationSessionError {
     RestorationSessionError(
       .outcomeUnknown,
-      "the connection ended before \(method) was answered; look whether it took effect, or call it again"
+      "the connection ended before \(method) was answered; check whether it took effect, or call it again"
     )
   }
 
@@ -67,7 +67,7 @@ extension RestorationSessionError {
     let name = path?.description ?? "the object"
     return RestorationSessionError(
       .notRegistered,
-      "\(name) is not registered by this session any more; register it again",
+      "\(name) is no longer registered by this session; register it again",
       refusal: refusal
     )
   }

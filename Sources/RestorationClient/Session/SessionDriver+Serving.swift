@@ -66,7 +66,7 @@ extension SessionDriver {
     by answer: (Call) async throws -> Call.Answer
   ) async throws -> Outcome {
     guard let call = try? Call(wire: parameters) else {
-      throw ErrorObject.invalidParams(hint: "Give the parameters the form that Protocol/calls.md has.")
+      throw ErrorObject.invalidParams(hint: "Give the parameters in the form of Protocol/calls.md.")
     }
     return .result(try await answer(call).text)
   }
@@ -120,7 +120,7 @@ extension SessionDriver {
   ) async throws -> ObjectState? {
     guard let content = entry.content else { return try await fetch(object.reference) }
     guard let elements = RestorableElement.read(content.elements) else {
-      throw ErrorObject.invalidParams(hint: "Give elements the form that Protocol/README.md has.")
+      throw ErrorObject.invalidParams(hint: "Give elements in the form of Protocol/README.md.")
     }
     return ObjectState(
       RestorableState(content.state),
@@ -255,7 +255,7 @@ private struct UnservedObject: Error, CustomStringConvertible {
   let path: IdentifierPath?
 
   var description: String {
-    "nobody answers for \(path.map { $0.description } ?? "the object") in this process any more"
+    "nothing in this process answers for \(path.map { $0.description } ?? "the object") now"
   }
 }
 

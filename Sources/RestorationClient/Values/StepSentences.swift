@@ -7,25 +7,25 @@ extension SavingStep: CustomStringConvertible {
   public var description: String {
     switch self {
     case .included: "the walk from the roots reached it"
-    case .excluded(let by?): "left out, because of \(by): it or something above has no identifier there"
-    case .excluded(nil): "left out: it has no identifier, or something above it has none"
-    case .referenced(let by?): "\(by) refers to it, so that it is saved although no walk reaches it"
-    case .referenced(nil): "the application's own state refers to it, so that it is saved"
-    case .asked(let owner, 0): "asked \(owner) for its state, because it said that it has changed"
+    case .excluded(let by?): "left out because of \(by): it or an object above it has no identifier"
+    case .excluded(nil): "left out: it or an object above it has no identifier"
+    case .referenced(let by?): "saved because \(by) refers to it, although no walk reaches it"
+    case .referenced(nil): "saved because the application's own state refers to it"
+    case .asked(let owner, 0): "asked \(owner) for its state, because \(owner) reported a change"
     case .asked(let owner, let round): "asked \(owner) for its state in round \(round)"
-    case .notServed(let owner): "\(owner) cannot be asked: what it pushed last is current"
-    case .orphaned: "nobody owns it: what was saved last is kept"
+    case .notServed(let owner): "\(owner) cannot be asked: the state it pushed last is current"
+    case .orphaned: "it is unowned: the state saved last is kept"
     case .encoded(let bytes): "its owner gave a state of \(bytes) bytes"
     case .unchanged: "the state was the same as before and was not written again"
-    case .superseded: "its owner pushed a newer state meanwhile, which counts"
+    case .superseded: "its owner pushed a newer state meanwhile, which takes precedence"
     case .elementUnnamed(let owner, let message):
-      "\(owner) did not name an element, which is saved by its index path"
+      "\(owner) did not name an element, so that its index path was saved"
         + (message.map { ": \($0)" } ?? "")
     case .stale(let owner, let why, let message):
       "its last good state is kept: \(owner.map { "\($0) " } ?? "its owner ")\(Self.reason(why))"
         + (message.map { ": \($0)" } ?? "")
     case .pushed(let bytes): "its owner pushed a state of \(bytes) bytes"
-    case .early: "that push is early: its owner had not decoded the older state, which is kept until it has"
+    case .early: "that push is early: the older state is kept until its owner has decoded it"
     case .ownerEnded(let owner, let ending, let outcome): outcome.sentence(of: owner, ending)
     case .saved(let generation): "it is in generation \(generation)"
     }
@@ -36,7 +36,7 @@ extension SavingStep: CustomStringConvertible {
     case .late: "did not answer in time"
     case .ended: "ended before it answered"
     case .disconnected: "lost its connection"
-    case .malformed: "gave an answer that is none"
+    case .malformed: "sent a malformed answer"
     case .missing: "left it out of its answer"
     case .failed: "answered with an error"
     case nil: "gave a state that was refused (\(why))"
@@ -49,36 +49,36 @@ extension RestoringStep: CustomStringConvertible {
   public var description: String {
     switch self {
     case .lookedUp(let lookup, let owner?): "looked for by \(lookup.sentence): \(owner)"
-    case .lookedUp(let lookup, nil): "looked for by \(lookup.sentence): nobody is there"
+    case .lookedUp(let lookup, nil): "looked for by \(lookup.sentence): not found"
     case .located(let owner): "found in \(owner)"
-    case .refused(let lookup): "the \(lookup.sentence) said that it is not to be restored"
+    case .refused(let lookup): "the \(lookup.sentence) declined to restore it"
     case .unitFailed(let unit, let message): "the unit \(unit) could not be started: \(message)"
     case .unitStarted(let unit): "its unit \(unit) was asked to start"
     case .ownerEnded(let owner, let ending, let outcome): outcome.sentence(of: owner, ending)
-    case .awaited: "not there yet: waited for until the deadline"
+    case .awaited: "not registered yet: awaited until the deadline"
     case .classMismatch(let saved, let declared):
-      "its state is of class \(saved), its owner of \(declared.isEmpty ? "none" : declared.joined(separator: " < "))"
-    case .quarantined(let since): "its state is withheld since \(since): processes that got it have crashed"
+      "its state is of class \(saved); its owner is of \(declared.isEmpty ? "none" : declared.joined(separator: " < "))"
+    case .quarantined(let since): "its state has been withheld since \(since): restoring it crashed a process"
     case .unreadable: "its state is damaged"
-    case .noState: "it has no state to be decoded"
+    case .noState: "it has no state to decode"
     case .handedOut(let owner, false): "its state was handed to \(owner)"
     case .handedOut(let owner, true): "\(owner) was told to fetch its state, which is large"
     case .suspected: "handed out alone, because it may have crashed its owner before"
-    case .decoded(let owner): "\(owner) fetched the state by itself"
+    case .decoded(let owner): "\(owner) fetched the state itself"
     case .resolved(let identifier, true): "the element \(identifier) was found again"
-    case .resolved(let identifier, false): "the element \(identifier) is not there any more"
+    case .resolved(let identifier, false): "the element \(identifier) no longer exists"
     case .elementUnresolved(let owner, let message):
-      "\(owner) did not say where an element is, which is returned as it was saved"
+      "\(owner) did not say where an element is, so that it is returned as it was saved"
         + (message.map { ": \($0)" } ?? "")
     case .finished: "restored"
     case .skipped(let reason, let message): "left out: \(Self.reason(reason))" + (message.map { ": \($0)" } ?? "")
-    case .absent: "nobody had registered it by the end of the restoration"
+    case .absent: "not registered before the restoration ended"
     }
   }
 
   private static func reason(_ reason: String) -> String {
     switch RestoreApplicationState.Reason(rawValue: reason) {
-    case .refused: "its factory said no"
+    case .refused: "its factory declined"
     case .parentSkipped: "an object above it was left out"
     case .classMismatch: "its owner is of another class"
     case .quarantined: "its state is withheld"

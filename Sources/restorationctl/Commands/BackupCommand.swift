@@ -14,15 +14,15 @@ struct BackupCommand: ControlCommand {
         restorationctl backup org.example.Notes
         restorationctl backup org.example.Notes notes.sqlite
 
-      Without a file the copy is renewed that the broker falls back to when the
-      archive is damaged. The file must not be there yet; only its owner can read
-      it, and it is complete when it has its name.
+      Without a file, the command renews the backup that the broker uses if the
+      archive is damaged. The file must not exist yet. It appears only when it is
+      complete, and only its owner can read it.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Argument(help: "The file to copy to.")

@@ -16,8 +16,8 @@ struct DiffCommand: ControlCommand {
         restorationctl diff org.example.Notes 3 5
         restorationctl diff org.example.Notes 3 -j | jq '.changed[].path'
 
-      Without a second number the generation is compared with what is saved now.
-      Of states that differ the top-level keys are named; those of confidential
+      Without a second number, the generation is compared with the head. For
+      states that differ, the top-level keys are named; those of confidential
       objects only with --reveal.
       """
   )
@@ -27,13 +27,13 @@ struct DiffCommand: ControlCommand {
   @Flag(help: "Name the keys of confidential objects.")
   var reveal = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Argument(help: "The number of a generation.", transform: GenerationNumber.read)
   var from: Int64
 
-  @Argument(help: "The number of another; else what is saved now.", transform: GenerationNumber.read)
+  @Argument(help: "The number of another generation (default: the head).", transform: GenerationNumber.read)
   var to: Int64?
 
   func run() async throws {

@@ -9,7 +9,7 @@ internal import RestorationWire
 struct DiscardCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "discard",
-    abstract: "Forget the saved state of an application, so that it starts blank.",
+    abstract: "Discard the saved state of an application, so that it starts blank.",
     usage: "restorationctl discard [<option> ...] <application>",
     discussion: """
       Examples:
@@ -17,10 +17,10 @@ struct DiscardCommand: ControlCommand {
         restorationctl discard org.example.Notes --yes --reason "crashes at start"
         restorationctl discard org.example.Notes --generations --force
 
-      Asks first; where nobody can be asked, --yes or --force has to be said.
+      Asks first; without a terminal to ask on, --yes or --force is required.
       Running processes keep their objects and may write new states. Generations
-      are kept unless --generations is said. While sessions are live, removing
-      them needs --force: nothing can be brought back afterwards.
+      are kept unless --generations is given. While sessions are live, removing
+      them needs --force, because nothing can be restored afterwards.
       """
   )
 
@@ -32,18 +32,18 @@ struct DiscardCommand: ControlCommand {
   @Flag(help: "Do not ask.")
   var yes = false
 
-  @Flag(help: "Do not ask, and remove generations also while sessions are live.")
+  @Flag(help: "Do not ask, and remove generations even while sessions are live.")
   var force = false
 
   @Option(help: ArgumentHelp("Why, for the broker's log.", valueName: "text"))
   var reason: String?
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   func validate() throws {
     if !yes, !force, !Terminal.canAsk {
-      throw ValidationError("discarding cannot be undone and nobody can be asked here: say --yes")
+      throw ValidationError("discarding cannot be undone, and this is not a terminal to ask on: use --yes")
     }
   }
 
@@ -70,7 +70,7 @@ struct DiscardCommand: ControlCommand {
       )
     } catch let error as RestorationError where error.code == .needsForce {
       var failure = Failure(error)
-      failure.hint = "Say --force, or keep the generations."
+      failure.hint = "Use --force, or keep the generations."
       throw failure
     }
   }

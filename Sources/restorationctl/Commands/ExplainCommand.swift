@@ -15,18 +15,18 @@ struct ExplainCommand: ControlCommand {
         restorationctl explain org.example.Notes Main/Editor
         restorationctl explain org.example.Notes Main/Editor -j | jq -r .verdict
 
-      What happened to the object when the application was last saved and restored,
-      in the order in which it was decided. The broker knows that as long as it
-      runs. In JSON it is the result of the method explainRestoration.
+      Shows what happened to the object when the application was last saved and
+      restored, in order of decision. The broker forgets it when it ends. In JSON
+      it is the result of the method explainRestoration.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(help: "Tell also what may quote the state of a confidential object.")
+  @Flag(help: "Also show details that may quote the state of a confidential object.")
   var reveal = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
@@ -66,13 +66,13 @@ struct ExplainCommand: ControlCommand {
     switch ExplainRestoration.Verdict(rawValue: verdict) {
     case .saved: "is saved."
     case .restored: "is saved, and has been restored."
-    case .neverSaved: "has no saved state: nobody has given one."
+    case .neverSaved: "has no saved state: it was never given one."
     case .excluded: "is left out when the application is saved: no walk reaches it, and nothing saved refers to it."
-    case .stale: "is saved as it was before: its owner gave no new state when it was asked."
+    case .stale: "is saved as it was before: its owner gave no new state."
     case .skipped: "was left out when the application was restored."
-    case .absent: "was not restored: nobody had registered it in time."
+    case .absent: "was not restored: it was not registered in time."
     case .waiting: "is being restored."
-    case .quarantined: "has a state that is withheld, because processes that got it have crashed."
+    case .quarantined: "has a withheld state, because restoring it crashed a process."
     case .unreadable: "has a state that is damaged."
     case nil: "is \(verdict)."
     }

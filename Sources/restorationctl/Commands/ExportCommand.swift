@@ -7,7 +7,7 @@ internal import RestorationClient
 struct ExportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Write what an application has saved as a document.",
+    abstract: "Export the saved state of an application as a document.",
     usage: "restorationctl export [<option> ...] <application>",
     discussion: """
       Examples:
@@ -15,15 +15,15 @@ struct ExportCommand: ControlCommand {
         restorationctl export org.example.Notes -o notes.json --reveal
         restorationctl export org.example.Notes --generation 3 | diff notes.json -
 
-      The document is JSON, one object a line, and the same for what has been
-      saved alike. A file is written whole or not at all, and only its owner can
-      read it. Confidential states are left out unless --reveal is said.
+      The document is JSON, one object a line; equal saved states give equal
+      documents. A file is written completely or not at all, and only its owner can
+      read it. Confidential states are left out unless --reveal is given.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Option(

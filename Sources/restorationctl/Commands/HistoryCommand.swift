@@ -17,15 +17,15 @@ struct HistoryCommand: ControlCommand {
         restorationctl history org.example.Notes -j | jq '.generations[-1]'
         restorationctl show org.example.Notes Main/Editor --generation 3
 
-      A generation is a numbered version of the archive that does not change any
-      more. The one that is pinned is what the current run started from. In JSON
-      it is the result of the method listGenerations.
+      A generation is a numbered version of the archive that never changes. The
+      pinned generation is the one the current run started from. In JSON it is
+      the result of the method listGenerations.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   func run() async throws {

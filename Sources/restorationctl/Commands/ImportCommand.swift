@@ -7,7 +7,7 @@ internal import RestorationClient
 struct ImportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Put a document in the place of what an application has saved.",
+    abstract: "Replace the saved state of an application by a document.",
     usage: "restorationctl import [<option> ...] <application> [<file>]",
     discussion: """
       Examples:
@@ -15,21 +15,21 @@ struct ImportCommand: ControlCommand {
         restorationctl import org.example.Notes - < notes.json
         restorationctl import org.example.Notes notes.json --force
 
-      All of it is imported, or nothing where anything is wrong with it. The
-      application must not be running. State that it has is only replaced with
+      The document is imported completely or, if it is invalid, not at all. The
+      application must not be running. Existing state is replaced only with
       --force, and stays as its newest generation.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
-  @Argument(help: "The document; - or nothing reads it from standard input.")
+  @Argument(help: "The document (default: -, which reads standard input).")
   var file: String?
 
-  @Flag(help: "Replace state that is there; take a document that states miss in.")
+  @Flag(help: "Replace existing state; accept an incomplete document.")
   var force = false
 
   func run() async throws {
@@ -43,10 +43,10 @@ struct ImportCommand: ControlCommand {
   }
 
   private func text(of imported: ImportedArchive) -> String {
-    let former = imported.generation.map { "; what was there is generation \($0)" } ?? ""
+    let former = imported.generation.map { "; the former state is generation \($0)" } ?? ""
     let objects = Quantity.count(imported.objects, "object")
     let states = Quantity.count(imported.states, "state")
-    return "\(application) has now \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n"
+    return "\(application) now has \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n"
   }
 
   private func read() throws -> String {

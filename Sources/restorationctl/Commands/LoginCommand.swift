@@ -8,7 +8,7 @@ internal import RestorationWire
 struct LoginCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "login",
-    abstract: "Bring back the applications that were there when the user left.",
+    abstract: "Restore the applications that were running when the user logged out.",
     usage: "restorationctl login [<option> ...]",
     discussion: """
       Examples:
@@ -16,18 +16,18 @@ struct LoginCommand: ControlCommand {
         restorationctl login --deadline 120
         restorationctl login -j | jq '.applications[] | select(.error)'
 
-      It is about applications that have saved state, no live session and units that
-      start their processes. The setting restoreAtLogin of the broker says what
-      becomes of each: always restores it, ask asks by a notification of the desktop
-      whether to, never does nothing. Where no desktop can ask, standard error says
-      how to restore it by hand. Exit status 1 says that one could not be restored,
-      or that a unit of it could not be started; the others are restored all the same.
+      Applies to applications that have saved state, no live session and units that
+      start their processes. The broker's setting restoreAtLogin decides for each:
+      always restores it, ask asks by a desktop notification, never does nothing. If
+      no desktop can ask, standard error says how to restore it by hand. Exit status
+      1 means that an application could not be restored, or one of its units could
+      not be started; the others are restored anyway.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("How long each may take; else 60 seconds.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Time limit of each application in seconds (default: 60).", valueName: "seconds"))
   var deadline: Seconds?
 
   func run() async throws {

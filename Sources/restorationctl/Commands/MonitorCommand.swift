@@ -8,7 +8,7 @@ internal import RestorationWire
 struct MonitorCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "monitor",
-    abstract: "Show what happens at the broker, as it happens.",
+    abstract: "Show events of the broker as they happen.",
     usage: "restorationctl monitor [<option> ...] [<application>]",
     discussion: """
       Examples:
@@ -18,12 +18,11 @@ struct MonitorCommand: ControlCommand {
         restorationctl monitor -j | jq -c 'select(.name == "sessionEnded")'
 
       One line is one event; times are those of this tool. The application need
-      not be there yet. In JSON it is the parameters of the notification event,
-      one after the other, as Protocol/notifications.md has them. States are
-      never shown.
+      not exist yet. In JSON it is the parameters of each notification event, as
+      described in Protocol/notifications.md. States are never shown.
 
-      It ends when it is interrupted, with status 0, when the broker ends, with
-      status 69, and when nobody reads its output any more.
+      An interrupt ends it with status 0, and the end of the broker with status
+      69. It also ends when the reader of its output has gone.
 
       Events:
         \(EventName.allCases.map(\.rawValue).inLines(of: 70).joined(separator: "\n  "))
@@ -32,7 +31,7 @@ struct MonitorCommand: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one; all of them without it.")
+  @Argument(help: "The application, with its instance if it has one (default: all).")
   var application: String?
 
   @Option(

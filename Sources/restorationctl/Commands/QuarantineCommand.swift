@@ -8,16 +8,16 @@ internal import RestorationWire
 struct QuarantineCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "quarantine",
-    abstract: "Show or release states that are withheld because processes crashed of them.",
+    abstract: "Show or release states that are withheld because restoring them crashed a process.",
     usage: "restorationctl quarantine [<option> ...] <command>",
     discussion: """
       Examples:
         restorationctl quarantine list org.example.Notes
         restorationctl quarantine release org.example.Notes Main/Editor
 
-      The state that a process crashes of twice while it restores is withheld,
-      and the application starts without it. After three crashes of which
-      nobody knows the cause, all its states are.
+      If restoring a state crashes a process twice, the state is withheld, and
+      the application starts without it. After three crashes of unknown cause,
+      all states of the application are withheld.
       """,
     subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self]
   )
@@ -30,17 +30,17 @@ struct QuarantineCommand: ControlCommand {
 struct QuarantineListCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "List what is withheld or suspected.",
+    abstract: "List withheld and suspected states.",
     usage: "restorationctl quarantine list [<option> ...] <application>",
     discussion: """
       Examples:
         restorationctl quarantine list org.example.Notes
         restorationctl quarantine list org.example.Notes -j | jq '.objects[].states[-1].state'
 
-      A state that is "quarantined" is withheld from its owner. One that is
-      "suspect" is handed out by itself, to find out whether it is what a process
-      crashed of. "lifted" says that a newer state has taken the place of the
-      withheld one; the last three are kept, and shown in JSON.
+      A "quarantined" state is withheld from its owner. A "suspect" state is
+      handed out alone, to find out whether it crashes the process. "lifted"
+      means that a newer state has replaced the withheld one; the last three
+      are kept, and shown in JSON.
       """
   )
 
@@ -49,7 +49,7 @@ struct QuarantineListCommand: ControlCommand {
   @Flag(help: "Show the states of confidential objects, in JSON.")
   var reveal = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   func run() async throws {
@@ -68,21 +68,21 @@ struct QuarantineListCommand: ControlCommand {
 struct QuarantineReleaseCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "release",
-    abstract: "Hand out again what is withheld.",
+    abstract: "Hand out withheld states again.",
     usage: "restorationctl quarantine release [<option> ...] <application> [<path>]",
     discussion: """
       Examples:
         restorationctl quarantine release org.example.Notes Main/Editor
         restorationctl quarantine release org.example.Notes
 
-      Without a path everything is released, and no crash is held against the
-      application any more.
+      Without a path, all states are released, and all strikes against the
+      application are cleared.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)

@@ -7,7 +7,7 @@ internal import RestorationClient
 struct RestoreCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
-    abstract: "Have an application restored now, over all its processes.",
+    abstract: "Restore an application now, across all its processes.",
     usage: "restorationctl restore [<option> ...] <application>",
     discussion: """
       Examples:
@@ -15,19 +15,19 @@ struct RestoreCommand: ControlCommand {
         restorationctl restore org.example.Notes --deadline 30
         restorationctl restore org.example.Notes -j | jq .absent
 
-      Objects that have got their state back in this run are left alone. What nobody
-      registers by the deadline is listed as absent. Exit status 1 says that the
-      application did not want to be restored, or that a unit of it could not be
-      started. In JSON it is the result of restoreApplicationState.
+      Objects that were restored in this run are left alone. Objects that are not
+      registered by the deadline are listed as absent. Exit status 1 means that the
+      application declined, or that one of its units could not be started. In JSON
+      it is the result of restoreApplicationState.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("How long it may take; else 10 seconds.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Deadline in seconds (default: 10).", valueName: "seconds"))
   var deadline: Seconds?
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   func run() async throws {
@@ -57,7 +57,7 @@ struct RestoreCommand: ControlCommand {
 
   /// What came of it in one line.
   static func summary(of result: RestoreResult, _ application: String) -> String {
-    if result.declined { return "\(application) did not want to be restored.\n" }
+    if result.declined { return "\(application) declined to be restored.\n" }
     let counts =
       "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
       + "\(result.absent.count) absent"

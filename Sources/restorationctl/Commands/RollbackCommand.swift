@@ -15,10 +15,10 @@ struct RollbackCommand: ControlCommand {
         restorationctl diff org.example.Notes 3
         restorationctl rollback org.example.Notes 3
 
-      What the generation holds becomes what is saved, and a new generation. What
-      was there stays as a generation, too: roll back to that one to undo it.
-      While the application runs, --force is needed; its processes are told, and
-      those that take notice restore anew.
+      The content of the generation becomes the saved state, and a new generation.
+      The former state stays as a generation: roll back to it to undo this. While
+      the application runs, --force is needed; its processes are notified and can
+      restore again.
       """
   )
 
@@ -27,7 +27,7 @@ struct RollbackCommand: ControlCommand {
   @Flag(help: "Also while sessions are live.")
   var force = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Argument(help: "The number of the generation.", transform: GenerationNumber.read)
@@ -49,20 +49,20 @@ struct RollbackCommand: ControlCommand {
       }
     } catch let error as RestorationError where error.code == .needsForce {
       var failure = Failure(error)
-      failure.hint = "End it first, or say --force; its processes are told and should restore anew."
+      failure.hint = "End it first, or use --force; its processes are then notified and should restore again."
       throw failure
     }
   }
 
   private func text(of result: RolledBackArchive) -> String {
-    var text = "\(application) is that of generation \(generation) again"
+    var text = "\(application) is back at generation \(generation)"
     if result.generation != generation { text += ", now generation \(result.generation)" }
     if let former = result.former, former != result.generation {
-      text += "; what was there is generation \(former)"
+      text += "; the former state is generation \(former)"
     }
     text += ".\n"
     for path in result.unreadable {
-      text += "The state of \(path.description.printable) is damaged and did not come back.\n"
+      text += "The state of \(path.description.printable) is damaged and was not restored.\n"
     }
     return text
   }
@@ -72,7 +72,7 @@ struct RollbackCommand: ControlCommand {
 enum GenerationNumber {
   static func read(_ text: String) throws -> Int64 {
     guard let number = Int64(text), number > 0 else {
-      throw ValidationError("generations are numbered 1, 2, 3 …, not '\(text)'")
+      throw ValidationError("invalid generation '\(text)': generations are numbered 1, 2, 3 …")
     }
     return number
   }
@@ -86,7 +86,7 @@ enum GenerationNumber {
     {
       var failure = Failure(error)
       failure.status = ExitStatus.notThere
-      failure.hint = "restorationctl history \(application) lists those that are kept."
+      failure.hint = "restorationctl history \(application) lists the kept generations."
       throw failure
     }
   }

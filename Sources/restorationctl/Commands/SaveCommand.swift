@@ -8,7 +8,7 @@ internal import RestorationWire
 struct SaveCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "save",
-    abstract: "Have an application saved now, over all its processes.",
+    abstract: "Save an application now, across all its processes.",
     usage: "restorationctl save [<option> ...] (<application> | --all)",
     discussion: """
       Examples:
@@ -17,26 +17,27 @@ struct SaveCommand: ControlCommand {
         restorationctl save org.example.Notes -j | jq '.stale[].path'
         restorationctl save --all --reason logout
 
-      All processes are asked for the states of their objects, and what they answer
-      becomes one generation. Who does not answer in time keeps what was saved last,
-      and is listed. Exit status 1 says that no generation was made although
-      something has changed. In JSON it is the result of saveApplicationState; with
-      --all {"applications":[{"application":...,"result":...}]}, or "error" instead.
+      All processes are asked for the states of their objects, and the answers become
+      one generation. If a process does not answer in time, its objects keep the last
+      saved state and are listed. Exit status 1 means that no generation was made
+      although something has changed. In JSON it is the result of
+      saveApplicationState; with --all it is
+      {"applications":[{"application":...,"result":...}]}, or "error" instead.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("How long it may take; else 5 seconds.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Deadline in seconds (default: 5).", valueName: "seconds"))
   var deadline: Seconds?
 
   @Option(help: ArgumentHelp("Why, for logs.", valueName: "text"))
   var reason: String?
 
-  @Flag(help: "Every application that has live sessions, all at once.")
+  @Flag(help: "Save every application that has live sessions, all at once.")
   var all = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String?
 
   func validate() throws {
@@ -149,9 +150,9 @@ struct SaveCommand: ControlCommand {
       let newest = generation.map { "; the newest is \($0)" } ?? ""
       return switch result.reason.flatMap(SaveApplicationState.Obstacle.init) {
       case .unchanged: "Nothing has changed in \(application)\(newest)."
-      case .declined: "\(application) did not want to be saved\(newest)."
-      case .restoring: "\(application) is being restored, and that did not end in time\(newest)."
-      case .interrupted: "What \(application) has saved was replaced meanwhile\(newest)."
+      case .declined: "\(application) declined to be saved\(newest)."
+      case .restoring: "\(application) is being restored, which did not end in time\(newest)."
+      case .interrupted: "The saved state of \(application) was replaced meanwhile\(newest)."
       case .reentrant, nil: "\(application) was not saved (\(result.reason ?? "no reason"))\(newest)."
       }
     }

@@ -17,21 +17,21 @@ struct ShowCommand: ControlCommand {
         restorationctl show org.example.Notes Main/Login --reveal
         restorationctl show org.example.Notes Main/Editor -j | jq .state
 
-      The path is the identifiers from the outermost ancestor on, with slashes
-      between them; #2 is a position. The state of a confidential object is shown
-      only with --reveal. Exit status 4 says that there is no such object.
+      The path is the identifiers from the outermost ancestor on, joined by
+      slashes; #2 is a position. The state of a confidential object is shown only
+      with --reveal. Exit status 4 means that the object is unknown.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("Show what a generation holds; else the head.", valueName: "number"))
+  @Option(help: ArgumentHelp("Show a generation instead of the head.", valueName: "number"))
   var generation: Int64?
 
   @Flag(help: "Show the state of a confidential object.")
   var reveal = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
@@ -84,7 +84,7 @@ extension IdentifierPath {
   static func read(_ text: String) throws -> IdentifierPath {
     let components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     guard !components.contains("") else {
-      throw ValidationError("a path is identifiers with slashes between them, such as Main/Editor, not '\(text)'")
+      throw ValidationError("invalid path '\(text)': a path is identifiers joined by slashes, such as Main/Editor")
     }
     return IdentifierPath(components)
   }
@@ -98,7 +98,7 @@ extension IdentifierPath {
     let ancestor = prefix(known)
     let children = paths.filter { $0.components.count == known + 1 && $0.prefix(known) == ancestor }
       .compactMap(\.components.last)
-    var hint = known == 0 ? "At the top " : "\(ancestor.description) is there, and below it "
+    var hint = known == 0 ? "At the top " : "\(ancestor.description) exists; below it "
     if children.isEmpty {
       hint += "is nothing"
     } else {
@@ -107,6 +107,6 @@ extension IdentifierPath {
       if children.count > 8 { hint += " and \(children.count - 8) more" }
     }
     if let near = Suggestion.nearest(to: components[known], in: children) { hint += "; did you mean \(near)?" }
-    return .unknownObject(self, "there is no object \(description) \(place)", hint: hint)
+    return .unknownObject(self, "unknown object \(description) \(place)", hint: hint)
   }
 }

@@ -16,7 +16,7 @@ struct StatusCommand: ControlCommand {
         restorationctl status
         restorationctl status --json=short
 
-      Exit status 3 says that no broker is running.
+      Exit status 3 means that no broker is running.
       """
   )
 

@@ -7,7 +7,7 @@ internal import RestorationClient
 struct TreeCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "tree",
-    abstract: "Show the objects of an application as a tree, over all its processes.",
+    abstract: "Show the objects of an application as a tree, across all its processes.",
     usage: "restorationctl tree [<option> ...] <application>",
     discussion: """
       Examples:
@@ -19,22 +19,22 @@ struct TreeCommand: ControlCommand {
       process that owns it (or wrote it last), the age of its state and its size.
       Objects of one process have one colour. Marks are
 
-        v  vacant: nobody owns it now
+        v  vacant: unowned now
         o  orphaned: its owner left without closing it
-        x  excluded: no generation holds it by itself
+        x  excluded: saves do not reach it
         c  confidential: its state is shown only with show --reveal
         e  empty: it has no state
 
-      Siblings stand in the order in which they were first registered.
+      Siblings are in the order in which they were first registered.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(help: "Draw with ASCII characters; the default where the locale is not UTF-8.")
+  @Flag(help: "Draw with ASCII characters; the default if the locale is not UTF-8.")
   var plain = false
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   func run() async throws {

@@ -7,22 +7,22 @@ internal import RestorationClient
 struct VerifyCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Check everything that is stored of an application.",
+    abstract: "Check all stored states of an application.",
     usage: "restorationctl verify [<option> ...] <application>",
     discussion: """
       Examples:
         restorationctl verify org.example.Notes
         restorationctl verify org.example.Notes -j
 
-      Nothing is changed, and applications are served meanwhile. Exit status 1 says
-      that something is wrong; what it is, is listed. In JSON it is the result of
+      Nothing is changed, and applications are served meanwhile. Exit status 1
+      means that there are problems, which are listed. In JSON it is the result of
       the method verifyArchive.
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance where it has one.")
+  @Argument(help: "The application, with its instance if it has one.")
   var application: String
 
   func run() async throws {

@@ -69,7 +69,7 @@ struct OutputFile {
   static func absolute(_ path: String) throws(Fault) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else {
-      throw Fault(message: "the current directory is not known: \(String(cString: strerror(errno)))")
+      throw Fault(message: "the current directory is unknown: \(String(cString: strerror(errno)))")
     }
     defer { free(directory) }
     return "\(String(cString: directory))/\(path)"

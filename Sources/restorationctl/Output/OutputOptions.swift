@@ -54,7 +54,7 @@ struct OutputOptions: ParsableArguments {
 
 /// Whether tables have a header and a count.
 struct LegendOptions: ParsableArguments {
-  @Flag(name: .customLong("no-legend"), help: "Leave out headers, and what stands below the data.")
+  @Flag(name: .customLong("no-legend"), help: "Leave out headers and the lines below the data.")
   var hidesLegend = false
 }
 
