@@ -208,7 +208,7 @@ final class ManagerConnection {
       for start in waiting where start.deadline <= now {
         start.completion(
           .failure(
-            UserManagerError(.timedOut, "\(start.unit) starts for too long; see systemctl --user status \(start.unit)")
+            UserManagerError(.timedOut, "\(start.unit) starts too slowly; see systemctl --user status \(start.unit)")
           )
         )
       }

@@ -33,7 +33,7 @@ final class ManagerQueue: Sendable {
       return state.wakeUp
     }
     guard let wakeUp else {
-      return request.fail(UserManagerError(.unavailable, "no thread is left to ask the user manager on"))
+      return request.fail(UserManagerError(.unavailable, "no thread is left to call the user manager"))
     }
     wakeUp.signal()
   }

@@ -39,7 +39,7 @@ package final class Notifier: Sendable {
     }
     // Other kinds of addresses are for virtual machines.
     guard path.hasPrefix("/") || path.hasPrefix("@") else {
-      whenFailing("NOTIFY_SOCKET is \(path), which is no Unix socket: the service manager is told nothing")
+      whenFailing("NOTIFY_SOCKET is \(path), which is not a Unix socket: the service manager gets no messages")
       outbox = nil
       return
     }
@@ -53,7 +53,7 @@ package final class Notifier: Sendable {
         whenFailing("the service manager was not told \(entry.subject): \(reason); see systemctl --user status")
       }
     }
-    if outbox == nil { whenFailing("no descriptor or thread is left to tell the service manager anything") }
+    if outbox == nil { whenFailing("no descriptor or thread is left to notify the service manager") }
   }
 
   deinit {

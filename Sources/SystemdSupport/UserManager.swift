@@ -63,7 +63,7 @@ package final class UserManager: Sendable {
   nonisolated(nonsending) package func result(ofUnit unit: String) async throws(UserManagerError) -> UnitResult {
     try await perform { (connection, deadline) throws(UserManagerError) -> UnitResult in
       guard let path = try Self.load(unit, connection, deadline) else {
-        throw UserManagerError(.refused, "the user manager knows no unit \(unit)")
+        throw UserManagerError(.refused, "the user manager does not know the unit \(unit)")
       }
       let kind = unit.split(separator: ".").last.map { $0.prefix(1).uppercased() + $0.dropFirst() } ?? "Service"
       let own: Set<String> = [

@@ -84,7 +84,7 @@ internal import Testing
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
     (#"{"logLevel":"loud"}"#, ["logLevel", "loud"]),
     (#"{"idleExitSeconds":2}"#, ["idleExitSeconds", "2", "3 to 86400", "0 for never"]),
-    (#"{"limits":{"x":1}}"#, ["limits", "x is no limit"]),
+    (#"{"limits":{"x":1}}"#, ["limits", "unknown limit x"]),
     (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
     (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),
     (#"{"restoreAtLogin":{"a/b":"always"}}"#, ["restoreAtLogin", "a/b"]),

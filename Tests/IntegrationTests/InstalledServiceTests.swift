@@ -191,7 +191,7 @@ struct InstalledServiceTests {
       try Wait.until("the manager gives up") {
         try manager.property("ActiveState", of: UserManager.socketUnit) == "failed"
       }
-      let starts = try manager.takeJournal().count { $0["MESSAGE"]?.string?.contains("no setting bogus") == true }
+      let starts = try manager.takeJournal().count { $0["MESSAGE"]?.string?.contains("unknown setting bogus") == true }
       #expect((1...10).contains(starts), "\(starts) starts")
       try manager.write("{}", to: file)
       try Wait.until("the manager listens and the broker answers") {

@@ -124,8 +124,8 @@ internal import Testing
       #expect(fault["id"] == .null && fault["error"]?["code"] == -32700)
       let stale = try #require(saved["result"]?["stale"]?.array?.first)
       #expect(stale["path"] == .path("Main") && stale["why"] == "failed")
-      #expect(stale["message"] == "the answer is no JSON: a value was expected at offset 33")
-      #expect(broker.log.contains("an answer is no JSON: a value was expected at offset 33"))
+      #expect(stale["message"] == "the answer is invalid JSON: a value was expected at offset 33")
+      #expect(broker.log.contains("an answer is invalid JSON: a value was expected at offset 33"))
     }
   }
 

@@ -19,20 +19,20 @@ internal import Testing
   }
 
   @Test(arguments: [
-    (#"{"jsonrpc":"2.0","id":2,"result":k2}"#, "2 -32700 no JSON: a value was expected at offset 33"),
-    (#"{"id":2,"result":{"a":[1,2,NaN]}}"#, "2 -32700 no JSON: a value was expected at offset 27"),
-    (#"{"id":2,"error":{"code":1,"message":"a\x"}}"#, "2 -32700 no JSON: unknown escape in a string at offset 38"),
+    (#"{"jsonrpc":"2.0","id":2,"result":k2}"#, "2 -32700 invalid JSON: a value was expected at offset 33"),
+    (#"{"id":2,"result":{"a":[1,2,NaN]}}"#, "2 -32700 invalid JSON: a value was expected at offset 27"),
+    (#"{"id":2,"error":{"code":1,"message":"a\x"}}"#, "2 -32700 invalid JSON: unknown escape in a string at offset 38"),
     (
       #"{"\u0069d":2,"jsonrpc":"2.0","result":tru}"#,
-      "2 -32700 no JSON: only true, false and null are words at offset 41"
+      "2 -32700 invalid JSON: the only literals are true, false and null at offset 41"
     ),
-    (#"{"id":2 "result":1}"#, "2 -32700 no JSON: a comma or the end of the object or array was expected at offset 8"),
-    (#"{"result":{"params":1,"method":2},"id":2,"a":x}"#, "2 -32700 no JSON: a value was expected at offset 45"),
+    (#"{"id":2 "result":1}"#, "2 -32700 invalid JSON: a comma or the end of the object or array was expected at offset 8"),
+    (#"{"result":{"params":1,"method":2},"id":2,"a":x}"#, "2 -32700 invalid JSON: a value was expected at offset 45"),
     // The id of no open call, or none that was read: of that one nothing is known, of this one that it is the oldest.
     (#"{"id":3,"result":k2}"#, nil), (#"{"id":"2","result":k2}"#, nil),
-    (#"{"jsonrpc":"2.0","result":k2,"id":2}"#, "1 -32700 no JSON: a value was expected at offset 26"),
-    (#"{'jsonrpc': '2.0', 'id': 2}"#, "1 -32700 no JSON: a member name in quotes was expected at offset 1"),
-    (#"{"id":2x,"result":1}"#, "2 -32700 no JSON: a comma or the end of the object or array was expected at offset 7"),
+    (#"{"jsonrpc":"2.0","result":k2,"id":2}"#, "1 -32700 invalid JSON: a value was expected at offset 26"),
+    (#"{'jsonrpc': '2.0', 'id': 2}"#, "1 -32700 invalid JSON: a member name in quotes was expected at offset 1"),
+    (#"{"id":2x,"result":1}"#, "2 -32700 invalid JSON: a comma or the end of the object or array was expected at offset 7"),
     // Calls of the peer, and what is no message by itself.
     (#"{"jsonrpc":"2.0","id":2,"method":"m","params":{"a":k2}}"#, nil), (#"{"id":2,"method":m}"#, nil),
     (#"{"id":2,"params":[1,}"#, nil), (#"{"id":1,"m\u0065thod":"m",}"#, nil), (#"[{"id":2,"result":k2}]"#, nil),
@@ -48,13 +48,13 @@ internal import Testing
   @Test func aTextThatEndsTooEarlyInItsFrameEndsTheCall() {
     let text = #"{"jsonrpc":"2.0","id":2,"result":{"a":1}"#
     let ended = Self.ended(by: "Content-Length: \(text.utf8.count)\r\n\r\n\(text)")
-    #expect(ended == ["2 -32700 no JSON: the text ends too early"])
+    #expect(ended == ["2 -32700 invalid JSON: the text ends too early"])
   }
 
   @Test func anAnswerThatSomethingFollowsInItsFrameEndsTheCall() {
     for (text, expected) in [
-      (#"{"jsonrpc":"2.0","id":2,"result":1} k2"#, ["2 -32700 no JSON: something follows the message in its frame"]),
-      (#"{"id":2,"result":1}{"id":1,"result":1}"#, ["2 -32700 no JSON: something follows the message in its frame"]),
+      (#"{"jsonrpc":"2.0","id":2,"result":1} k2"#, ["2 -32700 invalid JSON: something follows the message in its frame"]),
+      (#"{"id":2,"result":1}{"id":1,"result":1}"#, ["2 -32700 invalid JSON: something follows the message in its frame"]),
       (#"{"id":2,"result":1,"method":"m"}x"#, []), (#"[{"id":2,"result":1}]x"#, []),
     ] {
       for step in [1, 7, .max] {
@@ -78,9 +78,9 @@ internal import Testing
     limits.depthMax = 8
     limits.frameBytesMax = 1_000
     let deep = #"{"id":2,"result":"# + String(repeating: "[", count: 8) + String(repeating: "]", count: 8) + "}"
-    #expect(Self.ended(by: deep, frames: limits) == ["2 -32008 beyond the limit depthMax"])
+    #expect(Self.ended(by: deep, frames: limits) == ["2 -32008 over the limit depthMax"])
     let long = #"{"id":2,"result":""# + String(repeating: "x", count: 1_000) + #""}"#
-    #expect(Self.ended(by: long, step: 10, frames: limits) == ["2 -32008 beyond the limit frameBytesMax"])
+    #expect(Self.ended(by: long, step: 10, frames: limits) == ["2 -32008 over the limit frameBytesMax"])
   }
 
   @Test func whatAnswersTheOthersStillDoes() {
@@ -89,7 +89,7 @@ internal import Testing
       #"{"jsonrpc":"2.0","id":1,"result":1}"#,
     ]
     let ended = Self.ended(by: lines.joined(separator: "\n"))
-    #expect(ended == ["2 -32700 no JSON: a value was expected at offset 33", "1 answered"])
+    #expect(ended == ["2 -32700 invalid JSON: a value was expected at offset 33", "1 answered"])
   }
 
   @Test func thePeerIsToldOfTheFault() {

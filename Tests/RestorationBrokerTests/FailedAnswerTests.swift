@@ -8,7 +8,7 @@ internal import Testing
 @Suite struct FailedAnswerTests {
   private static let encode = "encodeRestorableStateWithCoder"
   private static let identify = "modelIdentifierForElementAtIndexPath"
-  private static let noJSON = "the answer is no JSON: a value was expected at offset 33"
+  private static let noJSON = "the answer is invalid JSON: a value was expected at offset 33"
 
   private func steps(_ explanation: JSONValue, _ list: String, _ word: String) -> [JSONValue] {
     (explanation[list]?.array ?? []).filter { $0["step"]?.string == word }

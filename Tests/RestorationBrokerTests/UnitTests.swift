@@ -139,7 +139,7 @@ internal import Testing
     _ = try restore()
     #expect(driver.startedUnits == ["left.service", "right.service"])
     let message = driver.logged.last { $0.contains("right.service was not started") } ?? ""
-    #expect(message.contains("there is no such unit"))
+    #expect(message.contains("unknown unit"))
   }
 
   @Test func whatTheProcessSaysOfItsUnitGoesOverWhereItIsSeen() throws {

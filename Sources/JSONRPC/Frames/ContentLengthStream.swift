@@ -62,7 +62,7 @@ struct ContentLengthStream {
       case .headers:
         guard let line = nextLine(&input) else {
           guard headersBytes + input.count > Self.headersBytesMax else { return nil }
-          return refuse("A header section has at most \(Self.headersBytesMax) bytes.", &input)
+          return refuse("A header section may have at most \(Self.headersBytesMax) bytes.", &input)
         }
         if let event = take(line, &input) { return event }
       case .body(let left):
@@ -106,10 +106,10 @@ struct ContentLengthStream {
   private mutating func take(_ line: [UInt8], _ input: inout InputBuffer) -> FrameDecoder.Event? {
     guard !line.isEmpty else { return headersBytes > 0 ? beginBody(&input) : nil }
     guard headersBytes <= Self.headersBytesMax else {
-      return refuse("A header section has at most \(Self.headersBytesMax) bytes.", &input)
+      return refuse("A header section may have at most \(Self.headersBytesMax) bytes.", &input)
     }
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0 else {
-      return refuse("A header is a name, a colon and a value; an empty line ends the headers.", &input)
+      return refuse("Give each header as a name, a colon and a value; an empty line ends the headers.", &input)
     }
     let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
     var bytes = line[(colon + 1)...].drop(while: JSONWalk.isWhiteSpace)
@@ -118,12 +118,12 @@ struct ContentLengthStream {
     switch name {
     case "content-length":
       guard length == nil, !value.isEmpty, value.utf8.count <= 15, value.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else {
-        return refuse("Content-Length is given once, as a number of bytes.", &input)
+        return refuse("Give Content-Length once, as a number of bytes.", &input)
       }
       length = Int(value)
     case "content-type":
       guard Framing.isUTF8(contentType: value) else {
-        return refuse("The only charset is utf-8.", &input)
+        return refuse("Use the charset utf-8.", &input)
       }
     default:
       break

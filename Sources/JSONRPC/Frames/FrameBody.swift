@@ -53,10 +53,10 @@ package struct FrameBody: Sendable {
     defer { reset() }
     switch mode {
     case .before:
-      return .fault(.parseError(hint: "The frame is empty. A frame holds one JSON object or an array of them."))
+      return .fault(.parseError(hint: "The frame is empty. Send one JSON object or an array of them."))
     case .inside:
       let at = scan.state.at
-      let answer = scan.brokenAnswer(input.take(at), "no JSON: the text ends too early")
+      let answer = scan.brokenAnswer(input.take(at), "invalid JSON: the text ends too early")
       return .fault(.parseError(hint: "At offset \(at) of the frame: the text ends too early.", offset: at), answer)
     case .after(let frame):
       return .frame(frame)
@@ -96,7 +96,7 @@ package struct FrameBody: Sendable {
     case .syntax:
       let at = scan.state.at
       let message = scan.message(for: outcome) ?? ""
-      let answer = scan.brokenAnswer(input.take(at), "no JSON: \(message) at offset \(at)")
+      let answer = scan.brokenAnswer(input.take(at), "invalid JSON: \(message) at offset \(at)")
       fail(.parseError(hint: "At offset \(at) of the frame: \(message).", offset: at), answer)
     case .needsBytes, .needsRoom, .name, .markedObject, .limit:
       guard let error = scan.limitError(for: outcome) else { break }
@@ -109,7 +109,7 @@ package struct FrameBody: Sendable {
     guard !input.isEmpty else { return }
     var answer: BrokenAnswer?
     if case .after(let frame) = mode {
-      answer = frame.brokenAnswer("no JSON: something follows the message in its frame")
+      answer = frame.brokenAnswer("invalid JSON: something follows the message in its frame")
     }
     fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."), answer)
   }

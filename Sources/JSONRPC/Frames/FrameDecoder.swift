@@ -170,7 +170,7 @@ package struct FrameDecoder: Sendable {
       .parseError(
         hint: isByteOrderMark
           ? "Send UTF-8 without a byte order mark."
-          : "Send JSON-RPC 2.0: each message is a JSON object or an array of them, as such, after a header "
+          : "Send JSON-RPC 2.0: each message is a JSON object or an array of them, alone, after a header "
             + "Content-Length, or in an HTTP POST.",
         offset: 0
       )

@@ -84,7 +84,7 @@ struct JSONStream {
       let at = scan.state.at
       mode = .recovering(atLineStart: at > 0 && input[at - 1] == UInt8(ascii: "\n"))
       let message = scan.message(for: outcome) ?? ""
-      let answer = scan.brokenAnswer(input.take(at), "no JSON: \(message) at offset \(at)")
+      let answer = scan.brokenAnswer(input.take(at), "invalid JSON: \(message) at offset \(at)")
       scan.trim()
       return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at), answer)
     case .needsBytes, .needsRoom, .name, .markedObject, .limit:
@@ -92,7 +92,7 @@ struct JSONStream {
     }
   }
 
-  private static let recovery = "Reading goes on at the next line that begins with { or [."
+  private static let recovery = "Reading resumes at the next line that begins with { or [."
 
   /// Gives up the frame under way and uses up what has been looked at of it.
   private mutating func giveUp(

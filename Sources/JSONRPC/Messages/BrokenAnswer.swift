@@ -37,6 +37,6 @@ extension JSONScan {
   }
 
   func brokenAnswer(_ bytes: [UInt8], exceeding error: ErrorObject) -> BrokenAnswer? {
-    brokenAnswer(bytes, "beyond the limit \(error.data?["limit"]?.string ?? "of frames")")
+    brokenAnswer(bytes, "over the limit \(error.data?["limit"]?.string ?? "of frames")")
   }
 }

@@ -152,7 +152,7 @@ extension Conversation {
     if let count = frame.batchCount, count > limits.batchMax || count == 0 {
       let error: ErrorObject =
         count == 0
-        ? .invalidRequest(hint: "A batch holds at least one message.")
+        ? .invalidRequest(hint: "Send a batch with at least one message.")
         : .limitExceeded("batchMax", max: limits.batchMax, value: count, hint: "Send the messages in smaller batches.")
       return write(error, to: nil, into: &out)
     }
@@ -197,7 +197,7 @@ extension Conversation {
     switch message {
     case .request(let request):
       guard let call = pending.add(request.id, batch: batch) else {
-        let error = ErrorObject.invalidRequest(hint: "A request with this id is still in flight.")
+        let error = ErrorObject.invalidRequest(hint: "A request with this id is still unanswered; use another id.")
         return answer(error, to: request.id, batch: batch, into: &out)
       }
       if let batch { batches.expect(batch) }
@@ -251,7 +251,7 @@ extension Conversation {
         "parkedMax",
         max: limits.parkedMax,
         value: limits.parkedMax + 1,
-        hint: "Wait for some answers before asking more."
+        hint: "Wait for some answers before sending more requests."
       )
     }
     pending.setParked(true, call)

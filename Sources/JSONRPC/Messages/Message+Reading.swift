@@ -11,7 +11,7 @@ extension Message {
   /// - Parameter lastMethod: spares making the text of the method anew when it is the same; becomes the message's.
   init(reading value: JSONSlice, after lastMethod: inout String) {
     guard value.kind == .object else {
-      self = .invalid(id: nil, .invalidRequest(hint: "A message is a JSON object."))
+      self = .invalid(id: nil, .invalidRequest(hint: "Send each message as a JSON object."))
       return
     }
     let envelope = Envelope(value)

@@ -119,7 +119,7 @@ enum ScanFault: Error {
     case .invalidEscape: "unknown escape in a string"
     case .loneSurrogate: "half a surrogate pair in a string"
     case .invalidNumber: "a number is malformed"
-    case .invalidLiteral: "only true, false and null are words"
+    case .invalidLiteral: "the only literals are true, false and null"
     }
   }
 }

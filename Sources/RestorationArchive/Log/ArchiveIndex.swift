@@ -100,15 +100,15 @@ struct ArchiveIndex {
         known.remove(generation)
       case .pin(let generation?):
         guard known.contains(generation) else {
-          throw ArchiveError(.definite, "there is no generation \(generation) to pin")
+          throw ArchiveError(.definite, "generation \(generation) to pin does not exist")
         }
       case .context(let context, _):
         guard !contexts.contains(context), added.insert(context).inserted else {
-          throw ArchiveError(.definite, "context \(context) is there already")
+          throw ArchiveError(.definite, "context \(context) exists already")
         }
       case .state(let record):
         guard record.bytes <= Self.rowBytesMax else {
-          throw ArchiveError(.definite, "a state of \(record.bytes) bytes is larger than any row can be")
+          throw ArchiveError(.definite, "a state of \(record.bytes) bytes does not fit into a row")
         }
       case .node, .removeState, .removeAll, .settle, .withhold, .release, .pin(nil), .session, .forgetSessions, .claim,
         .run:

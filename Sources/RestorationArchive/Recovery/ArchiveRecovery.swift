@@ -56,7 +56,7 @@ struct ArchiveRecovery {
     case .limit(let name, let max, let value):
       ArchiveError(
         .limit(name: name, max: max, value: value),
-        "no other archive is allowed: \(name) is \(max), this would be \(value)"
+        "no further archive is allowed: \(name) is \(max), this would make it \(value)"
       )
     case .full(let text):
       ArchiveError(.full, "archive of \(files.application): \(text); free some space")
@@ -98,7 +98,7 @@ struct ArchiveRecovery {
   /// Opens what can be read of an archive, and writes into it what was found and done.
   private func settle(_ loss: String, hasLog: Bool) throws(OpeningFailure) -> Opened {
     let copies = hasLog ? try keepCopies() : nil
-    let place = copies.map { "; the files as they were found are kept as \(directory.pathname($0))" } ?? ""
+    let place = copies.map { "; the files are kept as found in \(directory.pathname($0))" } ?? ""
     var sequence = try lastSequence(of: files.main)
     if hasLog, let alone = try lastSequenceWithoutLog(), alone > sequence ?? -1 {
       try OpeningFailure.deciding { () throws(SystemError) in
@@ -169,7 +169,7 @@ struct ArchiveRecovery {
       guard case .damaged(let text) = error else { throw error }
       try readThrough(name)
       guard let former else { return try openFile(name, foundDamaged: text) }
-      guard text == former else { throw .unreadable("it looks damaged in two ways, \(former) and \(text)") }
+      guard text == former else { throw .unreadable("two reads found different damage, \(former) and \(text)") }
       throw error
     }
   }
@@ -235,7 +235,7 @@ struct ArchiveRecovery {
   private func replace(because reason: String) throws(OpeningFailure) -> Opened {
     let source = try prepareReplacement()
     let moves = try movesAside()
-    let place = moves.first.map { "; what was there is kept as \(directory.pathname($0.to))" } ?? ""
+    let place = moves.first.map { "; the damaged archive is kept as \(directory.pathname($0.to))" } ?? ""
     let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(place)"
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
       try SQLiteArchive.settle(at: directory.pathname(files.fresh), damage: damage)
@@ -255,19 +255,19 @@ struct ArchiveRecovery {
     case .file: break
     case .absent:
       try createFresh()
-      return "there is no backup, an empty archive takes its place"
+      return "there is no backup, so an empty archive replaces it"
     case .other:
       throw .unreadable(directory.irregular(files.backup))
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.backup, to: files.fresh) }
     do throws(OpeningFailure) {
       try openFile(files.fresh).archive.connection.close()
-      return "the last good backup takes its place"
+      return "the last good backup replaces it"
     } catch {
       guard case .damaged(let text) = error else { throw error }
       try removeLeftovers()
       try createFresh()
-      return "the backup is damaged too (\(text)), an empty archive takes its place"
+      return "the backup is damaged too (\(text)), so an empty archive replaces it"
     }
   }
 
@@ -350,7 +350,7 @@ struct ArchiveRecovery {
 }
 
 extension ArchiveDirectory {
-  fileprivate func irregular(_ name: String) -> String { "\(pathname(name)) is not a regular file; move it away" }
+  fileprivate func irregular(_ name: String) -> String { "\(pathname(name)) is not a regular file; move it elsewhere" }
 
   /// Says what stands in the place of an archive's file but was not made by a store; nil if nothing does.
   ///
@@ -358,7 +358,7 @@ extension ArchiveDirectory {
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
     for name in [files.main, files.log, files.mark] where try entry(name) == .other { return irregular(name) }
     return try entry(files.journal) == .absent
-      ? nil : "\(pathname(files.journal)) does not belong to an archive; move it away"
+      ? nil : "\(pathname(files.journal)) does not belong to an archive; move it elsewhere"
   }
 
   /// What will be replayed of an archive's log; nil if the log is missing.

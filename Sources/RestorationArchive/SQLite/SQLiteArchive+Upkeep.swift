@@ -115,7 +115,7 @@ extension SQLiteConnection {
 }
 
 extension ArchiveSummary {
-  static let isSettledByOpening = "the next call that opens the archive says what is lost"
+  static let isSettledByOpening = "the next call that opens the archive reports the loss"
 
   static func unreadable(_ application: String, _ reason: String) -> ArchiveSummary {
     ArchiveSummary(application: application, state: .unreadable(reason))

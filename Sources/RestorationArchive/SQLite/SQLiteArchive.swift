@@ -328,7 +328,7 @@ extension ArchiveError {
     } else if failure.isInputOutput {
       // The kernel may have dropped what could not be written and report success next time: a second sync would
       // acknowledge lost data.
-      self.init(.indeterminate, "\(text); the store has to be opened anew")
+      self.init(.indeterminate, "\(text); the store must be opened again")
     } else {
       self.init(.definite, text)
     }

@@ -126,7 +126,7 @@ extension OpenArchive {
         // The row is whole and lies where another one should.
         guard record.node == node, record.bytes == Int(row.bytes) else {
           reading = .unreadable(sequence: row.sequence)
-          fault = "the stored state is that of another object"
+          fault = "the stored state belongs to another object"
           break
         }
       }
@@ -142,7 +142,7 @@ extension OpenArchive {
       do throws(ArchiveError) {
         let record = try rows.node(at: row.sequence)
         if record.node != log.node || record.textBytes != Int(row.bytes) {
-          message = "the stored description is not the one that was written"
+          message = "the stored description differs from the one written"
         }
       } catch {
         message = "the stored description cannot be read: \(error.message)"

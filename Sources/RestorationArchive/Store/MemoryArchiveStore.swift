@@ -48,7 +48,7 @@ package actor MemoryArchiveStore: LeasedArchives {
     } else {
       return
     }
-    throw ArchiveError(limit, "no other archive is allowed; discard one, or raise the limit")
+    throw ArchiveError(limit, "no further archive is allowed; discard one, or raise the limit")
   }
 
   func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {

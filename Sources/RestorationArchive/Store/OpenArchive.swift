@@ -34,7 +34,7 @@ final class OpenArchive<Rows: ArchiveRows> {
   /// Fails unless the lease is the newest and writing is still possible.
   func check(_ lease: ArchiveLease) throws(ArchiveError) {
     guard lease.epoch == epoch else {
-      throw ArchiveError(.fenced, "the archive of \(application) has been opened again since")
+      throw ArchiveError(.fenced, "the archive of \(application) has been reopened since")
     }
     try checkUsable()
   }

@@ -30,8 +30,8 @@ extension Application {
     guard sessions.count >= max else { return }
     throw .restoration(
       .limitExceeded,
-      "sessionsPerApplicationMax is \(max), this is \(sessions.count + 1)",
-      hint: "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none.",
+      "sessionsPerApplicationMax is \(max), this would be \(sessions.count + 1)",
+      hint: "Resume a session by its token, or say goodbye; a script that only encodes or reads needs no session.",
       details: [
         "limit": "sessionsPerApplicationMax", "max": .integer(Int64(max)), "value": .integer(Int64(sessions.count + 1)),
       ]
@@ -276,7 +276,7 @@ extension Application {
   }
 
   static func unknownApplication(_ message: String) -> ErrorObject {
-    .restoration(.unknownApplication, message, hint: "Look at listApplications for those that there are.")
+    .restoration(.unknownApplication, message, hint: "See listApplications for the known applications.")
   }
 
   static func storeFailed(_ message: String, indeterminate: Bool) -> ErrorObject {
@@ -284,8 +284,8 @@ extension Application {
       .storeFailed,
       message,
       hint: indeterminate
-        ? "The broker ends and starts again; then look whether the write is there, or send it again with its revision."
-        : "Nothing was stored. Make room or mend what the message names, then send it again.",
+        ? "The broker restarts; then check whether the write is there, or send it again with its revision."
+        : "Nothing was stored. Make room or fix the problem above, then send it again.",
       details: ["indeterminate": .bool(indeterminate)]
     )
   }

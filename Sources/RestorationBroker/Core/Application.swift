@@ -138,14 +138,14 @@ package final class Application {
     case .handle(let handle):
       .restoration(
         .unknownObject,
-        "no object of this application has the handle \(handle)",
-        hint: "Register the object; handles end with their registration."
+        "unknown handle \(handle)",
+        hint: "Register the object; handles are valid only while the object is registered."
       )
     case .path(let path):
       .restoration(
         .unknownObject,
-        "the application has no object \(path)",
-        hint: "Register the object, or look at the paths that describeApplication lists.",
+        "unknown object \(path)",
+        hint: "Register the object, or use a path that describeApplication lists.",
         path: path
       )
     }
@@ -162,8 +162,8 @@ package final class Application {
       let owner = owner(of: node)
       throw .restoration(
         .notOwner,
-        "the object belongs to \(owner.map(Application.describe) ?? "nobody")",
-        hint: "Only the session that registered an object may do this; register it first.",
+        "the object belongs to \(owner.map(Application.describe) ?? "no session")",
+        hint: "Only the session that registered the object may do this; register it first.",
         path: tree.path(of: node),
         details: ["owners": .array(owner.map { [Application.ownerJSON($0)] } ?? [])]
       )
@@ -194,7 +194,7 @@ package final class Application {
     .restoration(
       .archiveUnreadable,
       "the archive cannot be used: \(why)",
-      hint: "Nothing was touched. Mend what the message names and restart the broker."
+      hint: "Nothing was changed. Fix the problem above and restart the broker."
     )
   }
 }

@@ -63,7 +63,7 @@ extension BrokerCore {
       throw .restoration(
         .needsForce,
         "states are missing in the document: it was exported without confidential ones, or some could not be read",
-        hint: "Export it with reveal: true, or say force: true to import what is there."
+        hint: "Export it with reveal: true, or use force: true to import the rest."
       )
     }
     guard request.more else {
@@ -115,7 +115,7 @@ extension BrokerCore {
     guard let upload = client.upload, upload.token == token, upload.application == application else {
       throw .invalidParameter(
         "/upload",
-        "there is no such upload on this connection for this application",
+        "unknown upload for this connection and application",
         hint: "Begin again with the first part; the next ones must follow within a minute."
       )
     }

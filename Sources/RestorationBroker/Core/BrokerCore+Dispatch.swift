@@ -68,7 +68,7 @@ extension BrokerCore {
   /// Reading does not make an application: one that nothing was ever written to is unknown.
   func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
     guard session == nil, application.sequence == 0, case .open = application.phase else { return }
-    throw Application.unknownApplication("there is no application \(application.name)")
+    throw Application.unknownApplication("unknown application \(application.name)")
   }
 
   static func require(_ session: Session?) throws(ErrorObject) -> Session {
@@ -118,7 +118,7 @@ extension BrokerCore {
     .invalidParameter(
       "/application",
       "this connection was initialized for \(application.name)",
-      hint: "Leave application out, or use another connection."
+      hint: "Omit application, or use another connection."
     )
   }
 
@@ -134,8 +134,8 @@ extension BrokerCore {
     guard let name = ApplicationName(text) else {
       throw .invalidParameter(
         "/application",
-        "this is no application name",
-        hint: "Use letters, digits, '.', '_' and '-', at most 128, and @instance behind it if need be."
+        "invalid application name",
+        hint: "Use letters, digits, '.', '_' and '-', at most 128, optionally followed by @instance."
       )
     }
     return name
@@ -186,8 +186,8 @@ extension BrokerCore {
     guard let session = application.session(token: token), session.facts.process?.uid == client.process?.uid else {
       throw .invalidParameter(
         "/session",
-        "this session has ended, or never was one of \(application.name)",
-        hint: "Leave session out to begin a new one."
+        "unknown or ended session of \(application.name)",
+        hint: "Omit session to begin a new one."
       )
     }
     session.lastUsed = context.now.monotonic

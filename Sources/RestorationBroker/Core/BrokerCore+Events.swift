@@ -27,7 +27,7 @@ extension BrokerCore {
       throw .restoration(
         .forbidden,
         "events cannot be sent over this connection",
-        hint: "Subscribe over a connection that speaks a stream of JSON texts; nextRequest brings what sessions serve."
+        hint: "Subscribe over a connection with a JSON stream; nextRequest fetches what sessions serve."
       )
     }
     let max = context.limits.subscriptionsMax

@@ -10,7 +10,7 @@ extension BrokerCore {
     guard ProtocolVersion.supported.contains(request.protocolVersion) else {
       throw .restoration(
         .unsupportedProtocolVersion,
-        "protocol version \(request.protocolVersion) is not spoken here",
+        "unsupported protocol version \(request.protocolVersion)",
         hint: "Use one of the versions in supported.",
         details: ["supported": .array(ProtocolVersion.supported.map { .integer($0) })]
       )
@@ -112,8 +112,8 @@ extension BrokerCore {
     guard facts.stored.utf8.count <= SessionFacts.initialBytesMax else {
       throw .invalidParameter(
         "/aliases",
-        "what initialize says takes more than \(SessionFacts.initialBytesMax) bytes",
-        hint: "It is kept for as long as the session lives; give fewer aliases."
+        "the parameters of initialize take more than \(SessionFacts.initialBytesMax) bytes",
+        hint: "They are kept as long as the session lives; give fewer aliases."
       )
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {

@@ -214,7 +214,7 @@ package struct BrokerCore {
     application.turn.phase = .opening
     application.abandonRestoration()
     application.abandonResolutions()
-    let error = Application.storeFailed("the archive was opened anew while the call waited", indeterminate: false)
+    let error = Application.storeFailed("the archive was reopened while the call waited", indeterminate: false)
     application.abandonDecodes(for: error) { _ in true }
     context.emit(.open(id, application.name, creating: true))
   }

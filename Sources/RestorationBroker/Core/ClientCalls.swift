@@ -105,7 +105,7 @@ extension Application {
     guard session.serves(Notification.method), session.isReachable else { return nil }
     let parameters = notification.text
     guard session.reads(Notification.method, parameters) else {
-      let text = "\(Notification.method.rawValue) was not sent: it is longer than the messages that the client reads"
+      let text = "\(Notification.method.rawValue) was not sent: it exceeds the client's messageBytesMax"
       turn.ask(.log(.warning, text, application: name))
       return nil
     }

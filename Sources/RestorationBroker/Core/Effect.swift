@@ -259,7 +259,7 @@ package final class CoreContext {
   /// come, or is this broker's own, handles and calls are numbered above it.
   func noteEpoch(_ seen: Int64, of application: ApplicationName) {
     guard known.insert(application).inserted, seen >= settings.epoch else { return }
-    let lost = "the file epoch was lost: the archive is of start \(seen) of a broker, this is \(settings.epoch)"
+    let lost = "the file epoch was lost: the archive knows broker start \(seen), this is start \(settings.epoch)"
     emit(.log(.warning, "\(lost); handles are numbered above it", application: application))
     settings.epoch = seen + 1
   }

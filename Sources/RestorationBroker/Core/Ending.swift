@@ -28,7 +28,7 @@ extension Application {
     .restoration(
       .shuttingDown,
       "the broker is ending",
-      hint: "Call again, over this connection as long as it stays: the next broker goes on with it."
+      hint: "Call again, over this connection if it stays open: the next broker may adopt it."
     )
   }
 }

@@ -33,15 +33,15 @@ extension BrokerConfiguration {
       do {
         value = try JSONCodec.parse(Array(text.utf8))
       } catch {
-        throw Fault(description: "\(path) is not JSON: \(error.message) at byte \(error.position); mend or remove it")
+        throw Fault(description: "\(path) is not JSON: \(error.message) at byte \(error.position); fix or remove it")
       }
       guard let object = value.object else {
-        throw Fault(description: "\(path) is not a JSON object; mend or remove it")
+        throw Fault(description: "\(path) is not a JSON object; fix or remove it")
       }
       for (name, value) in object.members {
         guard let type = Self.types.first(where: { $0.name == name }) else {
           let known = Self.types.map(\.name).joined(separator: ", ")
-          throw Fault(description: "\(path): there is no setting \(name); the settings are \(known)")
+          throw Fault(description: "\(path): unknown setting \(name); the settings are \(known)")
         }
         guard type.isRight(value) else { throw Fault(description: "\(path): \(name) is not \(type.kind)") }
         origins[name] = path
@@ -70,11 +70,11 @@ extension BrokerConfiguration {
       for (name, value) in values["restoreAtLogin"]?.object?.members ?? [] {
         let place = place(of: "restoreAtLogin", name)
         guard name == "*" || ApplicationName(name) != nil else {
-          throw Fault(description: "\(place): \(name) is no application's name, and not *")
+          throw Fault(description: "\(place): \(name) is neither an application name nor *")
         }
         guard let policy = value.string.flatMap({ LoginPolicy(rawValue: $0) }) else {
           let words = LoginPolicy.allCases.map(\.rawValue).joined(separator: ", ")
-          throw Fault(description: "\(place): what is said of \(name) is not one of \(words)")
+          throw Fault(description: "\(place): the value of \(name) is not one of \(words)")
         }
         policies[name] = policy
       }

@@ -59,7 +59,7 @@ package struct BrokerConfiguration: Sendable {
     for path in Self.files(flags, variable) {
       guard let text = try readFile(path) else {
         if path == flags.file {
-          throw Fault(description: "there is no file \(path); name an existing one with --config")
+          throw Fault(description: "the file \(path) does not exist; name an existing one with --config")
         }
         continue
       }
@@ -140,7 +140,7 @@ package struct BrokerConfiguration: Sendable {
     if let home = variable("XDG_STATE_HOME"), home.hasPrefix("/") { return "\(home)/restorationd" }
     guard let home = variable("HOME") else {
       throw Fault(
-        description: "neither XDG_STATE_HOME nor HOME is set; say with --archives DIR where archives are to be kept"
+        description: "neither XDG_STATE_HOME nor HOME is set; give the directory of the archives with --archives DIR"
       )
     }
     return "\(home)/.local/state/restorationd"

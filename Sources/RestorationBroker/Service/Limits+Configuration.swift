@@ -20,7 +20,7 @@ extension Limits {
     self.init()
     for (name, value) in object.members {
       guard let limit = Limit.all.first(where: { $0.name == name }) else {
-        throw Fault(limit: name, description: "\(name) is no limit; Protocol/limits.md lists them")
+        throw Fault(limit: name, description: "unknown limit \(name); see Protocol/limits.md")
       }
       guard let number = value.integer, let chosen = Int(exactly: number), limit.range.contains(chosen) else {
         throw Fault(

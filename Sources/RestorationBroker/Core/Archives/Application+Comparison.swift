@@ -81,8 +81,8 @@ package struct ComparisonPlace {
     else {
       throw .invalidParameter(
         "/cursor",
-        "this cursor is not of this call, or too old",
-        hint: "Begin again without cursor; one is good for a minute, with the same from and to."
+        "the cursor is from another call, or expired",
+        hint: "Begin again without cursor; a cursor is valid for a minute, with the same from and to."
       )
     }
     var place = self

@@ -28,16 +28,16 @@ extension Application {
     if let sealed = generations.first(where: { $0.record.generation == number }) { return sealed }
     throw .invalidParameter(
       pointer,
-      "there is no generation \(number)",
-      hint: "listGenerations names those that are kept."
+      "unknown generation \(number)",
+      hint: "listGenerations lists the kept generations."
     )
   }
 
   private static func staleCursor() -> ErrorObject {
     .invalidParameter(
       "/cursor",
-      "this cursor is not of this call, or too old",
-      hint: "Begin again without cursor; one is good for a minute, on the connection it was given to."
+      "the cursor is from another call, or expired",
+      hint: "Begin again without cursor; a cursor is valid for a minute, on the connection that received it."
     )
   }
 

@@ -15,13 +15,13 @@ extension Application {
   ) throws(ErrorObject) {
     try turn.requireWritable()
     // Those who live would go on writing what the import has just replaced.
-    try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it would go on writing.")
+    try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it writes.")
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, !force {
       throw .restoration(
         .needsForce,
         "\(name) has saved state, which the import would replace",
-        hint: "Say force: true; what is there stays as the newest generation."
+        hint: "Use force: true; the present state stays as the newest generation."
       )
     }
     let first = lastNode

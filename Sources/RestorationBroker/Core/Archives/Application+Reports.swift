@@ -101,8 +101,8 @@ extension Application {
   static func invalidCursor() -> ErrorObject {
     .invalidParameter(
       "/cursor",
-      "this cursor is not of this call",
-      hint: "Give back the cursor of the page before as it was."
+      "the cursor is from another call",
+      hint: "Give the cursor of the previous page unchanged."
     )
   }
 
@@ -210,8 +210,8 @@ extension Application {
     if request.generations, !request.force, !sessions.isEmpty {
       throw .restoration(
         .needsForce,
-        "\(sessions.count) sessions are live, and without generations nothing can be brought back",
-        hint: "Say force: true, or keep the generations."
+        "\(sessions.count) sessions are live, and without generations nothing can be restored",
+        hint: "Use force: true, or keep the generations."
       )
     }
     interruptRound()

@@ -20,7 +20,7 @@ extension Application {
     guard !request.force else { return }
     try requireNobodyLives(
       .needsForce,
-      hint: "End it first, or say force: true; then its processes are told by headReplaced and should restore anew."
+      hint: "End it first, or use force: true; headReplaced then tells its processes, which should restore again."
     )
   }
 
@@ -37,7 +37,7 @@ extension Application {
     }
     do throws(ErrorObject) {
       guard case .open = phase else {
-        throw Application.storeFailed("the archive is being opened anew", indeterminate: false)
+        throw Application.storeFailed("the archive is being reopened", indeterminate: false)
       }
       try budget.requireRoom(for: rollback.bytesAdded(to: tree), in: turn)
       let piece = rollback.nextPiece(beside: tree)

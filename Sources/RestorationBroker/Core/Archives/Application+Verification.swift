@@ -48,11 +48,11 @@ extension Application {
       let error = ErrorObject.invalidParameter(
         "/to",
         "the file cannot be made: \(message)",
-        hint: "Name a file that is not there yet, in a directory that the broker may write to."
+        hint: "Name a file that does not exist yet, in a directory that the broker may write to."
       )
       turn.refuse(job.caller, error)
     case (_, .success):
-      turn.refuse(job.caller, .internalError(hint: "Ask again; the broker's log says more."))
+      turn.refuse(job.caller, .internalError(hint: "Call again; the broker's log says more."))
     }
   }
 

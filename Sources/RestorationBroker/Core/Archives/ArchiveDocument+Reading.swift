@@ -9,7 +9,7 @@ extension ArchiveDocument {
   /// - Parameter place: where it lies in the parameters, such as `/document`.
   package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
     guard slice.kind == .object else {
-      throw .invalidParameter(place, "the document is not an object", hint: "Give what exportArchive gave.")
+      throw .invalidParameter(place, "the document is not an object", hint: "Give a document from exportArchive.")
     }
     do throws(Misfit) {
       try self.init(wire: slice)
@@ -52,24 +52,24 @@ extension DocumentObject {
     }
     if isApplication {
       if path != nil { try refuse("path", "the application has a path", "Give null, or another kind.") }
-      if parent != nil { try refuse("parent", "the application has a parent", "Take parent away.") }
+      if parent != nil { try refuse("parent", "the application has a parent", "Remove parent.") }
       return
     }
     if path == nil, kind == .object {
-      try refuse("path", "a plain object has no path", "Give the path, or another kind.")
+      try refuse("path", "a plain object needs a path", "Give the path, or another kind.")
     }
     if path == nil, state != nil {
-      try refuse("state", "an object without path has a state", "Take the state away, or give the path.")
+      try refuse("state", "an object without path cannot have a state", "Remove the state, or give the path.")
     }
     if state != nil, missing != nil {
-      try refuse("missing", "missing is said of a state that is there", "Take missing or the state away.")
+      try refuse("missing", "missing is given although there is a state", "Remove missing or the state.")
     }
     if state == nil, isEarly {
-      try refuse("early", "early is said although there is no state", "Give the state, or take early away.")
+      try refuse("early", "early is given although there is no state", "Give the state, or remove early.")
     }
     if !isEarly, beforeClaim != nil {
       let message = "beforeClaim is given for a state that is not early"
-      try refuse("beforeClaim", message, "Take beforeClaim away, or say early: true.")
+      try refuse("beforeClaim", message, "Remove beforeClaim, or give early: true.")
     }
   }
 
@@ -77,10 +77,10 @@ extension DocumentObject {
   private static func scan(_ text: JSONText) throws(ErrorObject) -> JSONSlice {
     let object = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
     guard let object, object.kind == .object else {
-      throw .invalidParameter("", "this is not an object", hint: "Give objects as exportArchive does.")
+      throw .invalidParameter("", "the element is not an object", hint: "Give objects as exportArchive does.")
     }
     for name in [EncodedState.vocabulary.referenceKey, EncodedState.vocabulary.literalKey] where object[name] != nil {
-      throw .invalidParameter("/\(name)", "\(name) stands outside of a state", hint: "Take it away.")
+      throw .invalidParameter("/\(name)", "\(name) is allowed only in a state", hint: "Remove it.")
     }
     for place in ["", "/state", "/writer", "/beforeClaim", "/beforeClaim/state", "/beforeClaim/writer"] {
       let value = place.split(separator: "/").reduce(object as JSONSlice?) { $0?[String($1)] }
@@ -118,8 +118,8 @@ extension ErrorObject {
   package static func unknownTarget(_ target: JSONText) -> ErrorObject {
     .restoration(
       .invalidReference,
-      "\(target) leads to no object of the document",
-      hint: "References are paths of objects in the document, or null.",
+      "\(target) is not the path of an object in the document",
+      hint: "Give the path of an object in the document, or null.",
       details: ["pointer": "/state", "reference": .text(target)]
     )
   }

@@ -38,7 +38,7 @@ struct ImportPlan {
       do throws(ErrorObject) {
         let parent = try Self.parent(of: object, at: place, places)
         if object.isApplication, objects.contains(where: { $0.record.kind == .application }) {
-          throw .invalidParameter("/kind", "the application is there twice", hint: "Give it once.")
+          throw .invalidParameter("/kind", "the application is given twice", hint: "Give it once.")
         }
         objects.append(Object(record: Self.record(of: object, at: place, below: parent), isEarly: object.isEarly))
         guard let path = object.path else { continue }
@@ -46,7 +46,7 @@ struct ImportPlan {
           throw .restoration(
             .duplicatePath,
             "two objects of the document have the path \(path)",
-            hint: "Each path may stand in a document once.",
+            hint: "Give each path once in a document.",
             path: path,
             details: ["pointer": "/path", "owners": []]
           )
@@ -95,7 +95,7 @@ struct ImportPlan {
       throw .restoration(
         .unknownParent,
         "the document has no object \(above) before this one",
-        hint: "Put parents before children, also those that have no state.",
+        hint: "Put parents before children, even parents without state.",
         path: above,
         details: ["pointer": "/path"]
       )
@@ -125,7 +125,7 @@ struct ImportPlan {
       guard path == document.path else {
         throw .invalidParameter(
           "/document/objects/\(place)/path",
-          "by its parent and kind the object's path is \(path?.description ?? "none")",
+          "by its parent and kind, the object's path is \(path?.description ?? "none")",
           hint: "Give that path, or another parent."
         )
       }

@@ -166,7 +166,7 @@ enum StoredText {
     }
     guard state.kind == .object else { return (.text, "the stored state is not an object") }
     if let elements = record.elements, !areElements(elements) {
-      return (.text, "the stored elements have not the form of elements")
+      return (.text, "the stored elements are malformed")
     }
     return faultOfReferences(record, state, lastNode: lastNode).map { (.reference, $0) }
   }
@@ -189,7 +189,7 @@ enum StoredText {
         reference.target.integer() == node
       else { return "the reference at byte \(range.lowerBound) is not the one its table lists" }
       guard (1...max(1, lastNode)).contains(node) else {
-        return "the reference at byte \(range.lowerBound) leads to object \(node), which never was"
+        return "the reference at byte \(range.lowerBound) leads to object \(node), which never existed"
       }
     }
     return nil

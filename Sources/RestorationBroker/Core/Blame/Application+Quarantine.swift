@@ -37,7 +37,7 @@ extension Application {
       }
     }
     turn.ask(
-      .log(.warning, "a state is withheld, because processes crashed of it; listQuarantine names it", application: name)
+      .log(.warning, "a state is withheld: restoring it crashed processes; see listQuarantine", application: name)
     )
   }
 
@@ -48,7 +48,7 @@ extension Application {
     runFacts.quarantined = turn.now.wall
     announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
     turn.ask(
-      .log(.warning, "all states are withheld, because processes crashed again and again", application: name)
+      .log(.warning, "all states are withheld, because restoring them crashed processes repeatedly", application: name)
     )
   }
 

@@ -209,14 +209,14 @@ private struct DescribedError: JSONWritable {
       .optional("path", .list(.string), "The object the error is about."),
       .optional("pointer", .string, "JSON pointer into `params` to the member that is wrong."),
       .optional("offset", .count, "Of `parseError`: byte of the frame."),
-      .optional("method", .string, "Of `methodNotFound`: what was called."),
-      .optional("owners", .list(ObjectOwner.schema), "Who has what the caller wants."),
+      .optional("method", .string, "Of `methodNotFound`: the method called."),
+      .optional("owners", .list(ObjectOwner.schema), "The sessions that hold what the caller wants."),
       .optional("limit", .string, "Of `limitExceeded`: the limit."),
-      .optional("max", .integer, "Of `limitExceeded`: what passes."),
-      .optional("value", .integer, "Of `limitExceeded`: what was sent."),
-      .optional("indeterminate", .boolean, "Of `storeFailed`: whether it may be there all the same."),
+      .optional("max", .integer, "Of `limitExceeded`: its value."),
+      .optional("value", .integer, "Of `limitExceeded`: the excessive value."),
+      .optional("indeterminate", .boolean, "Of `storeFailed`: whether the write may be stored anyway."),
       .optional("reference", .any, "Of `invalidReference`: the reference."),
-      .optional("supported", .list(.integer), "Of `unsupportedProtocolVersion`: the versions that there are."),
+      .optional("supported", .list(.integer), "Of `unsupportedProtocolVersion`: the supported versions."),
     ])
   )
 

@@ -106,7 +106,7 @@ extension Application {
   static func invalidComponent(of path: IdentifierPath, _ pointer: String) -> ErrorObject {
     .restoration(
       .invalidIdentifier,
-      "a component of the path is no restoration identifier",
+      "a component of the path is an invalid restoration identifier",
       hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
       path: path,
       details: ["pointer": .string(pointer)]

@@ -60,8 +60,8 @@ extension Application {
       guard child.parent === parent, seen.insert(child.id).inserted else {
         throw .invalidParameter(
           "/children/\(position)",
-          "this is not a child of the object, or it is named twice",
-          hint: "Name each object once whose restoration parent is the object."
+          "not a child of the object, or named twice",
+          hint: "Name each child of the object at most once."
         )
       }
       guard let identifier = child.record.component.flatMap({ RestorationIdentifier.split($0)?.identifier }) else {
@@ -235,7 +235,7 @@ extension Application {
       return .restoration(
         .duplicatePath,
         "\(occupied.map(\.description) ?? "the path") is taken\(owner.map { " by \(Application.describe($0))" } ?? "")",
-        hint: "Choose another identifier or parent, or say takeOver to displace what is there.",
+        hint: "Choose another identifier or parent, or use takeOver to displace the present object.",
         path: occupied,
         details: ["owners": .array([owner, claimant].compactMap { $0.map { Application.ownerJSON($0) } })]
       )

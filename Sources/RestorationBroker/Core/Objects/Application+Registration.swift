@@ -76,7 +76,7 @@ extension Application {
     guard RestorationIdentifier.isValid(identifier) else {
       throw .restoration(
         .invalidIdentifier,
-        "this is no restoration identifier",
+        "invalid restoration identifier",
         hint: "Use 1 to 255 bytes of UTF-8 without '/', '#' and control characters.",
         details: ["pointer": "/restorationIdentifier"]
       )

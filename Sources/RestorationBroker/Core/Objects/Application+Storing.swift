@@ -152,8 +152,8 @@ extension Application {
       guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
         throw .restoration(
           .invalidReference,
-          "\(reference.target) leads to no object of the application",
-          hint: "Register the target first, or write {\"$literal\": …} if this is no reference.",
+          "\(reference.target) is not an object of the application",
+          hint: "Register the target first, or write {\"$literal\": …} if it is not a reference.",
           details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
         )
       }
@@ -170,7 +170,7 @@ extension EncodedState {
     throw .restoration(
       .reservedKey,
       "the key \(key) is reserved for the broker",
-      hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read only.",
+      hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read-only.",
       path: path,
       details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
     )

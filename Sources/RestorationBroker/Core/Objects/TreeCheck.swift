@@ -31,9 +31,9 @@ struct TreeCheck {
     func note(_ kind: ArchiveProblem.Kind, _ message: String) {
       faults.append(Fault(kind: kind, node: record.node, message: message))
     }
-    if let parent = record.parent, tree.node(parent) == nil { note(.tree, "the object's parent is not there") }
+    if let parent = record.parent, tree.node(parent) == nil { note(.tree, "the object's parent is missing") }
     if let component = record.component {
-      if RestorationIdentifier.split(component) == nil { note(.object, "the object's identifier is none") }
+      if RestorationIdentifier.split(component) == nil { note(.object, "the object's identifier is invalid") }
     } else if record.kind == .object {
       note(.object, "a plain object has no identifier")
     }
@@ -41,7 +41,7 @@ struct TreeCheck {
       note(.object, "the object's classes are not a list of names")
     }
     if let state = reading.state, origins[state.context] == nil {
-      note(.object, "what is recorded of the state's writer is not there")
+      note(.object, "the record of the state's writer is missing")
     }
   }
 

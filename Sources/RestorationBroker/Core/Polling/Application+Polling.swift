@@ -118,7 +118,7 @@ extension Application {
       throw .invalidParameter(
         pointer,
         "the session has no call \(request.id) to answer",
-        hint: "It was answered before, or the broker does not wait for it any more; go on with nextRequest."
+        hint: "It was answered before, or is no longer awaited; continue with nextRequest."
       )
     }
     turn.ask(.respond(caller, .result(EmptyResult())))

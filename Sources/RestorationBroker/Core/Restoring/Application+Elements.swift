@@ -117,7 +117,7 @@ extension Application {
 
   /// The archive is opened anew: decodes that wait are answered.
   func abandonResolutions() {
-    let error = Application.storeFailed("the archive was opened anew meanwhile", indeterminate: false)
+    let error = Application.storeFailed("the archive was reopened meanwhile", indeterminate: false)
     for number in resolver.numbers {
       if case .decode(let caller, _)? = endResolution(number)?.purpose { turn.refuse(parked: caller, error) }
     }

@@ -55,7 +55,7 @@ extension Application {
   /// The archive was lost on the way, or the broker ends: nothing that was decided holds any more.
   func abandonRestoration(
     for error: ErrorObject = Application.storeFailed(
-      "the archive was opened anew during the restoration",
+      "the archive was reopened during the restoration",
       indeterminate: false
     )
   ) {

@@ -40,8 +40,8 @@ extension Application {
     guard record.facts.utf8.count <= SessionFacts.bytesMax else {
       throw .restoration(
         .limitExceeded,
-        "what is kept of the session takes more than \(SessionFacts.bytesMax) bytes with it",
-        hint: "It is kept for as long as the session lives; use one class for all objects of a kind."
+        "the session's stored description takes more than \(SessionFacts.bytesMax) bytes with it",
+        hint: "It is kept as long as the session lives; use one class for all objects of a kind."
       )
     }
     session.facts = facts
@@ -84,7 +84,7 @@ extension Application {
     .restoration(
       .alreadyServed,
       "\(describe(other)) \(what)",
-      hint: "One session at a time can; end the other one first.",
+      hint: "Only one session at a time may; end the other one first.",
       path: path,
       details: ["owners": [ownerJSON(other)]]
     )

@@ -42,7 +42,7 @@ extension Application {
   }
 
   static func remedy(_ unit: UnitName, for name: ApplicationName) -> String {
-    "its file does not say Application=\(name) in a section [X-Restoration]"
+    "its file lacks Application=\(name) in a section [X-Restoration]"
   }
 
   /// A process that was closed is not started again, unless another one of its unit lives.
@@ -204,7 +204,7 @@ extension BrokerCore {
   /// Why a unit with these files is not to be started for the application; nil where it may be.
   package func refusal(to start: UnitName, for id: ApplicationID, _ files: [String]?) -> String? {
     guard let application = applications[id] else { return "the application is closed" }
-    guard let files else { return "there is no such unit; install its file, then: systemctl --user daemon-reload" }
+    guard let files else { return "unknown unit; install its file, then: systemctl --user daemon-reload" }
     guard UnitFile.permits(files, of: start, for: application.name.description) else {
       return Application.remedy(start, for: application.name)
     }

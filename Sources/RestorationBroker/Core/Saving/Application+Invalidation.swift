@@ -24,7 +24,7 @@ extension Application {
     guard let session, session.serves(.encodeRestorableStateWithCoder) else {
       throw .invalidParameter(
         "/object",
-        "the session does not serve encodeRestorableStateWithCoder, so that its states cannot be asked for",
+        "the session does not serve encodeRestorableStateWithCoder, so its states cannot be fetched",
         hint: "List it in serves of initialize, or encode the state."
       )
     }
