@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// A document of `exportArchive`, or a part of one: what it says of itself, and its objects as they came
+/// A document of `exportArchive`, or a part of one: its own members, and its objects as received
 /// (`Protocol/export-format.md`).
 package struct ArchiveDocument: WireObject {
   package static let sharedName: String? = "ArchiveDocument"
@@ -67,7 +67,7 @@ package struct DocumentObject: WireObject {
     case object, viewController, view, application
   }
 
-  /// Why a state that there is does not stand in the document.
+  /// Why the document lacks an existing state.
   package enum Missing: String, WireWord {
     /// It is confidential and `reveal` was not said.
     case redacted
@@ -78,7 +78,7 @@ package struct DocumentObject: WireObject {
   package var path: IdentifierPath?
   package var parent: Int?
   package var kind = ObjectKind.object
-  /// It holds the application's own state, and is no object of it.
+  /// Holds the application's own state instead of an object.
   package var isApplication = false
   package var classes: [String] = []
   package var restorationClass: String?
@@ -118,7 +118,7 @@ package struct DocumentObject: WireObject {
     )
   }
 
-  /// The members of the state stand among those of the object.
+  /// The state's members are members of the object itself.
   private mutating func walkState(_ members: inout some MemberWalk) throws(Misfit) {
     var (encoded, elements, writer) = (state?.state, state?.elements, state?.writer)
     try members.optional("state", &encoded, "The state; its text is unchanged except for references.")
@@ -154,7 +154,7 @@ package struct DocumentState: WireObject {
   package struct Reference: Hashable, Sendable {
     /// Of the whole reference, as offsets from the first byte of the text.
     package var range: Range<Int>
-    /// Nil if it leads to nothing.
+    /// `nil` if it leads to nothing.
     package var target: IdentifierPath?
 
     package init(range: Range<Int>, target: IdentifierPath?) { (self.range, self.target) = (range, target) }
@@ -169,7 +169,7 @@ package struct DocumentState: WireObject {
     if elements?.text == .emptyArray { elements = nil }
   }
 
-  /// Elements as they are stored: no data source was asked, so the raw index path is what comes back.
+  /// Elements as stored: no data source was asked, so the raw index path is returned.
   package struct Elements: WireValue {
     package static let schema = Schema.elements
     package static let expected = [RestorableElement].expected
@@ -187,7 +187,7 @@ package struct DocumentState: WireObject {
     package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
   }
 
-  /// The session that wrote a state, as far as the state's coder and class tell.
+  /// The session that wrote a state, as known from the state's coder and class.
   package struct Writer: WireObject, Hashable {
     package static let sharedName: String? = "DocumentWriter"
     package static let isGiven = true

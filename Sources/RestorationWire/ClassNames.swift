@@ -16,7 +16,7 @@ package struct ClassList: WireValue, Hashable {
   /// Own class first, never empty.
   package let names: [String]
 
-  /// Nil if there are no names.
+  /// `nil` if there are no names.
   package init?(_ names: [String]) {
     if names.isEmpty { return nil }
     self.names = names
@@ -55,9 +55,9 @@ extension MemberWalk {
   }
 }
 
-/// Names of earlier versions of an application and what they are called today (R25).
+/// Names from earlier versions of an application, and their current names (R25).
 ///
-/// An alias is followed once: the new name of one is not looked up again.
+/// An alias is followed once: its new name is not looked up again.
 package struct Aliases: WireObject, Hashable {
   package static let sharedName: String? = "Aliases"
   package static let expected = "an object of classes and identifiers"

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// The state of an object as JSON text, with what the scan found out about it.
+/// The state of an object as JSON text, with the findings of the scan.
 package struct EncodedState: WireValue {
   package static let schema = Schema.state
   package static let expected = "an object"
@@ -14,7 +14,7 @@ package struct EncodedState: WireValue {
 
   private static let reservedPrefixBytes = reservedPrefixes.map { Array($0.utf8) }
 
-  /// Marks a reference inside a state (R14), and text that is none although it looks like one.
+  /// The keys that mark a reference inside a state (R14), and text that only looks like one.
   package static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
 
   /// Compact JSON text of one object.
@@ -23,10 +23,10 @@ package struct EncodedState: WireValue {
   package let references: [JSONReference]
   /// The first top-level key that is reserved, if any.
   package let reservedKey: String?
-  /// Nesting of the state by itself; `{}` is 1.
+  /// Nesting of the state; `{}` is 1.
   package let depth: Int
 
-  /// The same state in storage of its own size, for one that outlives the message it came with.
+  /// The same state in its own storage, so that it can outlive its message cheaply.
   package func detached() -> EncodedState {
     EncodedState(text: text.detached(), references: references, reservedKey: reservedKey, depth: depth)
   }
@@ -69,7 +69,7 @@ public struct ReservedKeys: WireObject, Hashable {
   public package(set) var timestamp = Timestamp(milliseconds: 0)
   /// Of the broker's machine.
   public package(set) var systemVersion: String?
-  /// The unit of a view controller's storyboard; nil for every other object.
+  /// The unit of a view controller's storyboard; `nil` for every other object.
   public package(set) var storyboard: String?
   package init() {}
 
@@ -94,7 +94,7 @@ public struct ReservedKeys: WireObject, Hashable {
   }
 }
 
-/// Where an object or a process comes from: a systemd user unit that brings it back (R22).
+/// The systemd user unit that starts an object's process or a process again (R22).
 package struct Storyboard: WireObject, Hashable {
   package static let sharedName: String? = "Storyboard"
   package static let expected = "an object with a unit"

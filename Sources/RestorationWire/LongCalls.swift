@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// What a client calls one long call by, to know its `progress` notifications: a string or an integer, echoed byte for
+/// A client's name for one long call, which marks its `progress` notifications: a string or an integer, echoed byte for
 /// byte.
 package struct ProgressToken: WireValue, Hashable {
   package static let schema = Schema.shared("ProgressToken", .either([.string, .integer]))
@@ -25,7 +25,7 @@ package struct ProgressToken: WireValue, Hashable {
   package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
-/// The notification by which a client says that it does not want the answer to one of its calls any more.
+/// The notification by which a client cancels one of its calls.
 package struct CancelRequest: Sendable {
   package static let method = "$/cancelRequest"
   package static let summary = "The client no longer wants the answer to one of its own requests."
@@ -33,12 +33,12 @@ package struct CancelRequest: Sendable {
     .required("id", .either([.string, .integer, .null]), "Of the request, as it was sent.")
   ]
 
-  /// The id of the call, as it was sent.
+  /// The id of the call, as sent.
   package var id: RequestID
 
   package init(id: RequestID) { self.id = id }
 
-  /// Nil where the parameters name no call.
+  /// `nil` if the parameters name no call.
   package init?(_ parameters: Parameters) {
     guard let slice = parameters.first("id"), let id = RequestID(slice) else { return nil }
     self.id = id

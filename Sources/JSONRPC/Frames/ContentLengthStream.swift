@@ -2,17 +2,17 @@
 
 /// The framing of LSP: a header section, which gives the length of the text after it, then the text.
 ///
-/// Headers come in any order and case and with either line end; those we do not know are passed over. A header section
-/// we cannot make sense of ends the connection, because nobody knows where the next one begins.
+/// Headers come in any order and case and with either line end; unknown ones are skipped. An invalid header section
+/// ends the connection, because the beginning of the next one is unknown.
 struct ContentLengthStream {
   /// Bytes a header section may have.
   static let headersBytesMax = 4_096
 
   private enum Mode {
     case headers
-    /// In a text of which so many bytes have not come.
+    /// In a text of which `left` bytes have not arrived.
     case body(left: Int)
-    /// Passing over so many bytes of a text that is too long.
+    /// Skipping `left` bytes of a text that is too long.
     case skipping(left: Int)
     case ended
   }
@@ -20,7 +20,7 @@ struct ContentLengthStream {
   private var mode = Mode.headers
   private var body: FrameBody
   private let frameBytesMax: Int
-  /// Bytes of the header section that have been looked at, without those of whole lines.
+  /// Bytes of the header section examined so far, without those of complete lines.
   private var looked = 0
   private var headersBytes = 0
   private var length: Int?
@@ -39,23 +39,23 @@ struct ContentLengthStream {
     }
   }
 
-  /// What another stream would have to be given to be where this one is; nil while it passes something over.
+  /// The input that brings another stream to this one's state; `nil` while this one skips input.
   func unfinishedInput(_ input: borrowing InputBuffer) -> [UInt8]? {
     switch mode {
     case .headers:
-      // Headers without a meaning for us are gone; one stands for them, so that the section has begun.
+      // Ignored headers are gone; one stands for them, so that the section has begun.
       let header = length.map { "Content-Length: \($0)\r\n" } ?? (headersBytes > 0 ? "Content-Type: utf-8\r\n" : "")
       return Array(header.utf8) + input.bytes
     case .body(let left):
       guard let begun = body.unfinishedInput else { return nil }
-      // What came after the last look at it belongs to the body too, or to what is behind it.
+      // Input that arrived since belongs to the body too, or to the next frame.
       return Array("Content-Length: \(begun.count + left)\r\n\r\n".utf8) + begun + input.bytes
     case .skipping, .ended:
       return nil
     }
   }
 
-  /// Uses up input until something happens; nil when more bytes are needed.
+  /// Uses up input until something happens; `nil` when more bytes are needed.
   mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
     while true {
       switch mode {
@@ -91,7 +91,7 @@ struct ContentLengthStream {
     return position(input).isInsideFrame ? .fault(.parseError(hint: "The input ended inside a frame.")) : nil
   }
 
-  /// The next line without its end; nil when it has not come whole.
+  /// The next line without its end; `nil` if it is incomplete.
   private mutating func nextLine(_ input: inout InputBuffer) -> [UInt8]? {
     while looked < input.count, input[looked] != UInt8(ascii: "\n") { looked += 1 }
     guard looked < input.count else { return nil }

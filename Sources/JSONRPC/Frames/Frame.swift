@@ -21,7 +21,7 @@ package struct Frame: Sendable {
     case batch([Message])
   }
 
-  /// The messages, made anew each time; look at `batchCount` first.
+  /// The messages, parsed at each access; check `batchCount` first.
   package var content: Content {
     var method = ""
     return content(after: &method)
@@ -33,7 +33,7 @@ package struct Frame: Sendable {
     return .batch(elements.map { Message(reading: $0, after: &method) })
   }
 
-  /// How many messages a batch holds; nil when the frame is a single message.
+  /// How many messages a batch holds; `nil` when the frame is a single message.
   package var batchCount: Int? {
     guard storage.tape[0].kind == .array else { return nil }
     var count = 0
@@ -45,7 +45,7 @@ package struct Frame: Sendable {
     return count
   }
 
-  /// The message as one that cannot be used, if it may be an answer.
+  /// The message as a broken answer, if it may be an answer.
   func brokenAnswer(_ reason: String) -> BrokenAnswer? {
     let root = storage.root
     guard root.elements == nil, root["method"] == nil, root["params"] == nil else { return nil }

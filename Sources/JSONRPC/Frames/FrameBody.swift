@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads one frame whose end is told from outside: by a length, or by the end of a request.
+/// Reads one frame whose end is known from outside: by a length, or by the end of a request.
 ///
-/// A text that is not what it should be costs that frame only, because the next one's beginning is known all the same.
+/// An invalid text costs only its own frame, because the beginning of the next one is known anyway.
 package struct FrameBody: Sendable {
   private enum Mode {
     /// Nothing but white space has come.
@@ -10,7 +10,7 @@ package struct FrameBody: Sendable {
     case inside
     /// Whole; nothing but white space may follow.
     case after(Frame)
-    /// The rest is passed over.
+    /// The rest is skipped.
     indirect case failed(ErrorObject, BrokenAnswer?)
   }
 
@@ -24,10 +24,10 @@ package struct FrameBody: Sendable {
     scan = JSONScan(limits: limits.withinOffsets, vocabulary: vocabulary)
   }
 
-  /// Why the frame is none, as far as that is known before its end.
+  /// Why the frame is invalid, if that is known before its end.
   package var failure: ErrorObject? { if case .failed(let error, _) = mode { error } else { nil } }
 
-  /// What another body would have to be given to be where this one is; nil where what comes is passed over.
+  /// The input that brings another body to this one's state; `nil` if further input is skipped.
   var unfinishedInput: [UInt8]? {
     switch mode {
     case .before, .inside: input.bytes
@@ -48,7 +48,7 @@ package struct FrameBody: Sendable {
     advance()
   }
 
-  /// The frame is whole: what it is. The next one can begin.
+  /// Ends the frame and returns its content. The next one can begin.
   package mutating func end() -> FrameDecoder.Event {
     defer { reset() }
     switch mode {
@@ -65,7 +65,7 @@ package struct FrameBody: Sendable {
     }
   }
 
-  /// −32008 for a frame of more than so many bytes.
+  /// −32008 for a frame of more than `max` bytes.
   package static func tooLong(_ count: Int, max: Int) -> ErrorObject {
     .frameExceeds("frameBytesMax", max: max, value: count)
   }

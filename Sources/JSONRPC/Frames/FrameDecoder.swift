@@ -2,14 +2,14 @@
 
 /// Cuts the bytes of one peer into frames and validates them; each byte is looked at once, however it arrives.
 ///
-/// Feed bytes with `append`, then call `next` until it returns nil.
+/// Feed bytes with `append`, then call `next` until it returns `nil`.
 package struct FrameDecoder: Sendable {
   package enum Event: Sendable {
     case frame(Frame)
-    /// Input that is no frame: to be answered with id null, then go on. It may be the answer to a call of ours.
+    /// Input that is not a frame: answer it with id null, then continue. It may be the answer to a call of ours.
     /// Indirect, because an event is as large as its largest case, and nearly all are frames.
     indirect case fault(ErrorObject, BrokenAnswer? = nil)
-    /// The peer speaks something else: to be answered with id null, then close. Nothing follows.
+    /// The peer does not speak the protocol: answer with id null, then close. Nothing follows.
     case refused(ErrorObject)
   }
 
@@ -30,7 +30,7 @@ package struct FrameDecoder: Sendable {
   private let limits: FrameLimits
   private let vocabulary: ScanVocabulary
 
-  /// - Parameter framing: how the frames are told apart, where that is known from before.
+  /// - Parameter framing: how the frames are told apart, if that is known from before.
   package init(limits: FrameLimits, vocabulary: ScanVocabulary, framing: Framing? = nil) {
     self.limits = limits.withinOffsets
     self.vocabulary = vocabulary
@@ -51,7 +51,7 @@ package struct FrameDecoder: Sendable {
     input.append(bytes)
   }
 
-  /// The next event, or nil when more bytes are needed, or when the peer speaks HTTP.
+  /// The next event, or `nil` when more bytes are needed, or when the peer speaks HTTP.
   package mutating func next() -> Event? {
     if mode == .undecided, let refusal = decide() { return refusal }
     let event: Event?
@@ -72,7 +72,7 @@ package struct FrameDecoder: Sendable {
     return event
   }
 
-  /// The end of the input, after `next` has returned nil: the fault of a frame cut short, or nil.
+  /// The end of the input, after `next` has returned `nil`: the fault of a frame cut short, or `nil`.
   package mutating func finish() -> Event? {
     defer {
       input.consumeAll()
@@ -104,11 +104,11 @@ package struct FrameDecoder: Sendable {
     }
   }
 
-  /// What a peer that speaks HTTP has sent so far; the decoder is not needed any more.
+  /// The input so far of a peer that speaks HTTP; the decoder is no longer needed.
   package mutating func takeInput() -> [UInt8] { input.take(input.count) }
 
-  /// What another decoder that knows the framing would have to be given to be where this one is; nil while this one
-  /// passes something over, or where the peer speaks HTTP.
+  /// The input that brings another decoder with the same framing to this one's state; `nil` while this one skips input,
+  /// or if the peer speaks HTTP.
   package var unfinishedInput: [UInt8]? {
     switch mode {
     case .undecided: input.bytes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one frame of a peer may hold. Each limit passes at its value and fails at one more.
+/// The limits of one frame of a peer. A value equal to a limit passes, one more fails.
 package struct FrameLimits: Sendable, Equatable {
   /// Bytes of a frame, from its first bracket to its last. At most 2^31 − 1.
   package var frameBytesMax = 4 << 20
@@ -14,7 +14,7 @@ package struct FrameLimits: Sendable, Equatable {
   /// Members of one object.
   package var keysPerObjectMax = 4_096
 
-  /// For texts that are no frame of a peer: of any length, as deep as a frame may be.
+  /// For texts that are not frames of a peer: of any length, and as deep as a frame may be.
   package static let unframed = FrameLimits(
     frameBytesMax: Int(Int32.max) - 16,
     depthMax: 64,

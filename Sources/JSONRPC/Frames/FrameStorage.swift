@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The text of one validated frame or document and what the scan noted about it; shared by all slices of it.
+/// The text of one validated frame or document, with the notes of the scan; shared by all its slices.
 final class FrameStorage: Sendable {
   /// The validated value lies at the offsets of `tape[0]`; bytes after its end mean nothing.
   let bytes: [UInt8]

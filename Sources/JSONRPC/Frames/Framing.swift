@@ -11,7 +11,7 @@ package enum Framing: Hashable, Sendable {
   /// - Parameter keepsAlive: whether the connection is used for another request after this one.
   case http(keepsAlive: Bool)
 
-  /// Whether the peer can be sent what it has not asked for just now.
+  /// Whether the peer can be sent messages that it did not request.
   package var canBeCalled: Bool {
     switch self {
     case .jsonStream, .contentLength: true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Bytes received and not yet used up.
+/// Bytes received and not yet consumed.
 ///
 /// The room is an array that is longer than its contents, so that bytes are put in by one copy.
 struct InputBuffer {
@@ -60,7 +60,7 @@ struct InputBuffer {
     }
   }
 
-  /// Moves what is there to the front, into more room when that is not enough; doubling keeps the cost of a byte fixed.
+  /// Moves the contents to the front, and into more room if needed; doubling keeps the cost of a byte fixed.
   private mutating func makeRoom(for number: Int) {
     let kept = count
     let needed = kept + number + Self.padding

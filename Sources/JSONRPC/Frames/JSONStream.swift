@@ -30,7 +30,7 @@ struct JSONStream {
   /// Whether a frame may begin with this byte.
   static func isFrameStart(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") }
 
-  /// Uses up input until something happens; nil when more bytes are needed.
+  /// Uses up input until something happens; `nil` when more bytes are needed.
   mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
     while !input.isEmpty {
       switch mode {
@@ -94,7 +94,7 @@ struct JSONStream {
 
   private static let recovery = "Reading resumes at the next line that begins with { or [."
 
-  /// Gives up the frame under way and uses up what has been looked at of it.
+  /// Abandons the current frame and consumes its examined bytes.
   private mutating func giveUp(
     for error: ErrorObject,
     isComplete: Bool = false,

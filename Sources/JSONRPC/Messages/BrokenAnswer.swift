@@ -3,16 +3,16 @@
 /// A message that cannot be read to its end, and has nothing before that which only calls have: it may be the answer to
 /// a call of ours.
 package struct BrokenAnswer: Sendable {
-  /// Nil where it was not read.
+  /// `nil` if it was not read.
   package let id: RequestID?
-  /// What is wrong with it, to go on from "the answer is".
+  /// The fault, to complete "the answer is".
   package let reason: String
 }
 
 extension JSONScan {
-  /// The message that could not be read, if it may be an answer. A batch is not: nobody could say which of its answers.
+  /// The unreadable message, if it may be an answer. A batch is excluded, because the broken answer in it is unknown.
   ///
-  /// - Parameter bytes: as far as it was scanned.
+  /// - Parameter bytes: the scanned part of the message.
   func brokenAnswer(_ bytes: [UInt8], _ reason: String) -> BrokenAnswer? {
     guard case .message = subject, state.noted > 0 else { return nil }
     let storage = FrameStorage(bytes: bytes, tape: Array(tape[..<state.noted]), references: [])
@@ -24,11 +24,11 @@ extension JSONScan {
       let name = SliceName(entry)
       names.append(name)
       if name.isEqual(to: "id", in: bytes) { id = RequestID(JSONSlice(storage: storage, entry: index)) }
-      // What has not ended is the last member begun.
+      // The only incomplete member is the last one begun.
       guard Int(entry.next) > index else { break }
       index = Int(entry.next)
     }
-    // A member whose value was expected or has not ended is not on the tape.
+    // A member whose value is missing or incomplete is not on the tape.
     if state.depth == 1, [.colon, .value, .insideString, .insideNumber].contains(state.phase) {
       names.append(SliceName(range: state.nameStart..<state.nameEnd, escaped: state.nameEscaped))
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Both directions of the talk with one peer: what has been asked and not answered. Pure: frames in, deliveries and
-/// output bytes out.
+/// The open requests of both directions with one peer. Pure: frames in, deliveries and output bytes out.
 ///
 /// Invariants:
-/// 1. A call is answered at most once; what is answered again is ignored.
+/// 1. A call is answered at most once; further answers are ignored.
 /// 2. A request with an id in flight (parked ones included) is refused and leaves the first untouched; `null` is no id.
 /// 3. The answers of one batch leave as one array when the last is there; a batch without answers leaves nothing.
 /// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
@@ -17,14 +16,14 @@ package struct Conversation: Sendable {
     let serial: UInt32
   }
 
-  /// What the receiver has to see to.
+  /// A message for the receiver to handle.
   package enum Delivery: Sendable {
     /// To be answered exactly once with `respond(to:with:into:)`.
     case request(Call, Request)
     case notification(Notification)
     /// The answer to a call of ours, which has ended by it.
     case response(callID: Int, Response.Outcome)
-    /// A call of ours has ended by an answer that cannot be read; what it is, to go on from "the answer is".
+    /// A call of ours has ended by an unreadable answer; the text completes "the answer is".
     case brokenAnswer(callID: Int, code: Int, String)
     /// The peer does not speak with us, or not sensibly: send the output, then close.
     case closeAfterOutput
@@ -44,7 +43,7 @@ package struct Conversation: Sendable {
   /// The method called last; the next call mostly names the same one.
   private var lastMethod = ""
 
-  /// Answers dropped because nobody asked, or because they were malformed.
+  /// Answers dropped because they belong to no call or are malformed.
   package private(set) var strayResponses = 0
 
   /// The memory that frames with calls held back take, in bytes, about.
@@ -76,7 +75,7 @@ package struct Conversation: Sendable {
 
   package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
 
-  /// The frames with calls held back, as the peer sent them or might have: for whoever goes on with this peer.
+  /// The frames with calls held back, as the peer sent them or might have: for the next conversation with this peer.
   ///
   /// Answers to our calls that came in the same frames have been delivered; they mean nothing the second time.
   package var heldBackInput: [UInt8] {
@@ -101,14 +100,14 @@ package struct Conversation: Sendable {
 
 // Receiving
 extension Conversation {
-  /// Takes one event; what can be answered at once is appended to `out`.
+  /// Takes one event; immediate answers are appended to `out`.
   package mutating func receive(_ event: FrameDecoder.Event, into out: inout [UInt8]) -> [Delivery] {
     var deliveries: [Delivery] = []
     receive(event, into: &out, &deliveries)
     return deliveries
   }
 
-  /// The same, for whoever keeps the room for deliveries.
+  /// The same, for callers that reuse the array of deliveries.
   package mutating func receive(_ event: FrameDecoder.Event, into out: inout [UInt8], _ deliveries: inout [Delivery]) {
     switch event {
     case .frame(let frame):
@@ -124,7 +123,7 @@ extension Conversation {
     }
   }
 
-  /// Delivers calls held back, as far as there is room now.
+  /// Delivers calls held back while there is room.
   package mutating func resume(into out: inout [UInt8]) -> [Delivery] {
     var deliveries: [Delivery] = []
     while hasHeldBackCalls, pending.inFlight < limits.inFlightMax {
@@ -301,7 +300,7 @@ extension Conversation {
     }
   }
 
-  /// Writes one answer, not yet a frame: `member` is what stands before the value that `writing` writes.
+  /// Writes one answer, not yet a frame: `member` comes before the value that `writing` writes.
   private static func write(
     _ member: StaticString,
     to id: RequestID,
@@ -327,7 +326,7 @@ extension Conversation {
     return callID
   }
 
-  /// Ends a call whose answer is no longer wanted; one that still comes is dropped.
+  /// Ends a call whose answer is no longer wanted; a late answer is dropped.
   package mutating func forget(_ callID: Int) { outgoing.forget(callID) }
 
   package mutating func notify(method: String, parameters: JSONText?, into out: inout [UInt8]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one peer may have under way. Each limit passes at its value and fails at one more.
+/// The limits of one peer's pending messages. A value equal to a limit passes, one more fails.
 package struct ConversationLimits: Sendable, Equatable {
   /// Messages in one batch.
   package var batchMax = 256

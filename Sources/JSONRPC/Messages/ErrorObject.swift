@@ -52,8 +52,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
 
   package static let limitExceededCode = -32008
 
-  /// −32008. `limit` is the name of the limit as its struct has it; `value` what would have been needed, as far as
-  /// known.
+  /// −32008. `limit` is the name of the limit as its struct has it; `value` is the value needed, if known.
   package static func limitExceeded(_ limit: String, max: Int, value: Int, hint: String) -> ErrorObject {
     var data = description(kind: "limitExceeded", hint: hint)
     data["limit"] = .string(limit)
@@ -62,7 +61,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
     return ErrorObject(code: limitExceededCode, message: "Limit exceeded", data: .object(data))
   }
 
-  /// −32008 for a frame that is passed over. `value` is what was sent, as far as known.
+  /// −32008 for a frame that is skipped. `value` is the value sent, if known.
   static func frameExceeds(_ limit: String, max: Int, value: Int? = nil) -> ErrorObject {
     limitExceeded(
       limit,

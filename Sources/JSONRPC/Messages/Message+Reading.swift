@@ -3,12 +3,12 @@
 // Input that breaks JSON-RPC is one of three:
 // - a request that must be refused: `.invalid`, with its id when that is usable;
 // - a notification that cannot be answered but names its method: delivered with `fault`;
-// - an answer nobody can use: `.malformedResponse`, never answered.
+// - a malformed answer: `.malformedResponse`, never answered.
 
 extension Message {
   /// Sorts out one value received as a message; it is on the tape.
   ///
-  /// - Parameter lastMethod: spares making the text of the method anew when it is the same; becomes the message's.
+  /// - Parameter lastMethod: spares creating the method's string again if it is the same; becomes the message's.
   init(reading value: JSONSlice, after lastMethod: inout String) {
     guard value.kind == .object else {
       self = .invalid(id: nil, .invalidRequest(hint: "Send each message as a JSON object."))
@@ -53,7 +53,7 @@ extension Message {
     guard let method = envelope.slice(envelope.method)?.string(expecting: lastMethod) else {
       return .invalid(id: id, .invalidRequest(hint: "The member method must be a string."))
     }
-    // No name of ours is longer; a long one of a client's must not stay.
+    // No name of ours is longer; a client's long name must not be kept.
     if method.utf8.count <= 64 { lastMethod = method }
     let params = envelope.slice(envelope.params)
     guard let parameters = Parameters(reading: params) else {
@@ -127,7 +127,7 @@ private struct Envelope {
 }
 
 extension Parameters {
-  /// Nil when the value is neither object nor array nor null, which libraries send where there are none.
+  /// `nil` when the value is neither object nor array nor null, which libraries send if there are none.
   fileprivate init?(reading value: JSONSlice?) {
     guard let value else {
       self = .none

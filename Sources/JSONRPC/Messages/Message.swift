@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One JSON-RPC message of a peer, checked as far as JSON-RPC itself goes.
+/// One JSON-RPC message of a peer, checked against JSON-RPC alone.
 package enum Message: Sendable {
   case request(Request)
   case notification(Notification)
   case response(Response)
   /// A request to be refused; without a usable id it is answered with id null.
   case invalid(id: RequestID?, ErrorObject)
-  /// An answer nobody can use: not exactly one of `result` and `error`, no usable id, or not version 2.0. Answers are
-  /// never answered; it is dropped and counted.
+  /// A malformed answer: not exactly one of `result` and `error`, no usable id, or not version 2.0. Answers are never
+  /// answered; it is dropped and counted.
   case malformedResponse
 }
 

@@ -8,7 +8,7 @@ struct OutgoingCalls {
   /// Calls forgotten whose answer may still come.
   private var forgotten = 0
 
-  /// What whoever calls the same peer after this one has to know.
+  /// The calls made so far, for the next conversation with the same peer.
   var past: CallsMade { CallsMade(lastID: lastID, unanswered: forgotten + open.count) }
 
   var isEmpty: Bool { open.isEmpty }
@@ -24,13 +24,13 @@ struct OutgoingCalls {
     return lastID
   }
 
-  /// Ends the call answered by a response with this id; nil when there is none.
+  /// Ends the call answered by a response with this id; `nil` when there is none.
   mutating func end(_ id: RequestID) -> Int? {
     guard let integer = id.integer, let callID = Int(exactly: integer), remove(callID) else { return nil }
     return callID
   }
 
-  /// Ends the call that an answer was for which cannot be read: where its id was not read, the oldest.
+  /// Ends the call that an answer was for which cannot be read: if its id was not read, the oldest.
   mutating func end(_ broken: BrokenAnswer) -> Int? {
     guard let id = broken.id else {
       // The answer to that one may be another, and still come.
@@ -63,11 +63,11 @@ struct OutgoingCalls {
   }
 }
 
-/// The calls made to a peer so far, for another conversation that goes on with the same peer.
+/// The calls made to a peer so far, for another conversation that continues with the same peer.
 package struct CallsMade: Hashable, Sendable {
   /// The id given last.
   package var lastID: Int
-  /// Calls nobody waits for any more whose answers may still come.
+  /// Abandoned calls whose answers may still come.
   package var unanswered: Int
 
   package init(lastID: Int = 0, unanswered: Int = 0) {

@@ -23,7 +23,7 @@ struct PendingCalls {
 
   var isEmpty: Bool { inFlight + parked == 0 }
 
-  /// Nil when a request with this id is there already.
+  /// `nil` if a request with this id exists already.
   mutating func add(_ id: RequestID, batch: Batches.Key?) -> Conversation.Call? {
     let fingerprint = id.fingerprint
     guard isEmpty || find(id, fingerprint: fingerprint) == nil else { return nil }
@@ -40,7 +40,7 @@ struct PendingCalls {
     return Conversation.Call(slot: UInt32(slots.count - 1), serial: lastSerial)
   }
 
-  /// Nil when the call has been answered before.
+  /// `nil` when the call has been answered before.
   mutating func remove(_ call: Conversation.Call) -> (id: RequestID, batch: Batches.Key?)? {
     guard let slot = slot(of: call) else { return nil }
     if slot.isParked { parked -= 1 } else { inFlight -= 1 }

@@ -29,7 +29,7 @@ package struct RequestID: Sendable {
     storage = .string(text: text, value: writer.bytes.contains(UInt8(ascii: "\\")) ? string : nil)
   }
 
-  /// Nil unless the value is a string, null, or a number without fraction and exponent.
+  /// `nil` unless the value is a string, null, or a number without fraction and exponent.
   package init?(_ value: JSONSlice) {
     switch value.kind {
     case .null:
@@ -72,7 +72,7 @@ package struct RequestID: Sendable {
     }
   }
 
-  /// Writes the id as it was received.
+  /// Writes the id as received.
   package func write(to writer: inout JSONWriter) {
     switch storage {
     case .null: writer.null()

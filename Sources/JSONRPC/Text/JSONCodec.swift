@@ -19,7 +19,7 @@ package enum JSONCodec {
 
   /// Reads one JSON value of any kind, up to 2 GiB long.
   ///
-  /// Refuses, beside what is not JSON: a name given twice in one object, a NUL in a name, integers beyond 64 bits and
+  /// Besides invalid JSON, refuses a name given twice in one object, a NUL in a name, integers beyond 64 bits and
   /// numbers beyond a double.
   package static func parse(_ bytes: some Collection<UInt8>) throws(JSONError) -> JSONValue {
     try parse(scanned: JSONSlice.scan(Array(bytes), vocabulary: .empty, limits: documentLimits))
@@ -97,11 +97,11 @@ package enum JSONCodec {
   }
 }
 
-/// Lays a value out by jansson. Numbers stand in the tree as indices into a table and are put in afterwards.
+/// Lays a value out by jansson. In the tree, numbers are indices into a table and are inserted afterwards.
 private struct JanssonFormatter {
   private var numbers: [ArraySlice<UInt8>] = []
 
-  /// Nil when jansson runs out of memory.
+  /// `nil` when jansson runs out of memory.
   mutating func format(_ value: JSONValue, flags: size_t) -> [UInt8]? {
     guard let tree = tree(of: value, depth: 0) else { return nil }
     defer { json_decref(tree) }
@@ -120,7 +120,7 @@ private struct JanssonFormatter {
     case .integer, .real: number(JSONText(value).bytes)
     case .string(let string): Self.string(string)
     case .array, .object:
-      // jansson would recurse; what is this deep stays on one line.
+      // jansson would recurse, so deeper values stay on one line.
       depth < JSONCodec.depthMax ? container(of: value, depth: depth) : number(JSONText(value).bytes)
     case .text(let text): self.text(text, depth: depth)
     }

@@ -7,13 +7,13 @@ package struct JSONObject: Sendable {
 
   package init() { members = [] }
 
-  /// Takes the members as they are; of two with one name, the first is found by name.
+  /// Takes the members unchanged; of two with one name, look-up finds the first.
   package init(_ members: [(name: String, value: JSONValue)]) { self.members = members }
 
   package var count: Int { members.count }
   package var isEmpty: Bool { members.isEmpty }
 
-  /// The member of that name, or nil. Setting replaces in place or appends; setting nil removes.
+  /// The member of that name, or `nil`. Setting replaces in place or appends; setting `nil` removes.
   package subscript(name: String) -> JSONValue? {
     get {
       index(of: name).map { members[$0].value }
@@ -28,7 +28,7 @@ package struct JSONObject: Sendable {
     }
   }
 
-  /// Adds a member at the end without looking for one of the same name.
+  /// Adds a member at the end without a search for the same name.
   package mutating func append(_ name: String, _ value: JSONValue) { members.append((name, value)) }
 
   private func index(of name: String) -> Int? { members.firstIndex { $0.name.utf8.elementsEqual(name.utf8) } }

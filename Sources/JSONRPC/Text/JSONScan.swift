@@ -9,7 +9,7 @@ struct JSONScan {
     case message
     /// A batch: as for a message, one level deeper.
     case batch
-    /// A value by itself: noted down to the members of its members.
+    /// A single value: noted down to the members of its members.
     case document
   }
 
@@ -37,7 +37,7 @@ struct JSONScan {
     trim()
   }
 
-  /// Keeps the room a usual frame takes and gives back what a large one needed; the value under way is lost.
+  /// Keeps the room of a usual frame and releases that of a large one; the current value is lost.
   mutating func trim() {
     if levels.isEmpty || levels.count > 64 { levels = Array(repeating: ScanLevel(), count: 16) }
     if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 32) }
@@ -84,7 +84,7 @@ struct JSONScan {
     }
   }
 
-  /// What was noted of the complete value that `bytes` begins with.
+  /// The notes of the complete value that `bytes` begins with.
   func storage(of bytes: [UInt8]) -> FrameStorage {
     FrameStorage(bytes: bytes, tape: Array(tape[..<state.noted]), references: references)
   }
@@ -136,14 +136,14 @@ struct JSONScan {
 }
 
 extension JSONSlice {
-  /// Scans text that is one JSON value and nothing else but white space; nothing may be beyond the limits.
+  /// Scans text that is one JSON value within the limits, surrounded only by white space.
   package static func scan(
     _ bytes: [UInt8],
     vocabulary: ScanVocabulary,
     limits: FrameLimits = FrameLimits()
   ) throws(JSONError) -> JSONSlice {
     let leading = bytes.prefix { JSONWalk.isWhiteSpace($0) }.count
-    // A number at the end is complete only when something follows it; the zero bytes are what the scan stops at.
+    // A number at the end is complete only when a byte follows it; the scan stops at the zero bytes.
     var text = Array(bytes[leading...])
     text.append(UInt8(ascii: "\n"))
     text.append(contentsOf: repeatElement(0, count: 8))
@@ -169,7 +169,7 @@ extension JSONSlice {
 }
 
 extension JSONScan {
-  /// −32008 for the limit at which the scan has stopped; nil when it was none.
+  /// −32008 for the limit at which the scan has stopped; `nil` when it was none.
   func limitError(for outcome: ScanOutcome) -> ErrorObject? {
     switch outcome {
     case .limit(.depth): .frameExceeds("depthMax", max: limits.depthMax)
@@ -179,7 +179,7 @@ extension JSONScan {
     }
   }
 
-  /// What is wrong, as a sentence without a full stop; nil when the value is complete.
+  /// The fault, as a sentence without a full stop; `nil` if the value is complete.
   func message(for outcome: ScanOutcome) -> String? {
     switch outcome {
     case .syntax(let fault): fault.message(expecting: state.phase)

@@ -3,7 +3,7 @@
 /// One JSON value inside scanned text. Cheap to copy; it keeps the whole text of its frame in memory, so take
 /// `compactText.detached()` of what outlives the frame.
 ///
-/// The upper levels of a frame are found by the notes of the scan; deeper ones by walking the text on demand. Where a
+/// The upper levels of a frame are found by the notes of the scan; deeper ones by walking the text on demand. If a
 /// name occurs twice below the levels that are checked, the first counts.
 package struct JSONSlice: Sendable {
   let storage: FrameStorage
@@ -37,13 +37,13 @@ package struct JSONSlice: Sendable {
   /// The bytes exactly as received.
   package var text: ArraySlice<UInt8> { storage.bytes[range] }
 
-  /// The bytes without insignificant white space; copied only where there is some.
+  /// The bytes without insignificant white space; copied only if there is some.
   package var compactText: JSONText {
     mayHoldWhiteSpace
       ? JSONText(validated: JSONWalk.compact(storage.bytes, in: range).text) : JSONText(validated: text)
   }
 
-  /// How deep the value nests by itself: 0 for a scalar, 1 for `{}`.
+  /// The nesting of the value: 0 for a scalar, 1 for `{}`.
   package var depth: Int {
     entry >= 0 ? Int(storage.tape[Int(entry)].depth) : JSONWalk.depth(of: storage.bytes, in: range)
   }
@@ -55,12 +55,12 @@ package struct JSONSlice: Sendable {
 
 // Scalars
 extension JSONSlice {
-  /// The string with its escapes resolved, or nil when this is of another kind.
+  /// The string with its escapes resolved, or `nil` when this is of another kind.
   package func string() -> String? {
     kind == .string ? JSONEscape.decode(storage.bytes[Int(start) + 1..<Int(end) - 1]) : nil
   }
 
-  /// The same, without a new string where it is the `expected` one.
+  /// The same, without a new string if it is the `expected` one.
   package func string(expecting expected: String) -> String? {
     guard kind == .string else { return nil }
     let body = SliceName(range: Int(start) + 1..<Int(end) - 1, escaped: false)
@@ -71,7 +71,7 @@ extension JSONSlice {
     return expected
   }
 
-  /// The integer, or nil when this is of another kind or beyond 64 bits.
+  /// The integer, or `nil` when this is of another kind or beyond 64 bits.
   package func integer() -> Int64? {
     guard kind == .integer else { return nil }
     var index = Int(start)
@@ -91,12 +91,12 @@ extension JSONSlice {
     return value
   }
 
-  /// The number as a double (infinite when beyond its range), or nil when this is no number.
+  /// The number as a double (infinite when beyond its range), or `nil` when this is no number.
   package func real() -> Double? {
     kind == .integer || kind == .real ? Double(String(decoding: text, as: UTF8.self)) : nil
   }
 
-  /// The boolean, or nil when this is of another kind.
+  /// The boolean, or `nil` when this is of another kind.
   package func bool() -> Bool? { kind == .bool ? storage.bytes[Int(start)] == UInt8(ascii: "t") : nil }
 
   package var isNull: Bool { kind == .null }
@@ -108,7 +108,7 @@ extension JSONSlice {
 
 // Members and elements
 extension JSONSlice {
-  /// The elements, or nil when this is no array.
+  /// The elements, or `nil` when this is no array.
   package var elements: [JSONSlice]? {
     guard kind == .array else { return nil }
     var elements: [JSONSlice] = []
@@ -119,7 +119,7 @@ extension JSONSlice {
     return elements
   }
 
-  /// The elements of an array of strings; nil when this is something else.
+  /// The elements of an array of strings; `nil` when this is something else.
   package var strings: [String]? {
     guard kind == .array else { return nil }
     var strings: [String] = []
@@ -135,7 +135,7 @@ extension JSONSlice {
     return areAll ? strings : nil
   }
 
-  /// The members in the order of the text, or nil when this is no object.
+  /// The members in the order of the text, or `nil` when this is no object.
   package var members: [(name: String, value: JSONSlice)]? {
     guard kind == .object else { return nil }
     var members: [(name: String, value: JSONSlice)] = []
@@ -146,7 +146,7 @@ extension JSONSlice {
     return members
   }
 
-  /// The member of that name, or nil when there is none or this is no object.
+  /// The member of that name, or `nil` when there is none or this is no object.
   @_disfavoredOverload
   package subscript(name: String) -> JSONSlice? {
     var name = name
@@ -179,7 +179,7 @@ extension JSONSlice {
     return nil
   }
 
-  /// The first name that two members of this object have, or nil.
+  /// The first name that two members of this object have, or `nil`.
   package var duplicateName: String? {
     guard kind == .object else { return nil }
     var names: [SliceName] = []

@@ -12,18 +12,18 @@ package enum JSONValue: Sendable {
   case string(String)
   case array([JSONValue])
   case object(JSONObject)
-  /// JSON text to be written as it is. Parsing never makes this case.
+  /// JSON text that is written unchanged. Parsing never makes this case.
   case text(JSONText)
 }
 
 extension JSONValue {
-  /// The string, or nil when this is of another kind.
+  /// The string, or `nil` when this is of another kind.
   package var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  /// The integer, or nil when this is of another kind (a real is never rounded).
+  /// The integer, or `nil` when this is of another kind (a real is never rounded).
   package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
-  /// The number as a double, or nil when this is no number.
+  /// The number as a double, or `nil` when this is no number.
   package var real: Double? {
     switch self {
     case .real(let value): value
@@ -32,19 +32,19 @@ extension JSONValue {
     }
   }
 
-  /// The boolean, or nil when this is of another kind.
+  /// The boolean, or `nil` when this is of another kind.
   package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
-  /// The elements, or nil when this is no array.
+  /// The elements, or `nil` when this is no array.
   package var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-  /// The object, or nil when this is of another kind.
+  /// The object, or `nil` when this is of another kind.
   package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
   /// Whether this is `null`.
   package var isNull: Bool { if case .null = self { true } else { false } }
 
-  /// The member of that name, or nil when there is none or this is no object.
+  /// The member of that name, or `nil` when there is none or this is no object.
   package subscript(name: String) -> JSONValue? { object?[name] }
 }
 

@@ -108,7 +108,7 @@ extension JSONWalk {
     return deepest
   }
 
-  /// The text in `range` without insignificant white space, and where the ascending offsets `marks` come to lie in it.
+  /// The text in `range` without insignificant white space, and the new positions of the ascending offsets `marks`.
   static func compact(_ bytes: [UInt8], in range: Range<Int>, marks: [Int] = []) -> (text: [UInt8], marks: [Int]) {
     var walk = JSONWalk(bytes: bytes, index: range.lowerBound)
     var text: [UInt8] = []

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes compact JSON on one line; sets commas by itself. The caller pairs begin and end and writes a key before each
-/// member.
+/// Writes compact JSON on one line, with commas. The caller pairs begin and end and writes a key before each member.
 package struct JSONWriter: Sendable {
-  /// What has been written so far.
+  /// The output so far.
   package private(set) var bytes: [UInt8]
   private var needsComma = false
 
@@ -90,7 +89,7 @@ package struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  /// The same; `change` may then alter bytes of the value in place. It is told where the value begins.
+  /// The same; `change` may then alter bytes of the value in place, which begins at the given index.
   package mutating func text(_ value: [UInt8], _ change: (inout [UInt8], Int) -> Void) {
     text(value[...])
     change(&bytes, bytes.count - value.count)

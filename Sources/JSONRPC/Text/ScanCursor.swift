@@ -2,18 +2,18 @@
 
 /// The inner loop of the scan: one pass over the bytes that have arrived, on plain memory.
 ///
-/// Objects and arrays have a loop each, so that a usual member passes without a decision about what comes next.
-/// Whatever is rare ends the run with an outcome that `JSONScan` deals with before it runs the cursor again; only then
-/// is `state.phase` up to date. All steps are inlined: with calls among them the scan takes a quarter longer.
+/// Objects and arrays have a loop each, so that a usual member needs no decision about the next byte. A rare case ends
+/// the run with an outcome that `JSONScan` handles before it runs the cursor again; only then is `state.phase` up to
+/// date. All steps are inlined: with calls among them the scan takes a quarter longer.
 struct ScanCursor {
   /// The frame's first byte.
   let base: UnsafePointer<UInt8>
-  /// How many bytes of the frame are there. The byte after them, and seven more, are zero: no token goes on over a zero
-  /// byte, so that only where one turns up `end` is looked at.
+  /// How many bytes of the frame have arrived. The byte after them, and seven more, are zero: no token crosses a zero
+  /// byte, so `end` is checked only at one.
   let end: Int
   let levels: UnsafeMutableBufferPointer<ScanLevel>
   let tape: UnsafeMutableBufferPointer<TapeEntry>
-  /// Values in at most so many containers go on the tape.
+  /// Values in at most this many containers are noted on the tape.
   let notedDepth: Int
   let depthMax: Int
   let namesMax: Int32
@@ -21,7 +21,7 @@ struct ScanCursor {
   let vocabularyInitials: (UInt8, UInt8)
   var state: ScanState
 
-  /// Goes on until something has to be dealt with.
+  /// Runs until an outcome needs handling.
   mutating func run() -> ScanOutcome {
     if state.phase.isInsideToken, let stop = finishToken() { return stop }
     if state.depth == 0, state.phase != .value { return .complete }
@@ -55,7 +55,7 @@ struct ScanCursor {
     }
   }
 
-  /// Goes on in the innermost container, an array, until that is another one; also at the root, where a scalar ends
+  /// Goes on in the innermost container, an array, until that is another one; also at the root, if a scalar ends
   /// all.
   @inline(always)
   private mutating func runArray() -> ScanOutcome? {
@@ -102,14 +102,14 @@ struct ScanCursor {
     return base[after]
   }
 
-  /// Ends the run where `phase` comes next.
+  /// Ends the run if `phase` comes next.
   @inline(always)
   private mutating func stop(_ phase: ScanPhase, _ outcome: ScanOutcome) -> ScanOutcome {
     state.phase = phase
     return outcome
   }
 
-  /// Ends the run at a byte that cannot be here: either the end of what has arrived, or a fault.
+  /// Ends the run at an unexpected byte: either the end of the input so far, or a fault.
   @inline(always)
   private mutating func unexpected(_ phase: ScanPhase, _ fault: ScanFault = .unexpectedByte) -> ScanOutcome {
     stop(phase, state.at >= end ? .needsBytes : .syntax(fault))
@@ -203,7 +203,7 @@ extension ScanCursor {
     return nil
   }
 
-  /// A usual number has arrived whole and has no exponent; any other goes through the phases.
+  /// A usual number has arrived completely and has no exponent; any other goes through the phases.
   @inline(always)
   private mutating func number(first byte: UInt8, isMember: Bool) -> ScanOutcome? {
     if state.noted == tape.count { return stop(.value, .needsRoom) }

@@ -13,7 +13,7 @@ enum ScanPhase: UInt8, Comparable {
   case value
   /// After a value: `,` or the end of the container.
   case separator
-  /// Inside a name, a string, or a number that has not arrived whole.
+  /// Inside a name, a string, or an incomplete number.
   case insideName, insideString, insideNumber
 
   var isInsideToken: Bool { self == .insideName || self == .insideString || self == .insideNumber }
@@ -21,14 +21,14 @@ enum ScanPhase: UInt8, Comparable {
   static func < (left: ScanPhase, right: ScanPhase) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where a scan stands between two arrivals of bytes. Offsets count from the start of the frame.
+/// The position of a scan between two arrivals of bytes. Offsets count from the start of the frame.
 struct ScanState {
   var phase = ScanPhase.value
   /// How far the number at `token` has come.
   var number = NumberPhase.start
   /// Whether the innermost open container is an object.
   var inObject = false
-  /// Whether the string under way has an escape.
+  /// Whether the current string has an escape.
   var escaped = false
   var nameEscaped = false
   /// The next byte to look at.
@@ -41,7 +41,7 @@ struct ScanState {
   var valuesLeft = 0
   /// Bytes of insignificant white space passed.
   var whiteSpace = 0
-  /// The first byte of the string or number under way.
+  /// The first byte of the current string or number.
   var token = 0
   /// The last name, between its quotes.
   var nameStart = 0

@@ -27,7 +27,7 @@ enum NumberPhase: UInt8 {
 
 /// The parts of a scan that look inside one token. The byte at `end`, and seven after it, are zero.
 enum ScanToken {
-  /// What became of a step inside a string.
+  /// The outcome of a step inside a string.
   enum Step {
     case forward(Int)
     case needsBytes
@@ -136,7 +136,7 @@ enum ScanToken {
     }
   }
 
-  /// The first byte at or after `at` that is no digit.
+  /// The first byte at or after `at` that is not a digit.
   @inline(always)
   static func endOfDigits(_ base: UnsafePointer<UInt8>, _ at: Int) -> Int {
     var at = at
@@ -144,7 +144,7 @@ enum ScanToken {
     return at
   }
 
-  /// Goes as far as the number goes: returns the first byte that is not part of it, and the phase reached.
+  /// Scans the number: returns the first byte that is not part of it, and the phase reached.
   @inline(never)
   static func number(_ base: UnsafePointer<UInt8>, _ at: Int, _ phase: NumberPhase) -> (at: Int, phase: NumberPhase) {
     var at = at
@@ -157,7 +157,7 @@ enum ScanToken {
     }
   }
 
-  /// The phase after one more byte, or nil when it cannot belong to the number.
+  /// The phase after one more byte, or `nil` when it cannot belong to the number.
   @inline(always)
   private static func numberPhase(_ phase: NumberPhase, after byte: UInt8) -> NumberPhase? {
     let isDigit = byte &- UInt8(ascii: "0") < 10

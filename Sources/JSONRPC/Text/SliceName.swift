@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where the name of a member lies in scanned text. Names are compared with their escapes resolved.
+/// The place of a member's name in scanned text. Names are compared with their escapes resolved.
 struct SliceName: Sendable {
   /// The offsets between the quotes.
   let range: Range<Int>

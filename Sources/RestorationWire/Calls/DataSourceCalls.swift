@@ -16,11 +16,11 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
     try members.required("role", &role, "`selected` or `topVisible`.")
   }
 
-  /// The element's identifier; nil if there is none to be kept.
+  /// The element's identifier; `nil` drops the element.
   package typealias Answer = String?
 }
 
-/// Asks a view's data source where the element with this identifier is today (R28).
+/// Asks a view's data source for the current index path of an element (R28).
 package struct IndexPathForElementWithModelIdentifier: RestorationCall {
   package static let method = ServedMethod.indexPathForElementWithModelIdentifier
   package static let summary = "Asks where a view shows this element of the model now."
@@ -36,6 +36,6 @@ package struct IndexPathForElementWithModelIdentifier: RestorationCall {
     try members.required("role", &role, "`selected` or `topVisible`.")
   }
 
-  /// Today's index path; nil if the element is gone.
+  /// Today's index path; `nil` if the element is gone.
   package typealias Answer = [Int]?
 }

@@ -4,9 +4,9 @@ package import JSONRPC
 
 /// The application's own state, as its delegate gave it in a save round, with its reserved keys (R11, R26).
 package struct ApplicationState: WireObject, Hashable {
-  /// Nil if the delegate never gave one.
+  /// `nil` if the delegate never gave one.
   package var state: JSONText?
-  /// Nil if nothing is saved at all.
+  /// `nil` if nothing is saved at all.
   package var coder: JSONText?
   package var isDeferred = false
   package init() {}
@@ -28,7 +28,7 @@ package struct ApplicationState: WireObject, Hashable {
   }
 }
 
-/// A call that shows the delegate the application's own state as it was saved last.
+/// A call that gives the delegate the application's own state as last saved.
 package protocol ApplicationStateCall: RestorationCall {
   var application: ApplicationState { get set }
 }
@@ -44,7 +44,7 @@ extension ApplicationStateCall {
   }
 }
 
-/// Asks the delegate whether a save round may go on (R11).
+/// Asks the delegate whether a save round may proceed (R11).
 package struct ShouldSaveApplicationState: ApplicationStateCall {
   package typealias Answer = Bool
 
@@ -84,12 +84,12 @@ package struct WillEncodeRestorableState: RestorationCall {
     )
     package static let expected = "null, or an object with a state"
 
-    /// Nil if the delegate has nothing to say; what was saved before stays.
+    /// `nil` leaves the saved state as it is.
     package var state: EncodedState?
 
     package init(state: EncodedState?) { self.state = state }
 
-    /// Null, `{}` and `{"state": null}` are no state.
+    /// Null, `{}` and `{"state": null}` mean no state.
     package init(wire slice: JSONSlice) throws(Misfit) {
       guard !slice.isNull else { return }
       guard slice.kind == .object else { throw Misfit(Self.expected) }

@@ -35,7 +35,7 @@ public struct ApplicationStateSaved: RestorationNotification {
   }
 }
 
-/// What is saved was replaced as a whole by this generation; objects may be restored anew.
+/// The saved state was replaced as a whole by this generation; objects may be restored again.
 public struct HeadReplaced: RestorationNotification {
   package static let method = ServedMethod.headReplaced
   package static let summary = "The saved state was replaced as a whole."

@@ -23,7 +23,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
 
   package struct Object: WireObject, Hashable {
     package var object: ObjectHandle = 0
-    /// Nil for an object whose identifier is null, which a reference led to (R7).
+    /// `nil` for an object whose identifier is null, which a reference led to (R7).
     package var path: IdentifierPath?
     package init() {}
 
@@ -72,7 +72,7 @@ package struct EncodedObject: WireValue {
     case failed(String)
     /// To be asked for in a further batch.
     case later
-    /// What is saved of it holds: its owner pushes its states, or nothing has changed.
+    /// The saved state is current: its owner pushes its states, or nothing has changed.
     case unchanged
     /// The entry has none of these forms.
     case malformed
@@ -120,7 +120,7 @@ package struct EncodedObject: WireValue {
     }
   }
 
-  /// A state that is there.
+  /// A present state.
   package struct Encoded: WireObject {
     package static let isGiven = true
 
@@ -166,7 +166,7 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
 
     package var object: ObjectHandle
     package var path: IdentifierPath?
-    /// Nil if the state is too large to be sent unasked.
+    /// `nil` if the state is too large to send unrequested.
     package var content: Content?
 
     package init(object: ObjectHandle, path: IdentifierPath?, content: Content?) {
@@ -222,13 +222,13 @@ package struct ObjectWithRestorationIdentifierPath: RestorationCall {
   }
 }
 
-/// What is saved of an object that a factory is to make (R24).
+/// The saved state of an object that a factory makes (R24).
 package struct SavedObject: WireObject, Hashable {
   package var identifierPath: IdentifierPath = []
   package var kind = ObjectKind.object
-  /// Nil if no class was named.
+  /// `nil` if no class was named.
   package var objectClass: String?
-  /// Nil if there is none, or it is deferred.
+  /// `nil` if there is no state, or it is deferred.
   package var state: JSONText?
   package var coder: JSONText?
   package var isDeferred = false

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// What a client may list in `serves`: the broker calls and notifies a client only by these names.
+/// A name a client may list in `serves`; the broker calls and notifies a client only by these names.
 public enum ServedMethod: String, WireWord {
   package static let schema = Schema.shared("ServedMethod", .words(Self.self))
   package static let expected = "the name of a broker call"
@@ -38,7 +38,7 @@ package protocol RestorationCall: WireObject {
 
   static var method: ServedMethod { get }
 
-  /// One sentence: what is asked.
+  /// One sentence: the question.
   static var summary: String { get }
 }
 
@@ -55,7 +55,7 @@ package struct Acknowledgement: WireValue, Hashable {
 }
 
 extension ServedMethod {
-  /// What stands behind a name.
+  /// The kind of message a name stands for.
   package enum Form {
     case call(any RestorationCall.Type)
     case notification(any RestorationNotification.Type)

@@ -44,7 +44,7 @@ public struct ArchiveOpened: RestorationEvent {
   }
 }
 
-/// An archive that nobody needs now was closed.
+/// An archive that is not needed now was closed.
 public struct ArchiveClosed: RestorationEvent {
   package static let name = EventName.archiveClosed
   package static let summary = "An archive that is not needed now was closed."
@@ -67,7 +67,7 @@ public struct ArchiveDamaged: RestorationEvent {
   }
 }
 
-/// An archive is there and could not be opened; it was not touched (R20).
+/// An archive exists but could not be opened; it was left untouched (R20).
 public struct ArchiveUnreadable: RestorationEvent {
   package static let name = EventName.archiveUnreadable
   package static let summary = "An archive exists but could not be opened; it was left untouched (R20)."
@@ -124,7 +124,7 @@ public struct ApplicationDiscarded: RestorationEvent {
   }
 }
 
-/// A process ended abnormally while it was still taking in what it had been handed (R31).
+/// A process ended abnormally while it was processing states it had been handed (R31).
 public struct RestorationCrashed: RestorationEvent {
   package static let name = EventName.restorationCrashed
   package static let summary =
@@ -178,12 +178,12 @@ public struct ArchiveQuarantined: RestorationEvent {
   }
 }
 
-/// States are not withheld any more (R35).
+/// States are no longer withheld (R35).
 public struct QuarantineEnded: RestorationEvent {
   package static let name = EventName.quarantineEnded
   package static let summary = "States are no longer withheld (R35)."
 
-  /// What ended it.
+  /// Why the quarantine ended.
   public enum Cause: String, OpenWireWord {
     /// A newer state was stored.
     case encoded

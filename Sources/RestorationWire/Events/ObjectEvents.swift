@@ -21,7 +21,7 @@ public struct ObjectRegistered: RestorationEvent {
   }
 }
 
-/// The registration of an object ended while its session goes on.
+/// The registration of an object ended while its session continues.
 public struct ObjectUnregistered: RestorationEvent {
   package static let name = EventName.objectUnregistered
   package static let summary = "A registration ended while its session continues."
@@ -93,7 +93,7 @@ public struct StateEncoded: RestorationEvent {
   }
 }
 
-/// An encode that was sent as a notification stored nothing; there was no answer that could have said so.
+/// An encode that was sent as a notification stored nothing, and had no answer to say so.
 public struct EncodeFailed: RestorationEvent {
   package static let name = EventName.encodeFailed
   package static let summary =

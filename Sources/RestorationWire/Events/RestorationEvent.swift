@@ -10,11 +10,11 @@ package protocol RestorationEvent: WireObject, Hashable {
   static var summary: String { get }
 }
 
-/// The notification `event`: one event, as it is told to one subscription.
+/// The notification `event`: one event for one subscription.
 package struct EventNotification: Sendable {
   package static let method = "event"
   package static let summary = "Something happened that this connection has subscribed to."
-  /// What all events have.
+  /// The members of every event.
   package static let parameters: [Schema.Member] = [
     .required("subscription", .integer(1...), "Number of the subscription."),
     .required("name", .openWords(EventName.self), "What happened. The other members depend on it."),
@@ -23,7 +23,7 @@ package struct EventNotification: Sendable {
 
   /// Number of the subscription on its connection.
   package var subscription: Int64
-  /// Nil where the event is about the subscription itself.
+  /// `nil` if the event is about the subscription itself.
   package var application: ApplicationName?
   package var event: any RestorationEvent
 
@@ -71,7 +71,7 @@ package struct EventNotification: Sendable {
   }
 }
 
-/// So many events did not fit into what a client has not read yet; they stood in this one's place.
+/// Events that exceeded the client's unread bytes were dropped; this one takes their place.
 public struct EventsLost: RestorationEvent {
   package static let name = EventName.eventsLost
   package static let summary = "Events did not fit."
@@ -86,7 +86,7 @@ public struct EventsLost: RestorationEvent {
   }
 }
 
-/// What a client may subscribe to (`Protocol/notifications.md`).
+/// The names a client may subscribe to (`Protocol/notifications.md`).
 public enum EventName: String, WireWord {
   package static let schema = Schema.shared("EventName", .words(Self.self))
 

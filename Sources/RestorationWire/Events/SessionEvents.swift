@@ -17,12 +17,12 @@ public struct SessionIdentity: WireObject, Hashable {
   }
 }
 
-/// A session was opened; one that is resumed began long ago.
+/// A session was opened; resuming a session is not an event.
 public struct SessionBegan: RestorationEvent {
   package static let name = EventName.sessionBegan
   package static let summary = "A session was opened."
 
-  /// What the session was told of the saved state (R20).
+  /// The saved state as reported to the session (R20).
   public struct Restoration: WireObject, Hashable {
     public package(set) var state = RestorationState.none
     public package(set) var reason = RestorationReason.pristine
@@ -67,7 +67,7 @@ public struct SessionEnded: RestorationEvent {
     case stopped
     /// The process ended without one.
     case crashed
-    /// A detached session that was not used any more, or one that its process left behind.
+    /// A detached session was no longer used, or its process abandoned it.
     case expired
   }
 

@@ -18,13 +18,13 @@ extension JSONWritable {
 }
 
 extension JSONWriter {
-  /// Writes a member; nil is written as null.
+  /// Writes a member; `nil` is written as null.
   package mutating func member(_ name: StaticString, _ value: some JSONWritable) {
     key(name)
     value.writeJSON(to: &self)
   }
 
-  /// Writes a member, or nothing where there is no value.
+  /// Writes a member, or nothing if there is no value.
   package mutating func member(_ name: StaticString, ifPresent value: (some JSONWritable)?) {
     if let value { member(name, value) }
   }
@@ -42,7 +42,7 @@ extension JSONWriter {
   }
 }
 
-/// Words are written as they are spelled.
+/// A word is written as its raw value.
 extension JSONWritable where Self: RawRepresentable, RawValue == String {
   package func writeJSON(to writer: inout JSONWriter) { writer.string(rawValue) }
 }

@@ -9,7 +9,7 @@ package struct MemberReader: MemberWalk {
 
   package init(_ parameters: Parameters) { self.parameters = parameters }
 
-  /// The member as sent, also if it is null; nil if it is absent.
+  /// The member as sent, even if it is null; `nil` if it is absent.
   private mutating func next(_ name: StaticString) -> JSONSlice? {
     switch parameters {
     case .none: return nil
@@ -85,7 +85,7 @@ package struct MemberReader: MemberWalk {
 }
 
 extension Parameters {
-  /// The parameter with this name, which is the first one by position; nil if it is absent or null.
+  /// The parameter with this name, which is the first one by position; `nil` if it is absent or null.
   func first(_ name: StaticString) -> JSONSlice? {
     let slice: JSONSlice? =
       switch self {

@@ -4,7 +4,7 @@ package import JSONRPC
 
 /// Visits the members of a message in the order of its page. The same walk reads, writes and describes them.
 ///
-/// Members are named by static strings: what is written needs no escaping.
+/// Members are named by static strings, which need no escaping.
 package protocol MemberWalk {
   /// A member that is always there.
   mutating func required<Value: WireValue>(
@@ -14,7 +14,7 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
-  /// A member that is always written. Brokers that are older than it leave it out; the value then stays as it is.
+  /// A member that is always written. Older brokers leave it out; the value then stays as it is.
   mutating func added<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value,
@@ -40,7 +40,7 @@ package protocol MemberWalk {
 
   /// A member that is left out if it has its default value.
   ///
-  /// - Parameter schema: nil for that of the type.
+  /// - Parameter schema: `nil` for that of the type.
   mutating func member<Value: WireValue & Equatable>(
     _ name: StaticString,
     _ value: inout Value,
@@ -97,7 +97,7 @@ extension MemberWalk {
     try member(name, &value, default: false, about, as: nil)
   }
 
-  /// A member that is there, and true, or not there.
+  /// A member that is either true or absent.
   package mutating func mark(_ name: StaticString, _ value: inout Bool, _ about: StaticString) throws(Misfit) {
     try member(name, &value, default: false, about, as: .true)
   }

@@ -20,7 +20,7 @@ package protocol TaggedWireValue: WireValue, Equatable {
 }
 
 extension TaggedWireValue {
-  /// A mirror names a case that has members; one that has none equals its form.
+  /// A mirror names a case with members; a case without members equals its form.
   package var nameOfCase: String {
     Mirror(reflecting: self).children.first?.label ?? Self.forms.first { $0.value == self }?.key ?? ""
   }

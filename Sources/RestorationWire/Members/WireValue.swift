@@ -6,7 +6,7 @@ package import JSONRPC
 package protocol WireValue: JSONWritable, Sendable {
   static var schema: Schema { get }
 
-  /// What a value is, as it follows "is not": "a string".
+  /// A description of a valid value that completes "is not": "a string".
   static var expected: String { get }
 
   /// Several of them, as they follow "an array of".
@@ -21,7 +21,7 @@ package protocol WireValue: JSONWritable, Sendable {
 
   func fits(_ bounds: Bounds) -> Bool
 
-  /// Whether null is one of its values, also where it may be absent.
+  /// Whether null is one of its values, even if it may be absent.
   static var takesNull: Bool { get }
 }
 
@@ -32,7 +32,7 @@ extension WireValue {
   package func fits(_: Bounds) -> Bool { true }
   package static var takesNull: Bool { false }
 
-  /// Nil if the value has another form.
+  /// `nil` if the value has another form.
   package init?(_ slice: JSONSlice) { try? self.init(wire: slice) }
 
   init(wire slice: JSONSlice, within bounds: Bounds) throws(Misfit) {
@@ -45,13 +45,13 @@ extension WireValue {
 package struct Misfit: Error, Hashable {
   package enum Fault: Hashable, Sendable {
     case missing
-    /// It is not what is expected there.
+    /// The value is not of the expected form.
     case not(String)
     /// It does not go with another member; the hint says what would.
     case unsuited(String, hint: String)
   }
 
-  /// Where, as a JSON pointer without its first slash; empty for the value itself.
+  /// If, as a JSON pointer without its first slash; empty for the value itself.
   package var place: String
   package var fault: Fault
 
@@ -78,7 +78,7 @@ package struct Misfit: Error, Hashable {
   }
 }
 
-/// What a member allows besides its type. A plain enumeration: the reader asks it for every member.
+/// What a member allows besides its type. A plain enumeration, because the reader checks it for every member.
 package enum Bounds: Sendable {
   case none
   case from(Int64)
@@ -90,7 +90,7 @@ package enum Bounds: Sendable {
   case processID
   /// The text of such a value, which is described and not looked into.
   case text(of: any WireValue.Type)
-  /// As R1 has it; whoever uses the identifier checks it.
+  /// An identifier by R1; the user of the value checks it.
   case identifier
   /// Of a process; without control characters.
   case role
@@ -306,7 +306,7 @@ extension Array: WireValue where Element: WireValue {
     }
   }
 
-  /// Bounds are those of each element, but for `some`.
+  /// Bounds apply to each element, except `some`.
   package static func schema(within bounds: Bounds) -> Schema {
     if case .some = bounds { .array(Element.schema, count: 1...Int.max) } else { .list(Element.schema(within: bounds)) }
   }
@@ -444,6 +444,6 @@ extension JSONSlice: WireValue {
 }
 
 extension JSONPointer {
-  /// A member name as one token of a pointer, to stand behind a slash.
+  /// A member name as one token of a pointer, behind a slash.
   package static func escaped(_ name: String) -> String { String(make(name).dropFirst()) }
 }

@@ -34,13 +34,13 @@ package struct DescribeApplication: RestorationMethod {
   }
 }
 
-/// Reads what is saved, page by page, from the head or from a generation (R16, R29).
+/// Reads the saved state, page by page, from the head or from a generation (R16, R29).
 package struct ReadArchive: RestorationMethod {
   package static let method = "readArchive"
   package static let summary = "Reads the saved state."
   package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable]
 
-  /// Nil reads the head.
+  /// `nil` reads the head.
   package var generation: Int64?
   package var cursor: String?
   package var reveal = false
@@ -84,7 +84,7 @@ package struct DiscardApplicationState: RestorationMethod {
   }
 }
 
-/// Lists what is withheld because it ended in crashes, and what is suspected of it (R31, R35).
+/// Lists states that are withheld after crashes or suspected of one (R31, R35).
 package struct ListQuarantine: RestorationMethod {
   package static let method = "listQuarantine"
   package static let summary = "Lists states that are withheld after crashes."
@@ -110,7 +110,7 @@ package struct ReleaseQuarantine: RestorationMethod {
     .invalidParams, .unknownObject, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
 
-  /// Nil releases everything, the archive as a whole included.
+  /// `nil` releases everything, the archive as a whole included.
   package var path: IdentifierPath?
   package init() {}
 

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// Gives what is saved as a document that `importArchive` takes, page by page (`Protocol/export-format.md`).
+/// Exports the saved state, page by page, as a document that `importArchive` accepts (`Protocol/export-format.md`).
 package struct ExportArchive: RestorationMethod {
   package static let method = "exportArchive"
   package static let summary = "Exports the saved state as a document."
@@ -10,7 +10,7 @@ package struct ExportArchive: RestorationMethod {
     .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
   ]
 
-  /// Nil exports the head.
+  /// `nil` exports the head.
   package var generation: Int64?
   package var cursor: String?
   package var reveal = false
@@ -96,7 +96,7 @@ package struct BackupArchive: RestorationMethod {
 
   package typealias Reply = ArchiveBackup
 
-  /// Nil for the archive's own backup copy.
+  /// `nil` for the archive's own backup copy.
   package var to: String?
   package var progressToken: ProgressToken?
   package init() {}

@@ -29,7 +29,7 @@ package struct DiffGenerations: RestorationMethod {
   package typealias Reply = GenerationDifference
 
   package var from: Int64 = 0
-  /// Nil compares with the head.
+  /// `nil` compares with the head.
   package var to: Int64?
   package var reveal = false
   package var cursor: String?

@@ -10,12 +10,12 @@ package struct NextRequest: RestorationMethod {
     .notInitialized, .unknownApplication, .invalidParams, .requestCancelled, .limitExceeded,
   ]
 
-  /// What was fetched; null if nothing came in time.
+  /// The call or notification fetched; null if nothing came in time.
   package typealias Reply = PolledRequest?
 
   package static let waitMillisecondsMax: Int64 = 30_000
 
-  /// Nil does not wait.
+  /// `nil` does not wait.
   package var waitMilliseconds: Int64?
   package var serves: [ServedMethod]?
   package init() {}
@@ -53,7 +53,7 @@ package struct AnswerRequest: RestorationMethod {
   package static let summary = "Answers a call of the broker."
   package static let errors: [ErrorCode] = [.notInitialized, .unknownApplication, .invalidParams]
 
-  /// What a call is answered with, also null.
+  /// The result a call is answered with, which may be null.
   package struct Result: WireValue {
     package static let schema = Schema.any
     package static let expected = "a value"
@@ -71,7 +71,7 @@ package struct AnswerRequest: RestorationMethod {
     package var message = ""
     package init() {}
 
-    /// Both are for people: whatever else they are says nothing.
+    /// Both are for people, so any other form is accepted and ignored.
     package init(wire slice: JSONSlice) throws(Misfit) {
       guard slice.kind == .object else { throw Misfit("an object with code and message") }
       code = slice["code"]?.integer() ?? 0
@@ -85,7 +85,7 @@ package struct AnswerRequest: RestorationMethod {
   }
 
   package var id: Int64 = 0
-  /// Nil if there is an error.
+  /// `nil` if there is an error.
   package var result: Result?
   package var error: Failure?
   package init() {}
@@ -97,7 +97,7 @@ package struct AnswerRequest: RestorationMethod {
   }
 
   package mutating func check() throws(Misfit) {
-    // By position the result of an error is null, so that null is only a result where there is no error.
+    // By position, an error comes after a null result, so that null is a result only without an error.
     if error != nil, result?.slice.isNull == true { result = nil }
     switch (result, error) {
     case (_?, nil), (nil, _?): break

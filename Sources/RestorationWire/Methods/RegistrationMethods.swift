@@ -20,7 +20,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
 
   package typealias Reply = RegisteredObject
 
-  /// Nil excludes the object and everything below it (R4).
+  /// `nil` excludes the object and everything below it (R4).
   package var restorationIdentifier: String?
   package var restorationParent: ObjectReference?
   package var kind = ObjectKind.object
@@ -87,7 +87,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   }
 }
 
-/// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
+/// Removes an object from its application, with its state unless `keepState` (R3, R13).
 package struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
   package static let summary = "Removes an object."
@@ -148,9 +148,9 @@ package struct SetRestorationIdentifier: RestorationMethod {
   package typealias Reply = ObjectPlacement
 
   package var object = ObjectReference.blank
-  /// Nil excludes the object and everything below it (R4).
+  /// `nil` excludes the object and everything below it (R4).
   package var restorationIdentifier: String?
-  /// Nil leaves the object without a position.
+  /// `nil` leaves the object without a position.
   package var position: Int64?
   package var takeOver = false
   package init() {}
@@ -188,7 +188,7 @@ package struct SetRestorationParent: RestorationMethod {
   package static let mayBeDiscarded = true
 
   package var object = ObjectReference.blank
-  /// Nil makes the object a root.
+  /// `nil` makes the object a root.
   package var restorationParent: ObjectReference?
   package var takeOver = false
   package init() {}
@@ -228,7 +228,7 @@ package struct RegisterRestorationClass: RestorationMethod {
   }
 }
 
-/// Says that this session knows what the elements of a view stand for (R9, R28).
+/// Makes this session the data source of a view (R9, R28).
 package struct RegisterDataSource: RestorationMethod {
   package static let method = "registerDataSource"
   package static let summary = "Registers the session as data source of a view."

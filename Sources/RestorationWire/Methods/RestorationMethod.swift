@@ -20,7 +20,7 @@ package protocol RestorationMethod: WireObject {
   /// Whether it is about an application, so that `application` and `session` may be said with it.
   static var isScoped: Bool { get }
 
-  /// Whether it is answered `{"discarded": true}` where what it is for has been quit (R30).
+  /// Whether it is answered `{"discarded": true}` after the user quit the application (R30).
   static var mayBeDiscarded: Bool { get }
 
   /// Throws if the parameters, each of which is right, do not go together.
@@ -50,7 +50,7 @@ extension RestorationMethod {
     }
   }
 
-  /// JSON pointer into the parameters as they were sent: by position the first token is an index.
+  /// JSON pointer into the parameters as sent: by position, the first token is an index.
   ///
   /// - Parameter place: a parameter's name, or a place below it such as `children/2`.
   package static func pointer(to place: String, in parameters: Parameters) -> String {
@@ -86,7 +86,7 @@ package struct CallScope: Sendable, Hashable {
     self.session = session
   }
 
-  /// - Parameter application: what the caller's last call named; most name the same one again.
+  /// - Parameter application: the application of the caller's last call; most calls name the same one.
   package init(_ parameters: Parameters, after application: String = "") throws(ErrorObject) {
     guard case .named(let members) = parameters else { return }
     self.application = try Self.text(members["application"], "application", expecting: application)

@@ -10,14 +10,14 @@ package struct SaveApplicationState: RestorationMethod {
     .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled, .storeFailed,
   ]
 
-  /// How long a round takes at most where the caller does not say.
+  /// How long a round takes at most if the caller does not say.
   package static let deadlineDefault: Int64 = 5_000
   package static let deadlineMax: Int64 = 600_000
 
   package typealias Reply = SaveResult
 
   package var reason: String?
-  /// Nil for the default.
+  /// `nil` for the default.
   package var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
   package init() {}
@@ -45,14 +45,14 @@ package struct SaveApplicationState: RestorationMethod {
     case reentrant
     /// Nothing was registered and nothing changed (R17).
     case unchanged
-    /// A restoration was under way and did not end within the deadline.
+    /// A restoration was under way and did not end before the deadline.
     case restoring
     /// The head was emptied or replaced, or the archive loaded anew, while the round was under way.
     case interrupted
   }
 }
 
-/// Brings everything back that the head holds and nobody has restored yet (R21 – R29, R34).
+/// Restores the objects of the head that are not restored yet (R21 – R29, R34).
 package struct RestoreApplicationState: RestorationMethod {
   package static let method = "restoreApplicationState"
   package static let summary = "Restores the saved objects."
@@ -65,7 +65,7 @@ package struct RestoreApplicationState: RestorationMethod {
 
   package typealias Reply = RestoreResult
 
-  /// Nil for the default.
+  /// `nil` for the default.
   package var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
   package init() {}
@@ -91,7 +91,7 @@ package struct RestoreApplicationState: RestorationMethod {
     case unreadable
     /// Its owner does not serve `decodeRestorableStateWithCoder`.
     case notServed
-    /// The client answered with an error, or with something that is no answer.
+    /// The client answered with an error, or with a malformed answer.
     case failed
     /// The client had not answered at the deadline.
     case late
@@ -114,7 +114,7 @@ package struct ExtendStateRestoration: RestorationMethod {
   package init() {}
 }
 
-/// Says that this session has restored what it wanted to (R19, R31).
+/// Says that this session has restored its objects (R19, R31).
 package struct CompleteStateRestoration: RestorationMethod {
   package static let method = "completeStateRestoration"
   package static let summary = "Says that the session has restored its objects."
@@ -154,7 +154,7 @@ package struct ExplainRestoration: RestorationMethod {
     )
   }
 
-  /// What it comes to. What went wrong comes before what went well, restoring before saving.
+  /// The overall result. Failures precede successes, and restoring precedes saving.
   package enum Verdict: String, OpenWireWord {
     /// Its state is withheld, because it has crashed its owner (R31, R35).
     case quarantined
@@ -162,13 +162,13 @@ package struct ExplainRestoration: RestorationMethod {
     case unreadable
     /// A restoration is under way and has not decided yet.
     case waiting
-    /// Nobody had registered it by the end of the last restoration (R23).
+    /// It was not registered before the last restoration ended (R23).
     case absent
     /// The last restoration left it out.
     case skipped
     /// No walk reaches it and nothing saved refers to it: generations leave it out (R4, R5, R7).
     case excluded
-    /// There is no state of it.
+    /// It has no state.
     case neverSaved
     /// The last round kept an older state of it (R12).
     case stale

@@ -175,7 +175,7 @@ package enum ProtocolVersion {
   package static let supported: [Int64] = [1]
 }
 
-/// Has the connection told of events, of one application or of all.
+/// Sends events of one application, or of all, to the connection.
 package struct Subscribe: RestorationMethod {
   package static let method = "subscribe"
   package static let summary = "Sends events to the connection."

@@ -4,7 +4,7 @@ package import JSONRPC
 
 /// The protocol as an OpenRPC document: everything the broker takes and sends, from the tables by which it does.
 ///
-/// What OpenRPC has no word for are members that begin with `x-`; `Protocol/methods/rpc.discover.md` explains them.
+/// Members that begin with `x-` extend OpenRPC; `Protocol/methods/rpc.discover.md` explains them.
 package struct OpenRPCDocument: WireValue {
   package static let expected = "an OpenRPC document"
   package static let schema = Schema.object([

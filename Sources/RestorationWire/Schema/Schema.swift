@@ -2,23 +2,23 @@
 
 package import JSONRPC
 
-/// What a value of the protocol looks like, in the few words that the protocol needs; `rpc.discover` gives it as JSON
-/// Schema. Objects are open: they may have members besides those that are told.
+/// The form of a value of the protocol, in the few constructs that the protocol needs; `rpc.discover` gives it as JSON
+/// Schema. Objects are open: they may have further members.
 package indirect enum Schema: Sendable {
   case any
-  /// Something that has no word here, as members of JSON Schema.
+  /// Any other form, as members of JSON Schema.
   case keywords(JSONObject)
   case boolean
   case integer(min: Int64?, max: Int64?)
   /// The length counts characters.
   case text(pattern: String?, length: ClosedRange<Int>?)
-  /// One of these. Where the set is open there may be others one day, and the words are examples.
+  /// One of these. If the set is open there may be others one day, and the words are examples.
   case word([String], isOpen: Bool)
   case array(Schema, count: ClosedRange<Int>?)
   /// An object whose names are the peer's own.
   case map(Schema)
   case object([Member])
-  /// An object that has other members depending on a word in one of them. The set of words is open.
+  /// An object whose members depend on a word in one of them. The set of words is open.
   case tagged(by: String, [(word: String, members: [Member])])
   case nullable(Schema)
   case either([Schema])
@@ -30,7 +30,7 @@ package indirect enum Schema: Sendable {
     package let name: String
     package let schema: Schema
     package let isRequired: Bool
-    /// For people; the beginning of what the protocol's page says of it.
+    /// For people; the protocol's page begins its description with this text.
     package let summary: String
 
     /// A member that is always there.
@@ -83,13 +83,13 @@ extension Schema {
     .word(Word.allCases.map(\.rawValue), isOpen: false)
   }
 
-  /// One of the words of `Word`, or one that a later version adds.
+  /// One of the words of `Word`, or a word that a later version adds.
   package static func openWords<Word: RawRepresentable<String> & CaseIterable>(_: Word.Type) -> Schema {
     .word(Word.allCases.map(\.rawValue), isOpen: true)
   }
 }
 
-/// Shapes that have no type of their own, or one that is not only the protocol's.
+/// Shapes without a type of their own, or with a type that is not only the protocol's.
 extension Schema {
   package static let handle = Schema.shared("Handle", .integer(1...(1 << 53 - 1)))
 
@@ -122,7 +122,7 @@ extension Schema {
   /// Parameters of whichever method.
   package static let parameters = Schema.shared("Parameters", .map(.any))
 
-  /// The answer to whoever still writes what its user has quit (R30).
+  /// The answer to a write after the user quit the application (R30).
   package static let discarded = Schema.shared(
     "Discarded",
     .object([

@@ -38,7 +38,7 @@ public struct ApplicationOverview: WireObject, Hashable {
   }
 }
 
-/// What becomes of an application when its user logs in.
+/// What happens to an application when its user logs in.
 public enum LoginPolicy: String, WireWord {
   case never, ask, always
 }
@@ -92,7 +92,7 @@ public enum GoodbyeReason: String, WireWord {
   case closed
   /// The user quit the application; its state is discarded.
   case userQuit
-  /// The process comes back, e.g. after an update; everything is kept.
+  /// The process restarts, e.g. after an update; everything is kept.
   case restart
   /// The user's session ends; everything is kept.
   case logout
@@ -114,7 +114,7 @@ public struct ObjectDescription: WireObject, Hashable {
   public package(set) var included = false
   public package(set) var orphaned = false
   public package(set) var bytes = 0
-  /// Nil if there is no state.
+  /// `nil` if there is no state.
   public package(set) var modified: Timestamp?
   public package(set) var revision: Int64?
   public package(set) var confidential = false
@@ -168,11 +168,11 @@ public struct ArchivedObject: WireObject, Hashable {
   public package(set) var orphaned = false
   public package(set) var status = RestorationState.none
   package var stateText: JSONText?
-  /// Nil if there is no state.
+  /// `nil` if there is no state.
   package var coderText: JSONText?
   package var elementsText: JSONText?
   public package(set) var bytes = 0
-  /// Nil if there is no state.
+  /// `nil` if there is no state.
   public package(set) var modified: Timestamp?
   public package(set) var confidential = false
   public package(set) var redacted = false

@@ -14,7 +14,7 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
 
   private init() { description = "" }
 
-  /// Nil where `text` is not such a name.
+  /// `nil` if `text` is not such a name.
   public init?(_ text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
     guard Self.isName(parts[0], max: Self.baseMax) else { return nil }
@@ -24,11 +24,11 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether `text` is this name, byte for byte.
   package func isSpelled(_ text: String) -> Bool {
-    // A name is ASCII, and whatever else is the same to `String` takes more bytes.
+    // A name is ASCII; any other text that `String` holds equal takes more bytes.
     description == text && description.utf8.count == text.utf8.count
   }
 
-  /// The name with `instance`; nil where the instance is not well formed or this name has one already.
+  /// The name with `instance`; `nil` if the instance is not well formed or this name has one already.
   package func with(instance: String) -> ApplicationName? {
     self.instance == nil ? ApplicationName("\(description)@\(instance)") : nil
   }
@@ -36,7 +36,7 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
   /// The name without its instance.
   public var base: String { String(description.prefix { $0 != "@" }) }
 
-  /// Nil if the name has none.
+  /// `nil` if the name has none.
   public var instance: String? {
     description.firstIndex(of: "@").map { String(description[description.index(after: $0)...]) }
   }

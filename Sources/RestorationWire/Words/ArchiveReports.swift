@@ -43,7 +43,7 @@ public struct ArchiveProgress: RestorationNotification {
   package static let summary = "How far a call that this connection made with a `progressToken` has come."
 
   package var progressToken = ProgressToken("")
-  /// What is counted is the method's matter.
+  /// Each method decides what it counts.
   public package(set) var done: Int64 = 0
   public package(set) var total: Int64?
   public package(set) var message: String?
@@ -92,13 +92,13 @@ public struct ArchiveProblem: WireObject, Hashable {
   public enum Kind: String, OpenWireWord {
     /// A stored state cannot be read, or its checksum is wrong (R32).
     case state
-    /// A stored text is not what it must be.
+    /// A stored text is malformed.
     case text
-    /// A reference inside a state leads nowhere it can ever have led.
+    /// A reference inside a state leads to an object that never existed.
     case reference
     /// An object's description cannot be read or makes no sense.
     case object
-    /// The tree is none: a parent is missing, two objects have one path, or an object is its own ancestor.
+    /// The tree is inconsistent: a parent is missing, two objects have one path, or an object is its own ancestor.
     case tree
     /// The file is not what the store wrote.
     case file

@@ -55,11 +55,11 @@ extension ErrorCode {
   public static let archiveUnreadable = ErrorCode(rawValue: -32011)
   /// The disk refused the write; `indeterminate` says whether it may be there all the same (R15).
   public static let storeFailed = ErrorCode(rawValue: -32012)
-  /// What was waited for did not come in time; try again.
+  /// The awaited event did not come in time; try again.
   public static let timedOut = ErrorCode(rawValue: -32013)
   /// This client may not do this.
   public static let forbidden = ErrorCode(rawValue: -32014)
-  /// A reference in the state leads nowhere; register its target first (R14).
+  /// A reference in the state has no target; register the target first (R14).
   public static let invalidReference = ErrorCode(rawValue: -32015)
   /// Use one of the versions in `supported`.
   public static let unsupportedProtocolVersion = ErrorCode(rawValue: -32016)
@@ -74,7 +74,7 @@ extension ErrorCode {
 }
 
 extension ErrorCode: CustomStringConvertible {
-  /// The word in `data.kind`, and when the error comes: what the table of `Protocol/errors.md` begins with.
+  /// The word in `data.kind`, and when the error comes; the table of `Protocol/errors.md` begins with this text.
   private static let rows: [ErrorCode: (kind: String, summary: String)] = [
     .parseError: ("parseError", "The text is not JSON by RFC 8259, or not UTF-8."),
     .invalidRequest: ("invalidRequest", "The JSON is not a JSON-RPC 2.0 message."),
@@ -117,18 +117,18 @@ extension ErrorCode: CustomStringConvertible {
   /// Every error that this code knows, in descending order of codes.
   package static let all = rows.keys.sorted { $0.rawValue > $1.rawValue }
 
-  /// What any call may be answered with; methods list the others.
+  /// Errors that any call may be answered with; methods list the others.
   package static let everyCall: [ErrorCode] = [
     .parseError, .invalidRequest, .methodNotFound, .invalidParams, .internalError, .notInitialized, .limitExceeded,
   ]
 
-  /// The word in `data.kind`, else the number.
+  /// The word in `data.kind`, otherwise the number.
   public var kind: String { Self.rows[self]?.kind ?? String(rawValue) }
 
-  /// When it comes; nil if the code is unknown here.
+  /// When it comes; `nil` if the code is unknown here.
   package var summary: String? { Self.rows[self]?.summary }
 
-  /// The word in `data.kind`, else the number.
+  /// The word in `data.kind`, otherwise the number.
   public var description: String { kind }
 }
 

@@ -17,12 +17,12 @@ package enum RestorationIdentifier {
     return count >= 1 && count <= bytesMax
   }
 
-  /// `identifier`, or `identifier#position` where the container gave a position.
+  /// `identifier`, or `identifier#position` if the container gave a position.
   package static func component(_ identifier: String, position: Int64?) -> String {
     position.map { "\(identifier)#\($0)" } ?? identifier
   }
 
-  /// Splits a component into identifier and position; nil where it is neither form.
+  /// Splits a component into identifier and position; `nil` if it is neither form.
   package static func split(_ component: String) -> (identifier: String, position: Int64?)? {
     guard let mark = component.utf8.firstIndex(of: UInt8(ascii: "#")) else {
       return isValid(component) ? (component, nil) : nil
@@ -92,7 +92,7 @@ public enum ObjectReference: Hashable, Sendable {
   /// Of a message that is not filled in yet.
   package static let blank = ObjectReference.path([])
 
-  /// Reads a reference from JSON; nil where it is neither a positive integer nor a non-empty array of components.
+  /// Reads a reference from JSON; `nil` if it is neither a positive integer nor a non-empty array of components.
   package init?(_ slice: JSONSlice) {
     if let handle = slice.integer() {
       guard handle > 0 else { return nil }

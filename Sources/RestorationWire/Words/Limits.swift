@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// What the broker holds its clients to. A limit passes at its value and fails at one more.
+/// The limits that the broker enforces. A value equal to a limit passes, one more fails.
 ///
 /// Wire and configuration names equal the property names; `Limit.all` says what each counts, and is the list that the
 /// method `limits`, the configuration and `Protocol/limits.md` share.
@@ -51,7 +51,7 @@ extension Limits: WireValue {
 
   package static let expected = "an object of limits"
 
-  /// What an earlier broker does not report has its default.
+  /// A limit that an earlier broker does not report has its default.
   package init(wire slice: JSONSlice) throws(Misfit) {
     guard slice.kind == .object else { throw Misfit(Self.expected) }
     self.init()
@@ -76,7 +76,7 @@ extension Limits {
   /// The value of a limit.
   public subscript(limit: Limit) -> Int { self[keyPath: limit.keyPath] }
 
-  /// The value of the limit of this name; nil if there is none.
+  /// The value of the limit of this name; `nil` if unknown.
   public subscript(name: String) -> Int? { Limit.all.first { $0.name == name }.map { self[$0] } }
 }
 

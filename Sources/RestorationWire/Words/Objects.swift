@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// What a registered object is to its application; decides which rules hold for it (R4, R5, R22, R23).
+/// The role of a registered object in its application; decides which rules apply to it (R4, R5, R22, R23).
 public enum ObjectKind: String, WireWord {
   package static let schema = Schema.shared("ObjectKind", .words(Self.self))
 
@@ -14,7 +14,7 @@ public enum ObjectKind: String, WireWord {
   case view
 }
 
-/// What the broker says of an object that has been registered.
+/// The broker's answer to a registration.
 public struct RegisteredObject: WireObject, Hashable {
   public package(set) var object: ObjectHandle = 0
   public package(set) var path: IdentifierPath?
@@ -51,7 +51,7 @@ public struct ObjectRestoration: WireObject, Hashable {
   }
 }
 
-/// Where an object is after it was moved or renamed (R4, R6).
+/// If an object is after it was moved or renamed (R4, R6).
 public struct ObjectPlacement: WireObject, Hashable {
   public package(set) var path: IdentifierPath?
   public package(set) var included = false

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// What is held against an application's states after crashes (R31, R35).
+/// The states of an application that are blamed for crashes (R31, R35).
 public struct QuarantineReport: WireObject, Hashable {
   public package(set) var archive: Timestamp?
   public package(set) var strikes = 0
@@ -22,7 +22,7 @@ public struct QuarantineReport: WireObject, Hashable {
   }
 }
 
-/// One object in `listQuarantine`: what is held against it, and the texts that are kept for it (R31, R35).
+/// One object in `listQuarantine`: its standing, and the texts kept for it (R31, R35).
 public struct QuarantinedObject: WireObject, Hashable {
   package static let sharedName: String? = "QuarantinedObject"
 
@@ -30,7 +30,7 @@ public struct QuarantinedObject: WireObject, Hashable {
   public enum Standing: String, WireWord {
     /// Its state is withheld from its owner.
     case quarantined
-    /// A crash may be due to its state: it is handed out by itself.
+    /// Its state may have caused a crash: it is handed out alone.
     case suspect
     /// A newer state has taken the place of the withheld one, which is kept.
     case lifted

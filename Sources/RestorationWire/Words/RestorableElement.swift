@@ -19,7 +19,7 @@ public struct RestorableElement: WireObject, Hashable {
   /// Section and row, or as deep as the view nests.
   public var indexPath: [Int] = []
   public var identifier: String?
-  /// Nil if nobody has said.
+  /// `nil` if unknown.
   public var resolved: Bool?
   package init() {}
 

@@ -24,7 +24,7 @@ public struct RestorationExplanation: WireObject, Hashable {
   }
 }
 
-/// Steps whose words are not known are left out.
+/// Steps with unknown words are left out.
 private struct KnownSteps<Step: WireValue>: WireValue {
   static var schema: Schema { [Step].schema }
   static var expected: String { [Step].expected }
@@ -41,28 +41,28 @@ private struct KnownSteps<Step: WireValue>: WireValue {
   func writeJSON(to writer: inout JSONWriter) { steps.writeJSON(to: &writer) }
 }
 
-/// One step of what happened to an object when it was last to be saved, emitted where it was decided.
+/// One step in the last save of an object, noted when it was decided.
 public enum SavingStep: Sendable, Hashable {
   /// The walk reached it.
   case included
-  /// It or an ancestor has no identifier, or its chain of views is broken; `by` is that ancestor's path, nil where that
+  /// It or an ancestor has no identifier, or its chain of views is broken; `by` is that ancestor's path, `nil` if that
   /// has none (R4, R5).
   case excluded(by: IdentifierPath?)
-  /// A saved object refers to it: it is saved although the walk did not reach it (R7); nil: the application does.
+  /// A saved object refers to it: it is saved although the walk did not reach it (R7); `nil`: the application does.
   case referenced(by: IdentifierPath?)
   /// Its owner was asked for its state in this round.
   case asked(ObjectOwner, round: Int64)
-  /// Its owner does not serve encode: what it pushed last is current (R12).
+  /// Its owner does not serve encode: the state it pushed last is current (R12).
   case notServed(ObjectOwner)
-  /// Nobody owns it: what was saved last is kept (R13).
+  /// It is unowned: the state saved last is kept (R13).
   case orphaned
-  /// Its owner answered with a state of so many bytes.
+  /// Its owner answered with a state of this size.
   case encoded(bytes: Int)
   /// The state is the same as before and was not written again.
   case unchanged
   /// Its owner pushed a state so late that the answer is older (R12).
   case superseded
-  /// Who knows what the view shows did not name an element of it, which is saved by its index path; why (R28).
+  /// The data source did not name an element, which is saved by its index path; `message` says why (R28).
   case elementUnnamed(ObjectOwner, message: String?)
   /// Its last good state is kept; why, in the words of `stale` (R12).
   case stale(ObjectOwner?, why: String, message: String? = nil)
@@ -135,14 +135,14 @@ extension SavingStep: TaggedWireValue {
   }
 }
 
-/// One step of what happened to an object when it was last to be restored, emitted where it was decided.
+/// One step in the last restoration of an object, noted when it was decided.
 public enum RestoringStep: Sendable, Hashable {
   /// How an object is looked for, in the order of R22 and R23.
   public enum Lookup: String, WireWord {
     case restorationClass, delegate, existing, storyboard
   }
 
-  /// Looked for in this way; `owner` is who was asked or has it, nil where nobody could be.
+  /// Looked for in this way; `owner` was asked or has it; `nil` if no session could be.
   case lookedUp(Lookup, ObjectOwner?)
   /// The factory or delegate made or found it.
   case located(ObjectOwner)
@@ -154,31 +154,31 @@ public enum RestoringStep: Sendable, Hashable {
   case unitStarted(unit: String)
   /// Its owner ended without a goodbye (R30).
   case ownerEnded(ObjectOwner, SessionEnded.Ending, ProcessOutcome)
-  /// Nobody has registered it yet, or its class: awaited until the deadline.
+  /// Neither it nor its class is registered yet: awaited until the deadline.
   case awaited
-  /// The class that was saved is none of those its owner declared (R25).
+  /// The saved class is not among those its owner declared (R25).
   case classMismatch(saved: String, declared: [String])
   /// Its state is withheld since then (R31, R35).
   case quarantined(since: Timestamp)
   /// Its state is damaged (R32).
   case unreadable
-  /// There is no state to be decoded.
+  /// It has no state to decode.
   case noState
-  /// Its state was handed to its owner; `deferred` where the owner has to fetch it.
+  /// Its state was handed to its owner; `deferred` if the owner must fetch it.
   case handedOut(ObjectOwner, deferred: Bool)
   /// Handed out alone, because it may have crashed its owner before (R31).
   case suspected
-  /// Its owner fetched the state by itself.
+  /// Its owner fetched the state itself.
   case decoded(ObjectOwner)
-  /// An identifier of an element was looked for in the data of today (R28).
+  /// An identifier of an element was looked up in the current data (R28).
   case resolved(identifier: String, found: Bool)
-  /// Who knows what the view shows did not say where an element is, which is returned raw; why (R28).
+  /// The data source did not locate an element, which is returned raw; `message` says why (R28).
   case elementUnresolved(ObjectOwner, message: String?)
-  /// It is restored: its finish callback was sent, where its owner serves that (R21).
+  /// It is restored: its finish callback was sent, if its owner serves that (R21).
   case finished
   /// Not restored; why, in the words of `skipped`.
   case skipped(reason: String, message: String? = nil)
-  /// Nobody had registered it by the end (R23).
+  /// It was not registered before the end (R23).
   case absent
 }
 

@@ -8,9 +8,9 @@ public enum RestorationState: String, WireWord {
 
   case none
   case available
-  /// It is there and cannot be read now.
+  /// It exists but cannot be read now.
   case unreadable
-  /// It is there and withheld, because giving it out ended in crashes.
+  /// It exists but is withheld, because restoring it crashed processes.
   case quarantined
 }
 
@@ -28,7 +28,7 @@ public enum DecodingStatus: String, WireWord {
   case unreadable
 }
 
-/// Why an application, or one process role of it, finds itself as it is (R20).
+/// Why an application, or one process role of it, starts in its situation (R20).
 public enum RestorationReason: String, WireWord {
   /// There was nothing, or it has been discarded.
   case pristine
@@ -47,7 +47,7 @@ public struct RestorationSituation: WireObject, Hashable {
   public package(set) var state = RestorationState.none
   public package(set) var reason = RestorationReason.pristine
   public package(set) var generation: Int64?
-  /// To compare cached numbers by; nil if the archive cannot be read.
+  /// To compare cached numbers by; `nil` if the archive cannot be read.
   public package(set) var archive: String?
   package var coder: JSONText?
   public package(set) var damaged: String?

@@ -59,15 +59,15 @@ public struct SaveResult: WireObject, Hashable {
 public struct StaleObject: WireObject, Hashable {
   package static let sharedName: String? = "StaleObject"
 
-  /// Why there is no newer state; besides these the kind of the error that refused it, and more may come.
+  /// Why there is no newer state; the kind of the error that refused it is possible too, and the set is open.
   public enum Cause: String, OpenWireWord {
-    /// No answer within the deadline, or one alone that was put off three times.
+    /// No answer before the deadline, or an object asked for alone was postponed three times.
     case late
     /// The session ended, or its process did.
     case ended
     /// The connection was lost.
     case disconnected
-    /// The answer was not of the form it has to have.
+    /// The answer was malformed.
     case malformed
     /// The answer left the object out.
     case missing
@@ -131,7 +131,7 @@ public struct ExcludedObject: WireObject, Hashable {
   }
 }
 
-/// What became of a restoration (R21–R23).
+/// The outcome of a restoration (R21–R23).
 public struct RestoreResult: WireObject, Hashable {
   public package(set) var restored: [IdentifierPath] = []
   public package(set) var skipped: [SkippedObject] = []
@@ -186,7 +186,7 @@ public struct SkippedObject: WireObject, Hashable {
   }
 }
 
-/// A unit that was to bring a missing process and was not started.
+/// A missing process's unit that could not be started.
 public struct FailedUnit: WireObject, Hashable {
   package static let sharedName: String? = "FailedUnit"
 

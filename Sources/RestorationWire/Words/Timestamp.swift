@@ -15,7 +15,7 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
     self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
   }
 
-  /// Reads exactly the form that `description` has; nil for any other text.
+  /// Reads exactly the form that `description` has; `nil` for any other text.
   package init?(_ text: String) {
     let bytes = Array(text.utf8)
     guard bytes.count == Self.form.count else { return nil }
