@@ -2,7 +2,7 @@
 
 public import RestorationWire
 
-// `application` names the application on a connection without a session; with one it is left out.
+// On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
   /// Applications that have live sessions or an archive, by name.
   public func listApplications() async throws -> [ApplicationOverview] {
@@ -28,7 +28,7 @@ extension BrokerConnection {
   /// Everything an application has saved, object by object. It changes nothing and opens no decode window.
   ///
   /// - Parameters:
-  ///   - generation: nil reads the head.
+  ///   - generation: `nil` reads the head.
   ///   - reveal: show the states of confidential objects.
   public func readArchive(
     of application: String? = nil,
@@ -38,7 +38,7 @@ extension BrokerConnection {
     SavedObjects(connection: self, generation: generation, reveal: reveal, application: application)
   }
 
-  /// What the broker holds its clients to.
+  /// The limits that the broker enforces.
   public func limits() async throws -> Limits { try await perform(ReportLimits()) }
 
   /// What the broker has done since it started and what it holds now.
@@ -47,7 +47,7 @@ extension BrokerConnection {
   /// Returns when the broker has answered, and so has read all that was sent before.
   public func ping() async throws { _ = try await perform(Ping()) }
 
-  /// What is withheld from its owners because it ended in crashes, and what is suspected of it. Reads all pages.
+  /// States that are withheld after crashes or suspected of one. Reads all pages.
   ///
   /// - Parameter reveal: show the states of confidential objects.
   public func listQuarantine(of application: String? = nil, reveal: Bool = false) async throws -> QuarantineReport {
@@ -62,9 +62,9 @@ extension BrokerConnection {
     return report
   }
 
-  /// Hands out again what was withheld, and forgets what it was suspected of.
+  /// Hands out withheld states again, and clears suspicions.
   ///
-  /// - Parameter path: the object; nil releases everything, the archive as a whole included.
+  /// - Parameter path: the object; `nil` releases everything, the archive as a whole included.
   /// - Returns: how many objects' states were withheld until now.
   @discardableResult
   public func releaseQuarantine(of path: IdentifierPath? = nil, application: String? = nil) async throws -> Int {

@@ -2,7 +2,7 @@
 
 public import RestorationWire
 
-// `application` names the application on a connection without a session; with one it is left out.
+// On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
   /// Checks everything that is stored of an application, and changes nothing. Others are served meanwhile.
   public func verifyArchive(
@@ -16,8 +16,8 @@ extension BrokerConnection {
 
   /// Copies an archive to a file, or renews the copy the broker falls back to when the archive is damaged (R32).
   ///
-  /// - Parameter path: absolute, of a file that is not there yet; the broker makes it, for its owner only. It is
-  ///   complete when it has its name. Nil renews the archive's own backup copy.
+  /// - Parameter path: absolute, of a file that does not exist yet. The broker makes it, readable only for its owner;
+  ///   it appears when it is complete. `nil` renews the archive's own backup.
   @discardableResult
   public func backUpArchive(
     of application: String? = nil,
@@ -35,11 +35,11 @@ extension BrokerConnection {
     }
   }
 
-  /// Everything an application has saved, of one moment, as the text of a document that `importArchive` takes
-  /// (`Protocol/export-format.md`). What has been saved alike gives the same text, byte by byte.
+  /// The saved state of an application at one moment, as the text of a document that `importArchive` accepts
+  /// (`Protocol/export-format.md`). Equal saved states give the same text, byte by byte.
   ///
   /// - Parameters:
-  ///   - generation: nil exports the head.
+  ///   - generation: `nil` exports the head.
   ///   - reveal: whether confidential states are part of it; without them it is imported only by force.
   public func exportArchive(
     of application: String? = nil,
@@ -65,11 +65,11 @@ extension BrokerConnection {
     }
   }
 
-  /// Puts a document that `exportArchive` gave in the place of what an application has saved: all of it, or nothing
-  /// where this throws. It must not be in use. A document too large for one message is sent in parts.
+  /// Replaces the saved state of an application by a document from `exportArchive`: completely, or not at all if this
+  /// throws. The application must not be in use. A document too large for one message is sent in parts.
   ///
-  /// - Parameter force: replace state that is there, which stays as the newest generation; and take a document that
-  ///   states are missing in.
+  /// - Parameter force: replace existing state, which stays as the newest generation, and accept a document in which
+  ///   states are missing.
   @discardableResult
   public func importArchive(
     _ document: String,
@@ -110,7 +110,7 @@ extension BrokerConnection {
     return try await perform(call, application: application)
   }
 
-  /// Calls `body` with a token under which the broker tells `progress`; without a token where nobody wants to know.
+  /// Calls `body` with a token for the broker's `progress` notifications; without a token if there is no handler.
   func withProgress<Result>(
     _ progress: ArchiveProgress.Handler?,
     _ body: (ProgressToken?) async throws -> Result

@@ -2,13 +2,13 @@
 
 public import RestorationWire
 
-// `application` names the application on a connection without a session; with one it is left out.
+// On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Copies a generation into the head and seals that as the next one, in one step; what was there stays as a
-  /// generation (R16).
+  /// Copies a generation into the head and seals the head as the next generation, in one step; the former state stays
+  /// as a generation (R16).
   ///
-  /// - Parameter force: also while sessions are live. They keep their objects, are told by `headReplaced`, and should
-  ///   restore anew.
+  /// - Parameter force: roll back even while sessions are live. They keep their objects, are notified by
+  ///   `headReplaced`, and should restore again.
   @discardableResult
   public func rollBack(
     _ application: String? = nil,
@@ -30,7 +30,7 @@ extension BrokerConnection {
   /// pages.
   ///
   /// - Parameters:
-  ///   - to: nil compares with the head.
+  ///   - to: `nil` compares with the head.
   ///   - reveal: tell the keys of confidential objects.
   public func diffGenerations(
     of application: String? = nil,

@@ -2,7 +2,7 @@
 
 public import RestorationWire
 
-// `application` names the application on a connection without a session; with one it is left out.
+// On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
   /// Makes an object known under its path and gives it a handle (R1–R5, R8). Registering again changes the description.
   @discardableResult
@@ -13,7 +13,7 @@ extension BrokerConnection {
     try await perform(registration.wire, application: application)
   }
 
-  /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13).
+  /// Removes an object from its application, with its state unless `keepState` (R3, R13).
   public func unregister(_ object: ObjectReference, keepState: Bool = false, application: String? = nil) async throws {
     let call = UnregisterObject().with {
       $0.object = object
@@ -43,8 +43,8 @@ extension BrokerConnection {
   /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
   ///
   /// - Parameters:
-  ///   - identifier: nil excludes the object and everything below it (R4).
-  ///   - position: nil leaves the object without one.
+  ///   - identifier: `nil` excludes the object and everything below it (R4).
+  ///   - position: `nil` leaves the object without one.
   ///   - takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
   @discardableResult
   public func setRestorationIdentifier(
@@ -63,8 +63,8 @@ extension BrokerConnection {
     return try await perform(call, application: application)
   }
 
-  /// Gives the children of a container their positions 0…n−1 in one step, and gives their paths in that order; nil for
-  /// one whose identifier is nil (R4, R6).
+  /// Gives the children of a container their positions 0…n−1 in one step. Returns their paths in that order; `nil` for
+  /// a child whose identifier is `nil` (R4, R6).
   @discardableResult
   public func setChildren(
     of object: ObjectReference,

@@ -2,14 +2,14 @@
 
 public import RestorationWire
 
-// `application` names the application on a connection without a session; with one it is left out.
+// On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Saves a whole application: all its processes are asked for the states of their objects, and what they answer
-  /// becomes one generation (R11, R12). A round that is under way is joined.
+  /// Saves a whole application: all its processes are asked for the states of their objects, and the answers become one
+  /// generation (R11, R12). Joins a round that is under way.
   ///
   /// - Parameters:
   ///   - reason: for people and logs.
-  ///   - deadline: how long the round may take; nil takes the broker's 5 seconds.
+  ///   - deadline: how long the round may take; `nil` takes the broker's 5 seconds.
   ///   - progress: told how far the round has come.
   public func saveApplicationState(
     of application: String? = nil,
@@ -28,11 +28,12 @@ extension BrokerConnection {
     }
   }
 
-  /// Brings back everything of an application that is saved and nobody has restored yet (R21–R24, R34). A restoration
-  /// that is under way is joined.
+  /// Restores all saved objects of an application that are not restored yet (R21–R24, R34). Joins a restoration that is
+  /// under way.
   ///
   /// - Parameters:
-  ///   - deadline: when it ends with what has been restored until then; nil takes the broker's 10 seconds.
+  ///   - deadline: when the restoration ends with what has been restored until then; `nil` means the broker's 10
+  ///     seconds.
   ///   - progress: told how far it has come.
   public func restoreApplicationState(
     of application: String? = nil,
@@ -53,7 +54,7 @@ extension BrokerConnection {
     try await perform(ExtendStateRestoration()).pending
   }
 
-  /// Says that what is saved of an object is not how it is now: the broker asks for its state within a second.
+  /// Says that the saved state of an object is out of date: the broker asks for its state within a second.
   public func invalidateRestorableState(of object: ObjectReference) async throws {
     _ = try await perform(InvalidateRestorableState().with { $0.object = object })
   }
@@ -63,7 +64,7 @@ extension BrokerConnection {
     _ = try await perform(RegisterRestorationClass().with { $0.restorationClass = name })
   }
 
-  /// Makes this session answer for what the view shows where (R28).
+  /// Makes this session the data source of a view (R28).
   public func registerDataSource(for view: ObjectReference) async throws {
     _ = try await perform(RegisterDataSource().with { $0.view = view })
   }

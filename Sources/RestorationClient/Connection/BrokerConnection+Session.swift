@@ -3,10 +3,10 @@
 public import RestorationWire
 
 extension BrokerConnection {
-  /// Opens a session on this connection, or resumes one after its connection or the broker was lost.
+  /// Opens a session on this connection, or resumes a session after its connection or the broker was lost.
   ///
-  /// - Parameter token: of the session to resume. Where the broker does not know it any more, a new session is opened;
-  ///   `SessionInfo.wasResumed` tells.
+  /// - Parameter token: of the session to resume. If the broker no longer knows it, a new session is opened; see
+  ///   `SessionInfo.wasResumed`.
   @discardableResult
   public func initialize(_ options: SessionOptions, resuming token: String? = nil) async throws -> SessionInfo {
     let reply = try await perform(try options.wire(resuming: token))
@@ -15,10 +15,10 @@ extension BrokerConnection {
   }
 
   /// Opens or resumes a session that answers the broker's calls (`Protocol/calls.md`): parameters as JSON text in, the
-  /// result's JSON text out. A thrown error is answered as one.
+  /// result's JSON text out. A thrown error becomes an error answer.
   ///
-  /// For whoever wants to have the calls as they are; `RestorationSession` has them as methods of objects. Calls are
-  /// answered as they come, several at the same time where the broker makes several.
+  /// For clients that want the raw calls; `RestorationSession` offers them as methods of objects. Calls are answered as
+  /// they come, several at the same time if the broker makes several.
   ///
   /// - Parameter served: names of the calls; besides the notifications that `options` names.
   @discardableResult
@@ -48,8 +48,8 @@ extension BrokerConnection {
     return SessionInfo(reply, resuming: token)
   }
 
-  /// Says that this session has restored what it wanted to (R19, R31), and gives how many sessions of the application
-  /// are still restoring.
+  /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
+  /// restoring.
   @discardableResult
   public func completeStateRestoration() async throws -> Int64 {
     try await perform(CompleteStateRestoration()).pending

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BrokerConnection {
-  /// Decides what is sent when and how each call ends. Pure: events in, actions out; `BrokerLink` carries them out.
+  /// Decides what is sent, when, and how each call ends. Pure: events in, actions out; `BrokerLink` carries them out.
   ///
   ///     open ── close() ──────────────▶ ending(.closed) ── closed ──▶ ended
   ///       ├──── the broker's last word ─▶ ending(.lost) ──── closed ──▶ ended
@@ -11,8 +11,8 @@ extension BrokerConnection {
   /// 1. Messages are sent in the order in which they were submitted.
   /// 2. A ticket ends exactly once: completed, cancelled or failed. Nothing is sent for a ticket that has ended.
   /// 3. At most `windowBytes` are sent and not confirmed by an answer, unless a single larger message is all there is.
-  /// 4. Bytes nobody answers for (notifications, calls given up) are confirmed by a ping of our own. They are never
-  ///    charged to a call: that may wait at the broker for what stands in line behind it here.
+  /// 4. Bytes without an answer (notifications, abandoned calls) are confirmed by our own ping. They are never charged
+  ///    to a call, because a call may wait at the broker for messages queued behind it here.
   /// 5. When the connection has ended, every ticket has, and later ones fail at once.
   package struct StateMachine {
     /// Names one message from its submission to its end.
@@ -24,7 +24,7 @@ extension BrokerConnection {
       case closed
       /// The broker did, or it ended.
       case lost
-      /// The peer is no broker.
+      /// The peer is not a broker.
       case protocolFault
     }
 
@@ -36,9 +36,9 @@ extension BrokerConnection {
       case sendNotification(Ticket)
       /// To be reported by `sentPing(as:)`.
       case sendPing
-      /// No answer to this call is expected any more.
+      /// The answer to this call is no longer expected.
       case forget(callID: Int)
-      /// The answer at hand is that of this ticket.
+      /// The current answer belongs to this ticket.
       case complete(Ticket)
       case cancel(Ticket)
       case fail(Ticket, Ending)
@@ -67,7 +67,7 @@ extension BrokerConnection {
     private let windowBytes: Int
     private var state = State.open
     private var lastTicket = 0
-    /// In order of submission from `head` on; tickets that are not in `waiting` any more are passed over.
+    /// In order of submission from `head` on; tickets that are no longer in `waiting` are skipped.
     private var queue: [Ticket] = []
     private var head = 0
     private var waiting: [Ticket: Waiting] = [:]
@@ -78,16 +78,16 @@ extension BrokerConnection {
     private var callIDs: [Ticket: Int] = [:]
     /// Sent and not confirmed, including `unclaimedBytes`.
     package private(set) var unconfirmedBytes = 0
-    /// Those of them that no answer will confirm by itself.
+    /// Those of them that no answer will confirm.
     private var unclaimedBytes = 0
 
-    /// - Parameter windowBytes: what may be under way to the broker, as parameters count.
+    /// - Parameter windowBytes: the most bytes of parameters on their way to the broker.
     package init(windowBytes: Int) { self.windowBytes = windowBytes }
 
     /// Tickets that have not ended.
     package var pending: Int { waiting.count + sending.count + callIDs.count }
 
-    /// Why there are no answers any more; nil while the connection is open.
+    /// Why no more answers come; `nil` while the connection is open.
     package var ending: Ending? {
       switch state {
       case .open: nil
@@ -103,7 +103,7 @@ extension BrokerConnection {
 
     // MARK: Messages
 
-    /// A message is to be sent; `bytes` is what it takes of the window.
+    /// Submits a message; `bytes` is its share of the window.
     package mutating func submit(_ ticket: Ticket, expectsAnswer: Bool, bytes: Int) -> [Action] {
       switch state {
       case .open:
@@ -115,7 +115,7 @@ extension BrokerConnection {
       }
     }
 
-    /// A call was sent under this id. Nil where it could not be: the end of the connection, which follows, says why.
+    /// A call was sent under this id. `nil` if it could not be: the end of the connection, which follows, says why.
     package mutating func sent(_ ticket: Ticket, as callID: Int?) -> [Action] {
       guard let callID else { return [] }
       guard let bytes = sending.removeValue(forKey: ticket) else { return [.forget(callID: callID)] }
@@ -124,7 +124,7 @@ extension BrokerConnection {
       return []
     }
 
-    /// A ping was sent under this id; nil where it could not be, and the connection is about to end.
+    /// A ping was sent under this id; `nil` if it could not be, and the connection is about to end.
     package mutating func sentPing(as callID: Int?) {
       guard !pingsToSend.isEmpty else { return }
       let bytes = pingsToSend.removeFirst()
@@ -140,7 +140,7 @@ extension BrokerConnection {
       return [.complete(ticket)] + drain()
     }
 
-    /// Nobody waits for the ticket any more.
+    /// The caller of the ticket has given up.
     package mutating func cancelled(_ ticket: Ticket) -> [Action] {
       if waiting.removeValue(forKey: ticket) != nil { return [.cancel(ticket)] + drain() }
       if sending.removeValue(forKey: ticket) != nil { return [.cancel(ticket)] }
@@ -165,7 +165,7 @@ extension BrokerConnection {
       return end(as: .ending(.lost), .lost) + [.close(afterOutput: false)]
     }
 
-    /// The connection is gone. What we began ourselves keeps its reason.
+    /// The connection is gone. If we closed it, that reason stays.
     package mutating func closed(_ ending: Ending) -> [Action] {
       switch state {
       case .open: return end(as: .ended(ending), ending)

@@ -3,7 +3,7 @@
 internal import JSONRPC
 public import RestorationWire
 
-// `application` names the application on a connection without a session; with one it is left out.
+// On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
   /// Stores the state of an object, whole; returns when it is on disk (R15).
   ///
@@ -23,10 +23,10 @@ extension BrokerConnection {
     return try await perform(call, application: application)
   }
 
-  /// Hands the state of an object to the broker without waiting for the disk, where it is within 250 ms.
+  /// Hands the state of an object to the broker without waiting for the disk, which gets it within 250 ms.
   ///
-  /// Whether it is stored is not told; a later call on this connection sees it. Waits only while more is under way than
-  /// the broker takes.
+  /// The outcome is not reported; a later call on this connection sees the state. Waits only while more messages are on
+  /// their way than the broker accepts.
   public func encodeUnacknowledged(
     _ state: RestorableState,
     for object: ObjectReference,
@@ -36,7 +36,7 @@ extension BrokerConnection {
   ) async throws {
     let call = try Self.call(state, object, elements, revision)
     if let key = call.state.reservedKey {
-      // The broker would drop it without a word.
+      // The broker would silently drop it.
       throw RestorationError(
         .restoration(
           .reservedKey,
@@ -61,7 +61,7 @@ extension BrokerConnection {
   /// - Parameters:
   ///   - reason: for people and logs.
   ///   - generations: whether the generations go as well.
-  ///   - force: also where live sessions lose state, or where it cannot be brought back.
+  ///   - force: discard even if live sessions lose state, or the state cannot be restored.
   public func discardApplicationState(
     reason: String? = nil,
     generations: Bool = false,
@@ -76,7 +76,7 @@ extension BrokerConnection {
     _ = try await perform(call, application: application)
   }
 
-  /// What to say to the broker to store a state. Throws a `RestorationError` where it is no such text.
+  /// The call that stores a state. Throws a `RestorationError` if the text is not a state.
   static func call(
     _ state: RestorableState,
     _ object: ObjectReference,

@@ -5,17 +5,17 @@ internal import RestorationTransport
 internal import RestorationWire
 internal import Synchronization
 
-/// One connection to the broker: what a process says and asks, as Swift calls.
+/// One connection to the broker: the methods of the protocol as Swift calls.
 ///
-/// Calls may be made from any task and any number at a time; they share the connection and are answered as the broker
-/// is done with them. Messages of one task that awaits each call take effect in that order. A call throws
+/// Any task may make calls, any number at a time; they share the connection and are answered when the broker is done
+/// with them. Messages of one task that awaits each call take effect in that order. A call throws
 ///
-/// - a `RestorationError` where the broker refuses it, or the library does before it is sent,
-/// - a `BrokerConnectionError` where there will be no answer, because the connection has ended,
-/// - a `CancellationError` where its task is cancelled. It may have taken effect all the same.
+/// - a `RestorationError` if the broker refuses it, or the library does before it is sent,
+/// - a `BrokerConnectionError` if there will be no answer, because the connection has ended,
+/// - a `CancellationError` if its task is cancelled. It may have taken effect all the same.
 ///
-/// A connection that has ended stays so: connect again and give the `session` token to `initialize(_:resuming:)`, or
-/// use a `RestorationSession`, which does so by itself. It also ends with the last reference to this object.
+/// A connection that has ended stays ended: reconnect and give the `session` token to `initialize(_:resuming:)`, or use
+/// a `RestorationSession`, which does this automatically. It also ends with the last reference to this object.
 ///
 /// ```swift
 /// let broker = try await BrokerConnection.connect()
@@ -34,7 +34,7 @@ public final class BrokerConnection: Sendable {
   let link: BrokerLink
   private let known = Mutex(Known())
 
-  /// What the broker has told on this connection.
+  /// What the broker has reported on this connection.
   private struct Known {
     var session: String?
     var limits: Limits?
@@ -49,15 +49,15 @@ public final class BrokerConnection: Sendable {
     link.abandon()
   }
 
-  /// Connects to the broker's socket: the one given, else `$RESTORATIOND_SOCKET`, else
+  /// Connects to the broker's socket: the one given, otherwise `$RESTORATIOND_SOCKET`, otherwise
   /// `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
   ///
-  /// Throws a `BrokerConnectionError` whose message says what to start where no broker runs.
+  /// Throws a `BrokerConnectionError` whose message says what to start if no broker runs.
   public static func connect(to socketPath: String? = nil) async throws -> BrokerConnection {
     BrokerConnection(link: try await BrokerLink.connect(to: try resolve(socketPath)))
   }
 
-  /// The path that `connect()` uses. Throws a `BrokerConnectionError` where the environment names none.
+  /// The path that `connect()` uses. Throws a `BrokerConnectionError` if the environment names none.
   public static func defaultSocketPath() throws -> String { try resolve(nil).path }
 
   static func resolve(_ path: String?) throws -> SocketPath {
@@ -69,23 +69,22 @@ public final class BrokerConnection: Sendable {
   }
 
   /// Closes the connection and waits for its end. Notifications sent before reach the broker, unless it does not take
-  /// them for five seconds; calls without an answer fail. The session is not ended by it: say `goodbye` first where it
+  /// them for five seconds; calls without an answer fail. The session is not ended by it: say `goodbye` first if it
   /// is over.
   public func close() async { await link.close() }
 
-  /// Token of the session that `initialize` opened on this connection; nil before it and after `goodbye`.
+  /// Token of the session that `initialize` opened on this connection; `nil` before it and after `goodbye`.
   public var session: String? { known.withLock { $0.session } }
 
-  /// What the broker tells this session; ends when the connection does. Each notification is given once, whoever asks
-  /// for it: take them in one place. Those that are not taken wait, up to 1,024 of them; after that `missed` says how
-  /// many were lost.
+  /// The broker's notifications to this session; ends with the connection. Each notification is delivered once, so read
+  /// them in one place. Up to 1,024 unread notifications wait; beyond that `missed` says how many were lost.
   public var notifications: AsyncStream<BrokerNotification> {
     AsyncStream { [link] in await link.nextNotification() }
   }
 
   /// Makes any call of the protocol: parameters as JSON text of an object or array in, the result's JSON text out.
   ///
-  /// For what has no method here. `session` knows nothing of sessions opened this way.
+  /// For calls without a method here. `session` does not know sessions opened this way.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
     return try await answer(to: method, parameters).compactText.string
@@ -148,8 +147,8 @@ extension BrokerConnection {
     return JSONText(validated: writer.bytes)
   }
 
-  /// Refuses what the broker would skip as a frame beyond its limits. It answers such a frame without saying which call
-  /// it was, so that the call would wait for ever.
+  /// Refuses a message that the broker would skip because it exceeds a limit of frames. The broker's error does not
+  /// name the call, so the call would wait forever.
   private func check(_ parameters: JSONText?, of method: String) async throws {
     guard let parameters else { return }
     let check = FrameCheck(method: method, parameters: parameters)

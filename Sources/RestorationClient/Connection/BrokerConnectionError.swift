@@ -2,9 +2,9 @@
 
 internal import RestorationTransport
 
-/// There is no connection to a broker, or it does not hold.
+/// There is no connection to a broker, or it was lost.
 public struct BrokerConnectionError: Error, Hashable, Sendable {
-  /// What is wrong. Programs decide by this; later versions know more cases.
+  /// What is wrong. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
       case noSocketPath, noBroker, refused, notPermitted, busy, failed, closed, lost, unexpectedAnswer
@@ -16,7 +16,7 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
     public static let noSocketPath = Code(value: .noSocketPath)
     /// Nothing is at the path: no broker was started.
     public static let noBroker = Code(value: .noBroker)
-    /// Nobody listens at the path: the broker has ended.
+    /// The socket exists but nothing listens on it: the broker has ended.
     public static let refused = Code(value: .refused)
     /// The file system does not let this user connect.
     public static let notPermitted = Code(value: .notPermitted)
@@ -35,7 +35,7 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
 
   /// What is wrong.
   public let code: Code
-  /// The socket it is about; nil where none could be named.
+  /// The socket it is about; `nil` if none could be named.
   public let socketPath: String?
   /// What is wrong and what to do next, for people.
   public let message: String
@@ -53,7 +53,7 @@ extension BrokerConnectionError: CustomStringConvertible {
 extension BrokerConnectionError {
   /// How a user starts the broker.
   private static let start = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
-  /// What comes before that when the service manager has given the broker up.
+  /// The step before that if the service manager has given up the broker.
   private static let reset =
     "if it was given up, first `systemctl --user reset-failed restorationd.service restorationd.socket`"
 

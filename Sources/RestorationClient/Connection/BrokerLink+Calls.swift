@@ -26,9 +26,9 @@ extension BrokerLink {
   }
 }
 
-/// Who is told how far a call has come.
+/// Handlers of the progress of calls.
 extension BrokerLink {
-  /// A token for the calls of one operation; what the broker tells under it goes to `handler`.
+  /// A token for the calls of one operation; its progress goes to `handler`.
   func add(_ handler: @escaping ArchiveProgress.Handler) -> ProgressToken {
     lastProgress += 1
     let token = ProgressToken("progress-\(lastProgress)")
@@ -38,7 +38,7 @@ extension BrokerLink {
 
   func removeProgress(_ token: ProgressToken?) { if let token { progressHandlers[token] = nil } }
 
-  /// Whether the notification is about progress; it is told to who asked for it.
+  /// Whether the notification is about progress; if so, its handler is called.
   func tellProgress(_ notification: JSONRPC.Notification) -> Bool {
     guard notification.method == ArchiveProgress.method.rawValue else { return false }
     if notification.fault == nil, case .named(let parameters) = notification.parameters,
@@ -50,7 +50,7 @@ extension BrokerLink {
   }
 }
 
-/// Is told what one connection receives, instead of those who wait for it. Always called on the link's event loop.
+/// Receives everything of one connection, instead of waiting tasks. Always called on the link's event loop.
 protocol BrokerLinkObserver: AnyObject, Sendable {
   /// The answer to what `begin` sent. Without one the connection ends.
   func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink)

@@ -6,7 +6,7 @@ internal import NIOPosix
 internal import RestorationTransport
 internal import RestorationWire
 
-/// The I/O side of one connection: carries out what the state machine decides and wakes whoever waits.
+/// The I/O side of one connection: carries out the decisions of the state machine and wakes waiting tasks.
 ///
 /// It lives on the connection's event loop, which is its executor.
 actor BrokerLink {
@@ -16,7 +16,7 @@ actor BrokerLink {
   /// One thread for all connections of the process; it sleeps while nothing comes.
   private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-  /// What may be under way to the broker; a frame of the broker's default limit.
+  /// The most bytes on their way to the broker; a frame of the broker's default limit.
   private static let windowBytes = 4 << 20
 
   /// Bytes a message takes besides method and parameters.
@@ -24,7 +24,7 @@ actor BrokerLink {
 
   private static let notificationsMax = 1_024
 
-  /// How long closing waits for a broker that does not take what was sent.
+  /// How long closing waits for a broker that does not read.
   private static let closeSeconds: Int64 = 5
 
   /// Events that one subscription keeps until they are taken.
@@ -34,7 +34,7 @@ actor BrokerLink {
   nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
   nonisolated let socketPath: String
-  /// Nil before it is open and after it has ended.
+  /// `nil` before it is open and after it has ended.
   private(set) var connection: Connection?
   private var wasOpened = false
   private var machine = BrokerConnection.StateMachine(windowBytes: BrokerLink.windowBytes)
@@ -42,15 +42,15 @@ actor BrokerLink {
   private var closeWaiters: [CheckedContinuation<Void, Never>] = []
   private var notifications = NotificationQueue<BrokerNotification>(capacity: BrokerLink.notificationsMax)
   private var notificationWaiters: [NotificationWaiter] = []
-  /// Who is told how far calls have come, by their tokens.
+  /// Handlers of progress, by token.
   var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
   var lastProgress = 0
   private(set) weak var observer: (any BrokerLinkObserver)?
-  /// Who answers the broker's calls where there is no observer.
+  /// Answers the broker's calls if there is no observer.
   var responder: BrokerCallResponder?
-  /// Calls that came before there was who answers them; nil where nobody will.
+  /// Calls that came before a responder was set; `nil` if there will be none.
   var heldCalls: [(call: Conversation.Call, request: Request)]?
-  /// Answers for the observer, told when the machine is done with them: it may send from inside.
+  /// Answers for the observer, delivered when the machine is done: the observer may send from inside.
   private var observed: [(ticket: Ticket, answer: Response.Outcome)] = []
   /// Calls whose answer is the number of a subscription.
   private var subscribing: Set<Ticket> = []
@@ -58,12 +58,12 @@ actor BrokerLink {
   /// Why the connection has ended.
   private var ending: Ending?
 
-  /// A message and whoever waits for its end.
+  /// A message and the task that waits for its end.
   private struct Waiter {
     enum Continuation {
       case answer(CheckedContinuation<Response.Outcome, any Error>)
       case sent(CheckedContinuation<Void, any Error>)
-      /// Of the observer, which is told of the connection's end by itself.
+      /// Of the observer, which learns of the connection's end separately.
       case observer
     }
 
@@ -78,7 +78,7 @@ actor BrokerLink {
     let continuation: CheckedContinuation<BrokerNotification?, Never>
   }
 
-  /// Events that have come, or else who waits for them.
+  /// Events that have come, or the task that waits for them.
   private struct Subscription {
     var queue: NotificationQueue<BrokerEvent>
     var waiters: [(ticket: Ticket, continuation: CheckedContinuation<BrokerEvent?, any Error>)] = []
@@ -99,7 +99,7 @@ actor BrokerLink {
     // The window bounds what we send, and how long an answer takes is the broker's matter.
     limits.outQueueBytesMax = .max
     limits.partialFrameMilliseconds = 86_400_000
-    // An error without an id is about one of our messages, which will have no other answer: there is no telling which.
+    // An error without an id is about one of our messages, which will get no other answer, and it is unknown which.
     limits.conversation.strayResponsesMax = 0
     do throws(TransportError) {
       _ = try await UnixConnector.connect(
@@ -130,7 +130,7 @@ actor BrokerLink {
     }
   }
 
-  /// Returns when the notification has its place in the order of messages and is on its way.
+  /// Returns when the notification has its place in the order of messages and is being sent.
   func notify(_ method: String, _ parameters: JSONText?) async throws {
     try Task.checkCancellation()
     let ticket = machine.makeTicket()
@@ -158,7 +158,7 @@ actor BrokerLink {
 
   // MARK: The observer
 
-  /// Has everything told to an observer, on this event loop; false where the connection has ended already.
+  /// Has everything told to an observer, on this event loop; false if the connection has ended already.
   func observe(by observer: any BrokerLinkObserver) -> Bool {
     guard connection != nil else { return false }
     self.observer = observer
@@ -169,14 +169,14 @@ actor BrokerLink {
     return true
   }
 
-  /// Calls the broker without waiting: the observer is told the answer. Order is that of these calls.
+  /// Calls the broker without waiting: the observer gets the answer. Messages are sent in the order of these calls.
   func begin(_ method: String, _ parameters: JSONText?) -> Ticket {
     let ticket = machine.makeTicket()
     submit(ticket, Waiter(method: method, parameters: parameters, continuation: .observer))
     return ticket
   }
 
-  /// Expects no answer any more.
+  /// The answer is no longer expected.
   func giveUp(_ ticket: Ticket) { run(machine.cancelled(ticket)) }
 
   private func tellObserver() {
@@ -189,11 +189,11 @@ actor BrokerLink {
 
   // MARK: Notifications of the broker
 
-  /// The next notification; nil when the connection has ended and all were taken, or the task was cancelled.
+  /// The next notification; `nil` when the connection has ended and all were taken, or the task was cancelled.
   func nextNotification() async -> BrokerNotification? {
     let ticket = machine.makeTicket()
     return await withTaskCancellationHandler {
-      // Looked at where it begins to wait: on the way there this task can let others go first.
+      // Checked at the start of the wait: other tasks may run before this one gets there.
       await withCheckedContinuation { waiting in
         if let notification = notifications.next() {
           waiting.resume(returning: notification)
@@ -243,7 +243,7 @@ actor BrokerLink {
     }
   }
 
-  /// Once it is sent the answer has to be awaited all the same: it says which subscription is to end.
+  /// Once sent, the answer must be awaited anyway: it names the subscription to end.
   private func giveUpSubscribing(_ ticket: Ticket) {
     guard subscribing.contains(ticket), let waiter = waiters[ticket] else { return }
     if waiter.parameters != nil {
@@ -262,7 +262,7 @@ actor BrokerLink {
     if !isAwaited { endSubscription(number) }
   }
 
-  /// The next event; nil when the subscription has ended, or the task was cancelled. Throws when the broker has ended.
+  /// The next event; `nil` when the subscription has ended, or the task was cancelled. Throws when the broker has ended.
   func nextEvent(of number: Int64) async throws -> BrokerEvent? {
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {
@@ -299,7 +299,7 @@ actor BrokerLink {
     }
   }
 
-  /// Ends a subscription, as often as it is called.
+  /// Ends a subscription; may be called repeatedly.
   nonisolated func endSubscription(_ number: Int64) {
     eventLoop.execute {
       self.assumeIsolated { $0.forgetSubscription(number) }
@@ -313,7 +313,7 @@ actor BrokerLink {
     var writer = JSONWriter()
     writer.object { Unsubscribe().with { $0.subscription = number }.writeMembers(to: &$0) }
     let parameters = JSONText(validated: writer.bytes)
-    // Nobody waits for it: the events that are on their way are dropped in any case.
+    // Not awaited: events on their way are dropped anyway.
     Task { try? await notify(Unsubscribe.method, parameters) }
   }
 
@@ -327,14 +327,14 @@ actor BrokerLink {
     }
   }
 
-  /// Closes the connection without waiting, when nobody can use it any more.
+  /// Closes the connection without waiting, when no reference to it is left.
   nonisolated func abandon() {
     eventLoop.execute {
       self.assumeIsolated { $0.run($0.machine.close()) }
     }
   }
 
-  /// Closes the connection at once: what the broker has not taken does not reach it.
+  /// Closes the connection at once: unsent messages do not reach the broker.
   nonisolated func cut() {
     eventLoop.execute {
       self.assumeIsolated { $0.connection?.close(afterOutput: false) }
@@ -440,7 +440,7 @@ extension BrokerLink: ConnectionDelegate {
     case .request(let call, let request):
       take(call, request)
     case .brokenAnswer:
-      // Who does not write JSON is no broker.
+      // A peer that does not write JSON is not a broker.
       run(machine.closed(.protocolFault))
       connection.close(afterOutput: false)
     case .closeAfterOutput:
@@ -457,7 +457,7 @@ extension BrokerLink: ConnectionDelegate {
       case .peerClosed, .partialFrame, .outputOverflow: .lost
       }
     run(machine.closed(cause))
-    // What we began ourselves keeps its reason.
+    // If we closed the connection, that reason stays.
     let ending = machine.ending ?? cause
     self.ending = ending
     for number in subscriptions.keys {

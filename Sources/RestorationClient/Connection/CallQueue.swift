@@ -2,19 +2,19 @@
 
 /// The calls of a session from submission to end, in order: which wait, which are with the broker.
 ///
-/// Tickets count up in the order of submission. What goes back into the queue goes to its place by ticket, so that the
-/// order of sending is that of submission on each connection anew.
+/// Tickets count up in the order of submission. A call that returns to the queue goes to its place by ticket, so that
+/// each connection sends in the order of submission.
 package struct CallQueue {
   /// Names one call from its submission to its end.
   package typealias Ticket = Int
   package typealias ObjectID = ObjectPlan.ObjectID
 
   package struct Call: Equatable, Sendable {
-    /// Whether it may be sent again where its outcome is not known.
+    /// Whether it may be sent again if its outcome is unknown.
     package var isIdempotent: Bool
-    /// Objects of this session that it names: they have to be registered when it is sent.
+    /// Objects of this session that it names: they must be registered when it is sent.
     package var objects: [ObjectID]
-    /// What it takes of the window.
+    /// Its share of the window.
     package var bytes: Int
 
     package init(isIdempotent: Bool, objects: [ObjectID] = [], bytes: Int) {
@@ -49,7 +49,7 @@ package struct CallQueue {
 
   private let windowBytes: Int
   private var entries: [Ticket: Entry] = [:]
-  /// In order from `head` on; tickets that do not wait any more are passed over.
+  /// In order from `head` on; tickets that no longer wait are skipped.
   private var order: [Ticket] = []
   private var head = 0
   private var parked: [ObjectID: Parked] = [:]
@@ -57,7 +57,7 @@ package struct CallQueue {
   private var blockers: [ObjectID: Set<ObjectID>] = [:]
   package private(set) var sentBytes = 0
 
-  /// - Parameter windowBytes: what may be with the broker, unless a single larger call is all there is.
+  /// - Parameter windowBytes: the most bytes at the broker, except for a single larger call.
   package init(windowBytes: Int) { self.windowBytes = windowBytes }
 
   package var count: Int { entries.count }
@@ -65,7 +65,7 @@ package struct CallQueue {
   package var tickets: [Ticket] { entries.keys.sorted() }
   /// Whether calls wait for an object.
   package var hasParked: Bool { parked.values.contains { !$0.tickets.isEmpty } }
-  /// What the order of calls takes: some of those that do not wait any more stay for a while.
+  /// The length of the order of calls; some that no longer wait stay for a while.
   package var length: Int { order.count - head }
 
   package subscript(ticket: Ticket) -> Entry? { entries[ticket] }
@@ -79,7 +79,7 @@ package struct CallQueue {
     order.append(ticket)
   }
 
-  /// Ends a call; nil where it has ended before.
+  /// Ends a call; `nil` if it has ended before.
   package mutating func remove(_ ticket: Ticket) -> Entry? {
     guard let entry = entries.removeValue(forKey: ticket) else { return nil }
     if entry.place == .sent { sentBytes -= entry.call.bytes }
@@ -90,7 +90,7 @@ package struct CallQueue {
   /// The first that waits.
   package mutating func first() -> Ticket? {
     while head < order.count, entries[order[head]]?.place != .waiting { head += 1 }
-    // Moved at most once each: what goes is at least as much as what stays.
+    // Each element moves at most once: at least as many are removed as stay.
     if head * 2 >= order.count {
       order.removeFirst(head)
       head = 0
@@ -116,7 +116,7 @@ package struct CallQueue {
     head = 0
   }
 
-  /// Lets a call wait for an object while others go on.
+  /// Lets a call wait for an object while others proceed.
   package mutating func park(_ ticket: Ticket, for object: ObjectID) {
     guard let call = entries[ticket]?.call else { return }
     entries[ticket]?.place = .parked(object)
@@ -127,7 +127,7 @@ package struct CallQueue {
     }
   }
 
-  /// What the call has to wait for, because an earlier call that names one of its objects does.
+  /// The object the call must wait for, because an earlier call that names one of its objects waits.
   package func blocker(of call: Call) -> ObjectID? {
     blockers.isEmpty ? nil : call.objects.lazy.compactMap { blockers[$0]?.first }.first
   }

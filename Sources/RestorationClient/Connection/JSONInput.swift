@@ -12,7 +12,7 @@ enum JSONInput {
     try scan(Array(text.utf8), subject: subject)
   }
 
-  /// Parameters of any call: an object or an array; nil where there are none.
+  /// Parameters of any call: an object or an array; `nil` if there are none.
   static func parameters(_ text: String?) throws -> JSONText? {
     guard let text else { return nil }
     let slice = try scan(text, subject: "the text of the parameters")
@@ -38,8 +38,8 @@ enum JSONInput {
 }
 
 extension FrameLimits {
-  /// What the client reads: everything. The broker bounds what it sends, and a frame skipped would leave a call without
-  /// its answer.
+  /// The client reads frames of any size: the broker bounds what it sends, and a skipped frame would leave a call
+  /// without its answer.
   static let ofAnswers = FrameLimits(
     frameBytesMax: Int(Int32.max) - 1,
     depthMax: 1_024,
@@ -58,7 +58,7 @@ public enum JSONLayout: Hashable, Sendable {
 
   /// Lays one JSON value out; no line feed follows it.
   ///
-  /// Throws a `RestorationError` with code `parseError` where the text is not JSON.
+  /// Throws a `RestorationError` with code `parseError` if the text is not JSON.
   public func format(_ jsonText: String) throws -> String {
     let compact = try JSONInput.scan(jsonText, subject: "the text").compactText
     switch self {

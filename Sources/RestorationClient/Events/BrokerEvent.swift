@@ -5,54 +5,54 @@ public import RestorationWire
 
 /// Something that happened at the broker: facts only, never a state (`Protocol/notifications.md`).
 public struct BrokerEvent: Hashable, Sendable {
-  /// What happened; later brokers know more names than `EventName` has.
+  /// The name of the event; later brokers know more names than `EventName` has.
   public let name: String
-  /// The application, with its instance where it has one; nil where events were lost.
+  /// The application, with its instance if it has one; `nil` if events were lost.
   public let application: ApplicationName?
-  /// What is known of it; nil if the name, or a word in a member, is unknown to this version.
+  /// Its members; `nil` if the name, or a word in a member, is unknown to this version.
   public let facts: Facts?
   /// All members as JSON text, on one line.
   public let jsonText: String
 
-  /// What is known of an event.
+  /// The members of an event.
   public enum Facts: Hashable, Sendable {
-    /// A session was opened; one that is resumed began long ago.
+    /// A session was opened; resuming a session is not an event.
     case sessionBegan(SessionBegan)
     /// A session ended, and with it the registrations of its objects (R30).
     case sessionEnded(SessionEnded)
     /// An object was registered that its session had not registered before (R1).
     case objectRegistered(ObjectRegistered)
-    /// The registration of an object ended while its session goes on.
+    /// The registration of an object ended while its session continues.
     case objectUnregistered(ObjectUnregistered)
     /// The event `pathChanged`: an object was moved, and everything below it with it (R6).
     case pathChanged(ObjectMoved)
     /// The state of an object was stored.
     case stateEncoded(StateEncoded)
-    /// An encode that was sent as a notification stored nothing; there was no answer that could have said so.
+    /// An encode that was sent as a notification stored nothing, and had no answer to say so.
     case encodeFailed(EncodeFailed)
     /// A generation was sealed (R16).
     case generationSealed(GenerationSealed)
     /// An archive was opened, made, or opened again after a write that failed.
     case archiveOpened(ArchiveOpened)
-    /// An archive that nobody needs now was closed.
+    /// An archive that is not needed now was closed.
     case archiveClosed(ArchiveClosed)
     /// An archive was found damaged when it was opened (R32).
     case archiveDamaged(ArchiveDamaged)
-    /// An archive is there and could not be opened; it was not touched (R20).
+    /// An archive exists but could not be opened; it was left untouched (R20).
     case archiveUnreadable(ArchiveUnreadable)
     /// The head was replaced by an imported document.
     case archiveImported(ArchiveImported)
     /// The head was emptied (R30).
     case applicationDiscarded(ApplicationDiscarded)
-    /// A process ended abnormally while it was still taking in what it had been handed (R31).
+    /// A process ended abnormally while it was processing states it had been handed (R31).
     case restorationCrashed(RestorationCrashed)
     /// The state of an object is withheld from now on (R35).
     case stateQuarantined(StateQuarantined)
     /// All states there are are withheld from now on (R31).
     case archiveQuarantined(ArchiveQuarantined)
-    /// States are not withheld any more (R35).
+    /// States are no longer withheld (R35).
     case quarantineEnded(QuarantineEnded)
-    /// So many events did not fit into what a client has not read yet; they stood in this one's place.
+    /// Events that exceeded the client's unread bytes were dropped; this one takes their place.
     case eventsLost(EventsLost)
   }
 }
@@ -64,7 +64,7 @@ extension BrokerEvent: CustomStringConvertible {
 
 // Reading
 extension BrokerEvent {
-  /// Reads the parameters of the notification; nil unless they have the form that every event has.
+  /// Reads the parameters of the notification; `nil` unless they have the form that every event has.
   init?(_ parameters: JSONSlice) {
     guard let name = parameters["name"]?.string() else { return nil }
     self.name = name
@@ -73,13 +73,13 @@ extension BrokerEvent {
     jsonText = parameters.compactText.string
   }
 
-  /// Events that this process did not take in time.
+  /// Events that this process did not read in time.
   static func lost(_ count: Int64, of subscription: Int64) -> BrokerEvent? {
     let notification = EventNotification(subscription: subscription, application: nil, event: EventsLost(lost: count))
     return (try? JSONInput.scan(notification.parameters.string, subject: "an event")).flatMap { BrokerEvent($0) }
   }
 
-  /// Of `eventsLost`: how many events stood in its place.
+  /// Of `eventsLost`: how many events it replaces.
   var lost: Int64? { if case .eventsLost(let facts) = facts { facts.lost } else { nil } }
 }
 

@@ -3,10 +3,10 @@
 internal import JSONRPC
 public import RestorationWire
 
-/// What the broker tells a session without being asked.
+/// A notification of the broker to a session.
 public enum BrokerNotification: Hashable, Sendable {
-  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is nil where the
-  /// object's own identifier is nil.
+  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is `nil` if the
+  /// object's own identifier is `nil`.
   case pathChanged(PathChanged)
   /// Another session has taken the object's path over; writes to it now fail with `replaced` (R8).
   case registrationReplaced(RegistrationReplaced)
@@ -14,7 +14,7 @@ public enum BrokerNotification: Hashable, Sendable {
   case applicationFinishedRestoringState(ApplicationFinishedRestoringState)
   /// The application was saved as this generation.
   case applicationStateSaved(ApplicationStateSaved)
-  /// What is saved was replaced as a whole by this generation; objects may be restored anew.
+  /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(HeadReplaced)
   /// So many notifications came faster than they were taken and are lost: ask `describeApplication` how things are.
   case missed(count: Int)
@@ -43,7 +43,7 @@ public enum BrokerNotification: Hashable, Sendable {
     }
   }
 
-  /// Nil for notifications that this version does not know, and for those of another form.
+  /// `nil` for notifications unknown to this version, and for malformed ones.
   init?(_ notification: JSONRPC.Notification) {
     guard notification.fault == nil, case .named(let parameters) = notification.parameters,
       let kind = Kind(rawValue: notification.method), let known = try? BrokerNotification(kind, parameters)

@@ -3,12 +3,13 @@
 internal import JSONRPC
 public import RestorationWire
 
-/// What `BrokerConnection.subscribe` gives: events in the order in which they happened, as long as it is kept.
+/// A subscription made by `BrokerConnection.subscribe`: events in the order in which they happened, while the object
+/// exists.
 ///
-/// Each event is given once, whoever asks for it: take them in one place. Up to 1,024 that were not taken wait; after
-/// that `eventsLost` says how many there were. The sequence ends after `cancel()`, after `close()` on the connection
-/// and when its task is cancelled; it throws a `BrokerConnectionError` when the broker has ended. It also ends with the
-/// last reference to this object.
+/// Each event is delivered once, so read them in one place. Up to 1,024 unread events wait; beyond that `eventsLost`
+/// says how many were lost. The sequence ends after `cancel()`, after `close()` on the connection and when its task is
+/// cancelled; it throws a `BrokerConnectionError` when the broker has ended. It also ends with the last reference to
+/// this object.
 ///
 /// ```swift
 /// for try await event in try await broker.subscribe(to: [.stateEncoded], application: "org.example.Notes") {
@@ -34,17 +35,17 @@ public final class EventSubscription: AsyncSequence, Sendable {
     link.endSubscription(number)
   }
 
-  /// Ends the subscription. What was not taken yet is dropped, and the sequence ends.
+  /// Ends the subscription. Unread events are dropped, and the sequence ends.
   public func cancel() { link.endSubscription(number) }
 
   /// Begins to take events.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: self) }
 
-  /// Takes the events one after the other.
+  /// Reads the events one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
     let subscription: EventSubscription
 
-    /// The next event; nil at the end.
+    /// The next event; `nil` at the end.
     public mutating func next() async throws -> BrokerEvent? {
       try await subscription.link.nextEvent(of: subscription.number)
     }
@@ -52,12 +53,12 @@ public final class EventSubscription: AsyncSequence, Sendable {
 }
 
 extension BrokerConnection {
-  /// Subscribes to what happens at the broker.
+  /// Subscribes to events of the broker.
   ///
   /// - Parameters:
-  ///   - names: nil for all events, also those that later brokers know.
-  ///   - application: the one it is about, which need not be there yet. Nil is, on a connection with a session, that
-  ///     session's application, and on one without, all of them.
+  ///   - names: `nil` for all events, including those of later brokers.
+  ///   - application: the application, which need not exist yet. On a connection with a session, `nil` means the
+  ///     session's application; without a session, all applications.
   public func subscribe(to names: Set<EventName>? = nil, application: String? = nil) async throws -> EventSubscription {
     try await subscribe(toNamed: names?.map(\.rawValue).sorted(), application: application)
   }

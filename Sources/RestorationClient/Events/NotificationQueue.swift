@@ -7,7 +7,7 @@ package protocol CountsMissed: Sendable {
 
 extension BrokerNotification: CountsMissed {}
 
-/// Notifications that nobody has taken yet: the first `capacity` of them, then how many were lost.
+/// Unread notifications: the first `capacity` of them, then how many were lost.
 package struct NotificationQueue<Notification: Sendable>: Sendable {
   private let capacity: Int
   private let missedNotification: @Sendable (_ count: Int64) -> Notification?
@@ -18,15 +18,15 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
 
   /// - Parameters:
   ///   - capacity: notifications kept.
-  ///   - missed: makes the one that says how many were lost.
+  ///   - missed: makes the notification that says how many were lost.
   package init(capacity: Int, missed: @escaping @Sendable (_ count: Int64) -> Notification?) {
     self.capacity = capacity
     missedNotification = missed
   }
 
-  /// Adds one, or counts it as lost: as `count`, where it tells itself that so many were.
+  /// Adds a notification, or counts it as lost; as `count` if it itself reports that many lost ones.
   package mutating func append(_ notification: Notification, standingFor count: Int64 = 1) {
-    // Once one was lost, later ones are too until the loss is told, or they would come before it.
+    // After a loss, later notifications are lost too until the loss is reported; otherwise they would precede it.
     if missed > 0 || notifications.count - head >= capacity {
       missed += count
     } else {
@@ -34,7 +34,7 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
     }
   }
 
-  /// The next to be told; nil where there is none.
+  /// The next notification; `nil` if there is none.
   package mutating func next() -> Notification? {
     guard head < notifications.count else {
       guard missed > 0 else { return nil }
@@ -43,7 +43,7 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
     }
     let notification = notifications[head]
     head += 1
-    // Moved at most once each: what goes is at least as much as what stays.
+    // Each element moves at most once: at least as many are removed as stay.
     if head * 2 >= notifications.count {
       notifications.removeFirst(head)
       head = 0

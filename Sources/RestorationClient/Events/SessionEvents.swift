@@ -2,10 +2,10 @@
 
 internal import Synchronization
 
-/// What a session tells its application: its state, and notifications.
+/// The streams a session offers its application: its state, and notifications.
 final class SessionEvents: Sendable {
   private static let notificationsMax = 1_024
-  /// States that one who does not take them keeps; the oldest go first.
+  /// The most unread states of a stream; the oldest are dropped first.
   private static let statesMax = 16
 
   private struct Contents {
@@ -75,7 +75,7 @@ final class SessionEvents: Sendable {
     waiter?.resume(returning: notification)
   }
 
-  /// The next notification; nil when the session has ended and all were taken, or the task was cancelled.
+  /// The next notification; `nil` when the session has ended and all were taken, or the task was cancelled.
   func nextNotification() async -> SessionNotification? {
     let number = contents.withLock { $0.nextNumber() }
     return await withTaskCancellationHandler {

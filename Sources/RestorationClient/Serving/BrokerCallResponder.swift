@@ -24,7 +24,7 @@ struct BrokerCallResponder: Sendable {
 }
 
 extension ErrorObject {
-  /// How a call of the broker is answered where the application threw an error.
+  /// How a call of the broker is answered if the application threw an error.
   init(thrown error: any Error) {
     if let object = error as? ErrorObject {
       self = object
@@ -40,7 +40,7 @@ extension ErrorObject {
 }
 
 extension Error {
-  /// For the broker: it would not read an answer with the whole of what a file's parser has to say.
+  /// For the broker, which would not read an answer with the full output of a file's parser.
   var shortDescription: String {
     let description = String(describing: self)
     return description.utf8.count <= 1_024 ? description : "\(description.prefix(250))…"

@@ -9,8 +9,8 @@ extension EncodedState {
   /// Values of an answer besides its one state: the envelope, and the entry's other members.
   private static let valuesAround = 32
 
-  /// A state as an answer may hold it. Throws a `RestorationError` where the broker would not read the answer; what it
-  /// does read, it judges itself.
+  /// A state in the form of an answer. Throws a `RestorationError` if the broker could not read the answer; the broker
+  /// checks everything else.
   init(_ state: RestorableState, within limits: Limits) throws {
     let frame = FrameLimits(
       frameBytesMax: limits.frameBytesMax / 2,
@@ -30,10 +30,10 @@ extension EncodedState {
   }
 }
 
-/// The answer to a call for states, kept within what the broker takes as one frame.
+/// The answer to a call for states, kept within the broker's limits of one frame.
 ///
-/// An answer that the broker skipped as too large would be none, so each state is held against the limits by itself,
-/// and what is over half a frame altogether is put off.
+/// The broker would skip an answer that is too large, so each state is checked against the limits on its own, and
+/// states beyond half a frame in total are postponed.
 struct EncodedBatch {
   private let limits: Limits
   private(set) var states: [EncodedObject] = []
@@ -56,10 +56,10 @@ struct EncodedBatch {
     states.append(EncodedObject(object: object, .failed(error.shortDescription)))
   }
 
-  /// What was pushed last is what there is.
+  /// The state pushed last is current.
   mutating func keep(_ object: ObjectHandle) { states.append(EncodedObject(object: object, .unchanged)) }
 
-  /// Takes a state in, or puts it off where it does not fit.
+  /// Adds a state, or postpones it if it does not fit.
   mutating func add(_ object: ObjectHandle, _ encoded: ObjectState, revision: Int64) {
     do {
       let state = try EncodedState(encoded.state, within: limits)
@@ -72,7 +72,7 @@ struct EncodedBatch {
       guard bytes <= bytesMax else {
         throw RestorationError(.limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes))
       }
-      // One alone is sent in any case: it was within the limits of a frame by itself.
+      // A single state is always sent: on its own it was within the limits of a frame.
       let isFirst = self.bytes == 0
       guard isFirst || self.bytes + bytes <= bytesMax && self.values + values <= limits.valuesPerFrameMax / 2 else {
         isFull = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The objects of a session as far as registering them again goes: who is registered, and what waits for whom.
+/// Plans the repeated registration of a session's objects: which are registered, and which wait for which.
 ///
 /// Identities count up in the order of registration.
 package struct ObjectPlan {
@@ -9,7 +9,7 @@ package struct ObjectPlan {
 
   package enum Status: Equatable {
     case registered
-    /// The broker does not know it any more and has not been told yet.
+    /// The broker no longer knows it and has not been told yet.
     case pending
     /// The broker has been told and has not answered.
     case registering
@@ -23,26 +23,26 @@ package struct ObjectPlan {
   private var entries: [ObjectID: Entry] = [:]
   /// Pending objects by the parent that they wait for.
   private var dependents: [ObjectID: [ObjectID]] = [:]
-  /// Those that are not registered now.
+  /// The number of objects that are not registered now.
   package private(set) var unsettled = 0
 
   package init() {}
 
   package var count: Int { entries.count }
 
-  /// Nil for one that is not the session's: it was never registered, or is lost.
+  /// `nil` if the object is not the session's: it was never registered, or is lost.
   package func status(of object: ObjectID) -> Status? { entries[object]?.status }
 
-  /// One that is there already may be about to be registered again, and is not settled by this.
+  /// An existing object may be about to be registered again; this does not settle it.
   ///
-  /// - Parameter parent: nil for a root, and where the parent is not of this session.
+  /// - Parameter parent: `nil` for a root, and if the parent is not of this session.
   package mutating func add(_ object: ObjectID, below parent: ObjectID?) {
     entries[object] = Entry(parent: parent, status: entries[object]?.status ?? .registered)
   }
 
   package mutating func move(_ object: ObjectID, below parent: ObjectID?) { entries[object]?.parent = parent }
 
-  /// It is not the session's any more; gives those that waited for it, in order.
+  /// Removes an object; returns the objects that waited for it, in order.
   package mutating func remove(_ object: ObjectID) -> [ObjectID] {
     let ready = settle(object)
     entries[object] = nil
@@ -57,7 +57,7 @@ package struct ObjectPlan {
     }
   }
 
-  /// The connection is lost: what was not answered has to be said again.
+  /// The connection is lost: unanswered registrations must be sent again.
   package mutating func interrupt() {
     dependents = [:]
     for (object, entry) in entries where entry.status == .registering { entries[object]?.status = .pending }
@@ -75,7 +75,7 @@ package struct ObjectPlan {
         ready.append(object)
       }
     }
-    // Where the answer to a move was lost, objects may seem to be below each other: one of them goes first.
+    // If the answer to a move was lost, objects may appear to be below each other: one of them comes first.
     var reached: Set<ObjectID> = []
     var next = ready + entries.keys.filter { entries[$0]?.status == .registering }
     for object in pending {
@@ -91,7 +91,7 @@ package struct ObjectPlan {
     return ready
   }
 
-  /// It is registered; gives those that waited for it, in order.
+  /// Marks an object as registered; returns the objects that waited for it, in order.
   package mutating func settle(_ object: ObjectID) -> [ObjectID] {
     guard let entry = entries[object] else { return [] }
     if entry.status != .registered { unsettled -= 1 }

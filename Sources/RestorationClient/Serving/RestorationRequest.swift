@@ -2,23 +2,23 @@
 
 public import RestorationWire
 
-/// An object is to be made as it was (R24): what a restoration class or the delegate is asked.
+/// The request to a restoration class or the delegate to make an object as it was (R24).
 ///
-/// Making it and giving its state to it are two steps: `state` is for whoever wants to look into it, and comes again to
+/// Making the object and giving it its state are two steps: `state` is for inspection, and comes again to
 /// `StateRestoring.decodeRestorableState`.
 public struct RestorationRequest: Sendable {
-  /// Makes the object of a restoration class, or finds it. Nil leaves it and what is below it unrestored (R22, R23).
+  /// Makes or finds the object of a restoration class. `nil` leaves it and everything below it unrestored (R22, R23).
   public typealias Factory = @Sendable (RestorationRequest) async throws -> RestorableObject?
 
-  /// Name of the restoration class; nil where the delegate is asked.
+  /// Name of the restoration class; `nil` if the delegate is asked.
   public let restorationClass: String?
   /// The whole path that the object had.
   public let path: IdentifierPath
-  /// What it was to its application.
+  /// The kind of object it was.
   public let kind: ObjectKind
-  /// The class that it had; nil where none was named.
+  /// The class that it had; `nil` if none was named.
   public let objectClass: String?
-  /// What it wrote; nil where it wrote nothing.
+  /// The state it wrote; `nil` if it wrote none.
   public let state: RestorableState?
   /// Who wrote that and when.
   public let origin: ReservedKeys?
@@ -41,7 +41,7 @@ public struct RestorationRequest: Sendable {
     self.session = session
   }
 
-  /// What it takes to register the object where it was.
+  /// The registration of the object at its former place.
   public var registration: ObjectRegistration {
     let (identifier, position) = path.components.last.flatMap { RestorationIdentifier.split($0) } ?? ("", nil)
     return ObjectRegistration(
@@ -54,7 +54,7 @@ public struct RestorationRequest: Sendable {
     )
   }
 
-  /// Registers an object where it was; it is given its state later. Keep the object alive: the session does not.
+  /// Registers an object at its former place; it gets its state later. Keep the object alive: the session does not.
   public func register(_ restoring: any StateRestoring) async throws -> RestorableObject {
     try await session.register(registration, restoring: restoring)
   }

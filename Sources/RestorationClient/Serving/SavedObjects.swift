@@ -2,9 +2,9 @@
 
 public import RestorationWire
 
-/// The objects of an archive, read page by page as they are asked for.
+/// The objects of an archive, read page by page on demand.
 ///
-/// All of one iteration are of the same moment, whatever is written meanwhile. Each iteration reads anew.
+/// One iteration shows the archive at one moment, whatever is written meanwhile. Each iteration reads again.
 public struct SavedObjects: AsyncSequence, Sendable {
   /// One object of the archive.
   public typealias Element = ArchivedObject
@@ -27,7 +27,7 @@ public struct SavedObjects: AsyncSequence, Sendable {
 
     init(objects: SavedObjects) { self.objects = objects }
 
-    /// The next object; nil after the last one. Throws what a call throws.
+    /// The next object; `nil` after the last one. Throws what a call throws.
     public mutating func next() async throws -> ArchivedObject? {
       while index == page.count {
         if hasEnded { return nil }

@@ -3,10 +3,10 @@
 /// The broker's calls to a session, from their arrival to their end. Pure: events in, actions out.
 ///
 /// Invariants:
-/// 1. Of those in order at most one runs; they begin in the order of their arrival.
-/// 2. Others run at once: one in order may wait for them, as for a data source that is asked for an element of a state
-///    that is fetched while it is decoded.
-/// 3. What is dropped before it began never begins. What runs then is cancelled, and the next waits for its end.
+/// 1. Of the ordered calls at most one runs; they begin in the order of their arrival. 2. Other calls run at once: an
+///    ordered call may wait for them, as for a data source that is asked for an element of a state that is fetched
+///    while it is decoded. 3. A call that is dropped before it began never begins. A running call is cancelled, and the
+///    next waits for its end.
 package struct ServedCallQueue {
   /// Names one call from its arrival to its end.
   package typealias Number = Int
@@ -14,7 +14,7 @@ package struct ServedCallQueue {
   package enum Lane: CaseIterable, Sendable {
     case inOrder
     case atOnce
-    /// In order too, and nobody waits for an answer: it is not dropped with the connection it came on.
+    /// In order too, but without an answer: it is not dropped with the connection it came on.
     case notice
   }
 
@@ -22,7 +22,7 @@ package struct ServedCallQueue {
   package enum Action: Equatable, Sendable {
     /// To be reported by `ended`.
     case begin(Number)
-    /// Nobody waits for the answer of this one any more; it is still to be reported by `ended`.
+    /// The answer of this call is no longer awaited; `ended` must still report it.
     case cancel(Number)
     /// It will not begin.
     case drop(Number)
@@ -77,7 +77,7 @@ package struct ServedCallQueue {
     guard current == nil, head < waiting.count else { return [] }
     let next = waiting[head]
     head += 1
-    // Moved at most once each: what goes is at least as much as what stays.
+    // Each element moves at most once: at least as many are removed as stay.
     if head * 2 >= waiting.count {
       waiting.removeFirst(head)
       head = 0

@@ -16,10 +16,10 @@ public import RestorationWire
 /// The session does not keep it alive. All calls of one session come one after the other, in the order in which the
 /// broker makes them, each on the actor that the object belongs to; the session's own calls may be made from inside.
 public protocol StateRestoring: AnyObject, Sendable {
-  /// What is to be saved of the object now. A thrown error leaves what was saved before (R12).
+  /// Returns the state of the object to save. A thrown error keeps the state saved before (R12).
   func encodeRestorableState() async throws -> ObjectState
 
-  /// Takes back what was saved. Objects that it refers to are there, and may not have their own state yet (R27).
+  /// Restores the saved state. Objects that it refers to exist, but may not have their own state yet (R27).
   func decodeRestorableState(_ saved: ObjectState) async
 
   /// All objects of the application have their states (R21). Once for each object that was restored.
@@ -37,10 +37,10 @@ public struct ObjectState: Hashable, Sendable {
   public var state: RestorableState
   /// Selected and topmost rows of a view (R28).
   public var elements: [RestorableElement]
-  /// Who wrote it and when (R26); nil for what is not saved yet.
+  /// Who wrote it and when (R26); `nil` for a state that is not saved yet.
   public let origin: ReservedKeys?
 
-  /// What is to be saved of an object.
+  /// The state of an object to save.
   public init(_ state: RestorableState, elements: [RestorableElement] = []) {
     self.init(state, elements: elements, origin: nil)
   }
@@ -51,7 +51,7 @@ public struct ObjectState: Hashable, Sendable {
     self.origin = origin
   }
 
-  /// Nil where there is no state.
+  /// `nil` if there is no state.
   init?(_ decoded: DecodedState) {
     guard let state = decoded.state else { return nil }
     self.init(state, elements: decoded.elements, origin: decoded.origin)
@@ -65,19 +65,19 @@ extension ObjectState: ExpressibleByDictionaryLiteral {
   }
 }
 
-/// Knows which element of the model a view shows where: what `UIDataSourceModelAssociation` is in UIKit (R28).
+/// Knows which element of the model a view shows where, like `UIDataSourceModelAssociation` in UIKit (R28).
 ///
-/// The view may belong to another process. With it, selected and topmost rows are found again when the data has
-/// changed. The session does not keep the data source alive; it may ask for several elements at the same time.
+/// The view may belong to another process. With a data source, selected and topmost rows are found again when the data
+/// has changed. The session does not keep the data source alive; it may ask for several elements at the same time.
 public protocol ModelAssociating: AnyObject, Sendable {
-  /// What is shown there now; nil where that is not to be remembered.
+  /// The element shown there now; `nil` to drop it.
   func modelIdentifierForElement(
     at indexPath: [Int],
     role: RestorableElement.Role,
     in view: IdentifierPath
   ) async -> String?
 
-  /// Where that is shown now; nil where it is gone.
+  /// Where that element is shown now; `nil` if it is gone.
   func indexPathForElement(
     withModelIdentifier identifier: String,
     role: RestorableElement.Role,

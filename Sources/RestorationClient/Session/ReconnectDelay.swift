@@ -13,7 +13,7 @@ package struct ReconnectDelay: Equatable {
 
   package init() {}
 
-  /// A connection was of use: the next one that is lost is made again at once.
+  /// A connection was useful: after the next loss, the session reconnects at once.
   package mutating func reset() { failures = 0 }
 
   /// Whether the last connection was of use.

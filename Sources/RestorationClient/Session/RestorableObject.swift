@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// An object that a session has registered. It stays the same while connections and brokers come and go.
 ///
-/// Equal to itself only. What it tells is what the broker said last: a move by another process that happened while the
-/// session was reconnecting is not known.
+/// Equal only to itself. Its properties are the broker's last report: a move by another process while the session was
+/// reconnecting is unknown.
 public final class RestorableObject: Sendable {
   let id: ObjectPlan.ObjectID
   /// The session's driver.
@@ -20,23 +20,23 @@ public final class RestorableObject: Sendable {
     known = Mutex(registered)
   }
 
-  /// The path; nil where the object's own identifier is nil (R4).
+  /// The path; `nil` if the object's own identifier is `nil` (R4).
   public var path: IdentifierPath? { known.withLock { $0.path } }
 
-  /// Whether the next generation holds the object by itself (R4, R5, R7), as registering or renaming it said.
+  /// Whether the walk of the next save round reaches the object (R4, R5, R7), as registering or renaming it reported.
   public var included: Bool { known.withLock { $0.included } }
 
   /// Whether there was a saved state to decode when the object was registered.
   public var state: RestorationState { known.withLock { $0.restoration.state } }
 
-  /// False where decoding would have answered `classMismatch` when the object was registered (R25).
+  /// False if decoding would have answered `classMismatch` when the object was registered (R25).
   public var classMatches: Bool { known.withLock { $0.restoration.classMatches } }
 
-  /// The handle for calls that this library has no method for. Another one after the broker has lost the session: do
-  /// not keep it.
+  /// The handle, for calls without a method in this library. It changes if the broker loses the session: do not keep
+  /// it.
   public var handle: Int64 { known.withLock { $0.object } }
 
-  /// Whether it is still the session's: not unregistered, taken over, or refused when it was to be registered again.
+  /// Whether it is still the session's: not unregistered, taken over, or refused at a repeated registration.
   public var isRegistered: Bool { loss.withLock { $0 == nil } }
 
   /// To be used as a parent or child, or for decoding.
@@ -69,7 +69,7 @@ extension RestorableObject: CustomStringConvertible {
   public var description: String { path?.description ?? "an object without a path" }
 }
 
-/// Names an object in a call of a session: one of its own, or any other by path.
+/// Names an object in a call of a session: its own object, or any object by path.
 public enum RestorableReference: Hashable, Sendable {
   /// An object of this session.
   case object(RestorableObject)

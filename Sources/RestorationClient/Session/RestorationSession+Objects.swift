@@ -7,12 +7,12 @@ extension RestorationSession {
   /// description, and gives the same object.
   ///
   /// - Parameters:
-  ///   - registration: what it is. Its `restorationParent` should be a path; a handle may mean nothing any more after
-  ///     the broker has lost the session.
+  ///   - registration: its description. Its `restorationParent` should be a path; a handle may be invalid after the
+  ///     broker has lost the session.
   ///   - parent: an object of this session, instead of `restorationParent`.
-  ///   - restoring: who writes the object's state down and takes it back, where the session answers calls. The session
-  ///     does not keep it alive; once it is gone, what was saved of the object stays saved, and rounds list it as
-  ///     stale. Without one, a round saves what was encoded last.
+  ///   - restoring: encodes and decodes the object's state, if the session answers calls. The session does not keep it
+  ///     alive; once it is gone, the object's saved state stays, and rounds list it as stale. Without `restoring`, a
+  ///     round saves the state encoded last.
   @discardableResult
   public func register(
     _ registration: ObjectRegistration,
@@ -34,8 +34,8 @@ extension RestorationSession {
     return object
   }
 
-  /// Takes an object out of its application; its state goes with it unless it is to be kept (R3, R13). Does nothing
-  /// where the object is not this session's any more.
+  /// Removes an object from its application, with its state unless `keepState` (R3, R13). Does nothing if the object is
+  /// no longer this session's.
   public func unregister(_ object: RestorableObject, keepState: Bool = false) async throws {
     guard await owns(object) else { return }
     let call = SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
@@ -47,7 +47,7 @@ extension RestorationSession {
     do {
       _ = try await answer(call)
     } catch let error as RestorationError where error.code == .unknownObject || error.code == .replaced {
-      // It is not there any more, perhaps because of this call, which was then sent again.
+      // It no longer exists, perhaps because of this call, which was then sent again.
     }
   }
 
@@ -77,8 +77,8 @@ extension RestorationSession {
   /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
   ///
   /// - Parameters:
-  ///   - identifier: nil excludes the object and everything below it (R4).
-  ///   - position: nil leaves the object without one.
+  ///   - identifier: `nil` excludes the object and everything below it (R4).
+  ///   - position: `nil` leaves the object without one.
   ///   - takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
   @discardableResult
   public func setRestorationIdentifier(
@@ -102,10 +102,10 @@ extension RestorationSession {
     return try await perform(SetRestorationIdentifier.self, call)
   }
 
-  /// Gives the children of a container their positions 0…n−1 in one step, and gives their paths in that order; nil for
-  /// one whose identifier is nil (R4, R6).
+  /// Gives the children of a container their positions 0…n−1 in one step. Returns their paths in that order; `nil` for
+  /// a child whose identifier is `nil` (R4, R6).
   ///
-  /// Where a child is named by its path, which the call changes, it is not sent again after a lost connection: then it
+  /// If a child is named by its path, which the call changes, it is not sent again after a lost connection: then it
   /// throws `outcomeUnknown`.
   @discardableResult
   public func setChildren(

@@ -5,13 +5,13 @@ public import RestorationWire
 extension RestorationSession {
   // MARK: Saving
 
-  /// Saves the whole application: all its processes are asked for the states of their objects, and what they answer
-  /// becomes one generation (R11, R12). A round that is under way is joined.
+  /// Saves the whole application: all its processes are asked for the states of their objects, and the answers become
+  /// one generation (R11, R12). Joins a round that is under way.
   ///
   /// - Parameters:
   ///   - reason: for people and logs.
-  ///   - deadline: how long the round may take; nil takes the broker's 5 seconds. Who has not answered by then keeps
-  ///     the states that were saved before.
+  ///   - deadline: how long the round may take; `nil` means the broker's 5 seconds. Processes that have not answered by
+  ///     then keep the states saved before.
   @discardableResult
   public func saveApplicationState(reason: String? = nil, deadline: Duration? = nil) async throws -> SaveResult {
     let call = SaveApplicationState().with { message in
@@ -21,7 +21,7 @@ extension RestorationSession {
     return try await perform(SaveApplicationState.self, SessionCall(call, isIdempotent: true))
   }
 
-  /// Says that what is saved of an object is not how it is now. The broker asks for its state within a second
+  /// Says that the saved state of an object is out of date. The broker asks for its state once within a second
   /// (`StateRestoring.encodeRestorableState`), however often this is called until then.
   public func invalidateRestorableState(of object: RestorableObject) async throws {
     let call = SessionCall(InvalidateRestorableState.self, of: [object.reference]) { wire, _ in
@@ -32,12 +32,13 @@ extension RestorationSession {
 
   // MARK: Restoring
 
-  /// Brings back everything that is saved and nobody has restored yet: objects are located or made, parents first, get
-  /// their states back, and are told when all have (R21–R24, R34). A restoration that is under way is joined.
+  /// Restores all saved objects that are not restored yet: objects are located or made, parents first, get their states
+  /// back, and are notified when all have (R21–R24, R34). Joins a restoration that is under way.
   ///
-  /// When the connection is lost meanwhile it is asked for again: then the result lists what was left to do.
+  /// If the connection is lost meanwhile, the restoration is requested again: the result then lists only the rest.
   ///
-  /// - Parameter deadline: when it ends with what has been restored until then; nil takes the broker's 10 seconds.
+  /// - Parameter deadline: when the restoration ends with what has been restored until then; `nil` means the broker's
+  ///   10 seconds.
   @discardableResult
   public func restoreApplicationState(deadline: Duration? = nil) async throws -> RestoreResult {
     let call = RestoreApplicationState().with { message in
@@ -56,8 +57,8 @@ extension RestorationSession {
     return try await perform(ExtendStateRestoration.self, call).pending
   }
 
-  /// Makes this session answer for a restoration class: what was registered with that class is made again by `factory`
-  /// (R22–R24). For as long as the session lives, with whatever broker.
+  /// Makes this session answer for a restoration class: `factory` makes the objects that were registered with that
+  /// class (R22–R24). The registration lasts as long as the session, across brokers.
   ///
   /// ```swift
   /// try await session.registerRestorationClass("Document") { request in
@@ -71,7 +72,7 @@ extension RestorationSession {
     _ = try await perform(RegisterRestorationClass.self, SessionCall(call, isIdempotent: true, effect: effect))
   }
 
-  /// Has the rows of a view remembered by what they show instead of where (R28). The view may belong to another
+  /// Lets rows of a view be saved by their content instead of their position (R28). The view may belong to another
   /// process. The session does not keep the data source alive.
   public func registerDataSource(_ source: any ModelAssociating, for view: RestorableReference) async throws {
     let effect = SessionCall.Effect.registersDataSource(source, view)

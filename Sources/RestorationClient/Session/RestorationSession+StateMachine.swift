@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension RestorationSession {
-  /// Decides when the broker is looked for, what is sent when and again, and how each call ends. Pure: events in,
-  /// actions out; `SessionDriver` carries them out.
+  /// Decides when to connect, what is sent and repeated when, and how each call ends. Pure: events in, actions out;
+  /// `SessionDriver` carries them out.
   ///
   ///     open ── lost ──▶ connecting ── connected ──▶ initializing ── initialized ──▶ open
   ///                       ▲      │ connectFailed           │ lost, postponed
@@ -13,10 +13,10 @@ extension RestorationSession {
   /// Invariants:
   /// 1. A ticket ends exactly once: completed, cancelled or failed. Nothing is sent for a ticket that has ended.
   /// 2. On each connection calls are sent in the order of their submission, except those that wait for an object to be
-  ///    registered again; those of one object keep their order always. What the broker itself asks to be told again
-  ///    comes after the rest: it would have taken effect after it.
+  ///    registered again; calls of one object always keep their order. Calls that the broker itself asks to repeat come
+  ///    after the rest, because they would have taken effect after it.
   /// 3. A call that is not idempotent is sent once at most; others `triesMax` times at most.
-  /// 4. At most `windowBytes` are with the broker, unless a single larger call is all there is.
+  /// 4. At most `windowBytes` are at the broker, except for a single larger call.
   /// 5. When the session has ended, every ticket has, and later ones fail at once.
   /// 6. With a `timeout`, no call but the goodbye stays with a broker that says nothing at all.
   package struct StateMachine {
@@ -27,10 +27,10 @@ extension RestorationSession {
     /// How often one call may be sent: it may be what ends the connections that are lost with it.
     package static let triesMax = 8
 
-    /// A connection that has lived for so many milliseconds was of use.
+    /// A connection that has lived this long was useful.
     package static let usefulMilliseconds: Int64 = 1_000
 
-    /// A broker that owes an answer may be silent for so many milliseconds, whatever `timeout` is.
+    /// A broker that owes an answer may be silent this long, whatever `timeout` is.
     package static let silenceMilliseconds: Int64 = 1_000
 
     package enum Ending: Equatable, Sendable {
@@ -48,7 +48,7 @@ extension RestorationSession {
       case timedOut
       /// The call was sent and may have taken effect.
       case outcomeUnknown
-      /// The object is not this session's any more.
+      /// The object is no longer this session's.
       case notRegistered(ObjectID)
     }
 
@@ -68,22 +68,22 @@ extension RestorationSession {
       case initialize
       /// To be reported by `settled`.
       case register(ObjectID)
-      /// See whether the broker is alive: `heard` where it answers.
+      /// See whether the broker is alive: `heard` if it answers.
       case ping
-      /// All objects have been registered with a new session: say the rest of what the broker knew of the former one.
+      /// All objects are registered with a new session: repeat everything else the broker knew of the former one.
       case replay
       case send(Ticket)
-      /// No answer to this call is expected any more.
+      /// The answer to this call is no longer expected.
       case forget(Ticket)
-      /// The answer at hand is that of this ticket.
+      /// The current answer belongs to this ticket.
       case complete(Ticket)
       case cancel(Ticket)
       case fail(Ticket, Failure)
-      /// To be reported by `alarm`; nil takes it back.
+      /// To be reported by `alarm`; `nil` takes it back.
       case setAlarm(at: Int64?)
       /// Close the connection; `lost` follows.
       case disconnect
-      /// Close the connection when all output is with the kernel. Saying goodbye first where `leaving`.
+      /// Close the connection when all output is with the kernel. Saying goodbye first if `leaving`.
       case close(leaving: Bool)
       case report(Report)
     }
@@ -112,7 +112,7 @@ extension RestorationSession {
 
     /// A machine that is connected and initialized. Times are milliseconds of any clock that never goes back.
     ///
-    /// - Parameter timeout: milliseconds that a call may wait for a broker; nil for ever.
+    /// - Parameter timeout: milliseconds that a call may wait for a broker; `nil` for ever.
     package init(windowBytes: Int, timeout: Int64?, at now: Int64) {
       self.timeout = timeout
       state = .open(since: now)
@@ -139,7 +139,7 @@ extension RestorationSession {
       return enqueue(ticket, call, at: now)
     }
 
-    /// Ends the session once what was submitted before is with the broker.
+    /// Ends the session once all earlier calls are at the broker.
     package mutating func end(_ ticket: Ticket, bytes: Int, at now: Int64) -> [Action] {
       guard !isEnding else { return [.fail(ticket, .ended)] }
       goodbye = ticket
@@ -171,9 +171,9 @@ extension RestorationSession {
       return [.complete(ticket)] + drain()
     }
 
-    /// The broker has answered that it is ending, and has not done what was asked: it is asked again over the same
-    /// connection. That one reads nothing any more; the next one does, where the connection outlives it. Nil where the
-    /// answer is the last.
+    /// The broker has answered that it is ending, and has not done the call: the call is sent again over the same
+    /// connection. This broker reads nothing more; the next one does, if the connection outlives this one. `nil` if the
+    /// answer is final.
     package mutating func shuttingDown(_ ticket: Ticket) -> [Action]? {
       guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent,
         entry.tries < Self.triesMax
@@ -182,8 +182,8 @@ extension RestorationSession {
       return drain()
     }
 
-    /// The broker has answered that it does not know an object that it has registered: its archive is an older one, so
-    /// all objects are registered again, which changes nothing for those it knows. Nil where that is no remedy.
+    /// The broker has answered that it does not know a registered object: its archive is older. So all objects are
+    /// registered again, which changes nothing for known ones. `nil` if that does not help.
     package mutating func unknownObject(_ ticket: Ticket) -> [Action]? {
       guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else { return nil }
       guard !hasRegisteredAgain || entry.call.objects.contains(where: { !isRegistered($0) }) else { return nil }
@@ -203,7 +203,7 @@ extension RestorationSession {
       return drain()
     }
 
-    /// Nobody waits for the ticket any more.
+    /// The caller of the ticket has given up.
     package mutating func cancelled(_ ticket: Ticket) -> [Action] {
       guard ticket != goodbye else { return giveUp() }
       guard let entry = queue.remove(ticket) else { return [] }
@@ -220,7 +220,7 @@ extension RestorationSession {
       guard let timeout, let silenceMax, !hasEnded else { return [] }
       if isOpen {
         guard !queue.isEmpty, now - quietSince >= silenceMax / 2 else { return updateAlarm() }
-        // It is stopped, perhaps, and will take the session back when it goes on.
+        // It may be stopped, and will resume the session when it continues.
         guard now - quietSince < silenceMax else { return [.disconnect] }
         alarmTime = quietSince + silenceMax
         return [.ping, .setAlarm(at: alarmTime)]
@@ -245,7 +245,7 @@ extension RestorationSession {
       plan.move(object, below: parent)
     }
 
-    /// It is not the session's any more.
+    /// It is no longer the session's.
     package mutating func removed(_ object: ObjectID) -> [Action] { settled(object, isRegistered: false) }
 
     /// The broker has answered to an object's being registered again.
@@ -279,7 +279,7 @@ extension RestorationSession {
       }
       plan.interrupt()
       if isOpen {
-        // Connections that are of no use do not begin the wait anew; a silent broker was gone before this.
+        // Useless connections do not restart the wait; a silent broker was gone before this.
         let isSilent = silenceMax.map { now - quietSince >= $0 } ?? false
         queue.requeue(since: !delay.isReset ? 0 : isSilent ? quietSince : now)
       }
@@ -306,7 +306,7 @@ extension RestorationSession {
       guard state == .initializing else { return [] }
       if !isResumed {
         if let goodbye, let entry = queue[goodbye], entry.tries > 0 {
-          // It took effect: that is why there is no such session any more.
+          // It took effect: that is why the session no longer exists.
           _ = queue.remove(goodbye)
           return [.complete(goodbye)] + finish(.left(isConfirmed: true), leaving: true)
         }
@@ -331,12 +331,12 @@ extension RestorationSession {
       return finish(.refused)
     }
 
-    /// Nobody waits for the goodbye, or for anything else.
+    /// Neither the goodbye nor any other call is awaited.
     package mutating func giveUp() -> [Action] {
       guard !hasEnded else { return [] }
       var last: [Action] = []
       if isOpen, let goodbye, queue[goodbye]?.place == .waiting {
-        // What it waited for will not be said, but this still can.
+        // The calls it waited for are not sent, but the goodbye still can be.
         queue.send(goodbye)
         last = [.send(goodbye)]
       }
@@ -383,8 +383,8 @@ extension RestorationSession {
     /// How long the broker may be silent while it owes an answer.
     private var silenceMax: Int64? { timeout.map { max($0, Self.silenceMilliseconds) } }
 
-    /// The one alarm is for the call that waits longest; the order of calls is that of their waiting. While there is a
-    /// connection it is for the broker's silence, and is not put off with each answer, but when it comes.
+    /// The one alarm is for the call that waits longest, which is the first in order. While there is a connection it
+    /// watches the broker's silence; it is postponed when it fires, not at each answer.
     private mutating func updateAlarm() -> [Action] {
       guard let timeout, let silenceMax else { return [] }
       var time: Int64?

@@ -6,11 +6,10 @@ extension RestorationSession {
   /// Stores the state of an object, whole; returns when it is on disk (R15).
   ///
   /// States of one object are numbered in the order of these calls. After a lost connection the state is sent again
-  /// under its number; `superseded` then means that it was stored before, or a newer one was: what was to be saved is.
+  /// under its number; `superseded` then means that this state or a newer one was stored before.
   ///
   /// - Parameters:
-  ///   - state: references in it should be paths; handles may mean nothing any more after the broker has lost the
-  ///     session.
+  ///   - state: references in it should be paths; handles may be invalid after the broker has lost the session.
   ///   - elements: selected and topmost rows of a view (R28).
   @discardableResult
   public func encode(
@@ -45,8 +44,8 @@ extension RestorationSession {
     try await decode(object.reference)
   }
 
-  /// Says that this session has restored what it wanted to (R19, R31), and gives how many sessions of the application
-  /// are still restoring.
+  /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
+  /// restoring.
   @discardableResult
   public func completeStateRestoration() async throws -> Int64 {
     let call = SessionCall(CompleteStateRestoration(), isIdempotent: true, effect: .completesRestoration)
@@ -58,7 +57,7 @@ extension RestorationSession {
   /// - Parameters:
   ///   - reason: for people and logs.
   ///   - generations: whether the generations go as well.
-  ///   - force: also where live sessions lose state, or where it cannot be brought back.
+  ///   - force: discard even if live sessions lose state, or the state cannot be restored.
   public func discardApplicationState(
     reason: String? = nil,
     generations: Bool = false,

@@ -18,31 +18,31 @@ internal import Synchronization
 /// await session.end(.restart)
 /// ```
 ///
-/// **When the connection is lost** the session connects again by itself: at once, then after 5 ms and twice as long
-/// each time, up to 100 ms while calls wait and 1 s while none does. It takes its objects up again by its token. Where
-/// the broker does not know the token any more, or not all of the objects, the session registers all of them anew,
-/// parents first and in their order; one that has another owner meanwhile is left to it and reported as
-/// `registrationLost`. `states` tells how things stand.
+/// **When the connection is lost** the session reconnects automatically: at once, then after 5 ms and twice as long
+/// each time, up to 100 ms while calls wait and 1 s while none does. It resumes with its objects by its token. If the
+/// broker no longer knows the token, or not all of the objects, the session registers all of them again, parents first
+/// and in their order. An object that has another owner meanwhile is left to that owner and reported as
+/// `registrationLost`. `states` shows the progress.
 ///
-/// **Calls** may be made from any task and any number at a time. While there is no connection they wait, for ever or as
-/// long as `brokerTimeout` says. Those that the broker had not answered are sent again in the order they were made, and
-/// take longer and nothing else; a state carries its revision, so that it is stored once, and no older one after it
-/// (R15). Only calls that must not be sent twice (`discardApplicationState`, `call`, `setChildren` by paths) fail
-/// with `outcomeUnknown` when the connection ends between the two, and any other when eight connections have. At most
-/// 4 MiB are with the broker at a time; every further call waits, and holds nothing but what its caller holds.
+/// **Calls** may be made from any task, any number at a time. Without a connection they wait, forever or as long as
+/// `brokerTimeout` says. Unanswered calls are sent again in the order they were made, and only take longer; a state
+/// carries its revision, so that it is stored once, and no older one after it (R15). Only calls that must not be sent
+/// twice (`discardApplicationState`, `call`, `setChildren` by paths) fail with `outcomeUnknown` when the connection
+/// ends between the two, and any other call fails so when eight connections have ended. At most 4 MiB are at the broker
+/// at a time; further calls wait, and hold only what their callers hold.
 ///
 /// A call throws
 ///
-/// - a `RestorationError` where the broker refuses it, or the library does before it is sent,
-/// - a `RestorationSessionError` where it did not reach the broker, or nobody knows whether it took effect,
-/// - a `BrokerConnectionError` where the answer makes no sense,
-/// - a `CancellationError` where its task is cancelled. It may have taken effect all the same.
+/// - a `RestorationError` if the broker refuses it, or the library does before it is sent,
+/// - a `RestorationSessionError` if it did not reach the broker, or its effect is unknown,
+/// - a `BrokerConnectionError` if the answer makes no sense,
+/// - a `CancellationError` if its task is cancelled. It may have taken effect all the same.
 ///
 /// **The broker asks** a session whose options say `answersCalls`, and its delegate: objects for their states when the
-/// application is saved (`StateRestoring`), restoration classes for objects that are not there when it is restored, and
-/// data sources for rows. It answers one call after the other, also while its own are pending; only data sources are
-/// asked at the same time. What is too large for one answer is put off, what is too large to be sent unasked is
-/// fetched, and all that was registered to be asked is asked by the next broker too.
+/// application is saved (`StateRestoring`), restoration classes for missing objects when it is restored, and data
+/// sources for rows. The session answers one call after the other, even while its own are pending; only data sources
+/// are asked at the same time. States too large for one answer are postponed, states too large to be sent unrequested
+/// are fetched, and all registrations hold for the next broker too.
 ///
 /// The session ends by `end`, and its connection closes with the last reference to it; then its objects wait for this
 /// process until that ends. Programs that this process starts do not inherit the connection. After `fork` without
@@ -58,16 +58,17 @@ public final class RestorationSession: Sendable {
 
   /// Connects to the broker and opens a session.
   ///
-  /// Does not wait for a broker to be started: throws a `BrokerConnectionError` where none runs, a `RestorationError`
-  /// where it refuses the session, and a `RestorationSessionError` where it does not answer within `brokerTimeout`.
+  /// Does not wait for a broker to be started: throws a `BrokerConnectionError` if none runs, a `RestorationError`
+  /// if it refuses the session, and a `RestorationSessionError` if it does not answer within `brokerTimeout`.
   ///
   /// - Parameters:
   ///   - options: who this process is. All of it is said again to each broker.
   ///   - delegate: makes this session the application's delegate (R9). The session does not keep it alive.
-  ///   - socketPath: nil takes `$RESTORATIOND_SOCKET`, else `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
-  ///   - brokerTimeout: how long a call may wait where the broker is gone, from then or from its beginning; nil for
-  ///     ever. A broker that is there, owes an answer and says nothing at all is gone, but is given a second at least:
-  ///     it is stopped or hangs. One that answers others, or a ping, is not gone, however long a call takes.
+  ///   - socketPath: `nil` takes `$RESTORATIOND_SOCKET`, otherwise `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
+  ///   - brokerTimeout: how long a call may wait while the broker is gone, from then or from its beginning; `nil` means
+  ///     forever. A connected broker that owes an answer and sends nothing at all counts as gone after at least a
+  ///     second: it is stopped or hangs. A broker that answers other calls, or a ping, is not gone, however long a call
+  ///     takes.
   public static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)? = nil,
@@ -81,7 +82,7 @@ public final class RestorationSession: Sendable {
     return session
   }
 
-  /// Ends the session when what was called before is with the broker, and says what becomes of its objects (R30).
+  /// Ends the session when all earlier calls are at the broker, and says what becomes of its objects (R30).
   ///
   /// Always returns: when the broker has acknowledged it, when `timeout` is over, or when the task is cancelled. Calls
   /// that are still waiting then fail. Returns whether the broker has acknowledged it; later calls return the same.
@@ -91,26 +92,26 @@ public final class RestorationSession: Sendable {
     return await driver.end(reason, timeout: timeout)
   }
 
-  /// What the broker said when the session was opened or last resumed.
+  /// The broker's answer when the session was opened or last resumed.
   public var info: SessionInfo { driver.info.withLock { $0 } }
 
   /// How the session stands with the broker.
   public var state: SessionState { driver.events.state }
 
-  /// The present state and all that follow, until the session has ended. Each stream gives all of them; one that is not
-  /// read keeps the newest 16.
+  /// The present state and all that follow, until the session has ended. Each stream delivers all of them; an unread
+  /// stream keeps the newest 16.
   public var states: AsyncStream<SessionState> { driver.events.states() }
 
-  /// What the session is told; ends when the session does. Each notification is given once, whoever asks for it: take
-  /// them in one place. Those that are not taken wait, up to 1,024; after that `missed` says how many were lost.
+  /// The notifications to the session; ends with the session. Each notification is delivered once, so read them in one
+  /// place. Up to 1,024 unread notifications wait; beyond that `missed` says how many were lost.
   public var notifications: AsyncStream<SessionNotification> {
     AsyncStream { [events = driver.events] in await events.nextNotification() }
   }
 
   /// Makes any call of the protocol: parameters as JSON text of an object or array in, the result's JSON text out.
   ///
-  /// For what has no method here. It is not sent again after a lost connection: then it throws `outcomeUnknown`. Calls
-  /// that change objects of this session are better made by its own methods, which remember what they did.
+  /// For calls without a method here. The call is not sent again after a lost connection: it then throws
+  /// `outcomeUnknown`. To change objects of this session, use its own methods, which keep track of the changes.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
     let call = SessionCall(method: method, isIdempotent: false, bytes: parameters?.count ?? 0) { _, _ in parameters }
@@ -128,7 +129,7 @@ extension RestorationSession {
 
   /// A good answer, with the object that the call registered.
   func answer(_ call: SessionCall) async throws -> (result: JSONSlice, object: RestorableObject?) {
-    // The session is not to end while somebody waits for it.
+    // The session must not end while a task waits for it.
     defer { withExtendedLifetime(self) {} }
     let completion = try await driver.perform(call)
     switch completion.answer {

@@ -2,9 +2,9 @@
 
 internal import RestorationWire
 
-/// A call of a session was not carried out, or nobody knows whether it was.
+/// A call of a session was not carried out, or its outcome is unknown.
 public struct RestorationSessionError: Error, Hashable, Sendable {
-  /// What is wrong. Programs decide by this; later versions know more cases.
+  /// What is wrong. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
       case ended, timedOut, outcomeUnknown, notRegistered
@@ -12,23 +12,23 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
 
     private let value: Value
 
-    /// The session has ended: by `end`, or because the broker does not take it back (`refusal`). The call has not
-    /// reached the broker.
+    /// The session has ended: by `end`, or because the broker does not resume it (`refusal`). The call has not reached
+    /// the broker.
     public static let ended = Code(value: .ended)
-    /// No broker came within the session's `brokerTimeout`. The call has not reached one, except perhaps that of
-    /// `start`.
+    /// No broker answered within the session's `brokerTimeout`. The call has not reached a broker, except perhaps that
+    /// of `start`.
     public static let timedOut = Code(value: .timedOut)
     /// The connection ended after the call was sent and before it was answered. It may have taken effect or not, and is
     /// not sent again: because it is not idempotent, or was sent too often, or no broker came in time.
     public static let outcomeUnknown = Code(value: .outcomeUnknown)
-    /// The object is not this session's any more: it was unregistered, another session has taken it over, or it could
-    /// not be registered again after the broker had lost the session (`refusal`).
+    /// The object is no longer this session's: it was unregistered, another session has taken it over, or it could not
+    /// be registered again after the broker had lost the session (`refusal`).
     public static let notRegistered = Code(value: .notRegistered)
   }
 
   /// What is wrong.
   public let code: Code
-  /// What the broker said, where that is the reason: of `notRegistered` e.g. `duplicatePath` with its `owners`.
+  /// The broker's error, if that is the reason: for `notRegistered`, e.g. `duplicatePath` with its `owners`.
   public let refusal: RestorationError?
   /// What is wrong and what to do next, for people.
   public let message: String
@@ -41,7 +41,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
 }
 
 extension RestorationSessionError: CustomStringConvertible {
-  /// The message, with what the broker said.
+  /// The message, with the broker's error.
   public var description: String { refusal.map { "\(message): \($0)" } ?? message }
 }
 

@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// One call of a session: how it is said to the broker, as often as it takes, and what follows from its answer.
+/// One call of a session: how it is sent to the broker, repeatedly if needed, and the effect of its answer.
 struct SessionCall: Sendable {
   /// What the session learns from a good answer.
   enum Effect: Sendable {
@@ -19,7 +19,7 @@ struct SessionCall: Sendable {
     case completesRestoration
   }
 
-  /// Gives the parameters with today's handles; `revision` is nil where the call has none.
+  /// Gives the parameters with the current handles; `revision` is `nil` if the call has none.
   typealias Parameters = @Sendable (_ objects: SessionObjects, _ revision: Int64?) throws -> JSONText?
 
   let method: String
@@ -36,7 +36,7 @@ struct SessionCall: Sendable {
   var effect = Effect.none
   let parameters: Parameters
 
-  /// What each call takes of the window at least, so that the number of calls is bounded too.
+  /// The least share of the window for each call, so that the number of calls is bounded too.
   private static let overhead = 512
 
   /// Whether the session learns something from the answer.
@@ -58,7 +58,7 @@ extension SessionCall {
     parameters = { _, _ in text }
   }
 
-  /// A call about objects: made anew for each connection, with the handles that hold there.
+  /// A call about objects: built for each connection, with the handles valid there.
   init<Method: RestorationMethod>(
     _ method: Method.Type,
     isIdempotent: Bool = true,

@@ -96,15 +96,15 @@ extension SessionDriver: BrokerLinkObserver {
     events.notify(.registrationLost(object, because: refusal))
   }
 
-  /// Where a session has not decoded what is saved, the broker takes its pushes for blank ones and hides them from the
-  /// next decode (R19). This process has, in the former session.
+  /// If a session has not decoded the saved state, the broker takes its pushes for blank ones and hides them from the
+  /// next decode (R19). This process has decoded it, in the former session.
   private func decodeAgain(_ id: ObjectPlan.ObjectID, _ reply: RegisterObjectForStateRestoration.Reply) {
     guard objects[id]?.wasDecoded == true, reply.restoration.state == .available else { return }
     let call = DecodeRestorableState().with { $0.object = .handle(reply.object) }
     ask(.unawaited, DecodeRestorableState.method, parameters: BrokerConnection.parameters(of: call))
   }
 
-  /// The object is not the session's any more.
+  /// The object is no longer the session's.
   private func forget(_ object: RestorableObject, _ refusal: RestorationError?) {
     objects.remove(object.id, .notRegistered(object.path, refusal))
     act(machine.removed(object.id))
@@ -112,7 +112,7 @@ extension SessionDriver: BrokerLinkObserver {
 
   // MARK: Calls
 
-  /// Whether what was asked for was done is not known, and it may be asked for again by the next connection (R15).
+  /// Whether the outcome is unknown and the call may be repeated over the next connection (R15).
   private static func asksForAnotherConnection(_ error: RestorationError) -> Bool {
     error.code == .storeFailed && error.indeterminate
   }
@@ -138,7 +138,7 @@ extension SessionDriver: BrokerLinkObserver {
     act(machine.answered(ticket, isFinal: isFinal))
   }
 
-  /// Learns from an error; true where the call goes on.
+  /// Handles an error; true if the call continues.
   private func take(_ error: RestorationError, to call: SessionCall, _ ticket: Ticket) -> Bool {
     guard error.code == .unknownObject || error.code == .replaced else { return false }
     if case .unregisters(let object) = call.effect {
@@ -153,7 +153,7 @@ extension SessionDriver: BrokerLinkObserver {
     return false
   }
 
-  /// Gives the object where the call registered one.
+  /// Gives the object if the call registered one.
   private func follow(_ effect: SessionCall.Effect, _ result: JSONSlice) -> RestorableObject? {
     switch effect {
     case .none: break

@@ -6,7 +6,7 @@ internal import RestorationWire
 
 /// The broker's calls to a session: when each is answered. `SessionDriver+Serving.swift` has how.
 extension SessionDriver {
-  /// A call that has not ended, or notification.
+  /// A call that has not ended, or a notification.
   struct ServedCall {
     enum Content {
       case call(Conversation.Call, Request, BrokerLink)
@@ -48,7 +48,7 @@ extension SessionDriver {
     act(callQueue.add(number, lane))
   }
 
-  /// The connection is lost: nobody waits for answers any more.
+  /// The connection is lost: answers are no longer awaited.
   func dropCalls() { act(callQueue.drop()) }
 
   private func act(_ actions: [ServedCallQueue.Action]) {

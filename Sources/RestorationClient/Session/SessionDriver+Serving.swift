@@ -83,7 +83,7 @@ extension SessionDriver {
       } else if let restoring = objects.record(handle: entry.object)?.restoring {
         do {
           let state = try await restoring.encodeRestorableState()
-          // What is pushed from now on is newer (R15).
+          // Later pushes are newer (R15).
           batch.add(entry.object, state, revision: objects.nextRevision())
         } catch {
           batch.fail(entry.object, error)
@@ -104,7 +104,7 @@ extension SessionDriver {
         objects.decoded(record.object.id)
         await restoring.decodeRestorableState(state)
       } catch {
-        // One that cannot be fetched keeps no other from its state, unless nobody waits for the answer any more.
+        // A state that cannot be fetched does not affect the others, unless the answer is no longer awaited.
         if Task.isCancelled { throw error }
         failure = failure ?? error
       }
@@ -113,7 +113,7 @@ extension SessionDriver {
     return Acknowledgement()
   }
 
-  /// The state that was sent, or else is to be fetched.
+  /// The state that was sent, or otherwise is fetched.
   private func state(
     of entry: DecodeRestorableStateWithCoder.Object,
     _ object: RestorableObject
@@ -129,13 +129,13 @@ extension SessionDriver {
     )
   }
 
-  /// The application's own state, fetched where it is too large to be sent unasked.
+  /// The application's own state, fetched if it was too large to be sent unrequested.
   private func saved(_ wire: ApplicationState) async throws -> SavedApplicationState {
     guard wire.isDeferred, let fetched = try await fetch(.path([])) else { return SavedApplicationState(wire) }
     return SavedApplicationState(state: fetched.state, origin: fetched.origin)
   }
 
-  /// What was too large to be sent unasked.
+  /// Fetches a state that was too large to be sent unrequested.
   private func fetch(_ reference: RestorableReference) async throws -> ObjectState? {
     let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }
@@ -211,9 +211,9 @@ extension SessionDriver {
 
   // MARK: Another connection
 
-  /// A broker that was started anew may know the session, but not what it serves.
+  /// A restarted broker may know the session, but not what it serves.
   ///
-  /// - Parameter isResumed: else the objects are registered again first, and `replay` follows.
+  /// - Parameter isResumed: if false, the objects are registered again first, and `replay` follows.
   func serveAgain(isResumed: Bool) {
     for name in factories.keys.sorted() {
       let call = RegisterRestorationClass().with { $0.restorationClass = name }
@@ -222,7 +222,7 @@ extension SessionDriver {
     if isResumed { registerDataSources() }
   }
 
-  /// What a broker is told that has lost the session, once it knows the objects again.
+  /// Repeats the rest for a broker that has lost the session, once it knows the objects again.
   func replay() {
     registerDataSources()
     for _ in 0..<extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
@@ -250,7 +250,7 @@ extension SessionDriver {
   }
 }
 
-/// The broker asks for something that nobody here answers for any more.
+/// The broker asks for an object that nothing in this process answers for.
 private struct UnservedObject: Error, CustomStringConvertible {
   let path: IdentifierPath?
 

@@ -6,17 +6,17 @@ internal import RestorationTransport
 internal import RestorationWire
 internal import Synchronization
 
-/// The I/O side of a session: carries out what the state machine decides, over one connection after the other.
+/// The I/O side of a session: carries out the decisions of the state machine, over one connection after the other.
 ///
 /// It lives on the event loop of those connections, which is its executor.
 actor SessionDriver {
   typealias Ticket = RestorationSession.StateMachine.Ticket
   typealias Action = RestorationSession.StateMachine.Action
 
-  /// What may be with the broker; a frame of the broker's default limit.
+  /// The most bytes at the broker; a frame of the broker's default limit.
   private static let windowBytes = 4 << 20
 
-  /// What a call gave: its answer, and the object where it registered one.
+  /// The result of a call: its answer, and the object if it registered one.
   struct Completion: Sendable {
     let answer: Response.Outcome
     var object: RestorableObject?
@@ -28,17 +28,17 @@ actor SessionDriver {
     let continuation: CheckedContinuation<Completion, any Error>
   }
 
-  /// What the link's answer is to.
+  /// The request that an answer of the link belongs to.
   enum Question {
     case initialize
     case register(ObjectPlan.ObjectID)
     case call(Ticket)
     /// A call whose task was cancelled.
     case abandonedCall(SessionCall)
-    /// What is served was said again, to a broker that may not know it any more.
+    /// A repeated registration of a served class or data source, for a broker that may have lost it.
     case restorationClass(String)
     case dataSource(RestorableReference)
-    /// What was said without waiting for an answer.
+    /// A message whose answer is not awaited.
     case unawaited
   }
 
@@ -46,14 +46,14 @@ actor SessionDriver {
   nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
   nonisolated let socket: SocketPath
-  /// What the broker said at the last `initialize`.
+  /// The broker's answer to the last `initialize`.
   nonisolated let info: Mutex<SessionInfo>
   nonisolated let events: SessionEvents
   let options: SessionOptions
 
   var machine: RestorationSession.StateMachine
   var objects = SessionObjects()
-  /// Nil while there is none.
+  /// `nil` while there is no connection.
   var link: BrokerLink?
   var limits: Limits
   var questions: [BrokerLink.Ticket: Question] = [:]
@@ -74,7 +74,7 @@ actor SessionDriver {
   var callQueue = ServedCallQueue()
   var calls: [ServedCallQueue.Number: ServedCall] = [:]
 
-  /// Actions in the order of their decision: carrying out one may lead to others.
+  /// Actions in the order of their decision: carrying out one may add others.
   private var actions: [Action] = []
   private var isActing = false
   private var wait: Scheduled<Void>?
@@ -84,7 +84,7 @@ actor SessionDriver {
   private var endTimer: Scheduled<Void>?
   private var goodbye: JSONText?
 
-  /// - Parameter options: with the application's whole name: what was chosen once is not chosen again.
+  /// - Parameter options: with the application's full name: an instance is chosen only once.
   private init(
     _ link: BrokerLink,
     socket: SocketPath,
@@ -183,12 +183,12 @@ actor SessionDriver {
     eventLoop.execute { self.assumeIsolated { body($0) } }
   }
 
-  /// Whether the object is still the session's; one that is not needs no call to be unregistered.
+  /// Whether the object is still the session's; otherwise it needs no call to unregister it.
   func owns(_ object: RestorableObject) -> Bool { objects[object.id]?.object === object }
 
   // MARK: The end
 
-  /// Says goodbye and waits for its answer, so long at most. Gives whether the broker has confirmed it.
+  /// Says goodbye and waits for the answer, at most for `timeout`. Returns whether the broker has confirmed it.
   func end(_ reason: GoodbyeReason, timeout: Duration) async -> Bool {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -313,7 +313,7 @@ actor SessionDriver {
     }
   }
 
-  /// Nobody waits for the answer; what it changes is followed all the same.
+  /// The answer is not awaited, but its changes are tracked.
   private func forget(_ ticket: Ticket) {
     guard let linkTicket = linkTickets.removeValue(forKey: ticket) else { return }
     if let call = waiters[ticket]?.call, call.hasEffect {
@@ -359,7 +359,7 @@ actor SessionDriver {
     wait?.cancel()
     endTimer?.cancel()
     if leaving {
-      // A session that nobody asked for: it is not to count as a crash when the process ends.
+      // The session was not wanted: it must not count as a crash when the process ends.
       let goodbye = Goodbye().with { $0.reason = .restart }
       ask(.unawaited, Goodbye.method, parameters: BrokerConnection.parameters(of: goodbye))
     }

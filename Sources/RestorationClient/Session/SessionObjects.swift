@@ -8,18 +8,18 @@ struct SessionObjects {
 
   struct Record {
     let object: RestorableObject
-    /// As it would have to be said today. The parent is the one of another session; one of this session is in `parent`.
+    /// The current registration. The parent is that of another session; a parent of this session is in `parent`.
     var registration: ObjectRegistration
     var parent: ObjectID?
     /// Who writes its state down and takes it back.
     weak var restoring: (any StateRestoring)?
-    /// Whether nobody was ever named who does, so that what was pushed last is its state.
+    /// Whether no encoder was ever given, so that the state pushed last is current.
     var isPushed: Bool
     /// Whether the session has asked for its saved state, or was given it.
     var wasDecoded = false
   }
 
-  /// How long a parent of another process is waited for where that has to register it again too.
+  /// How long to wait for a parent of another process, which may have to register it again too.
   private static let parentWait: Duration = .seconds(10)
 
   private var records: [ObjectID: Record] = [:]
@@ -34,7 +34,7 @@ struct SessionObjects {
 
   func record(handle: Int64) -> Record? { idsByHandle[handle].flatMap { records[$0] } }
 
-  /// The object of a registration that was answered: a new one, or the one that has the handle already.
+  /// The object of an answered registration: a new one, or the object that already has the handle.
   mutating func registered(
     _ registration: ObjectRegistration,
     below parent: ObjectID?,
@@ -73,12 +73,12 @@ struct SessionObjects {
     object.registered(registered)
   }
 
-  /// It is not the session's any more.
+  /// It is no longer the session's.
   mutating func remove(_ id: ObjectID, _ error: RestorationSessionError) {
     guard let record = records.removeValue(forKey: id) else { return }
     if idsByHandle[record.object.handle] == id { idsByHandle[record.object.handle] = nil }
     if let parent = record.parent { children[parent]?.remove(id) }
-    // What is below it stays there, and its path is the only name that is left.
+    // Objects below it stay, and its path is the only name left.
     for child in children.removeValue(forKey: id) ?? [] {
       setParent(of: child, to: nil, else: record.object.path.map { .path($0) })
     }
@@ -97,17 +97,17 @@ struct SessionObjects {
 
   mutating func decoded(_ id: ObjectID) { records[id]?.wasDecoded = true }
 
-  /// What is saved is not what was decoded any more.
+  /// The decoded state is no longer the saved state.
   mutating func forgetDecoding() { for id in records.keys { records[id]?.wasDecoded = false } }
 
-  /// The number of the next state (R15). All objects count together: where the session has had another object at the
+  /// The number of the next state (R15). All objects count together: if the session has had another object at the
   /// same path before, the broker may go by the numbers of that one.
   mutating func nextRevision() -> Int64 {
     lastRevision += 1
     return lastRevision
   }
 
-  /// What the broker calls an object now; nil where it is not the session's any more.
+  /// The broker's current name of an object; `nil` if it is no longer the session's.
   func wire(_ reference: RestorableReference) -> ObjectReference? {
     switch reference {
     case .object(let object): records[object.id].map { .handle($0.object.handle) }
@@ -115,7 +115,7 @@ struct SessionObjects {
     }
   }
 
-  /// What to say to the broker to register an object again: where it was, and never against another owner.
+  /// The repeated registration of an object: if it was registered, and never against another owner.
   func registrationAgain(_ id: ObjectID) -> ObjectRegistration? {
     guard let record = records[id] else { return nil }
     var registration = record.registration

@@ -7,15 +7,15 @@ public import RestorationWire
 public struct SessionOptions: Hashable, Sendable {
   /// Which of several instances of the application this is; each has an archive of its own.
   public enum Instance: Hashable, Sendable {
-    /// The most recently used one that is vacant, else a new one.
+    /// The most recently used vacant instance, otherwise a new one.
     case automatic
-    /// The one of this name.
+    /// The instance of this name.
     case named(String)
   }
 
   /// `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`, optionally with `@instance`.
   public var application: String
-  /// Nil for the application without instances, or where `application` names one.
+  /// `nil` for the application without instances, or if `application` names one.
   public var instance: Instance?
   /// Role of the process in its application, such as `editor`.
   public var process: String?
@@ -23,20 +23,19 @@ public struct SessionOptions: Hashable, Sendable {
   public var bundleVersion: String?
   /// By UIKit's numbers: −1 unspecified, 0 phone, 1 pad, 2 TV, 3 car, 5 Mac, 6 vision; recorded with every state (R26).
   public var userInterfaceIdiom: Int64
-  /// The systemd user unit that starts this process again; the environment variable `RESTORATION_UNIT` where that is
-  /// set and nothing else was said.
+  /// The systemd user unit that starts this process again; the environment variable `RESTORATION_UNIT` by default.
   public var storyboardUnit: String?
   /// Whether this session is the application's delegate (R9).
   public var isDelegate: Bool
-  /// Whether the broker asks a `RestorationSession` for the states of its objects when the application is saved, and to
-  /// take them back when it is restored. Its objects are then registered with a `StateRestoring`. A session that is not
-  /// asked encodes and decodes when it wants to, and what it encoded last is what is saved.
+  /// Whether the broker asks a `RestorationSession` to encode its objects when the application is saved, and to decode
+  /// them when it is restored. Its objects are then registered with a `StateRestoring`. A session that is not asked
+  /// encodes and decodes on its own, and the states it encoded last are saved.
   public var answersCalls: Bool
   /// What `notifications` of the session or connection will give.
   public var notifications: Set<BrokerNotification.Kind>
-  /// Class names of earlier versions → today's (R25).
+  /// Class names of earlier versions → current names (R25).
   public var classAliases: [String: String]
-  /// Restoration identifiers of earlier versions → today's.
+  /// Restoration identifiers of earlier versions → current ones.
   public var identifierAliases: [String: String]
 
   /// Options for this application; everything else has the protocol's default, but all notifications are asked for.
@@ -66,7 +65,7 @@ public struct SessionOptions: Hashable, Sendable {
     self.identifierAliases = identifierAliases
   }
 
-  /// What a session serves: it follows its objects, whatever the application wants to be told of.
+  /// The calls and notifications a session serves: it always follows its objects.
   func served(byDelegate hasDelegate: Bool) -> [ServedMethod] {
     var served: [ServedMethod] = [.pathChanged, .registrationReplaced]
     if notifications.contains(.applicationStateSaved) { served.append(.applicationStateSaved) }
@@ -87,7 +86,7 @@ public struct SessionOptions: Hashable, Sendable {
     return served
   }
 
-  /// The largest message that a client wants that is asked: with larger ones, states would come one by one.
+  /// The largest message a served client asks for: with larger ones, states would come one by one.
   static let sessionMessageBytesMax: Int64 = 1 << 20
 
   func forSession(serving served: [ServedMethod], resuming token: String?) throws -> Initialize {
@@ -95,11 +94,11 @@ public struct SessionOptions: Hashable, Sendable {
     return try wire(resuming: token, serving: served, messageBytesMax: bytesMax)
   }
 
-  /// Throws a `RestorationError` where the application's name cannot be sent.
+  /// Throws a `RestorationError` if the application's name cannot be sent.
   ///
   /// - Parameters:
-  ///   - served: nil serves the notifications that are asked for.
-  ///   - messageBytesMax: of the largest message that is read; nil where that is no matter.
+  ///   - served: `nil` serves the notifications that are asked for.
+  ///   - messageBytesMax: of the largest message that is read; `nil` for any size.
   func wire(
     resuming session: String?,
     serving served: [ServedMethod]? = nil,
@@ -139,21 +138,21 @@ public struct SessionOptions: Hashable, Sendable {
   }
 }
 
-/// What the broker answers to `BrokerConnection.initialize`.
+/// The broker's answer to `BrokerConnection.initialize`.
 public struct SessionInfo: Hashable, Sendable {
   /// The version of the protocol that is spoken.
   public let protocolVersion: Int64
   /// The broker's program.
   public let broker: BrokerVersion
-  /// The whole name, with the instance, also where the broker chose it.
+  /// The full name, with the instance, even if the broker chose it.
   public let application: ApplicationName
   /// The token to resume the session by; a secret of the application.
   public let session: String
-  /// Whether the token asked for was known, so that objects, handles and revisions go on.
+  /// Whether the token was known, so that objects, handles and revisions continue.
   public let wasResumed: Bool
   /// What there is to restore.
   public let restoration: RestorationSituation
-  /// What the broker holds its clients to.
+  /// The limits that the broker enforces.
   public let limits: Limits
 
   init(_ wire: Initialize.Reply, resuming: String?) {

@@ -22,15 +22,15 @@ public enum SessionEnding: Hashable, Sendable {
   case refused(RestorationError)
 }
 
-/// What a session is told without being asked.
+/// A notification to a session.
 public enum SessionNotification: Hashable, Sendable, CountsMissed {
-  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is nil where the
-  /// object's own identifier is nil.
+  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is `nil` if the
+  /// object's own identifier is `nil`.
   case pathChanged(RestorableObject, path: IdentifierPath?)
-  /// Another session has taken the object's path over; it is not this session's any more (R8).
+  /// Another session has taken over the object's path; the object is no longer this session's (R8).
   case registrationReplaced(RestorableObject, path: IdentifierPath, by: ObjectOwner)
-  /// The broker had lost the session, and refused to register the object again: most often because it has another
-  /// owner meanwhile (`duplicatePath`). It is not this session's any more.
+  /// The broker had lost the session, and refused to register the object again: most often because it has another owner
+  /// meanwhile (`duplicatePath`). It is no longer this session's.
   case registrationLost(RestorableObject, because: RestorationError)
   /// The session was to make the objects of this restoration class, and the broker does not take it back for that: most
   /// often because another session does so meanwhile (`alreadyServed`).
@@ -39,7 +39,7 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   case dataSourceLost(RestorableReference, because: RestorationError)
   /// The application was saved as this generation.
   case applicationStateSaved(generation: Int64)
-  /// What is saved was replaced as a whole by this generation; objects may be restored anew.
+  /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(generation: Int64)
   /// So many notifications came faster than they were taken and are lost.
   case missed(count: Int)

@@ -3,13 +3,12 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// A document put together from the pages of an export: what it says of itself on the first line, then a line for each
-/// object.
+/// A document assembled from the pages of an export: its own members on the first line, then a line for each object.
 struct ExportedDocument {
   private var bytes: [UInt8] = []
   private var isEmpty = true
 
-  /// Adds a page; false where it is none.
+  /// Adds a page; false if it is invalid.
   mutating func append(_ part: JSONText) -> Bool {
     guard let page = try? JSONInput.scan(Array(part.bytes), subject: "a page"), let members = page.members,
       let objects = page["objects"]?.elements
@@ -39,7 +38,7 @@ struct ExportedDocument {
 
 /// A document cut into parts that the broker takes as messages.
 struct ImportedDocument {
-  /// A part is no larger, unless a single object is.
+  /// A part is no larger, except for a single larger object.
   private static let partBytesMax = 1 << 20
   /// Values of a message besides its objects.
   private static let envelopeValues = 64
@@ -51,8 +50,7 @@ struct ImportedDocument {
   var count: Int { ranges.count }
   var objectCount: Int { objects.count }
 
-  /// Throws a `RestorationError` with code `parseError` where the text is not JSON. What else is wrong with it, the
-  /// broker finds.
+  /// Throws a `RestorationError` with code `parseError` if the text is not JSON. The broker finds all other errors.
   init(_ text: String, limits: Limits) throws {
     whole = try JSONInput.scan(text, subject: "the document")
     objects = whole["objects"]?.elements ?? []
@@ -75,7 +73,7 @@ struct ImportedDocument {
     self.ranges = ranges
   }
 
-  /// One of the parts; the document itself where there is only one.
+  /// One of the parts; the document itself if there is only one.
   func part(_ index: Int) throws -> JSONSlice {
     guard count > 1, let members = whole.members else { return whole }
     var writer = JSONWriter()
@@ -94,7 +92,7 @@ struct ImportedDocument {
     return try JSONInput.scan(writer.bytes, subject: "a part")
   }
 
-  /// No fewer values than there are in the text: each but the outermost follows one of these characters.
+  /// An upper bound of the values in the text: each but the outermost follows one of these characters.
   private static func valuesMost(in text: ArraySlice<UInt8>) -> Int {
     1
       + text.reduce(0) { count, byte in

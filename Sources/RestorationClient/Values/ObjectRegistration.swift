@@ -2,14 +2,14 @@
 
 public import RestorationWire
 
-/// What registering an object tells the broker about it.
+/// The description of an object for its registration.
 public struct ObjectRegistration: Hashable, Sendable {
-  /// 1–255 bytes of UTF-8 without `/`, `#` and control characters; nil excludes a view or view controller and
+  /// 1–255 bytes of UTF-8 without `/`, `#` and control characters; `nil` excludes a view or view controller and
   /// everything below it (R1, R4).
   public var restorationIdentifier: String?
-  /// The object that the identifier is unique below; it may belong to another process (R2, R3). Nil makes a root.
+  /// The parent, below which the identifier is unique; it may belong to another process (R2, R3). `nil` makes a root.
   public var restorationParent: ObjectReference?
-  /// What the object is to its application.
+  /// The role of the object in its application.
   public var kind: ObjectKind
   /// The object's class and its superclasses, own class first; empty switches the class check off (R25).
   public var classes: [String]
@@ -17,9 +17,9 @@ public struct ObjectRegistration: Hashable, Sendable {
   public var restorationClass: String?
   /// Place among siblings with the same identifier; at least 0.
   public var position: Int64?
-  /// The systemd user unit that brings the object back.
+  /// The systemd user unit whose process restores the object.
   public var storyboardUnit: String?
-  /// How long to wait for a parent that is not known yet; nil fails at once.
+  /// How long to wait for an unknown parent; `nil` fails at once.
   public var awaitParent: Duration?
   /// Take the path over from another live session (R8).
   public var takeOver: Bool
@@ -73,7 +73,7 @@ public struct ObjectRegistration: Hashable, Sendable {
 }
 
 extension Duration {
-  /// Rounded up; negative durations are none.
+  /// Rounded up; negative durations count as 0.
   var wholeMilliseconds: Int64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0, attoseconds >= 0 else { return 0 }

@@ -14,7 +14,7 @@ public struct RestorableState: Hashable, Sendable {
 
   /// Takes JSON text of one object; insignificant white space goes.
   ///
-  /// Throws a `RestorationError` with code `parseError` where it is not JSON, and `invalidParams` where it is JSON of
+  /// Throws a `RestorationError` with code `parseError` if it is not JSON, and `invalidParams` if it is JSON of
   /// another kind.
   public init(jsonText: String) throws {
     let slice = try JSONInput.scan(jsonText, subject: "the state")
@@ -41,18 +41,18 @@ extension RestorableState: CustomStringConvertible {
   public var description: String { jsonText }
 }
 
-/// What decoding an object gave.
+/// The result of decoding an object.
 public struct DecodedState: Hashable, Sendable {
   /// Whether there is a state, and if not why not.
   public let status: DecodingStatus
-  /// Nil unless the status is `available`. References are `{"$restorable": path, "object": handle or null}` (R27).
+  /// `nil` unless the status is `available`. References are `{"$restorable": path, "object": handle or null}` (R27).
   public let state: RestorableState?
-  /// Who wrote the state; nil where there is none.
+  /// Who wrote the state; `nil` if there is none.
   public let origin: ReservedKeys?
   /// Selected and topmost elements, as encoded, each with `resolved`.
   public let elements: [RestorableElement]
 
-  /// Nil where a member has another form than the protocol gives it.
+  /// `nil` if a member has another form than the protocol gives it.
   init?(_ wire: DecodeRestorableState.Reply) {
     guard let elements = RestorableElement.read(wire.elements) else { return nil }
     status = wire.status

@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// A value in a state, for those who do not want to write JSON themselves.
+/// A value in a state, for programs that do not write JSON themselves.
 ///
 /// ```swift
 /// let state = RestorableState(["cursor": 17, "title": "Notes", "front": .reference(document.reference)])
@@ -16,7 +16,7 @@ public enum RestorableValue: Hashable, Sendable {
   case bool(Bool)
   /// A number without fraction.
   case integer(Int64)
-  /// Any other number; one that is not finite is saved as null.
+  /// Any other number; infinities and NaN are saved as null.
   case real(Double)
   /// Text.
   case string(String)
@@ -30,13 +30,13 @@ public enum RestorableValue: Hashable, Sendable {
 
 // Looking
 extension RestorableValue {
-  /// The boolean; nil where this is something else.
+  /// The boolean; `nil` if this is something else.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
-  /// The integer; nil where this is something else.
+  /// The integer; `nil` if this is something else.
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
-  /// The number; nil where this is something else.
+  /// The number; `nil` if this is something else.
   public var real: Double? {
     switch self {
     case .real(let value): value
@@ -45,19 +45,19 @@ extension RestorableValue {
     }
   }
 
-  /// The text; nil where this is something else.
+  /// The text; `nil` if this is something else.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  /// The values; nil where this is something else.
+  /// The values; `nil` if this is something else.
   public var array: [RestorableValue]? { if case .array(let value) = self { value } else { nil } }
 
-  /// The values by name; nil where this is something else.
+  /// The values by name; `nil` if this is something else.
   public var object: [String: RestorableValue]? { if case .object(let value) = self { value } else { nil } }
 
-  /// The object referred to; nil where this is something else. What was decoded refers by path.
+  /// The object referred to; `nil` if this is something else. Decoded references are paths.
   public var reference: RestorableReference? { if case .reference(let value) = self { value } else { nil } }
 
-  /// The value of that name; nil where there is none, or this is no object.
+  /// The value of that name; `nil` if there is none, or this is not an object.
   public subscript(name: String) -> RestorableValue? { object?[name] }
 }
 

@@ -5,7 +5,7 @@ public import RestorationWire
 
 /// The broker refused a call, or the library did before sending it, with the code the broker would have used.
 ///
-/// Nothing was changed, except where `indeterminate` is true.
+/// Nothing was changed, except if `indeterminate` is true.
 public struct RestorationError: Error, Hashable, Sendable {
   /// Which error it is.
   public let code: ErrorCode
@@ -17,7 +17,7 @@ public struct RestorationError: Error, Hashable, Sendable {
   public let path: IdentifierPath?
   /// JSON pointer (RFC 6901) to the parameter that is wrong.
   public let pointer: String?
-  /// Of `duplicatePath`, `notOwner` and `alreadyServed`: the present owner, then the claimant where it is named.
+  /// Of `duplicatePath`, `notOwner` and `alreadyServed`: the present owner, then the claimant if it is named.
   public let owners: [ObjectOwner]
   /// Of `limitExceeded`: which limit and by how much.
   public let limit: ExceededLimit?
@@ -32,9 +32,9 @@ public struct RestorationError: Error, Hashable, Sendable {
   public struct ExceededLimit: Hashable, Sendable {
     /// The limit's name, as `limits` reports it.
     public let name: String
-    /// What passes.
+    /// The limit's value.
     public let max: Int64
-    /// What was sent or would have been needed.
+    /// The value sent or needed.
     public let value: Int64
   }
 }
@@ -55,7 +55,7 @@ extension RestorationError {
     )
   }
 
-  /// An error the library finds by itself, in the broker's words.
+  /// An error found by the library itself, in the broker's words.
   init(_ error: ErrorObject, message: String? = nil) {
     self.init(
       ErrorCode(rawValue: error.code),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-// What calls take and give is said once, for the broker and its clients: whoever imports the library has those words.
+// Parameters and results are defined once, for the broker and its clients: importing the library gives access to them.
 @_exported public import RestorationWire
 
 // MARK: Durations
@@ -37,7 +37,7 @@ extension ReservedKeys {
   /// The keys that this version knows as JSON text, under the names that UIKit has for them.
   public var jsonText: String { text.string }
 
-  /// Nil unless the text is a coder.
+  /// `nil` unless the text is a coder.
   init?(coder text: JSONText) {
     guard let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary) else { return nil }
     try? self.init(wire: slice)
@@ -45,10 +45,10 @@ extension ReservedKeys {
 }
 
 extension ArchivedObject {
-  /// Nil unless available or quarantined, and if it is redacted.
+  /// `nil` unless available or quarantined, and if it is redacted.
   public var state: RestorableState? { stateText.map(RestorableState.init) }
 
-  /// Who wrote the state; nil if there is none.
+  /// Who wrote the state; `nil` if there is none.
   public var origin: ReservedKeys? { coderText.flatMap(ReservedKeys.init(coder:)) }
 
   /// Selected and topmost elements written with the state.
@@ -56,10 +56,10 @@ extension ArchivedObject {
 }
 
 extension QuarantinedState {
-  /// Nil if it is redacted or unreadable.
+  /// `nil` if it is redacted or unreadable.
   public var state: RestorableState? { stateText.map(RestorableState.init) }
 
-  /// Who wrote it; nil if that is not known.
+  /// Who wrote it; `nil` if unknown.
   public var origin: ReservedKeys? { coderText.flatMap(ReservedKeys.init(coder:)) }
 
   /// Selected and topmost elements written with it.
@@ -67,12 +67,12 @@ extension QuarantinedState {
 }
 
 extension RestorationSituation {
-  /// Who wrote last and when; nil if nobody has.
+  /// Who wrote last and when; `nil` if there is no write.
   public var origin: ReservedKeys? { coder.flatMap(ReservedKeys.init(coder:)) }
 }
 
 extension RestorableElement {
-  /// The elements of an array; nil unless the text is one.
+  /// The elements of an array; `nil` unless the text is one.
   static func read(_ text: JSONText?) -> [RestorableElement]? {
     guard let text else { return [] }
     return (try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .ofAnswers))
