@@ -3,9 +3,9 @@
 internal import CSystemd
 internal import Glibc
 
-/// A thread for what may block.
+/// A thread for blocking work.
 enum BackgroundThread {
-  /// Starts a thread that takes no signals and is never joined; false where there is none left.
+  /// Starts a thread that takes no signals and is never joined; false if the system has no thread left.
   static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
     // Signals are for the thread that waits for them; the new one inherits this mask.
     var all = sigset_t()
@@ -55,7 +55,7 @@ enum BackgroundThread {
 final class WakeUp: Sendable {
   let descriptor: Int32
 
-  /// Nil where there is no descriptor left.
+  /// `nil` if there is no descriptor left.
   init?() {
     descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard descriptor >= 0 else { return nil }

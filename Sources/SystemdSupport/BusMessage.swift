@@ -3,7 +3,7 @@
 internal import CSystemd
 internal import Glibc
 
-/// A message of D-Bus, as far as the manager's answers need it.
+/// A message of D-Bus, with the operations that the manager's answers need.
 struct BusMessage: ~Copyable {
   private let message: OpaquePointer
 
@@ -18,7 +18,7 @@ struct BusMessage: ~Copyable {
     sd_bus_message_is_signal(message, interface, member) > 0
   }
 
-  /// The next value, a string or an object path; nil when it is something else.
+  /// The next value, a string or an object path; `nil` when it is something else.
   func readString(_ type: UnicodeScalar = "s") -> String? {
     var text: UnsafePointer<CChar>?
     guard sd_bus_message_read_basic(message, Self.character(type), &text) > 0 else { return nil }
@@ -59,7 +59,7 @@ struct BusMessage: ~Copyable {
     return strings
   }
 
-  /// A property as far as we read any.
+  /// A property of a type that we read.
   enum Value: Hashable {
     case string(String)
     case integer(Int32)
@@ -67,7 +67,7 @@ struct BusMessage: ~Copyable {
     case strings([String])
   }
 
-  /// The values of `names` in a dictionary of properties; what has another type than ours is left out.
+  /// The values of `names` in a dictionary of properties; values of other types are left out.
   func readProperties(_ names: Set<String>) -> [String: Value] {
     var properties: [String: Value] = [:]
     guard sd_bus_message_enter_container(message, Self.character("a"), "{sv}") > 0 else { return [:] }

@@ -4,9 +4,9 @@ internal import CSystemd
 internal import Glibc
 internal import Synchronization
 
-/// Writes to the system's journal, on a thread of its own: a slow journal holds up nobody.
+/// Writes to the system's journal, on its own thread: a slow journal blocks nothing else.
 package final class Journal: Sendable {
-  /// A field of an entry: `MESSAGE`, `PRIORITY` and what else systemd.journal-fields(7) has, or one of our own.
+  /// A field of an entry: `MESSAGE`, `PRIORITY` another field of systemd.journal-fields(7), or our own.
   package struct Field: Hashable, Sendable {
     package let name: String
     package let value: String
@@ -19,13 +19,13 @@ package final class Journal: Sendable {
 
   private enum Entry: Sendable {
     case fields([Field])
-    /// Has an open descriptor closed, so that whoever waits for that knows what came before is written.
+    /// Closes an open descriptor, so that a thread that waits for it knows that all earlier entries are written.
     case mark(Int32)
     /// Stands behind the last entry before some that were dropped, with what tells whose they were.
     case loss([Field])
   }
 
-  /// How many entries were dropped and not yet told of.
+  /// The number of dropped entries not reported yet.
   private final class LossCount: Sendable {
     let value = Atomic<Int>(0)
   }
@@ -36,7 +36,7 @@ package final class Journal: Sendable {
   private let outbox: Outbox<Entry>
   private let lost: LossCount
 
-  /// Nil where no descriptor or thread is left.
+  /// `nil` if no descriptor or thread is left.
   package init?() {
     let lost = LossCount()
     guard let outbox = Outbox<Entry>(thread: "journal", deliver: { Self.deliver($0, lost) }) else { return nil }
@@ -48,7 +48,7 @@ package final class Journal: Sendable {
     outbox.close()
   }
 
-  /// Has an entry written; one more than can wait is dropped, and those are counted in an entry of their own.
+  /// Queues an entry; when the queue is full, entries are dropped and their number is logged as an entry.
   package func write(_ fields: [Field]) {
     guard !outbox.append(.fields(fields), limit: Self.waitingMax) else { return }
     let isFirst = lost.value.wrappingAdd(1, ordering: .relaxed).oldValue == 0
@@ -86,7 +86,7 @@ package final class Journal: Sendable {
     _ = Glibc.write(STDERR_FILENO, line, line.count)
   }
 
-  /// Every text has to stay at its place while the next ones are looked at.
+  /// Every text must stay in place while the next ones are visited.
   private static func send(_ rest: ArraySlice<[UInt8]>, _ parts: [iovec]) -> Int32 {
     guard let text = rest.first else { return sd_journal_sendv(parts, Int32(parts.count)) }
     return text.withUnsafeBytes { bytes in

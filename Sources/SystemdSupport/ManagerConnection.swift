@@ -3,7 +3,7 @@
 internal import CSystemd
 internal import Glibc
 
-/// A connection to the user's service manager, over the user's bus or, where there is none, the manager's own socket.
+/// A connection to the user's service manager, over the user's bus or, if there is none, the manager's own socket.
 ///
 /// Lives on one thread, which it blocks, at most until the deadline of each call.
 final class ManagerConnection {
@@ -12,11 +12,11 @@ final class ManagerConnection {
   static let managerInterface = "org.freedesktop.systemd1.Manager"
 
   private let bus: OpaquePointer
-  /// Whom calls are for; nil when the manager itself is at the other end.
+  /// Whom calls are for; `nil` when the manager itself is at the other end.
   private let destination: String?
-  /// Answers may be missing or late from now on; a new connection is to be made.
+  /// From now on answers may be missing or late; a new connection is needed.
   private(set) var isBroken = false
-  /// Units that start, by the path of the manager's job; who asks for a unit that starts already gets the same job.
+  /// Units that are starting, by the path of the manager's job; a second request for such a unit gets the same job.
   private var starts: [String: [UnitStart]] = [:]
 
   struct UnitStart {
@@ -37,7 +37,7 @@ final class ManagerConnection {
 
   /// Connects by the first way that works.
   static func open(_ deadline: MonotonicTime) throws(UserManagerError) -> ManagerConnection {
-    // A bus that does not answer leaves time for the other way.
+    // If the bus does not answer, half of the time is left for the socket.
     let half = MonotonicTime.now.after(milliseconds: Int(deadline.remainingMilliseconds) / 2)
     if let connection = userBus(half) { return connection }
     if let connection = ownSocket(deadline) { return connection }
@@ -192,7 +192,7 @@ final class ManagerConnection {
     guard result >= 0 else { throw failure("AddMatch", result) }
   }
 
-  /// Takes in what has arrived, and gives up what has taken too long.
+  /// Handles arrived messages, and fails requests that have taken too long.
   func dispatch() {
     var processed: Int32 = 1
     while processed > 0 {
@@ -224,7 +224,7 @@ final class ManagerConnection {
     poll(&entries, 2, starts.values.joined().map(\.deadline).min()?.remainingMilliseconds ?? 0)
   }
 
-  /// Nothing will be heard of the units that start any more.
+  /// No more reports will come about the starting units.
   func fail(_ error: UserManagerError) {
     isBroken = true
     for start in starts.values.joined() { start.completion(.failure(error)) }

@@ -3,12 +3,12 @@
 internal import Glibc
 internal import Synchronization
 
-/// What the manager is to be asked, in order, and the thread that asks.
+/// Requests to the manager, in order, and the thread that makes them.
 ///
 /// While there is nothing to ask it sleeps, without a connection: signals of its other business never wake it.
 final class ManagerQueue: Sendable {
   struct Request: Sendable {
-    /// Whoever asked has given up by then.
+    /// The caller has given up by then.
     let deadline: MonotonicTime
     let run: @Sendable (ManagerConnection) -> Void
     let fail: @Sendable (UserManagerError) -> Void

@@ -4,7 +4,7 @@ internal import CSystemd
 internal import Glibc
 internal import Synchronization
 
-/// Tells the service manager of our state, in order, on a thread of its own: a slow manager holds up nobody.
+/// Reports our state to the service manager, in order, on its own thread: a slow manager blocks nothing else.
 ///
 /// Without a manager it does nothing. Messages that were not sent when the process ends are lost: see `barrier`.
 package final class Notifier: Sendable {
@@ -22,15 +22,15 @@ package final class Notifier: Sendable {
     var descriptor: Int32?
     /// Only the last of several that wait needs to be sent.
     var isRepeatable = false
-    /// What the manager is to keep it under.
+    /// The name under which the manager keeps the descriptor.
     var storedName: String?
 
-    /// The name of what is told.
+    /// The name of the message.
     var subject: Substring { text.prefix { $0 != "=" } }
   }
 
   /// - Parameters:
-  ///   - path: the value of `NOTIFY_SOCKET`; nil where nobody wants to be told.
+  ///   - path: the value of `NOTIFY_SOCKET`; `nil` without a manager.
   ///   - whenFailing: called on the notifier's thread for each message that could not be delivered.
   package init(socket path: String?, whenFailing: @escaping @Sendable (String) -> Void = { _ in }) {
     guard let path else {
@@ -65,9 +65,9 @@ package final class Notifier: Sendable {
 
   /// Has the message sent after all earlier ones.
   ///
-  /// Names of descriptors are used once: a descriptor that still waits when it is to be removed is not told of at all.
+  /// Names of descriptors are used once: a descriptor that still waits when it is removed is never sent.
   ///
-  /// - Returns: whether it is on its way: false without a manager, and for a descriptor that could not be duplicated or
+  /// - Returns: whether it was queued: false without a manager, and for a descriptor that could not be duplicated or
   ///   waits behind too many others.
   @discardableResult
   package func send(_ message: NotifyMessage) -> Bool {
@@ -96,14 +96,14 @@ package final class Notifier: Sendable {
     return false
   }
 
-  /// Whether the manager has not been told of the descriptor, and is not going to be.
+  /// Whether the descriptor was taken out of the queue before the manager got it.
   private func takeBack(_ name: String, _ outbox: Outbox<Entry>) -> Bool {
     let entries = outbox.takeBack { $0.storedName == name }
     for descriptor in entries.compactMap(\.descriptor) { close(descriptor) }
     return refused.withLock { $0.remove(name) } != nil || !entries.isEmpty
   }
 
-  /// Waits until the manager has taken in everything that was sent before; false when it did not in time.
+  /// Waits until the manager has read everything sent before; false if it did not in time.
   ///
   /// Blocks the calling thread, which must not be an event loop's.
   @discardableResult
@@ -113,7 +113,7 @@ package final class Notifier: Sendable {
     guard pipe(&ends) == 0 else { return false }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     outbox.append(Entry(text: "BARRIER=1", descriptor: ends[1]))
-    // The other end is closed for good when the manager has come to this message.
+    // The last copy of the other end closes when the manager has read this message.
     let isOver = MonotonicTime.now.after(milliseconds: Int(milliseconds)).waitForHangUp(of: ends[0])
     close(ends[0])
     return isOver
@@ -135,7 +135,7 @@ private final class NotifySocket: Sendable {
   private let path: String
   private let descriptor: Int32
 
-  /// Nil where there is no descriptor left.
+  /// `nil` if there is no descriptor left.
   init?(path: String) {
     self.path = path
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -157,7 +157,7 @@ private final class NotifySocket: Sendable {
 }
 
 extension MonotonicTime {
-  /// Waits until nobody holds the other end of a pipe; false when this moment came first.
+  /// Waits until all copies of the other end of a pipe are closed; false if `moment` comes first.
   fileprivate func waitForHangUp(of descriptor: Int32) -> Bool {
     while true {
       var entry = pollfd(fd: descriptor, events: 0, revents: 0)

@@ -2,14 +2,14 @@
 
 internal import Glibc
 
-/// What a service tells its manager (sd_notify(3)).
+/// A message of a service to its manager (sd_notify(3)).
 package enum NotifyMessage: Hashable, Sendable {
   case ready
   /// One line for `systemctl status`.
   case status(String)
   case stopping
   case reloading
-  /// What is under way will take so long from now on, at most; to be said again before that is over.
+  /// The current operation takes at most this long from now on; repeat the message before that.
   case extendTimeout(microseconds: UInt64)
   case watchdog
   /// The manager is to keep a descriptor over our end. It is duplicated at once: the caller may close its own.

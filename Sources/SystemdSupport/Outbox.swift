@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-/// Entries on their way to somebody who may be slow, and the thread that delivers them in order.
+/// Entries on their way to a receiver that may be slow, and the thread that delivers them in order.
 ///
 /// The thread sleeps while there is nothing to deliver; it ends, after the last entry, when the outbox is closed.
 final class Outbox<Entry: Sendable>: Sendable {
@@ -15,7 +15,7 @@ final class Outbox<Entry: Sendable>: Sendable {
   private let state = Mutex(State())
   private let deliver: @Sendable (Entry) -> Void
 
-  /// Nil where there is no descriptor or no thread left.
+  /// `nil` if there is no descriptor or no thread left.
   init?(thread name: StaticString, deliver: @escaping @Sendable (Entry) -> Void) {
     guard let wakeUp = WakeUp() else { return nil }
     self.wakeUp = wakeUp
@@ -27,9 +27,9 @@ final class Outbox<Entry: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - replaced: entries that wait and are out of date with the new one.
-  ///   - limit: it is refused when so many wait that are counted.
-  ///   - isCounted: which ones are; all, where nil.
-  /// - Returns: whether it is on its way.
+  ///   - limit: the entry is refused when this many counted entries wait.
+  ///   - isCounted: selects the counted entries; `nil` counts all.
+  /// - Returns: whether the entry was queued.
   @discardableResult
   func append(
     _ entry: Entry,

@@ -3,7 +3,7 @@
 internal import CSystemd
 internal import Glibc
 
-/// Which unit of the user's manager a process belongs to: its control group says so.
+/// The unit of the user's manager that a process belongs to, derived from its control group.
 enum ProcessUnit {
   static func name(ofProcess pid: Int32) -> String? {
     var unit: UnsafeMutablePointer<CChar>?
@@ -11,14 +11,14 @@ enum ProcessUnit {
       defer { free(unit) }
       return String(cString: unit)
     }
-    // A user manager that is no unit of a system manager, as in a container.
+    // The user manager is not a unit of a system manager, as in a container.
     guard let own = controlGroup(ofProcess: getpid()), let root = managersRoot(of: own),
       let path = controlGroup(ofProcess: pid)
     else { return nil }
     return name(at: path, below: root)
   }
 
-  /// The control group of the manager that started a process in `path`; nil where that can be the system's.
+  /// The control group of the manager that started a process in `path`; `nil` if that can be the system's.
   static func managersRoot(of path: String) -> String? {
     let components = path.split(separator: "/")
     guard let slice = components.firstIndex(where: { $0.hasSuffix(".slice") }), slice > 0 else { return nil }

@@ -3,15 +3,15 @@
 internal import CSystemd
 internal import Glibc
 
-/// What a service manager told this process when it started it; all empty where there is no manager.
+/// The environment that a service manager gave this process; empty without a manager.
 package struct ServiceEnvironment: Sendable {
-  /// Open descriptors that were handed down; each has to be used or closed by whoever takes it from here.
+  /// Inherited open descriptors; code that takes one from here must use or close it.
   package var descriptors: [InheritedDescriptor] = []
-  /// Where the manager wants to be told of our state.
+  /// Where to report our state to the manager.
   package var notifySocket: String?
-  /// The manager kills us when it hears nothing for so long.
+  /// The manager kills us if it hears nothing for this long.
   package var watchdogMicroseconds: UInt64?
-  /// What is written to standard error arrives in the journal.
+  /// Whether standard error leads to the journal.
   package var logsToJournal = false
 
   package struct InheritedDescriptor: Hashable, Sendable {
@@ -29,7 +29,7 @@ package struct ServiceEnvironment: Sendable {
 
   package init() {}
 
-  /// Reads the variables and takes them out of the environment, so that no child takes what is meant for us.
+  /// Reads the variables and removes them from the environment, so that no child process uses them.
   ///
   /// To be called once, before other threads start: they might read the environment meanwhile. The descriptors are
   /// closed on exec from here on.
@@ -43,7 +43,7 @@ package struct ServiceEnvironment: Sendable {
     return taken
   }
 
-  /// Takes the first descriptor with one of these names out of the list.
+  /// Removes and returns the first descriptor with one of these names.
   package mutating func takeDescriptor(named names: String...) -> Int32? {
     guard let index = descriptors.firstIndex(where: { names.contains($0.name) }) else { return nil }
     return descriptors.remove(at: index).number
@@ -51,7 +51,7 @@ package struct ServiceEnvironment: Sendable {
 
   private static func inheritedDescriptors() -> [InheritedDescriptor] {
     var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
-    // Fewer than one: there are none, or they are meant for another process.
+    // Less than one: there are none, or they are for another process.
     let count = sd_listen_fds_with_names(1, &names)
     defer {
       for index in 0..<Int(max(count, 0)) { free(names?[index]) }
@@ -69,7 +69,7 @@ package struct ServiceEnvironment: Sendable {
     return value.flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Whether the descriptor is the file that `DEVICE:INODE` names: somebody may have redirected it since.
+  /// Whether the descriptor is the file that `DEVICE:INODE` names: it may have been redirected since.
   private static func isStream(_ descriptor: Int32, _ value: String) -> Bool {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return false }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a service manager knows of a unit and of the process that it ran last.
+/// A service manager's report about a unit and its last process.
 package struct UnitResult: Hashable, Sendable {
   /// `active`, `inactive`, `failed`, `activating`, `deactivating`, `reloading` and what later managers add.
   package var activeState: String
   package var subState: String
   /// Why the unit is not active: `success`, `exit-code`, `signal`, `core-dump`, `oom-kill`, `watchdog`, `timeout` …
   package var result: String
-  /// The main process that runs; nil where there is none.
+  /// The running main process; `nil` if there is none.
   package var mainProcess: Int32?
   /// The main process that ran last, if its end is known already.
   package var lastProcess: Int32?
@@ -17,7 +17,7 @@ package struct UnitResult: Hashable, Sendable {
   package var lastStatus: Int32
   /// The manager had begun to stop the unit before that process ended.
   package var wasStopped: Bool
-  /// The manager had forgotten the unit, as it does with those that ended well: those that failed stay loaded.
+  /// The manager has forgotten the unit, as it does with units that ended normally; failed units stay loaded.
   package var wasCollected = false
 
   package init(
@@ -40,13 +40,14 @@ package struct UnitResult: Hashable, Sendable {
     self.wasStopped = wasStopped
   }
 
-  /// Finds out whether the unit was stopped, or ended well and was forgotten, from what else is known and from times of
-  /// the monotonic clock, 0 where there was none.
+  /// Finds out whether the unit was stopped, or ended normally and was forgotten, from other properties and from times
+  /// of the monotonic clock, 0 if unset.
   ///
   /// - Parameters:
   ///   - isService: other kinds of units have no main process, so that nothing follows from its absence.
-  ///   - left: when the unit was active last. Where nobody stops it, its main process has ended before.
-  ///   - started: when the last main process began. A unit that has not become active with it has left before.
+  ///   - left: when the unit was last active. Unless the unit is stopped, its main process has ended before.
+  ///   - started: when the last main process began. A unit that never became active with it stopped being active
+  ///     before.
   ///   - exited: when that process ended.
   package mutating func judge(isService: Bool, left: UInt64, started: UInt64, exited: UInt64) {
     let isStop = left > 0 && started < left && left < exited
@@ -55,7 +56,7 @@ package struct UnitResult: Hashable, Sendable {
       isService && mainProcess == nil && lastProcess == nil && activeState == "inactive" && result == "success"
   }
 
-  /// The main process was ended by a signal that nobody stops a unit with, and the unit has failed for it.
+  /// The main process was ended by a signal that is not used to stop units, and the unit has failed because of it.
   private var endedByItself: Bool {
     // SIGHUP, SIGINT, SIGKILL and SIGTERM.
     let isSignalled = (lastCode == 2 || lastCode == 3) && ![1, 2, 9, 15].contains(lastStatus)

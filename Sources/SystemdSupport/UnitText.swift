@@ -7,8 +7,8 @@ package enum UnitText {
   /// No unit's file is longer than this.
   private static let bytesMax = 1 << 18
 
-  /// The text of a file; nil where it has gone since. One that cannot be read could take back what the others say, and
-  /// so could the rest of one that is too long: they are errors.
+  /// The text of a file; `nil` if it has been removed. An unreadable file could revoke what the others permit, and so
+  /// could the rest of a file that is too long: both are errors.
   package static func read(_ path: String) throws(UserManagerError) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {

@@ -5,8 +5,8 @@ internal import Glibc
 
 /// The systemd manager of this user's services.
 ///
-/// Everything happens on a thread of its own, which is started when first needed, and over a connection that lives only
-/// as long as there is something to ask. Each call ends within a time limit and never blocks its caller.
+/// All calls run on one thread, which is started when first needed, over a connection that is open only while there are
+/// requests. Each call ends within a time limit and never blocks its caller.
 package final class UserManager: Sendable {
   private let queue: ManagerQueue
   private let callMilliseconds: Int
@@ -25,7 +25,7 @@ package final class UserManager: Sendable {
     queue.end()
   }
 
-  /// The texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no unit.
+  /// The texts of the unit's file and of its drop-ins, in the order in which they apply; `nil` if there is no unit.
   nonisolated(nonsending) package func unitFiles(of unit: String) async throws(UserManagerError) -> [String]? {
     try await perform { (connection, deadline) throws(UserManagerError) -> [String]? in
       guard let path = try Self.load(unit, connection, deadline) else { return nil }
@@ -59,7 +59,7 @@ package final class UserManager: Sendable {
     try result.get()
   }
 
-  /// What became of a unit; that of a unit which is not loaded is that of one which never ran.
+  /// The result of a unit; a unit that is not loaded counts as one that never ran.
   nonisolated(nonsending) package func result(ofUnit unit: String) async throws(UserManagerError) -> UnitResult {
     try await perform { (connection, deadline) throws(UserManagerError) -> UnitResult in
       guard let path = try Self.load(unit, connection, deadline) else {
@@ -101,12 +101,12 @@ package final class UserManager: Sendable {
     }
   }
 
-  /// When the unit was active no more, and when its main process began and ended.
+  /// When the unit stopped being active, and when its main process began and ended.
   private static let leaveTime = "ActiveExitTimestampMonotonic"
   private static let startTime = "ExecMainStartTimestampMonotonic"
   private static let exitTime = "ExecMainExitTimestampMonotonic"
 
-  /// Whether the user's session ends; no where there is no manager.
+  /// Whether the user's session is ending; false without a manager.
   nonisolated(nonsending) package func isStopping() async -> Bool {
     do throws(UserManagerError) {
       return try await perform { (connection, deadline) throws(UserManagerError) -> Bool in
@@ -124,7 +124,7 @@ package final class UserManager: Sendable {
     }
   }
 
-  /// The user's unit that the process belongs to; nil where it belongs to none. Does not block.
+  /// The user's unit that the process belongs to; `nil` if there is none. Does not block.
   package func unit(ofProcess pid: Int32) -> String? { ProcessUnit.name(ofProcess: pid) }
 
   // MARK: Asking
@@ -152,7 +152,7 @@ package final class UserManager: Sendable {
     return try result.get()
   }
 
-  /// The object of a unit; nil for what is no name of a unit.
+  /// The object of a unit; `nil` for an invalid unit name.
   private static func load(
     _ unit: String,
     _ connection: ManagerConnection,

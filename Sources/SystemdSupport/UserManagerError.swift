@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The user's service manager did not do what it was asked to.
+/// A request to the user's service manager failed.
 package struct UserManagerError: Error, Hashable, CustomStringConvertible {
   package enum Kind: Hashable, Sendable {
-    /// There is no manager to be reached, or it went away.
+    /// The manager cannot be reached, or went away.
     case unavailable
     /// It did not answer, or a job was not done, in time.
     case timedOut
-    /// It refused what was asked of it.
+    /// The manager refused the request.
     case refused
-    /// It did what was asked of it, in vain: the unit's start has failed.
+    /// The manager carried out the request, but the unit failed to start.
     case failed
   }
 

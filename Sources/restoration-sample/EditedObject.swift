@@ -2,7 +2,7 @@
 
 internal import RestorationClient
 
-/// A source file, as it is named on standard input: `PATH<tab>WINDOW<tab>DOCUMENT`.
+/// A source file, as named on standard input: `PATH<tab>WINDOW<tab>DOCUMENT`.
 struct SourceText: Sendable {
   let path: String
   /// Identifiers of the window that shows the file, and of its document.
@@ -18,14 +18,14 @@ struct SourceText: Sendable {
   }
 }
 
-/// A window or a document, with states as they change while somebody types.
+/// A window or a document, with states that change while a user types.
 struct EditedObject: Sendable {
   /// Names the object in the journal, wherever it moves.
   let key: String
   let identifier: String
-  /// Identifier of the window, which another process has; nil for a window.
+  /// Identifier of the window, which another process has; `nil` for a window.
   let parent: String?
-  /// What a window shows in front, or what a document is of.
+  /// The file that a window shows in front, or the file of a document.
   private let file: SourceText
 
   var isWindow: Bool { parent == nil }

@@ -3,7 +3,7 @@
 internal import Glibc
 internal import RestorationClient
 
-/// A process's objects, and what it is told to do with them.
+/// A process's objects, and the commands on them.
 struct Editor {
   private static let application = "org.restorationd.Try"
 
@@ -82,7 +82,7 @@ struct Editor {
     report("moved", #""path":\#(quoted(path))"#)
   }
 
-  /// Takes so many notifications of objects that have a new path.
+  /// Waits for `count` notifications of new paths.
   private func waitForNewPaths(_ count: Int) async {
     var paths: [String] = []
     for await notification in broker.notifications {

@@ -2,10 +2,10 @@
 
 internal import Glibc
 
-/// What was sent, what was acknowledged and what came back, kept outside of the broker so that they can be compared.
+/// A journal of the states sent, acknowledged and restored, kept outside of the broker for comparison.
 ///
-/// One line each, a word, an object's key and a state, with tabs between them. Lines leave the process at once: what is
-/// written survives its end.
+/// One line each: a word, an object's key and a state, separated by tabs. Lines leave the process at once, so they
+/// survive its end.
 final class Journal: Sendable {
   private let descriptor: Int32
 

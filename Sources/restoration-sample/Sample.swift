@@ -5,9 +5,9 @@ internal import Glibc
 /// One Swift process of a sample application, an editor of source files: restoration-sample ROLE SOCKET JOURNAL
 ///
 /// The role `windows` has a window for each folder, other roles have a document for each file they are given. The
-/// process reads its files and then commands from standard input, and says on standard output, one JSON object a line,
-/// how far it is; `systemd/demonstration/stage.py` describes both. The journal notes every state before it is sent,
-/// after it was acknowledged and when it came back, so that somebody else can compare them.
+/// process reads its files and then commands from standard input, and reports its progress on standard output, one JSON
+/// object a line; `systemd/demonstration/stage.py` describes both. The journal notes every state before it is sent,
+/// after it is acknowledged and when it is restored, for comparison.
 @main
 struct Sample {
   static func main() async {

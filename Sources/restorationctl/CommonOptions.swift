@@ -14,7 +14,7 @@ extension ControlCommand {
   var legend: LegendOptions { options.legend }
 }
 
-/// What every command takes, before or after its name.
+/// The options of every command, before or after its name.
 struct CommonOptions: ParsableArguments {
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
@@ -29,7 +29,7 @@ struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"))
   var timeout: Seconds?
 
-  /// Connects, lets `body` ask, and turns what the library throws into a `Failure`.
+  /// Connects, runs `body`, and turns errors of the library into a `Failure`.
   func run(_ body: (BrokerConnection) async throws -> Void) async throws {
     do {
       if let timeout { TimeLimit.begin(timeout, waitingFor: try socket ?? BrokerConnection.defaultSocketPath()) }
@@ -51,7 +51,7 @@ struct Seconds: ExpressibleByArgument, CustomStringConvertible {
 
   var duration: Duration { .milliseconds(milliseconds) }
 
-  /// Nil unless it is a number above zero; a day is more than anybody waits.
+  /// `nil` unless it is a number above zero; a day is more than anybody waits.
   init?(argument: String) {
     guard let seconds = Double(argument), seconds > 0, seconds <= 86_400 else { return nil }
     milliseconds = max(1, Int64(seconds * 1_000))

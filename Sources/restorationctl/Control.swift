@@ -55,7 +55,7 @@ struct Control: ControlCommand {
   @MainActor
   static func main() async {
     StandardStreams.reserve()
-    // A pipe that nobody reads is an error of writing, like a full disk.
+    // A pipe without a reader is a write error, like a full disk.
     signal(SIGPIPE, SIG_IGN)
     do {
       var command = try await asyncParseAsRoot()

@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// Why a command did not do what was asked for: a message for people, an object for programs, an exit status for both.
+/// Why a command failed: a message for people, an object for programs, an exit status for both.
 struct Failure: Error {
   var status: ExitCode
   /// One sentence without a full stop.
@@ -14,7 +14,7 @@ struct Failure: Error {
   var hint: String?
   /// The error's name; programs decide by it.
   var kind: String
-  /// The number of a JSON-RPC error; nil where the broker did not answer with one.
+  /// The number of a JSON-RPC error; `nil` if the broker did not answer with one.
   var code: Int?
   /// The object it is about.
   var path: IdentifierPath?
@@ -46,7 +46,7 @@ struct Failure: Error {
     pointer = error.pointer
   }
 
-  /// There was no answer.
+  /// The failure when there was no answer.
   init(_ error: BrokerConnectionError) {
     (status, kind) =
       switch error.code {
@@ -66,10 +66,10 @@ struct Failure: Error {
     }
   }
 
-  /// What stands on standard input is of no use.
+  /// Standard input is invalid.
   static func input(_ message: String) -> Failure { Failure(ExitStatus.usage, kind: "usage", message) }
 
-  /// An object that is not there, in the broker's words.
+  /// An unknown object, in the broker's words.
   static func unknownObject(_ path: IdentifierPath, _ message: String, hint: String) -> Failure {
     let code = ErrorCode.unknownObject
     var failure = Failure(ExitStatus.notThere, kind: code.description, message, hint: hint)
@@ -78,13 +78,13 @@ struct Failure: Error {
     return failure
   }
 
-  /// Says it on standard error, and where JSON was asked for also as an object on standard output: who reads that in
-  /// a program then always finds exactly one document, or with streams one more line.
+  /// Reports the failure on standard error and, with JSON output, also as an object on standard output: a program then
+  /// always reads exactly one document or, with streams, one more line.
   func report() {
     let place = pointer.flatMap { $0.isEmpty ? nil : " (\($0))" } ?? ""
     Output.complain((message + place).printable)
     if let hint { Output.write("  \(hint.printable)\n", to: .messages) }
-    // An object in the middle of a document that was cut off would help nobody.
+    // An object in the middle of a truncated document would be useless.
     if let layout = Output.settings.layout, Output.isAtLineBegin {
       let document = PrintedObject { $0.member("error", self) }
       Output.write(layout.lay(out: document.text.string) + "\n", to: .data)
@@ -112,11 +112,11 @@ enum ExitStatus {
   static let refused = ExitCode(1)
   /// No broker is running.
   static let notRunning = ExitCode(3)
-  /// There is no such application, object or generation.
+  /// Unknown application, object or generation.
   static let notThere = ExitCode(4)
   /// The command line is wrong.
   static let usage = ExitCode(64)
-  /// A broker is there and cannot be spoken with.
+  /// A broker is running, but the connection to it failed.
   static let unavailable = ExitCode(69)
   /// The output could not be written.
   static let outputFailed = ExitCode(74)

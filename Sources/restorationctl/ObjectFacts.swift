@@ -7,18 +7,18 @@ internal import RestorationWire
 /// Everything there is to say of one object, in the head or in a generation.
 struct ObjectFacts {
   let application: String
-  /// Nil for the head.
+  /// `nil` for the head.
   let generation: Int64?
-  /// The newest generation; nil where none has been sealed, or it was not asked for.
+  /// The newest generation; `nil` if none has been sealed, or it was not asked for.
   var newestGeneration: Int64?
   let path: IdentifierPath
   let object: Int64?
   let kind: ObjectKind
   let classes: [String]
   let process: String?
-  /// Nil where nobody claims it, and for a generation.
+  /// `nil` if unclaimed, and for a generation.
   var pid: Int64?
-  /// Nil for a generation.
+  /// `nil` for a generation.
   var included: Bool?
   let orphaned: Bool
   let confidential: Bool
@@ -130,7 +130,7 @@ extension ObjectFacts {
     return marks
   }
 
-  /// Why no state is shown; nil where one is.
+  /// Why no state is shown; `nil` if one is.
   private var stateless: String? {
     if redacted { return "confidential; --reveal shows it" }
     if state != nil { return nil }

@@ -11,9 +11,9 @@ enum TimeLimit {
   private struct State {
     var limit: Seconds?
     var socket = ""
-    /// The broker has answered, and the tool looks at what happens.
+    /// The broker has answered, and the tool watches its output.
     var watches = false
-    /// Grows whenever the time is stopped or begins anew; a thread of an earlier count has nothing to say.
+    /// Grows whenever the clock stops or restarts; a thread with an earlier count does nothing.
     var count = 0
   }
 
@@ -64,7 +64,7 @@ enum TimeLimit {
     while end > now {
       poll(nil, 0, Int32(clamping: end - now))
     }
-    // Nobody gets the lock any more: what the others print after this would contradict it.
+    // The lock is never released: later output of other threads would contradict this one.
     state.withLock { state in
       guard state.count == count, let limit = state.limit else { return }
       let (message, hint): (String, String?) =

@@ -4,7 +4,7 @@ internal import ArgumentParser
 
 /// A command that there is not.
 enum UnknownCommand {
-  /// Names the command that was meant, as the parser does for options; nil where the error has another reason.
+  /// Names the command that was meant, as the parser does for options; `nil` if the error has another reason.
   static func error(_ error: any Error, _ arguments: [String]) -> ValidationError? {
     var words = words(in: arguments.dropFirst())
     // The parser answers to help on what there is not with help on everything.
@@ -35,7 +35,7 @@ enum UnknownCommand {
   }
 }
 
-/// What was probably meant.
+/// The command that was probably meant.
 enum Suggestion {
   /// The name that is the fewest changes away, if they are few.
   static func nearest(to name: String, in names: [String]) -> String? {

@@ -5,7 +5,7 @@ internal import Logging
 internal import RestorationBroker
 internal import SystemdSupport
 
-/// The broker's process: reads what it was told, serves until it is asked to end.
+/// The broker's process: reads its options, and serves until it is asked to end.
 @main
 struct Daemon: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -42,7 +42,7 @@ struct Daemon: ParsableCommand {
   var idleExit: Int?
 
   func run() throws {
-    // First of all: nothing else may take what is meant for this process.
+    // Done first, so that nothing else uses the variables for this process.
     var environment = ServiceEnvironment.take()
     var flags = BrokerConfiguration.Flags()
     flags.inheritedSocket = environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown")
@@ -67,7 +67,7 @@ struct Daemon: ParsableCommand {
     }
   }
 
-  /// Says why it does not start where people look for that; what is left to be said is thrown.
+  /// Reports why the broker does not start to the manager and the journal; the rest is thrown.
   private static func refusal(_ reason: String, _ environment: ServiceEnvironment) -> any Error {
     let output = LogOutput(level: .info, toJournal: environment.logsToJournal)
     output.bootstrap()

@@ -4,7 +4,7 @@ internal import Logging
 internal import Synchronization
 internal import SystemdSupport
 
-/// Where the log goes: to the journal with fields when standard error ends there anyway, else to standard error.
+/// If the log goes: to the journal with fields when standard error ends there anyway, otherwise to standard error.
 final class LogOutput: Sendable {
   /// The levels change while the process runs; all loggers follow.
   private let level: Mutex<Logger.Level>
@@ -29,7 +29,7 @@ final class LogOutput: Sendable {
     }
   }
 
-  /// Has what was logged arrive before the process ends.
+  /// Delivers all log entries before the process ends.
   func flush() { journal?.flush() }
 }
 
@@ -79,7 +79,7 @@ private struct JournalHandler: LogHandler {
     set { metadata[key] = newValue }
   }
 
-  /// What has a field of its own; the rest goes behind the message.
+  /// Metadata with their own fields; the rest is appended to the message.
   private static let fields = [
     "application": "RESTORATION_APPLICATION", "session": "RESTORATION_SESSION", "method": "RESTORATION_METHOD",
   ]

@@ -19,7 +19,7 @@ struct Service {
   private let status: StatusLine
   private let loss = Loss()
 
-  /// Whether the process ends because nobody can connect any more.
+  /// Whether the process ends because clients can no longer connect.
   private final class Loss: Sendable, Error {
     let hasHappened = Atomic(false)
   }
@@ -44,7 +44,7 @@ struct Service {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let broker = try start(configuration, on: group.next())
     let watchdog = try environment.watchdogMicroseconds.map { interval in
-      // Three beats an interval: the manager kills us only when the broker does not get on for two thirds of it.
+      // Three beats an interval: the manager kills us only if the broker makes no progress for two thirds of it.
       try broker.beat(everyMicroseconds: interval / 3) { [notifier] in notifier.send(.watchdog) }
     }
     notifier.send(.ready)
@@ -59,7 +59,7 @@ struct Service {
   }
 
   private func start(_ configuration: BrokerConfiguration, on eventLoop: any EventLoop) throws -> Broker {
-    // Where neither is set there is no way to a manager.
+    // If neither is set, no manager can be reached.
     let variables: [String] = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
     let hasUser = variables.contains { getenv($0) != nil }
     do {
@@ -106,7 +106,7 @@ struct Service {
     }
   }
 
-  /// Reads the configuration again; one that cannot be used changes nothing.
+  /// Reads the configuration again; an invalid one changes nothing.
   private func reload(_ former: BrokerConfiguration, _ broker: Broker) throws -> BrokerConfiguration {
     notifier.send(.reloading)
     defer { notifier.send(.ready) }
@@ -132,11 +132,11 @@ struct Service {
   private func end(_ broker: Broker, _ configuration: BrokerConfiguration) throws {
     logger.info("ending")
     notifier.send(.stopping)
-    // What the save rounds may take, and half a minute for the disk.
+    // The time for the save rounds, plus half a minute for the disk.
     let limit = Int64(configuration.stopRoundMilliseconds) + 30_000
     guard notifier.isActive else { return try broker.stopAndWait(milliseconds: limit) }
     notifier.send(.status("saving before the end"))
-    // Each beat asks for as long as several beats take, but not for ever: getting on is not getting done.
+    // Each beat asks for the time of several beats, but not forever: progress does not guarantee an end.
     let latest = Host.monotonicMilliseconds + limit
     let beats = try broker.beat(everyMicroseconds: 2_000_000) { [notifier] in
       let remaining = latest - Host.monotonicMilliseconds

@@ -3,7 +3,7 @@
 internal import Synchronization
 internal import SystemdSupport
 
-/// The line that the service manager shows: what there is, and what the broker complains of as long as it is so.
+/// The line that the service manager shows: the activity, and a complaint while it applies.
 final class StatusLine: Sendable {
   private struct Parts {
     var activity: String?
@@ -17,7 +17,7 @@ final class StatusLine: Sendable {
 
   func report(_ activity: String) { change { $0.activity = activity } }
 
-  /// - Parameter complaint: nil where there is nothing to complain of any more.
+  /// - Parameter complaint: `nil` clears the complaint.
   func complain(_ complaint: String?) { change { $0.complaint = complaint } }
 
   private func change(_ body: (inout Parts) -> Void) {
@@ -25,7 +25,7 @@ final class StatusLine: Sendable {
       let former = parts
       body(&parts)
       guard former.activity != parts.activity || former.complaint != parts.complaint else { return }
-      // Sent in here, so that the line that was made last is also the last to be sent.
+      // Sent under the lock, so that the last line made is also the last one sent.
       notifier.send(.status([parts.activity, parts.complaint].compactMap(\.self).joined(separator: "; ")))
     }
   }

@@ -2,7 +2,7 @@
 
 internal import DequeModule
 
-/// What an open archive holds, without any text: every row of every node, and which rows a reader can reach.
+/// The content of an open archive, without any text: every row of every node, and which rows a reader can reach.
 ///
 /// Pure: engines ask it what to write, and rebuild it from storage after a failed transaction.
 ///
@@ -16,7 +16,7 @@ struct ArchiveIndex {
   private(set) var contexts: Set<ContextID> = []
   private(set) var totals = ArchiveTotals()
   private var logs: [NodeID: NodeLog] = [:]
-  /// Keys of `logs`, ascending; nil if they have to be sorted again.
+  /// Keys of `logs`, ascending; `nil` if they must be sorted again.
   private var order: [NodeID]? = []
   /// False after a change that may have made a cut superfluous.
   private var cutsAreChecked = false
@@ -120,7 +120,7 @@ struct ArchiveIndex {
   /// Bytes of a row that every engine can hold.
   private static let rowBytesMax = 900_000_000
 
-  /// Records a change under the next sequence; returns what has to be written for it.
+  /// Records a change under the next sequence; returns what to write for it.
   mutating func record(_ change: ArchiveChange) -> ChangeEffect {
     tip.sequence += 1
     if change.isContent { tip.content = tip.sequence }
@@ -298,7 +298,7 @@ struct ArchiveIndex {
 
   mutating func forget(_ unused: [ContextID]) { contexts.subtract(unused) }
 
-  /// Cuts with no row between them and the cut before: what they hid is gone, or hidden by the earlier one.
+  /// Cuts without a row between them and the previous cut: the rows they hid are gone, or hidden by the earlier one.
   private mutating func superfluousCuts() -> [SequenceNumber] {
     guard !cutsAreChecked, !horizon.cuts.isEmpty else { return [] }
     cutsAreChecked = true

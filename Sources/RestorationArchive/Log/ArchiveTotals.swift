@@ -22,7 +22,7 @@ struct DeadRow: Hashable {
 /// Dead rows, roughly from the oldest to the newest: rows of neighbouring sequence lie side by side in the file, and
 /// deleting them together frees whole pages.
 struct DeadQueue {
-  /// Rows die in another order than they were written in: so many are sorted at a time.
+  /// Rows die in another order than they were written; this many are sorted at a time.
   private static let sortedAtOnce = 4096
 
   private var rows: Deque<DeadRow> = []

@@ -45,7 +45,7 @@ struct NodeLog {
 
   // MARK: Reading
 
-  /// The state row that a reader at `point` sees; nil if it sees no row, or a removal.
+  /// The state row that a reader at `point` sees; `nil` if it sees no row, or a removal.
   func state(at point: ArchivePoint, under horizon: Horizon) -> State? {
     let row: State? =
       switch point {
@@ -57,7 +57,7 @@ struct NodeLog {
     return row
   }
 
-  /// The node row that a reader at `point` sees; nil if it sees no row, or a removal.
+  /// The node row that a reader at `point` sees; `nil` if it sees no row, or a removal.
   func description(at point: ArchivePoint, under horizon: Horizon) -> Description? {
     let row: Description? =
       switch point {

@@ -15,7 +15,7 @@ final class AcknowledgedMark {
   private static let digits = 20
   private static let offset = 37
 
-  /// Replaces an earlier mark; nil if the file cannot be written, as on a full disk. The mark only adds certainty.
+  /// Replaces an earlier mark; `nil` if the file cannot be written, as on a full disk. The mark only adds certainty.
   init?(_ path: String, archive: String, sequence: SequenceNumber) {
     descriptor = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return nil }
@@ -40,7 +40,7 @@ final class AcknowledgedMark {
     }
   }
 
-  /// The sequence that a mark names; nil if the mark is invalid or of another archive.
+  /// The sequence that a mark names; `nil` if the mark is invalid or of another archive.
   static func sequence(in text: [UInt8], archive: String) -> SequenceNumber? {
     let words = String(decoding: text, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 2, words[0] == archive, words[1].utf8.count == digits else { return nil }

@@ -9,7 +9,7 @@ struct SystemError: Error {
   let path: String
   let code: Int32
 
-  /// - Parameter code: nil for the error of the last call.
+  /// - Parameter code: `nil` for the error of the last call.
   init(_ operation: String, _ path: String, code: Int32? = nil) {
     self.code = code ?? errno
     self.operation = operation
@@ -32,7 +32,7 @@ struct SystemError: Error {
 struct ArchiveDirectory: Sendable {
   let path: String
 
-  /// Uses a directory that somebody else made, as it is.
+  /// Uses an existing directory unchanged.
   init(existing path: String) { self.path = path }
 
   /// Creates the directory and missing ones above it, or checks owner, type and mode of the existing one.

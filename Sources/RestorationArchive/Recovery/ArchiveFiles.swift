@@ -2,7 +2,7 @@
 
 /// The names of one application's files in the archives directory.
 ///
-/// `+` is not legal in the name of an application, so no application's archive can be taken for another's copy.
+/// `+` is invalid in the name of an application, so no application's archive can be mistaken for another's copy.
 struct ArchiveFiles {
   let application: String
 
@@ -30,7 +30,7 @@ struct ArchiveFiles {
   static let logSuffix = "-wal"
   static let journalSuffix = "-journal"
 
-  /// The application whose archive a file is; nil for every other file.
+  /// The application whose archive a file is; `nil` for every other file.
   static func application(of name: String) -> String? {
     guard name.hasSuffix(suffix) else { return nil }
     let application = String(name.dropLast(suffix.count))

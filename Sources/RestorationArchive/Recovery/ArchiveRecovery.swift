@@ -78,7 +78,7 @@ struct ArchiveRecovery {
         opened.archive.connection.close()
         return try settle(loss, hasLog: log != nil)
       }
-      // What is left of a commit that was cut short must not be found behind later ones.
+      // The rest of an interrupted commit must not be found behind later ones.
       if log == .torn { try emptyLog(of: opened) }
       return opened
     } catch {
@@ -87,7 +87,7 @@ struct ArchiveRecovery {
     }
   }
 
-  /// What shows that acknowledged changes are missing from an archive as it was opened; nil if nothing does.
+  /// The evidence that acknowledged changes are missing from an opened archive; `nil` if there is none.
   private func loss(in opened: Opened, hasLog: Bool, _ mark: [UInt8]) -> String? {
     let last = opened.index.tip.sequence
     let acknowledged = AcknowledgedMark.sequence(in: mark, archive: opened.archive.archive) ?? last
@@ -95,7 +95,7 @@ struct ArchiveRecovery {
     return acknowledged > last ? "was damaged (it ends before sequence \(acknowledged))" : nil
   }
 
-  /// Opens what can be read of an archive, and writes into it what was found and done.
+  /// Opens the readable part of an archive, and records in it the finding and the action.
   private func settle(_ loss: String, hasLog: Bool) throws(OpeningFailure) -> Opened {
     let copies = hasLog ? try keepCopies() : nil
     let place = copies.map { "; the files are kept as found in \(directory.pathname($0))" } ?? ""
@@ -127,7 +127,7 @@ struct ArchiveRecovery {
     return sequence
   }
 
-  /// The last sequence in an archive file; nil if the file is damaged.
+  /// The last sequence in an archive file; `nil` if the file is damaged.
   private func lastSequence(of name: String) throws(OpeningFailure) -> SequenceNumber? {
     do throws(OpeningFailure) {
       let opened = try openFile(name)
@@ -249,7 +249,7 @@ struct ArchiveRecovery {
     return try openFile(files.main)
   }
 
-  /// Makes the file that will take the archive's place; says what it is.
+  /// Makes the file that will replace the archive; says what it is.
   private func prepareReplacement() throws(OpeningFailure) -> String {
     switch try entry(files.backup) {
     case .file: break
@@ -352,7 +352,7 @@ struct ArchiveRecovery {
 extension ArchiveDirectory {
   fileprivate func irregular(_ name: String) -> String { "\(pathname(name)) is not a regular file; move it elsewhere" }
 
-  /// Says what stands in the place of an archive's file but was not made by a store; nil if nothing does.
+  /// Names a foreign file in the place of an archive's file; `nil` if there is none.
   ///
   /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
@@ -361,7 +361,7 @@ extension ArchiveDirectory {
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it elsewhere"
   }
 
-  /// What will be replayed of an archive's log; nil if the log is missing.
+  /// What will be replayed of an archive's log; `nil` if the log is missing.
   func logFinding(of files: ArchiveFiles) throws(SystemError) -> LogWalk.Finding? {
     guard try entry(files.log) != .absent else { return nil }
     var walk = LogWalk()

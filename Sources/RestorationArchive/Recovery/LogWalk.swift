@@ -31,7 +31,7 @@ struct LogWalk {
   private var isInCommit = false
   /// A frame was invalid: SQLite replays nothing from there on.
   private var isBroken = false
-  /// The number of the first frame with this log's salts from there on; nil until one is found.
+  /// The number of the first frame with this log's salts from there on; `nil` until one is found.
   private var firstInvalid: Int?
   private var hasCommitPastInvalid = false
   private var hasFramePastThatCommit = false

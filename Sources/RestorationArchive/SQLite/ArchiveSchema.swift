@@ -4,7 +4,7 @@
 enum ArchiveSchema {
   /// `PRAGMA application_id` of every archive: "rstd" in ASCII.
   static let applicationID: Int64 = 0x7273_7464
-  /// `PRAGMA user_version`; a file with a higher one is left alone.
+  /// `PRAGMA user_version`; a file with a higher version is left alone.
   static let version: Int64 = 1
 
   /// Set before the first table, because they shape the file.

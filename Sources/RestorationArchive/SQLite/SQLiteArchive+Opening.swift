@@ -103,7 +103,7 @@ extension SQLiteArchive {
   /// Makes of a file a closed archive of its own: it gets a new UUID, because sequences known from the old one do not
   /// hold for it, and it needs no log.
   ///
-  /// - Parameter damage: what its next opening reports; nil if it is a copy of a sound archive.
+  /// - Parameter damage: what its next opening reports; `nil` if it is a copy of a sound archive.
   static func settle(at path: String, damage: String?) throws(SQLiteFailure) {
     let connection = try SQLiteConnection(path: path)
     defer { connection.close() }

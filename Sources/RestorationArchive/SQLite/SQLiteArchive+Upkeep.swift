@@ -87,7 +87,7 @@ extension SQLiteArchive {
 }
 
 extension SQLiteConnection {
-  /// Whether the log may hold what the main file does not. Archives of the first brokers lack this table.
+  /// Whether the log may hold changes that the main file lacks. Archives of the first brokers lack this table.
   func isUnclosed() throws(SQLiteFailure) -> Bool {
     guard try integer("SELECT count(*) FROM sqlite_schema WHERE name = 'unclosed'") > 0 else { return false }
     return try integer("SELECT count(*) FROM unclosed") > 0

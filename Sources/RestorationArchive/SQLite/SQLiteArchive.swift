@@ -3,11 +3,11 @@
 /// The rows of one archive in its SQLite file.
 ///
 /// Invariants:
-/// 1. The only connection is exclusive: while it is open, nobody else can read or write the file.
+/// 1. The only connection is exclusive: while it is open, no other process can read or write the file.
 /// 2. `commit` returns only after the write-ahead log has been synced (`synchronous = FULL`).
 /// 3. No checkpoint runs inside a commit.
 /// 4. After a failed sync nothing is retried: the error is `indeterminate`, and closing leaves the log as it is.
-/// 5. While the log may hold what the main file does not, the main file says so (`unclosed`). That row is removed
+/// 5. While the log may hold changes that the main file lacks, the main file says so (`unclosed`). That row is removed
 ///    before the log is. From the first commit to the next checkpoint the acknowledged mark stands in for it.
 struct SQLiteArchive: ArchiveRows {
   let connection: SQLiteConnection
@@ -173,7 +173,7 @@ struct SQLiteArchive: ArchiveRows {
 
   private func write(_ record: RunRecord) throws(SQLiteFailure) {
     try connection.statement(.writeRun).run([record.run, record.restorations, record.facts])
-    // Who writes the run has read what the opening reported.
+    // The writer of the run has read the report of the opening.
     try connection.statement(.deleteDamage).run()
   }
 

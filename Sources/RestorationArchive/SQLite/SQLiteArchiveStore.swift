@@ -152,8 +152,8 @@ package actor SQLiteArchiveStore: LeasedArchives {
     let archive = try archive(lease)
     let isSparing = isShortOfSpace
     let isDone = try withBallast(if: true) { () throws(ArchiveError) in
-      // Zeroing what is deleted fills as much of the log as was written; pages that are cut off the main file need not
-      // be moved there.
+      // Zeroing deleted rows fills as much of the log as writing them did; pages cut off the main file need not be
+      // moved there.
       if isSparing { try archive.rows.setErasing(false) }
       if try archive.purge(holding: holding) { return false }
       let unused = isSparing ? 0 : upkeep.freeBytesMax
@@ -272,7 +272,7 @@ extension ArchiveDirectory.Entry {
 }
 
 extension ArchiveChange {
-  /// Whether the ballast is given up for it: removals, and what has to be noted with them, add little.
+  /// Whether to release the ballast for it: removals, and the notes they need, add little.
   fileprivate var isSmall: Bool {
     switch self {
     case .node(let record): record.isRemoved

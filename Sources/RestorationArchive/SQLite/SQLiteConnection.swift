@@ -20,7 +20,7 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
     primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8
   }
 
-  /// The disk or the quota is full, and what did not fit is not there.
+  /// The disk or the quota is full, and the write did not happen.
   ///
   /// A sync that fails for lack of space does not count: everything was written before, and may be there.
   var isFull: Bool {
@@ -147,7 +147,7 @@ final class SQLiteConnection {
     guard code == SQLITE_OK else { throw failure(code) }
   }
 
-  /// The first column of the first row; nil if there is no row or the value is NULL.
+  /// The first column of the first row; `nil` if there is no row or the value is NULL.
   func text(_ sql: String) throws(SQLiteFailure) -> String? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.string(0) : nil
@@ -241,7 +241,7 @@ final class SQLiteStatement {
 
   // MARK: Binding
 
-  /// Binds the parameters from the first on; nil is NULL. Texts are copied.
+  /// Binds the parameters from the first on; `nil` is NULL. Texts are copied.
   func bind(_ values: [(any SQLiteValue)?]) {
     for (index, value) in zip((1 as Int32)..., values) {
       if let value { value.bind(to: self, at: index) } else { bindNull(index) }

@@ -20,7 +20,7 @@ package enum ArchiveChange: Hashable, Sendable {
   case context(ContextID, text: String)
   /// Seals everything written before it as a numbered generation.
   case seal(GenerationRecord)
-  /// Pins a generation in place of the one that was pinned; nil unpins it.
+  /// Pins a generation instead of the pinned one; `nil` unpins it.
   case pin(generation: Int64?)
   /// Forgets a generation; its number is never used again.
   case dropGeneration(Int64)
@@ -46,7 +46,7 @@ extension ArchiveChange {
 
   package var stateBytes: Int { if case .state(let record) = self { record.bytes } else { 0 } }
 
-  /// The approximate memory it takes while it waits to be written.
+  /// Its approximate memory while it waits for the disk.
   package var memory: Int {
     let content =
       switch self {
@@ -64,7 +64,7 @@ extension ArchiveChange {
     return content + Self.overhead
   }
 
-  /// What a change takes besides its texts: its place in a list, and a buffer for the state.
+  /// The memory of a change besides its texts: its place in a list, and a buffer for the state.
   private static let overhead = MemoryLayout<Self>.stride + 64
 }
 
@@ -81,24 +81,24 @@ package struct StateRow: Hashable, Sendable {
 /// A node as described from one sequence on.
 package struct NodeRecord: Hashable, Sendable {
   package var node: NodeID
-  /// The restoration parent; nil for a root.
+  /// The restoration parent; `nil` for a root.
   package var parent: NodeID?
-  /// `identifier` or `identifier#position`; nil if the identifier is null (R4).
+  /// `identifier` or `identifier#position`; `nil` if the identifier is null (R4).
   package var component: String?
   package var kind: NodeKind
-  /// JSON array of the class and its superclasses as registered; nil if not given. Opaque to the store.
+  /// JSON array of the class and its superclasses as registered; `nil` if not given. Opaque to the store.
   package var classes: String?
-  /// The restoration class that recreates the object; nil if not given.
+  /// The restoration class that recreates the object; `nil` if not given.
   package var restorationClass: String?
-  /// The storyboard unit that brings the object back; nil if not given.
+  /// The storyboard unit whose process restores the object; `nil` if not given.
   package var storyboard: String?
-  /// Kept for ever even if it is not claimed (R13).
+  /// Kept forever even if it is not claimed (R13).
   package var keepsForever: Bool
   /// Its texts are redacted for people (`Protocol/README.md`, security).
   package var isConfidential: Bool
   /// The node is gone from here on; older generations still show it.
   package var isRemoved: Bool
-  /// The node to which references to a removed node now lead; nil if they lead nowhere (R6).
+  /// The node to which references to a removed node now lead; `nil` if they lead nowhere (R6).
   package var successor: NodeID?
 
   package init(
@@ -128,7 +128,7 @@ package struct NodeRecord: Hashable, Sendable {
   }
 }
 
-/// What a node is to its application.
+/// The role of a node in its application.
 package enum NodeKind: Int64, Hashable, Sendable {
   case object = 0
   case viewController = 1
@@ -149,9 +149,9 @@ package struct StateRecord: Hashable, Sendable {
   package var written: Int64
   /// JSON text of the state, UTF-8, with references as archive ids.
   package var text: ArraySlice<UInt8>
-  /// JSON array of `[offset, length, node]` for each reference object in `text`; nil if there are no references.
+  /// JSON array of `[offset, length, node]` for each reference object in `text`; `nil` if there are no references.
   package var references: String?
-  /// JSON array of the elements; nil if there are no elements.
+  /// JSON array of the elements; `nil` if there are no elements.
   package var elements: String?
 
   package init(
@@ -210,7 +210,7 @@ package struct SessionRecord: Hashable, Sendable {
   package var token: String
   /// JSON object with what `initialize` said and which process it is; opaque to the store.
   package var facts: String
-  /// How it ended; nil while it lives.
+  /// How it ended; `nil` while it lives.
   package var ending: String?
   /// Milliseconds since 1970 when it ended, and how many restorations had completed by then (R13).
   package var ended: Int64
@@ -253,7 +253,7 @@ package struct ClaimRecord: Hashable, Sendable {
   }
 }
 
-/// What outlasts a broker about the current or last run of the application.
+/// The record of the application's current or last run, which outlives a broker.
 package struct RunRecord: Hashable, Sendable {
   /// 1, 2, 3 …
   package var run: Int64

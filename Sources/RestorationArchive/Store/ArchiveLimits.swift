@@ -25,7 +25,7 @@ package struct ArchiveUpkeep: Sendable {
   package var logBytesMax: Int
   /// Above this many unused bytes the main file is shortened when idle.
   package var freeBytesMax: Int
-  /// Size of the file that is given up so that a full disk still takes deletions.
+  /// Size of the file that is released so that deletions still work on a full disk.
   package var ballastBytes: Int
 
   package init(

@@ -9,7 +9,7 @@ package struct ArchiveOpening: Sendable {
   /// The newest change of a node or a state; tells whether the head changed since a generation.
   package var contentSequence: SequenceNumber
   package var reachableBytes: Int
-  /// What was done to a damaged file, for logs and for people; nil if nothing was wrong (R32).
+  /// How a damaged file was handled, for logs and people; `nil` if nothing was wrong (R32).
   package var damage: String?
   /// Nodes at the head with their states at the head, in ascending order of id, removed ones with a successor included.
   package var nodes: [NodeReading]
@@ -94,10 +94,10 @@ package struct WithheldRow: Hashable, Sendable {
   }
 }
 
-/// A node and what is known of its state, without the text.
+/// A node and the summary of its state, without the text.
 package struct NodeReading: Hashable, Sendable {
   package var node: NodeRecord
-  /// The node's newest state as seen at the point asked for; nil if it has no state.
+  /// The node's newest state as seen at the point asked for; `nil` if it has no state.
   package var state: StateSummary?
   /// Its newest state that is not early, if that is another row (R19).
   package var beforeClaim: StateSummary?
@@ -164,7 +164,7 @@ package enum StateReading: Hashable, Sendable {
   case unreadable(sequence: SequenceNumber)
 }
 
-/// What is known of an archive without opening it for writing.
+/// The summary of an archive, read without opening it for writing.
 package struct ArchiveSummary: Hashable, Sendable {
   package enum State: Hashable, Sendable {
     case available

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an engine keeps the rows of one open archive; `OpenArchive` decides what is written and read.
+/// An engine's storage for the rows of one open archive; `OpenArchive` decides what is written and read.
 ///
 /// The kind of an error says what became of the transaction: after `.indeterminate` it is unknown; after all others
 /// nothing was written.
@@ -31,14 +31,14 @@ protocol ArchiveRows {
   /// In ascending order of node.
   func claims() throws(ArchiveError) -> [ClaimRecord]
   func run() throws(ArchiveError) -> RunRecord?
-  /// What was found damaged and what was done; nil once a run has been written.
+  /// The damage found and the action taken; `nil` once a run has been written.
   func damage() throws(ArchiveError) -> String?
   /// In ascending order of sequence.
   func withheld() throws(ArchiveError) -> [WithheldRow]
 
-  /// Drops cached rows, so that the next reading is of what is stored.
+  /// Drops cached rows, so that the next reading comes from the disk.
   func forgetCached() throws(ArchiveError)
-  /// What is wrong with the structure that holds the rows, a sentence each.
+  /// The faults of the structure that holds the rows, a sentence each.
   func structureFaults() throws(ArchiveError) -> [String]
 }
 
@@ -57,7 +57,7 @@ struct ArchiveTip: Hashable {
   var content: SequenceNumber = 0
 }
 
-/// What an engine has to write for a change besides the change's own row.
+/// What an engine must write for a change besides the change's own row.
 struct ChangeEffect {
   /// False if the row would say nothing new, as when a missing state is removed.
   var writesRow = true

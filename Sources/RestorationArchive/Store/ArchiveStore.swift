@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where the broker keeps archives: one append-only log of nodes and states per application.
+/// The storage of the broker's archives: one append-only log of nodes and states per application.
 ///
 /// The interface uses the broker's words and no file path, row id, clock or SQL type, so that any engine can implement
 /// it. Text is opaque: a store neither parses nor changes it. Every engine passes the same test suite.
@@ -35,14 +35,14 @@ package protocol ArchiveStore: Sendable {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt
 
-  /// The states of `nodes` as seen at `point`, in the same order; nil if a node has no state.
+  /// The states of `nodes` as seen at `point`, in the same order; `nil` if a node has no state.
   func read(
     _ nodes: [NodeID],
     at point: ArchivePoint,
     lease: ArchiveLease
   ) async throws(ArchiveError) -> [StateReading?]
 
-  /// Nodes in ascending order of id, with what is known of their state as seen at `point`, without its text.
+  /// Nodes in ascending order of id, with the summary of their state as seen at `point`, without its text.
   func scan(
     after node: NodeID?,
     limit: Int,
@@ -56,10 +56,10 @@ package protocol ArchiveStore: Sendable {
   /// - Returns: whether there is more to do.
   func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool
 
-  /// Checks a bounded piece of what is stored on disk and changes nothing; other calls run between two pieces.
+  /// Checks a bounded piece of the stored rows and changes nothing; other calls run between two pieces.
   ///
   /// Every row that a reader can reach is compared with its checksum. The caller gets the text, because a store does
-  /// not interpret it. Begin with nil, then pass the position that each piece names.
+  /// not interpret it. Begin with `nil`, then pass the position that each piece names.
   func verify(
     _ lease: ArchiveLease,
     from position: VerificationPosition?
@@ -75,10 +75,10 @@ package protocol ArchiveStore: Sendable {
   @discardableResult
   func comeRound() async -> UInt64
 
-  /// Counts work that was done: as long as it grows, the store does not hang.
+  /// Counts finished work: while it grows, the store does not hang.
   nonisolated var progress: UInt64 { get }
 
-  /// What is known of every archive, opened or not, in ascending order of application.
+  /// The summary of every archive, open or not, in ascending order of application.
   func list() async throws(ArchiveError) -> [ArchiveSummary]
 }
 

@@ -10,13 +10,13 @@ package enum VerificationPosition: Hashable, Sendable {
   case structure
 }
 
-/// What checking one bounded piece of an archive gave.
+/// The result of checking one bounded piece of an archive.
 package struct VerificationPiece: Hashable, Sendable {
   /// A state row that some reader can reach, as it was read.
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var reading: StateReading
-    /// Why it is unreadable; nil if it is readable.
+    /// Why it is unreadable; `nil` if it is readable.
     package var fault: String?
     package var shown: Shown
 
@@ -30,7 +30,7 @@ package struct VerificationPiece: Hashable, Sendable {
 
   /// Something wrong that is not about one state.
   package struct Fault: Hashable, Sendable {
-    /// The node whose description it is; nil if it is about the whole file.
+    /// The node whose description it is; `nil` if it is about the whole file.
     package var node: NodeID?
     package var message: String
     package var shown: Shown
@@ -51,9 +51,9 @@ package struct VerificationPiece: Hashable, Sendable {
 
   package var rows: [Row] = []
   package var faults: [Fault] = []
-  /// Nil when everything has been checked.
+  /// `nil` when everything has been checked.
   package var next: VerificationPosition?
-  /// Nodes whose rows have been checked so far, and all there are.
+  /// Nodes whose rows have been checked so far, and the number of all nodes.
   package var done = 0
   package var total = 0
 
@@ -69,7 +69,7 @@ extension OpenArchive {
   func verify(from position: VerificationPosition?) throws(ArchiveError) -> VerificationPiece {
     switch position ?? .rows(after: 0) {
     case .rows(let node):
-      // What is cached says nothing about what is on disk.
+      // Cached rows say nothing about the disk.
       if position == nil { try rows.forgetCached() }
       return verifyRows(after: node)
     case .structure:
@@ -123,7 +123,7 @@ extension OpenArchive {
       case .unreadable:
         fault = "the stored state is damaged: its row is gone, or its checksum is wrong"
       case .state(let record, _):
-        // The row is whole and lies where another one should.
+        // The row is intact but stored in the place of another one.
         guard record.node == node, record.bytes == Int(row.bytes) else {
           reading = .unreadable(sequence: row.sequence)
           fault = "the stored state belongs to another object"
@@ -153,7 +153,7 @@ extension OpenArchive {
 }
 
 extension Deque where Element: LogRow {
-  /// Rows that a reader can reach, and who does.
+  /// Rows that a reader can reach, with their readers.
   ///
   /// - Parameter isGiven: whether a reader is given the row although the head does not show it.
   fileprivate func reachable(

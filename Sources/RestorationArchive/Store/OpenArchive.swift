@@ -146,7 +146,7 @@ final class OpenArchive<Rows: ArchiveRows> {
     ArchiveReceipt(sequence: index.tip.sequence, reachableBytes: index.totals.reachableBytes)
   }
 
-  /// Runs a transaction; if it fails, the index is read again, so that it never shows what is not stored.
+  /// Runs a transaction; if it fails, the index is read again, so that it never shows rows that are not stored.
   private func write(_ body: () throws(ArchiveError) -> Void) throws(ArchiveError) {
     do throws(ArchiveError) {
       try rows.begin()

@@ -76,7 +76,7 @@ struct DiscardCommand: ControlCommand {
   }
 }
 
-/// What discarding takes away, and what it leaves.
+/// What discarding removes and keeps.
 private struct Loss: JSONWritable {
   let application: ApplicationName
   let states: Int

@@ -45,7 +45,7 @@ struct ExportCommand: ControlCommand {
   func run() async throws {
     try await connection.run { broker in
       var document = try await ProgressLine.during("exporting") { try await export(broker, $0) }
-      // The broker says so in the first line.
+      // The document's first line says so.
       let isRedacted = document.prefix { $0 != "\n" }.contains("\"redacted\":true")
       if let layout = output.layout { document = layout.lay(out: try JSONLayout.compact.format(document)) + "\n" }
       if let file, file != "-" {

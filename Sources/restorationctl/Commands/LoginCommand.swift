@@ -38,14 +38,14 @@ struct LoginCommand: ControlCommand {
       for case (let application, .success(let result)?) in outcomes.map({ ($0.application, $0.result) }) {
         RestoreCommand.complain(of: result, application)
       }
-      // In words they were told of as they came.
+      // As text they were reported as they came.
       guard let layout = output.layout else { return }
       try layout.print(PrintedObject { $0.member("applications", outcomes) })
     }
     if hasFailed { throw ExitStatus.refused }
   }
 
-  /// So many questions stand on the screen at once; the others follow as they are done with.
+  /// The most questions on the screen at once; the others follow as these are answered.
   private static let questionsMax = 4
 
   private func bringBack(_ broker: BrokerConnection) async throws -> [Outcome] {
@@ -59,7 +59,7 @@ struct LoginCommand: ControlCommand {
       func bringBack(_ application: ApplicationOverview) {
         group.addTask { try await Self.bringBack(application, within: deadline, broker) }
       }
-      // Nobody's answer is waited for with those that are always restored.
+      // Applications that are always restored do not wait for answers about others.
       for application in applications where application.restoreAtLogin == .always { bringBack(application) }
       let questions = applications.filter { $0.restoreAtLogin != .always }
       let asked = Set(questions.map(\.application.description))

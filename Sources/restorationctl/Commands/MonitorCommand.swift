@@ -61,7 +61,7 @@ struct MonitorCommand: ControlCommand {
 }
 
 extension [String] {
-  /// The words joined by commas, in lines of at most so many columns.
+  /// The words joined by commas, in lines of at most `width` columns.
   fileprivate func inLines(of width: Int) -> [String] {
     var lines: [String] = []
     for (index, word) in enumerated() {

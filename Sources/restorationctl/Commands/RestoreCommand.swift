@@ -55,7 +55,7 @@ struct RestoreCommand: ControlCommand {
     }
   }
 
-  /// What came of it in one line.
+  /// The outcome in one line.
   static func summary(of result: RestoreResult, _ application: String) -> String {
     if result.declined { return "\(application) declined to be restored.\n" }
     let counts =

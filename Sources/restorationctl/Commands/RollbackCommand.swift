@@ -77,7 +77,7 @@ enum GenerationNumber {
     return number
   }
 
-  /// Asks something about a generation; one that is not there ends the tool as other things do that are not.
+  /// Makes a call about a generation; an unknown generation ends the tool like an unknown object.
   static func orNotThere<Result>(in application: String, _ ask: () async throws -> Result) async throws -> Result {
     do {
       return try await ask()

@@ -179,6 +179,6 @@ struct SaveCommand: ControlCommand {
 }
 
 extension SaveResult {
-  /// What has not changed since it was saved is saved.
+  /// An unchanged application counts as saved.
   fileprivate var isSaved: Bool { saved || reason == "unchanged" }
 }

@@ -91,7 +91,7 @@ extension IdentifierPath {
 
   private func prefix(_ count: Int) -> IdentifierPath { IdentifierPath(Array(components.prefix(count))) }
 
-  /// That there is no such object: says how far the path leads, and what is there instead.
+  /// The failure for an unknown object: names the nearest existing ancestor and its children.
   func notFound(among paths: [IdentifierPath], _ place: String) -> Failure {
     var known = components.count - 1
     while known > 0, !paths.contains(prefix(known)) { known -= 1 }

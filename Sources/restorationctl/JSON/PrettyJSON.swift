@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lays compact JSON out over lines. Strings, numbers and members stay as they are, also those that stand there twice,
-/// and there is no depth that is too deep.
+/// Lays compact JSON out over lines. Strings, numbers and members stay unchanged, even duplicate members, and any depth
+/// is accepted.
 enum PrettyJSON {
   /// One member or element a line, indented by two columns.
   static func lay(out compactText: String) -> String {
@@ -45,7 +45,7 @@ enum PrettyJSON {
       case UInt8(ascii: "\""): isString = true
       default: break
       }
-      // What ends a string must not be taken for a bracket.
+      // A quote must not be taken for a bracket.
       previous = byte
     }
     return String(decoding: text, as: UTF8.self)

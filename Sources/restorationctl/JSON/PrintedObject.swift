@@ -3,8 +3,8 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// An object that only this tool prints, or that it prints with other members than the protocol has
-/// (`Protocol/restorationctl.md`). Whatever else it prints are the protocol's own values.
+/// An object that only this tool prints, or that it prints with other members than the protocol's
+/// (`Protocol/restorationctl.md`). All other output consists of the protocol's own values.
 struct PrintedObject: JSONWritable {
   let members: (inout JSONWriter) -> Void
 
@@ -16,10 +16,10 @@ extension JSONText {
   init(compact text: String) { self.init(validated: Array(text.utf8)) }
 }
 
-/// What became of one of several applications.
+/// The outcome for one of several applications.
 struct ApplicationOutcome<Value: JSONWritable & Sendable>: JSONWritable, Sendable {
   let application: String
-  /// Nil if nothing was done.
+  /// `nil` if nothing was done.
   let result: Result<Value, Failure>?
 
   func writeJSON(to writer: inout JSONWriter) {

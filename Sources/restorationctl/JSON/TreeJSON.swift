@@ -19,7 +19,7 @@ struct TreeJSON: JSONWritable {
       writer.beginArray()
       var depth = 0
       ObjectTree(application.objects).walk { visit in
-        // The object before is this one's parent, or it and some of its ancestors have no more children.
+        // The previous object is this one's parent, or it and some of its ancestors have no more children.
         Self.close(depth - visit.branches.count + 1, &writer)
         writer.beginObject()
         Self.write(visit.object, to: &writer)

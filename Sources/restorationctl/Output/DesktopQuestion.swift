@@ -6,11 +6,11 @@ internal import Glibc
 struct DesktopQuestion {
   enum Answer: Sendable {
     case yes, no
-    /// There is no desktop, or it shows no such notifications.
+    /// There is no desktop, or it cannot show such notifications.
     case impossible
   }
 
-  /// Nobody sits there who has not answered after so long.
+  /// A user who has not answered by then is taken to be absent.
   private static let milliseconds: Int32 = 300_000
 
   private let arguments: [String]
@@ -24,7 +24,7 @@ struct DesktopQuestion {
     ])
   }
 
-  /// Asks on a thread of its own, because nothing else may wait for a person.
+  /// Asks on its own thread, because nothing else may wait for a person.
   func answer() async -> Answer {
     await withCheckedContinuation { continuation in
       let body = Unmanaged.passRetained(Body { continuation.resume(returning: ask()) })
@@ -66,7 +66,7 @@ struct DesktopQuestion {
     if isLate { kill(process, SIGTERM) }
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
-    // It prints nothing where the notification was closed.
+    // It prints nothing if the notification was closed.
     return answer == "yes" ? .yes : status == 0 || isLate ? .no : .impossible
   }
 
@@ -75,7 +75,7 @@ struct DesktopQuestion {
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-    // What it complains about is nobody's business: the answer says what to do.
+    // Its messages are dropped: the answer says what to do.
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
     var words = arguments.map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }

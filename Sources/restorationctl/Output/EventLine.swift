@@ -3,17 +3,17 @@
 internal import RestorationClient
 internal import RestorationWire
 
-/// Events as lines for people: time, name, application, and what else there is to say, in columns.
+/// Events as lines for people: time, name, application and details, in columns.
 struct EventLine {
   private let nameWidth: Int
   private let showsApplication: Bool
-  /// Grows with what was seen: what comes later is not known.
+  /// Grows with the names seen, because later ones are unknown.
   private var applicationWidth = 16
-  /// What there is to say keeps so many columns, however narrow the terminal is.
+  /// The least columns of the details, however narrow the terminal is.
   private static let detailsMin = 24
 
   /// - Parameters:
-  ///   - names: those that will come; nil for all.
+  ///   - names: the names of the events that will come; `nil` for all.
   ///   - showsApplication: whether there may be several.
   init(names: [String]?, showsApplication: Bool) {
     let names = names.map { $0 + [EventName.eventsLost.rawValue] } ?? EventName.allCases.map(\.rawValue)
@@ -21,7 +21,7 @@ struct EventLine {
     self.showsApplication = showsApplication
   }
 
-  /// What stands above the lines.
+  /// The header above the lines.
   var header: String {
     line("TIME    ", "EVENT", "APPLICATION", "DETAILS").map { Colour.bold.paint($0) }.joined(separator: "  ")
   }

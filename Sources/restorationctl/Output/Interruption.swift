@@ -3,16 +3,16 @@
 internal import ArgumentParser
 internal import Glibc
 
-/// How a command ends that goes on until somebody has seen enough. Each line is written whole before the next event is
-/// taken, so there is nothing left to do at the end.
+/// Ends a command that runs until it is interrupted. Each line is written completely before the next event is read, so
+/// there is nothing to finish at the end.
 enum Interruption {
-  /// SIGINT and SIGTERM end the tool with status 0; when nobody reads its output any more it ends without a word.
+  /// SIGINT and SIGTERM end the tool with status 0; when the reader of its output has gone, it ends silently.
   static func endsTheTool() {
     for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
     watchOutput()
   }
 
-  /// Without this it would wait for one more event to find out that `head` has gone.
+  /// Without this it would notice only at the next event that `head` has gone.
   private static func watchOutput() {
     var thread = pthread_t()
     let code = pthread_create(

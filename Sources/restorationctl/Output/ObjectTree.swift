@@ -4,8 +4,8 @@ internal import RestorationClient
 
 /// The objects of an application as a tree, in the broker's order.
 ///
-/// The broker lists objects page by page, and they may move meanwhile: what has no parent among them is a root, and a
-/// circle is cut open. Every object is there exactly once.
+/// The broker lists objects page by page, and they may move meanwhile: an object without a parent in the list is a
+/// root, and a cycle is cut. Every object appears exactly once.
 struct ObjectTree {
   typealias Object = ObjectDescription
 
@@ -77,7 +77,7 @@ struct ObjectTree {
 }
 
 extension ObjectDescription {
-  /// Nobody claims it.
+  /// It is unclaimed.
   var isVacant: Bool { object == nil }
 
   /// There is a saved state.

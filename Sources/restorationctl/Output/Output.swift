@@ -8,15 +8,15 @@ internal import Synchronization
 /// The two places where text goes.
 enum Output {
   enum Place {
-    /// Standard output: what was asked for.
+    /// Standard output: the requested data.
     case data
     /// Standard error: everything else.
     case messages
   }
 
-  /// What the command line says of all output.
+  /// The output settings of the command line.
   struct Settings: Sendable {
-    /// Nil where people are to read it.
+    /// `nil` if people are to read it.
     var layout: JSONLayout?
     var isFull = false
     var allowsPager = true
@@ -34,17 +34,17 @@ enum Output {
     set { state.withLock { $0.settings = newValue } }
   }
 
-  /// Whether the data printed so far ends with a line, or there is none, and no more is being printed.
+  /// Whether printed data ends with a complete line, or there is none, and no print is running.
   static var isAtLineBegin: Bool { state.withLock { $0.isAtLineBegin } }
 
-  /// Columns that a line of a table may have; nil for any number.
+  /// Columns that a line of a table may have; `nil` for any number.
   static var width: Int? { settings.isFull ? nil : Terminal.columns }
 
-  /// Writes data. Ends the tool where it cannot be written: a pipe that nobody reads, a full disk.
+  /// Writes data. Ends the tool if it cannot be written: a pipe without a reader, a full disk.
   static func print(_ text: String) throws {
     let error = write(text, to: .data)
     if error == 0 { return }
-    // Who closes the pipe early, as `head` does, has got what it wanted.
+    // A reader that closes the pipe early, like `head`, has read enough.
     if error != EPIPE { complain("the output cannot be written: \(String(cString: strerror(error)))") }
     throw ExitStatus.outputFailed
   }
@@ -58,7 +58,7 @@ enum Output {
   /// Says what went wrong.
   static func complain(_ message: String) { write("restorationctl: \(message)\n", to: .messages) }
 
-  /// Writes all of the text; gives the number of the error where that fails, else 0.
+  /// Writes all of the text; gives the number of the error if that fails, otherwise 0.
   @discardableResult
   static func write(_ text: String, to place: Place) -> Int32 {
     guard place == .data else { return write(text, descriptor: STDERR_FILENO) }
@@ -78,7 +78,7 @@ enum Output {
       if count >= 0 {
         rest = rest.dropFirst(count)
       } else if errno == EAGAIN {
-        // Somebody who shares the terminal or pipe has set it so.
+        // Another process that shares the terminal or pipe has made it non-blocking.
         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&entry, 1, -1)
       } else if errno != EINTR {

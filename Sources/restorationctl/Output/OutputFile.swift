@@ -2,17 +2,17 @@
 
 internal import Glibc
 
-/// A file that is there whole or not at all, and that only its owner can read.
+/// A file that is written completely or not at all, and that only its owner can read.
 struct OutputFile {
-  /// What could not be done with which file.
+  /// A failed operation on a file.
   struct Fault: Error {
     let message: String
   }
 
   let path: String
 
-  /// Writes the file in place of one that may be there; where a symbolic link leads to it, the link stays. A device, a
-  /// pipe or another thing that is no file is written to as it is.
+  /// Replaces a file that may exist; a symbolic link to it stays. A device, a pipe or anything else that is not a
+  /// regular file is written to directly.
   func write(_ text: String) throws(Fault) {
     let bytes = Array(text.utf8)
     var status = stat()

@@ -23,7 +23,7 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: .customLong("no-pager"), help: "Do not show long output in a pager.")
   var hidesPager = false
 
-  /// The layout that was asked for; nil where people are to read it.
+  /// The layout that was asked for; `nil` if people are to read it.
   var layout: JSONLayout? {
     switch json {
     case .short: .compact
@@ -33,12 +33,12 @@ struct OutputOptions: ParsableArguments {
     }
   }
 
-  /// Prints a value where JSON was asked for, else the text.
+  /// Prints a value if JSON was asked for, otherwise the text.
   func print(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
     try layout?.print(value) ?? Output.print(text())
   }
 
-  /// The same, in a pager where that is of use.
+  /// The same, in a pager if that is of use.
   func show(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
     try layout?.show(value) ?? Output.show(text())
   }
@@ -46,7 +46,7 @@ struct OutputOptions: ParsableArguments {
   /// Pretty on a terminal, short in a pipe.
   static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }
 
-  /// What was said holds for the whole process: errors and tables have to know it as well, wherever they come from.
+  /// The options apply to the whole process: errors and tables need them too, wherever they come from.
   func validate() {
     Output.settings = Output.Settings(layout: layout, isFull: full, allowsPager: !hidesPager)
   }
@@ -62,7 +62,7 @@ extension JSONLayout {
   /// Prints a value in this layout.
   func print(_ value: some JSONWritable) throws { try Output.print(lay(out: value.text.string) + "\n") }
 
-  /// The same, in a pager where that is of use.
+  /// The same, in a pager if that is of use.
   func show(_ value: some JSONWritable) throws { try Output.show(lay(out: value.text.string) + "\n") }
 
   /// Prints JSON text in this layout.
@@ -70,7 +70,7 @@ extension JSONLayout {
     try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
   }
 
-  /// The same, in a pager where that is of use.
+  /// The same, in a pager if that is of use.
   func show(_ jsonText: String) throws {
     try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
   }

@@ -6,8 +6,8 @@ internal import Glibc
 struct Pager {
   private let command: String
 
-  /// `$RESTORATIOND_PAGER`, else `$PAGER`, else less; nil where standard output is no terminal, cannot scroll, or the
-  /// variable says that none is wanted by being empty or `cat`.
+  /// `$RESTORATIOND_PAGER`, otherwise `$PAGER`, otherwise less; `nil` if standard output is not a terminal or cannot
+  /// scroll, or the variable is empty or `cat`.
   static var usual: Pager? {
     guard Terminal.isOutput, !Terminal.isDumb else { return nil }
     let command = (getenv("RESTORATIOND_PAGER") ?? getenv("PAGER")).map { String(cString: $0) } ?? "less"
@@ -15,13 +15,13 @@ struct Pager {
     return Pager(command: command)
   }
 
-  /// Shows the text and waits until the person has read enough of it; false where the program cannot be started.
+  /// Shows the text and waits until the person has read enough of it; false if the program cannot be started.
   func show(_ text: String) -> Bool {
-    // As systemctl has it: quit where all fits on a screen, show colours, chop lines, be verbose, leave the text there,
-    // and quit on an interrupt.
+    // As for systemctl: quit if all fits on a screen, show colours, chop lines, be verbose, leave the text there, and
+    // quit on an interrupt.
     let charset = Terminal.isUTF8 ? "LESSCHARSET=utf-8; " : ""
     let line = "LESS=FRSXMK; \(charset)export LESS LESSCHARSET; \(command)"
-    // The program inherits what is ignored, and expects to be ended by these.
+    // The program inherits ignored signals, but expects to be ended by these.
     signal(SIGPIPE, SIG_DFL)
     let stream = popen(line, "we")
     signal(SIGPIPE, SIG_IGN)
@@ -29,12 +29,12 @@ struct Pager {
     // An interrupt is for the pager.
     signal(SIGINT, SIG_IGN)
     signal(SIGQUIT, SIG_IGN)
-    // Who leaves the pager early has seen what they wanted.
+    // A reader who leaves the pager early has seen enough.
     _ = Output.write(text, descriptor: fileno(stream))
     let status = pclose(stream)
     signal(SIGINT, SIG_DFL)
     signal(SIGQUIT, SIG_DFL)
-    // The shell's words for a command that is not there, or is none.
+    // The shell's statuses for a missing or non-executable command.
     let exit = (status >> 8) & 0xff
     return status >= 0 && exit != 127 && exit != 126
   }

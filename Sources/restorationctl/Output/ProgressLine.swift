@@ -3,7 +3,7 @@
 internal import Glibc
 internal import RestorationClient
 
-/// One line on a terminal's standard error that says how far long work has come; nothing anywhere else.
+/// One line on standard error that shows the progress of long work, if that is a terminal.
 enum ProgressLine {
   /// Whether a person is likely to look.
   private static var isShown: Bool {
@@ -12,7 +12,7 @@ enum ProgressLine {
 
   private static let blank = "\r\u{1B}[K"
 
-  /// Does work that tells how far it has come, if somebody looks; the line is gone afterwards.
+  /// Does work and shows its progress on a terminal; the line disappears afterwards.
   static func during<Result>(
     _ name: String,
     _ body: (ArchiveProgress.Handler?) async throws -> Result

@@ -31,7 +31,7 @@ enum Quantity {
     parts(max(0, milliseconds) / 1_000).prefix(1).map { "\($0.0) \($0.1)" }.joined()
   }
 
-  /// A number of things, whose name gets an s where it needs one: `1 object`, `2 objects`.
+  /// A number of things, whose name gets an s if it needs one: `1 object`, `2 objects`.
   static func count(_ count: Int, _ name: String) -> String { "\(count) \(name)\(count == 1 ? "" : "s")" }
 
   private static func parts(_ seconds: Int64) -> ArraySlice<(Int64, String)> {

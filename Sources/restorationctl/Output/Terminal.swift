@@ -2,15 +2,15 @@
 
 internal import Glibc
 
-/// What the terminal can do, if standard output is one.
+/// The abilities of the terminal, if standard output is one.
 enum Terminal {
   /// Whether a person is likely to read the data.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Whether somebody is there who can be asked.
+  /// Whether a user can be asked.
   static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
 
-  /// Columns of a line: as `$COLUMNS` says, else as the terminal does, else 80.
+  /// Columns of a line: as `$COLUMNS` says, otherwise as the terminal does, otherwise 80.
   static let columns: Int = {
     if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
     var size = winsize()
@@ -21,7 +21,7 @@ enum Terminal {
   /// Whether it understands more than letters.
   static let isDumb = (variable("TERM") ?? "dumb") == "dumb"
 
-  /// Whether to colour: on a terminal that can, unless `$NO_COLOR` is there and not empty (no-color.org).
+  /// Whether to use colours: on a capable terminal, unless `$NO_COLOR` is set and not empty (no-color.org).
   static let hasColour = isOutput && !isDumb && variable("NO_COLOR") == nil
 
   /// Whether text is in UTF-8, as the locale's variables say.
@@ -31,7 +31,7 @@ enum Terminal {
     return ["utf-8", "utf8"].contains(charset.lowercased())
   }()
 
-  /// A variable of the environment; nil also where it is empty.
+  /// A variable of the environment; `nil` if unset or empty.
   static func variable(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
@@ -48,7 +48,7 @@ enum Colour: String {
   case bold = "1"
   case faint = "2"
 
-  /// The text with the terminal's codes for the colour around it, where there is one.
+  /// The text with the terminal's codes for the colour around it, if there is one.
   func paint(_ text: String) -> String {
     Terminal.hasColour && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
   }
@@ -56,8 +56,8 @@ enum Colour: String {
 
 /// The descriptors 0, 1 and 2.
 enum StandardStreams {
-  /// Opens those that are closed, so that nothing else gets their numbers and what is printed goes nowhere else. Each
-  /// is opened in the wrong direction: using it fails as it would with the closed one.
+  /// Opens closed standard descriptors, so that no other file gets their numbers and receives the output. Each is
+  /// opened in the wrong direction, so that its use fails as for a closed one.
   static func reserve() {
     for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)] {
       // The lowest number that is free is this one, because those below it are taken.
@@ -68,7 +68,7 @@ enum StandardStreams {
 
 /// A question to the person at the terminal.
 enum Question {
-  /// Whether the answer is yes. Everything else is no, also the end of input.
+  /// Whether the answer is yes. Every other answer, and the end of input, means no.
   static func confirms(_ text: String) -> Bool {
     Output.write("\(text) [y/N] ", to: .messages)
     let answer = TimeLimit.suspended { readLine(strippingNewline: true) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows of text in columns that are as wide as they need to be, and as narrow as they have to be.
+/// Rows of text in columns that fit their content and, if needed, the line.
 struct TextTable {
   enum Alignment {
     case left, right
@@ -9,7 +9,7 @@ struct TextTable {
   struct Column {
     let title: String
     let alignment: Alignment
-    /// Columns it keeps when the table is too wide for the terminal; nil where it is never shortened.
+    /// Columns it keeps when the table is too wide for the terminal; `nil` if it is never shortened.
     let minimum: Int?
     let cut: String.Cut
 
@@ -46,7 +46,7 @@ struct TextTable {
 
   /// The table, one line a row, without spaces at the ends of lines.
   ///
-  /// - Parameter width: what a line may have, where columns can be shortened to it; nil for any number.
+  /// - Parameter width: the columns of a line, if the table can be shortened to it; `nil` for any number.
   func text(header: Bool, width: Int? = Output.width) -> String {
     let lines = header ? [columns.map { Cell($0.title, .bold) }] + rows : rows
     let measures = lines.map { line in line.map(\.text.columns) }
@@ -72,7 +72,7 @@ struct TextTable {
     return text
   }
 
-  /// Takes columns from what has the most to spare, until all fit or nothing can be spared.
+  /// Shortens the columns with the most to spare, until all fit or none can be shortened.
   private func fit(_ widths: [Int], into width: Int?) -> [Int] {
     var widths = widths
     guard let width else { return widths }

@@ -25,7 +25,7 @@ extension String {
     return String(text)
   }
 
-  /// The same for JSON text: what stands in its strings is escaped as JSON has it, and so remains what it was.
+  /// The same for JSON text: characters in its strings are escaped as in JSON, so that the value stays the same.
   var printableJSON: String {
     if utf8.allSatisfy({ $0 < 0x7f }) { return self }
     var text = String.UnicodeScalarView()
@@ -42,7 +42,7 @@ extension String {
     return String(text)
   }
 
-  /// Where the mark for what was left out stands.
+  /// Where the mark for omitted text goes.
   enum Cut {
     /// The beginning and the end remain.
     case middle
@@ -50,7 +50,7 @@ extension String {
     case begin
   }
 
-  /// At most so many columns of it.
+  /// At most `width` columns of the text.
   func shortened(to width: Int, _ cut: Cut = .middle) -> String {
     guard columns > width else { return self }
     let mark = Terminal.isUTF8 ? "…" : "..."
@@ -104,8 +104,8 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// Control characters, line and paragraph separators, what sets the direction of text, and what cannot be seen. The
-  /// two joiners, without which some words and pictures fall apart, are not among them.
+  /// Control characters, line and paragraph separators, direction marks and invisible characters. The two joiners,
+  /// which some words and emoji need, are excluded.
   fileprivate var steersTerminal: Bool {
     if value < 0x7f { return value < 0x20 }
     if value <= 0x9f || value == 0x2028 || value == 0x2029 { return true }

@@ -2,7 +2,7 @@
 
 internal import RestorationClient
 
-/// A picture of an application's objects: a line each, below that what the marks mean.
+/// A drawing of an application's objects: a line each, and a legend of the marks.
 struct TreeDrawing {
   /// The lines that lead from a parent to its children; all are two columns wide.
   struct Lines {
@@ -54,7 +54,7 @@ struct TreeDrawing {
     ]
   }
 
-  /// The lines before a name. Where only its end can be shown no more than that is made: a deep tree has many of them.
+  /// The lines before a name. If only their end can be shown, only that is made, because a deep tree has many of them.
   private func prefix(_ branches: [Bool]) -> String {
     var parts = branches.dropLast().map { $0 ? lines.passing : lines.blank }[...]
     if let width = Output.width { parts = parts.suffix(width) }
