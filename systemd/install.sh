@@ -3,15 +3,15 @@
 #
 # Installs restorationd as a service of the user: systemd/install.sh [OPTION]…
 #
-#   --prefix DIR    where to: programs in DIR/bin, units, manual pages and completions below DIR (default ~/.local).
+#   --prefix DIR    the target: programs in DIR/bin, units, manual pages and completions below DIR (default ~/.local).
 #                   As root with /usr or /usr/local: for all users.
 #   --from DIR      take the programs from DIR instead of building them
 #   --destdir DIR   put DIR in front of every path, as for a package; enables nothing
 #   --no-enable     only copy the files
 #
-# Needs no privileges, but for building the Debian packages that are missing are installed, as root. Run it again to
-# upgrade: what is the same stays, a broker that runs is restarted, and its clients' connections survive that.
-# systemd/uninstall.sh removes what was installed.
+# Needs no privileges, except to install Debian packages that a build lacks. Run it again to upgrade: unchanged files
+# stay, a running broker is restarted, and its clients' connections survive that. systemd/uninstall.sh removes what was
+# installed.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -23,7 +23,7 @@ die() { # MESSAGE [WHAT TO DO]…
   exit 1
 }
 
-# ---- What is wanted
+# ---- Options
 
 script=install.sh action=install prefix='' from='' destdir='' enables=true
 if [[ ${1-} == --uninstall ]]; then script=uninstall.sh action=uninstall; shift; fi
@@ -92,7 +92,7 @@ if [[ $action == uninstall ]]; then
     [[ $path != /* && /$path/ != */../* ]] || die "$destdir$list names $path, which install.sh has not written"
   done
   [[ -w $destdir$list ]] || die "$destdir$prefix is not writable for $(id -un)" "Run this as who installed it."
-  # Units of the same name may be another installation's, which goes on.
+  # Units of the same name may belong to another installation, which stays.
   ours=()
   if manager_is_there; then
     for unit in "${unit_names[@]}"; do
@@ -112,7 +112,7 @@ if [[ $action == uninstall ]]; then
     done
     ((${#ours[@]} == 0)) || systemctl --global --quiet disable "${ours[@]}" 2>/dev/null || true
   fi
-  # Directories come last in the list; only those that were made and are empty now go.
+  # Directories come last in the list; only empty ones made by this script are removed.
   for path in "${installed[@]}"; do
     case "$path" in
       */) ;;
@@ -136,7 +136,7 @@ if [[ $action == uninstall ]]; then
   exit 0
 fi
 
-# ---- What is in the way, before anything is made
+# ---- Obstacles, checked before anything is made
 
 directories=("$destdir$prefix")
 for directory in bin "${units#"$prefix/"}" share/man/man1 share/bash-completion/completions share/zsh/site-functions \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shows what restorationd does: five processes in three languages are one editor of this repository's files. They push
-# state, are killed with the broker and alone, come back, and everything is compared. Installs the Debian packages that
-# are missing (as root or through sudo), builds the programs, and changes nothing outside of the build directory and a
-# temporary directory that it removes. The exit code is 0 when everything came back.
+# Demonstrates restorationd: five processes in three languages form one editor of this repository's files. They push
+# state, are killed with the broker and alone, restart, and every state is compared. Installs missing Debian packages
+# (as root or through sudo), builds the programs, and changes nothing outside of the build directory and a temporary
+# directory that it removes. The exit code is 0 if everything was restored.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What systemd/try.sh shows: python3 systemd/demonstration DIRECTORY-OF-PROGRAMS
 
-Five processes in three languages are one editor of this repository's files. They are killed in several ways, come back,
-and what comes back is compared with what was acknowledged. The exit code is 0 when nothing is different anywhere.
+Five processes in three languages form one editor of this repository's files. They are killed in several ways and
+restart, and every restored state is compared with the acknowledged one. The exit code is 0 if nothing differs.
 """
 
 import json
@@ -19,7 +19,7 @@ from application import APPLICATION, Application, Checks
 from page import Page
 from stage import Failure, Interrupted, Stage
 
-NEVER_ENDS = 10 ** 9  # so many states that a process types until it is killed
+NEVER_ENDS = 10 ** 9  # more states than a process types before it is killed
 
 
 class Demonstration:
@@ -184,7 +184,7 @@ def main():
         with Stage() as stage:
             return Demonstration(stage, os.path.abspath(sys.argv[1])).run()
     except BrokenPipeError:
-        # Nobody reads any more; what Python would still write goes nowhere.
+        # The reader has gone; drop what Python would still write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (Failure, OSError, RuntimeError, subprocess.TimeoutExpired) as failure:

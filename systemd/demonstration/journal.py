@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process sent, what was acknowledged, and whether it came back: the demonstration's comparison."""
+"""The states a process sent, got acknowledged and got back: the demonstration's comparison."""
 
 import json
 import os
 
 
 class Journal:
-    """A process's journal, read on and on. Knows for each object which states may come back.
+    """A process's journal, read incrementally. Knows for each object which states may be restored.
 
-    That is the state that was acknowledged last, and any that was sent after it: the kill may have come between the
-    disk and the answer. Once one has come back it is the only one.
+    These are the state acknowledged last, and any state sent after it: the kill may have come between the disk and
+    the answer. Once a state has been restored, it is the only one.
     """
 
     def __init__(self, path):

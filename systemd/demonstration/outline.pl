@@ -119,7 +119,7 @@ my %commands = (
         call('completeStateRestoration');
         report('decoded', objects => 0 + @outlines);
     },
-    # Takes so many notifications of objects that have a new path, and so has the document.
+    # Waits for this many notifications of new paths, and updates the document's path.
     told => sub {
         my @changes = map { (@notifications ? shift @notifications : receive())->{params} } 1 .. shift;
         for my $change (@changes) {

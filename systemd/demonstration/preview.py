@@ -123,7 +123,7 @@ class Editor:
         self.report("decoded", objects=len(self.previews))
 
     def told(self, count):
-        """Takes so many notifications of objects that have a new path."""
+        """Waits for this many notifications of new paths."""
         self.report("told", paths=[self.broker.notification()["params"]["path"] for _ in range(int(count))])
 
     def goodbye(self):

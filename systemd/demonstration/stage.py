@@ -34,7 +34,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failure(Exception):
-    """The demonstration cannot go on."""
+    """The demonstration cannot continue."""
 
 
 class Interrupted(Exception):
