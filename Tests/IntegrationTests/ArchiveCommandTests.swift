@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// `restorationctl verify`, `backup`, `export` and `import`: what they print, leave behind and how they end.
+/// `restorationctl verify`, `backup`, `export` and `import`: their output, their files and their exit statuses.
 @Suite struct ArchiveCommandTests {
   private static let application = "org.example.Notes"
 

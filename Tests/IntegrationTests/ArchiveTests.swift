@@ -4,7 +4,8 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Whole archives and the real broker: nobody waits for a long check or export, and an import is there or it is not.
+/// Whole archives and the real broker: no client waits for a long check or export, and an import happens completely or
+/// not at all.
 @Suite struct ArchiveTests {
   private static let application: JSONValue = "org.example.Big"
 
@@ -64,7 +65,7 @@ internal import Testing
         pages += 1
       } while !cursor.isNull
       #expect(objects == 10_040)
-      // How many there are is for the disk to say: a page takes about as long as an encode.
+      // The disk decides how many there are: a page takes about as long as an encode.
       #expect(pages >= 10 && answered > 0, "\(answered) encodes in \(pages) pages")
       #expect(slowest < 500, "\(slowest) ms")
       print("\(meanwhile) encodes during the check, \(answered) in \(pages) pages, \(slowest) ms at most")
@@ -88,7 +89,7 @@ internal import Testing
       + document + "}}\n"
   }
 
-  /// The value that all states have; fails where they have several, or where one is missing.
+  /// The value that all states have; fails if they have several, or if one is missing.
   static func value(_ broker: BrokerFixture, count: Int) throws -> Int64? {
     let client = try broker.connect()
     var values: Set<Int64> = []

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Installing the libraries, what is built on them, and what they bear.
+/// Installing the libraries, building programs on them, and running them under checkers.
 @Suite(.timeLimit(.minutes(10))) struct ClientLibraryBuildTests {
   @Test("pip installs the Python library without a network, with its types")
   func pipInstalls() async throws {

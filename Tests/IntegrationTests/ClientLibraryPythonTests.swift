@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What only the library in Python has.
+/// Features that only the Python library has.
 @Suite(.timeLimit(.minutes(10))) struct ClientLibraryPythonTests {
   private static let application = "org.example.Notes"
   private static let kinds: [LibraryClient.Library] = [.python, .asyncio]
@@ -192,7 +192,7 @@ internal import Testing
 
       #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
       #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
-      // It hears of a call by itself, so that its descriptor is still watched.
+      // It notices a call on its own, so its descriptor is still watched.
       try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
       let other = try broker.session(Self.application)
       #expect(try other.call("saveApplicationState")["stale"] == [])

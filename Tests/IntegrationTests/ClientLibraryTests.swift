@@ -105,7 +105,7 @@ internal import Testing
         #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": .integer(Int64(cursor))]]) == true)
         #expect(try client.log() == ["reconnected true"])
       }
-      // It also notices by itself, and serves again.
+      // It also notices on its own, and serves again.
       try broker.kill()
       try broker.start()
       try client.tell("await", ["what": "reconnected", "count": 4])
@@ -273,7 +273,7 @@ internal import Testing
       let refused = try client.failure("push", ["name": "Page0", "bytes": 262_134])
       #expect(refused.kind == "limitExceeded")
       #expect(refused.data["path"] == .path("Page0"))
-      // In a round one that is too large is stale, and holds up nobody.
+      // In a round, a state that is too large is stale and delays no other.
       try client.tell("set", ["name": "Page1", "state": ["bytes": 6_000_000]])
       try client.tell("set", ["name": "Page2", "state": ["small": true]])
       let second = try client.tell("save")

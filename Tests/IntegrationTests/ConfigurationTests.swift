@@ -4,9 +4,10 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Flags go over the environment, over the user's file, over defaults; what cannot be used is named.
+/// Flags override the environment, which overrides the user's file, which overrides defaults; invalid settings are
+/// named.
 @Suite struct ConfigurationTests {
-  /// Runs a broker that has to end at once with status 1 or 64; its messages.
+  /// Runs a broker that must end at once with status 1 or 64; returns its messages.
   private static func failing(
     _ arguments: [String],
     _ environment: [String: String?] = [:],
@@ -70,7 +71,7 @@ internal import Testing
     }
   }
 
-  /// File contents and what the message has to mention.
+  /// File contents, and the words that the message must contain.
   static let files: [(text: String, words: [String])] = [
     ("{", ["config.json"]),
     ("[]", ["config.json", "object"]),

@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What all commands of `restorationctl` have in common (`Protocol/restorationctl.md`).
+/// Features that all commands of `restorationctl` share (`Protocol/restorationctl.md`).
 @Suite struct ControlFrameTests {
   private static let commands: [[String]] = [
     ["status"], ["list"], ["tree", "a"], ["show", "a", "Main"], ["history", "a"], ["discard", "a", "--yes"],
@@ -27,7 +27,7 @@ internal import Testing
   func optionsMayStandBeforeAndAfterTheCommand(_ command: [String]) async throws {
     let options = ["--json=short", "--no-legend", "--no-pager", "--full", "--timeout=20"]
     try await Self.withObject { broker in
-      // What the environment names is not there, so that the option counts.
+      // The environment names a missing socket, so that the option counts.
       let elsewhere = ["RESTORATIOND_SOCKET": broker.directory.file("nowhere")]
       let socket = ["--socket", broker.socket]
       for arguments in [options + socket + command, command + options + socket, socket + command + ["-j"]] {
@@ -183,7 +183,7 @@ internal import Testing
   @Test(arguments: [[], ["-j"]])
   func outputThatNobodyReadsIsStatus75AfterTheTimeout(_ form: [String]) async throws {
     try await Self.withLargeState { broker in
-      // The time is that of the whole run: on a busy machine it may be over before there is any output.
+      // The limit covers the whole run: on a busy machine it may be over before there is any output.
       for seconds in [1, 2, 4, 8] {
         let log = broker.directory.file("errors-\(seconds)")
         let process = try ChildProcess(
@@ -195,7 +195,7 @@ internal import Testing
         let errors = try Files.text(log)
         if errors.contains("did not finish within"), seconds < 8 { continue }
         #expect(errors.contains("the output was not read completely within \(seconds) s"), "\(errors)")
-        // What was cut off has nothing behind it that could be taken for its end.
+        // Nothing follows the truncated output that could be mistaken for its end.
         #expect(try process.output?.rest().contains("timedOut") == false)
         return
       }
@@ -234,7 +234,7 @@ internal import Testing
     }
   }
 
-  /// What the tool opens itself must not be taken for a place to write to.
+  /// The tool must not write to a file it has opened itself.
   @Test(arguments: [("<&- >&-", true), ("<&- >&- 2>&-", false), ("2>&-", false)])
   func aClosedDescriptorIsNothingElse(_ closed: String, _ complains: Bool) async throws {
     try await Self.withObject { broker in

@@ -14,7 +14,7 @@ internal import Testing
     let options: [String]
     let arguments: [String]
 
-    /// A command, or where it only groups others, those.
+    /// A command or, if it only groups others, its subcommands.
     static func commands(_ value: JSONValue, below parent: String = "") -> [Command] {
       let name = parent + (value["commandName"]?.string ?? "")
       guard let subcommands = value["subcommands"]?.array, !subcommands.isEmpty else { return [Command(value, name)] }
@@ -66,7 +66,7 @@ internal import Testing
     }
   }
 
-  /// What stands in code in the first column of the first table with this title.
+  /// The code in the first column of the first table with this title.
   private static func column(_ lines: [String], _ title: String = "option") -> [String] {
     lines.drop { !$0.hasPrefix("| \(title) |") }.prefix { $0.hasPrefix("|") }.dropFirst(2).map { line in
       line.split(separator: "|")[0].filter { $0 != "`" }.split(separator: " ").joined(separator: " ")

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// `restorationctl`: what it prints and how it ends.
+/// `restorationctl`: its output and exit statuses.
 @Suite struct ControlTests {
   @Test func statusNamesTheBrokerItsSocketAndItsProcess() async throws {
     try await withBroker { broker in

@@ -25,7 +25,7 @@ enum ControlTool {
     var error: JSONValue { get throws { try json["error"] ?? .null } }
   }
 
-  /// What the tool looks at besides its arguments: nothing of the person who runs the tests.
+  /// The tool's environment, without anything from the person who runs the tests.
   static func environment(_ broker: BrokerFixture, _ more: [String: String?] = [:]) -> [String: String?] {
     var environment = broker.environment
     let own: [String: String?] = [
@@ -54,7 +54,7 @@ enum ControlTool {
     return Result(end: end, output: output, errors: errors)
   }
 
-  /// Runs it to its end on a terminal; `answers` are typed when what they belong to is asked.
+  /// Runs it to its end on a terminal; each answer is typed when its question is asked.
   static func runOnTerminal(
     _ broker: BrokerFixture,
     _ arguments: [String],

@@ -148,7 +148,7 @@ internal import Testing
     }
   }
 
-  /// Objects may move between two pages: what is left of them then is shown all the same, and once.
+  /// Objects may move between two pages; each is shown anyway, exactly once.
   @Test func aTreeThatDoesNotFitTogetherIsShown() async throws {
     func object(_ node: Int, _ parent: String, _ name: String) -> String {
       #"{"node":\#(node),"parent":\#(parent),"object":null,"path":["\#(name)"],"kind":"object","objectClass":null,"#

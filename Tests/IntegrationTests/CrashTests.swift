@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What is left after processes end without saying so: clients, the broker, all of them (R1, R15, R20, R30).
+/// The state after processes are killed: clients, the broker, all of them (R1, R15, R20, R30).
 @Suite struct CrashTests {
   private static let application = "org.example.Editor"
 
@@ -20,7 +20,7 @@ internal import Testing
       try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
       try client.kill()
       let watcher = try broker.session(Self.application)
-      // An end without goodbye is told from a lost connection within a second.
+      // An end without goodbye is distinguished from a lost connection within a second.
       try Wait.until("the object is an orphan") {
         let object = try watcher.call("describeApplication")["objects"]?.array?.first
         return object?["orphaned"] == true && object?["object"] == .null
@@ -51,12 +51,12 @@ internal import Testing
       let resumed = try again.call("initialize", ["application": .string(Self.application), "session": session])
       #expect(resumed["session"] == session)
       #expect(resumed["restoration"]?["state"] == "available")
-      // What was sent and perhaps not acknowledged is sent again: an old revision changes nothing.
+      // An encode that was perhaps not acknowledged is sent again: an old revision changes nothing.
       let resent = try again.call("encodeRestorableState", ["object": object, "state": ["n": 4], "revision": 5])
       #expect(resent == ["superseded": true])
       try again.call("encodeRestorableState", ["object": object, "state": ["n": 6], "revision": 6])
       #expect(try again.call("decodeRestorableState", ["object": object])["state"] == ["n": 6])
-      // Others may not take what is still owned.
+      // Other sessions cannot claim owned objects.
       let other = try broker.client(.python)
       try other.initialize(Self.application, ["process": "other"])
       #expect(
@@ -67,7 +67,7 @@ internal import Testing
     }
   }
 
-  /// R15: who reads what it sent as a notification reads it from the disk.
+  /// R15: a client that reads what it sent as a notification reads it from the disk.
   @Test func anEncodeSentAsANotificationIsOnDiskWhenItIsRead() async throws {
     try await withBroker { broker in
       let client = try broker.session(Self.application)
@@ -82,7 +82,7 @@ internal import Testing
     }
   }
 
-  /// Also where the file that counts the broker's starts is lost.
+  /// Even if the file that counts the broker's starts is lost.
   @Test(arguments: ["kept", "emptied", "deleted"])
   func handlesAreNeverGivenOutAgain(_ epoch: String) async throws {
     try await withBroker { broker in
@@ -165,7 +165,7 @@ internal import Testing
     }
   }
 
-  /// R30: after the user quit, what is still running cannot bring the state back.
+  /// R30: after the user quit, processes that still run cannot restore the state.
   @Test func writesAfterTheUserQuitAreDiscarded() async throws {
     try await withBroker { broker in
       let delegate = try broker.session(Self.application, process: "main", ["delegate": true])
@@ -185,7 +185,7 @@ internal import Testing
     }
   }
 
-  /// R19: an application that starts by pushing its blank state does not hide what it has not read, over many runs.
+  /// R19: an application that starts by pushing its blank state does not hide unread states, over many runs.
   @Test func blankStartsHideNothing() async throws {
     try await withBroker { broker in
       let writer = try broker.session(Self.application, process: "main")

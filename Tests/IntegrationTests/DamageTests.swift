@@ -6,7 +6,7 @@ internal import TestSupport
 internal import Testing
 
 /// Archives whose files are not as the broker left them, and disks that do not read (R20, R32): the real broker neither
-/// crashes nor hangs, loses nothing that can be read, and says what it has found.
+/// crashes nor hangs, loses nothing that can be read, and reports its findings.
 @Suite struct DamageTests {
   private static let application: JSONValue = "org.example.Work"
   private static let main = "org.example.Work.sqlite"
@@ -20,7 +20,7 @@ internal import Testing
   enum Condition: CaseIterable, Sendable {
     case closed, withLog, withBackup, inRecovery
 
-    /// Leaves an archive in this condition; its newest states are those of the workload.
+    /// Makes an archive in this condition; its newest states are those of the workload.
     func prepare(_ broker: BrokerFixture) throws -> Workload {
       var workload = Workload()
       workload.run(broker.socket, count: 30)
@@ -153,7 +153,7 @@ internal import Testing
     try session.call("goodbye", ["reason": "restart"])
   }
 
-  /// Makes all kinds of calls; each has to be answered, with a result or an error.
+  /// Makes all kinds of calls; each must be answered, with a result or an error.
   private static func exercise(_ broker: BrokerFixture) throws {
     let client = try broker.connect()
     func attempt(_ method: String, _ parameters: JSONObject = [:], on client: WireClient) throws {
@@ -186,7 +186,7 @@ internal import Testing
     try client.call("encodeRestorableState", .object(parameters))
   }
 
-  /// Rows and bytes changed at random: no trap, no hang, and the broker ends when it is told to.
+  /// Rows and bytes changed at random: no trap, no hang, and the broker ends on request.
   @Test func randomDamageNeitherTrapsNorHangsTheBroker() async throws {
     let count = Environment.isLong ? 500 : 40
     try await withBroker { broker in
@@ -224,7 +224,7 @@ internal import Testing
     }
   }
 
-  /// A disk that never answers holds up the end for half a minute, not for ever.
+  /// A disk that never answers delays the end for half a minute, not forever.
   @Test(.enabled(if: Environment.isLong, "takes half a minute; run Tests/run.sh --long"))
   func aBrokerWhoseDiskNeverAnswersEndsAllTheSame() async throws {
     try await withBroker { broker in
@@ -259,7 +259,7 @@ internal import Testing
     }
   }
 
-  /// What opening found is told until a run has ended, also after the broker was started again.
+  /// The finding of the opening is reported until a run has ended, even after a restart of the broker.
   @Test func aDamageIsToldUntilARunHasEnded() async throws {
     try await withBroker { broker in
       var workload = Workload()

@@ -33,7 +33,7 @@ internal import Testing
 
   private static func command(_ programs: String) -> [String] { ["python3", "-B", demonstration, programs] }
 
-  /// The same for a repository of a few texts: what fails, and what is interrupted, need not be large.
+  /// The same for a repository of a few texts: failures and interruptions need no large one.
   private static func smallCommand(_ programs: String, in scratch: ScratchDirectory) throws -> [String] {
     for directory in ["", "/systemd", "/Sources", "/Sources/JSONRPC", "/Sources/JSONRPC/Text"] {
       _ = try scratch.makeDirectory("repository\(directory)")
@@ -79,7 +79,7 @@ internal import Testing
       let key = "Sources/ARCHITECTURE.md"
       let change =
         #"{"application":"org.restorationd.Try","object":["Sources","ARCHITECTURE.md"],"state":{"cursor":0}}"#
-      // The broker's fourth argument is the archives' directory: from the second start on it is there.
+      // The broker's fourth argument is the archives' directory, which exists from the second start on.
       return switch self {
       case .lostState:
         [

@@ -6,7 +6,7 @@ internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
-/// What `rpc.discover` says, what `Protocol/openrpc.json` says, and what happens are the same.
+/// `rpc.discover`, `Protocol/openrpc.json` and the broker's behaviour agree.
 @Suite struct DiscoveryTests {
   private static let file = "\(Products.repository)/Protocol/openrpc.json"
   private static let usable = PythonPackages.areUsable("openrpc", "jsonschema")
@@ -36,7 +36,7 @@ internal import Testing
     }
   }
 
-  /// Plays all vectors and documented exchanges, and mutates what was said.
+  /// Plays all vectors and documented exchanges, and mutates the messages.
   @Test(.enabled(if: usable, Comment(rawValue: PythonPackages.requirement)))
   func everythingThatIsSaidIsDescribed() async throws {
     try await withBroker { broker in

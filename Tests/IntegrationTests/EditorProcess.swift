@@ -18,7 +18,7 @@ enum Editor: String, CaseIterable, Sendable {
     }
   }
 
-  /// All of them are installed; in CI they have to be.
+  /// Whether all of them are installed; in CI they must be.
   static let areInstalled: Bool = {
     guard !Environment.isCI else { return true }
     return allCases.allSatisfy { (try? ChildProcess.run([$0.rawValue, "--version"]))?.end == .exit(0) }
@@ -29,7 +29,7 @@ enum Editor: String, CaseIterable, Sendable {
   /// Keys that run a command of the editor: one of the command line, or Lisp.
   func keys(_ command: String) -> String { self == .emacs ? "\u{1b}:\(command)\r" : ":\(command)\r" }
 
-  /// Keys that write what the editor shows to a file.
+  /// Keys that write the editor's content to a file.
   func report(to file: String) -> String {
     keys(self == .emacs ? "(report \"\(file)\")" : "call Report('\(file)')")
   }
@@ -43,7 +43,7 @@ enum Editor: String, CaseIterable, Sendable {
       ? keys("(progn (find-file \"\(file)\") (goto-line \(line)))") : keys("edit \(file)") + keys("\(line)")
   }
 
-  /// Writes the settings that its user has: nothing but the plugin, what the test adds, and `report`.
+  /// Writes the user's settings: the plugin, the test's additions, and `report`.
   func install(in home: String, settings: String = "") throws {
     let plugin = "\(Products.repository)/Protocol/examples/\(self == .neovim ? "neovim" : rawValue)"
     func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(home)/\(name)") }
@@ -56,14 +56,14 @@ enum Editor: String, CaseIterable, Sendable {
       }
       try write("set runtimepath^=\(plugin)\n\(settings)\n\(Self.vimReport)", to: "config/nvim/init.vim")
     case .emacs:
-      // Compiling what it loads is not what this test waits for.
+      // The test must not wait for compilation of the loaded files.
       let quiet = "(setq native-comp-deferred-compilation nil inhibit-startup-screen t)"
       let load = "(add-to-list 'load-path \"\(plugin)\")\n(require 'restoration)\n(restoration-mode 1)"
       try write("\(quiet)\n\(load)\n\(settings)\n\(Self.lispReport)", to: ".emacs")
     }
   }
 
-  /// Writes tab pages with their windows, and the files, as JSON; also after a restoration.
+  /// Writes tab pages with their windows, and the files, as JSON, also after each restoration.
   private static let vimReport = #"""
     function! s:Tree(node) abort
       if a:node[0] !=# 'leaf' | return {a:node[0]: map(copy(a:node[1]), {_, child -> s:Tree(child)})} | endif
@@ -121,7 +121,7 @@ final class EditorProcess {
   let process: ChildProcess
   private let home: String
 
-  /// - Parameter home: where its settings and its files are; it is started there.
+  /// - Parameter home: if its settings and its files are; it is started there.
   init(_ editor: Editor, _ broker: BrokerFixture, home: String, files: [String] = []) throws {
     self.editor = editor
     self.home = home
@@ -146,7 +146,7 @@ final class EditorProcess {
     try terminal.type(keys)
   }
 
-  /// Waits, and looks at the screen meanwhile: an editor whose screen nobody reads stops.
+  /// Waits, and reads the screen meanwhile: an editor whose output is not read stops.
   func waits(until what: String, _ isTrue: () throws -> Bool) throws {
     try Wait.until("\(editor) \(what)") {
       _ = try terminal.shown()
@@ -173,7 +173,7 @@ final class EditorProcess {
     }
   }
 
-  /// What it shows, as it says itself.
+  /// The editor's own report of its content.
   func report() throws -> JSONValue {
     let name = "report.\(process.pid)"
     Files.remove("\(home)/\(name)")
@@ -181,11 +181,11 @@ final class EditorProcess {
     return try written(name)
   }
 
-  /// Waits until it is kept; what it showed then.
+  /// Waits until the session is kept; returns the report of that moment.
   @discardableResult
   func ready() throws -> JSONValue { try written("ready.\(process.pid)") }
 
-  /// What it showed when it had restored.
+  /// The report after the restoration.
   func restored() throws -> JSONValue { try written("restored.\(process.pid)") }
 
   private func written(_ name: String) throws -> JSONValue {

@@ -7,7 +7,7 @@ internal import Testing
 
 /// Vim, Neovim and Emacs on terminals, with the plugins of `Protocol/examples`.
 @Suite(.enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement))) struct EditorTests {
-  /// What a user does in an editor, and what is to be seen afterwards.
+  /// A user's actions in an editor, and the expected content afterwards.
   private struct Scene {
     let editor: Editor
     /// Commands.

@@ -5,9 +5,9 @@ internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
-/// Every error of `Protocol/errors.md` that a client can provoke, with what its `data` has to say.
+/// Every error of `Protocol/errors.md` that a client can provoke, with its `data`.
 @Suite struct ErrorTests {
-  /// Calls of one session of the application `a`, which has an object `Main`; the last call has to fail.
+  /// Calls of one session of the application `a`, which has an object `Main`; the last call must fail.
   struct Case: Sendable, CustomTestStringConvertible {
     let name: String
     let calls: [String]

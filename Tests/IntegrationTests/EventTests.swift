@@ -10,7 +10,7 @@ internal import Testing
     #expect(try client.call("subscribe", parameters)["subscription"] != nil)
   }
 
-  /// Events up to and with the one of this name.
+  /// Events up to and including the first of this name.
   private static func events(_ client: WireClient, to name: String) throws -> [JSONValue] {
     var events: [JSONValue] = []
     repeat { events.append(try client.notification("event")) } while events.last?["name"] != .string(name)
@@ -137,7 +137,7 @@ internal import Testing
       let (received, lost) = try Self.drain(stopped, to: Int64(total))
       #expect(received + lost == Int64(total))
       #expect(lost == left)
-      // Where it reads again, nothing is missing any more.
+      // Once it reads again, nothing is missing.
       try write(10, times: 1)
       #expect(try Self.drain(stopped, to: 10).lost == 0)
     }
@@ -158,7 +158,7 @@ internal import Testing
         for _ in 1...50 { _ = try writer.receiveMessage() }
         total += 50
       }
-      // What comes before the answer is everything there was.
+      // All events come before the answer.
       try stopped.call("unsubscribe", ["subscription": 1])
       var sum: Int64 = 0
       for event in stopped.takeNotifications("event") where event["subscription"] == 1 {

@@ -4,10 +4,10 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Programs in all languages are one application: each object is the child of one that another language has.
+/// Programs in all languages form one application: each object is the child of an object of another language.
 @Suite struct ExampleChainTests {
   private static let application = "org.example.notes.chain"
-  /// What the Swift client, which is no note program, calls itself here.
+  /// The name of the Swift client, which is not a note program.
   private static let swift = "swift"
   /// Each the parent of the next; what takes long to start is waited for by few.
   private static let programs: [ExampleProgram] = [.c, .rust, .go, .perl, .python, .node, .java, .bash]
@@ -71,7 +71,7 @@ internal import Testing
     #expect(Set(Self.programs) == Set(ExampleProgram.allCases))
     let states = Dictionary(uniqueKeysWithValues: Self.languages.map { (Self.path($0), Self.state($0)) })
     let owners = Dictionary(uniqueKeysWithValues: Self.languages.map { (Self.path($0), $0) })
-    // Alone: nobody waits for a parent longer than ten seconds.
+    // Alone, because a parent is awaited for ten seconds at most.
     try await withBroker(BrokerOptions(isAlone: true)) { broker in
       // Compiled before any of them runs.
       for program in Self.programs { _ = try program.command() }

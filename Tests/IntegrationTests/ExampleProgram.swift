@@ -4,20 +4,20 @@ internal import Glibc
 internal import TestSupport
 internal import Testing
 
-/// The note programs of `Protocol/examples`, by the names of their folders, which are also what they call themselves.
+/// The note programs of `Protocol/examples`, by the names of their folders, which are also their process roles.
 enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case bash, c, go, java, node, perl, python, rust
 
   var testDescription: String { rawValue }
 
-  /// Whether the program goes on when its broker has been started again; those without a library end with it.
+  /// Whether the program survives a restart of the broker; programs without a library end with it.
   var outlivesBroker: Bool { self == .c || self == .python }
 
   private var folder: String { "\(Products.repository)/Protocol/examples/\(rawValue)" }
 
   /// The program, ready to run, without its arguments.
   ///
-  /// Where a tool is missing the test is skipped by that name; in CI it fails.
+  /// If a tool is missing, the test is skipped by that name; in CI it fails.
   func command() throws -> [String] {
     for tool in tools where !Self.isInstalled(tool) {
       let text = "the example in \(rawValue) needs \(tool), which is not installed; Tests/run.sh installs it"
@@ -54,7 +54,7 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
     return directories.contains { access("\($0)/\(tool)", X_OK) == 0 }
   }
 
-  /// What has to be compiled, at most once in a process.
+  /// Programs that must be compiled, at most once in a process.
   private enum Build {
     static let c = Result {
       try ExampleProgram.c.build { output in
@@ -73,12 +73,12 @@ enum ExampleProgram: String, CaseIterable, Sendable, CustomTestStringConvertible
 
   private static var clientInC: String { "\(Products.repository)/Protocol/clients/c" }
 
-  /// Compiles the program into the build directory, unless it is there already and newer than its sources.
+  /// Compiles the program into the build directory, unless it exists and is newer than its sources.
   private func build(_ compiler: (_ output: String) -> [String]) throws -> String {
     let directory = "\(Products.repository)/.build/examples"
     if !Files.exists(directory) { try Files.makeDirectory(directory) }
     let output = "\(directory)/\(rawValue)"
-    // Of what Java makes, the directory stays as old as it is.
+    // Java's output directory keeps its time.
     let program = self == .java ? "\(output)/Note.class" : output
     let folders = self == .c ? [folder, Self.clientInC] : [folder]
     let sources = try folders.flatMap { folder in try Files.list(folder).map { try Self.modified("\(folder)/\($0)") } }
@@ -123,7 +123,7 @@ final class NoteProcess {
     )
   }
 
-  /// Takes its next line, which has to be this one.
+  /// Reads its next line, which must be this one.
   func expect(_ line: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let printed = try process.output?.next()
     let errors = try Files.text(errors)
@@ -143,7 +143,7 @@ final class NoteProcess {
 
   func kill() throws { try process.kill() }
 
-  /// Waits until it has ended with this status; what it wrote to standard error.
+  /// Waits until it has ended with this status; returns its standard error.
   @discardableResult
   func waitForExit(_ status: Int32, sourceLocation: SourceLocation = #_sourceLocation) throws -> String {
     let end = try process.waitForEnd()

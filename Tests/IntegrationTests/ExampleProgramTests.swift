@@ -27,8 +27,8 @@ internal import Testing
     }
   }
 
-  /// Quotes, backslashes, what JSON and shells give a meaning, four bytes, two code points that are one letter, and
-  /// what some take for the end of a line.
+  /// Quotes, backslashes, characters that are special in JSON and shells, four bytes, two code points that are one
+  /// letter, and characters that some take for the end of a line.
   private static let oddNote =
     #"  "a\b" \n \u0041 $(x) `y` '*' %s <&> 𝒳😀 é e"# + "\u{301} \u{2028}\u{85}\u{b}\t\u{1}\u{7f} "
 
@@ -76,7 +76,7 @@ internal import Testing
     }
   }
 
-  /// A blank state would hide what is saved from everybody else.
+  /// A blank state would hide the saved state from all other clients.
   @Test(arguments: ExampleProgram.allCases)
   func aRoundGetsTheNoteAndNothingWhereThereIsNone(_ program: ExampleProgram) async throws {
     try await withBroker { broker in
@@ -135,8 +135,8 @@ internal import Testing
     }
   }
 
-  /// What it has started goes on after it: here what prints into a pipe waits until the pipe has no reader. Standard
-  /// error is read until nobody has it open.
+  /// Its child processes outlive it: here a process that prints into a pipe waits until the pipe has no reader.
+  /// Standard error is read until all copies of it are closed.
   @Test func inBashNothingIsSaidWhereSIGPIPEIsIgnored() async throws {
     let command = try ExampleProgram.bash.command()
     try await withBroker { broker in

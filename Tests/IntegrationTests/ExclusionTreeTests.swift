@@ -32,7 +32,7 @@ internal import Testing
     object["name"]?.string ?? object["identifier"]?.string ?? "?"
   }
 
-  /// One round: who was asked, in which order, and the objects that the generation holds.
+  /// One round: the processes asked, in order, and the objects of the generation.
   private static func save(
     _ broker: BrokerFixture,
     _ app: ServingClient

@@ -18,11 +18,11 @@ struct FaultTests {
     return workload
   }
 
-  /// A failed sync cannot be repeated: the broker says that it does not know, and ends so that it is started anew.
+  /// A failed sync cannot be repeated: the broker reports an unknown outcome, and ends so that it is restarted.
   @Test(arguments: ["fdatasync", "pwrite64"])
   func anInputOutputErrorEndsTheBrokerAndLosesNothingAcknowledged(_ call: String) async throws {
     try await withBroker { broker in
-      // The mark beside the archive may fail: it is not what is acknowledged.
+      // The mark beside the archive may fail: it is not acknowledged.
       let files = ["", "-wal"].map { "\(broker.archives)/org.example.Work.sqlite\($0)" }
       var workload = try Self.begin(
         broker,
@@ -38,7 +38,7 @@ struct FaultTests {
     }
   }
 
-  /// A full disk is no reason to end: what is there can be read, and writing goes on when there is room.
+  /// A full disk does not end the broker: states can be read, and writing resumes when there is room.
   @Test func aFullDiskRefusesWritesAndServesReads() async throws {
     try await withBroker { broker in
       let workload = try Self.begin(broker, Strace.failing("pwrite64", with: "ENOSPC", from: 40, onlyOnce: false))
@@ -72,7 +72,7 @@ struct FaultTests {
     }
   }
 
-  /// Nobody could connect any more: the broker ends with the reason, so that it is started anew.
+  /// No client could connect: the broker ends with the reason, so that it is restarted.
   @Test(arguments: [("EPERM", 1), ("EPROTO", 71), ("EINVAL", 22), ("ENETDOWN", 100)])
   func aListenerThatIsLostEndsTheBrokerAndSaysWhy(_ error: String, _ number: Int) async throws {
     let failing = Strace.failing("accept4", with: error, from: 1, onlyOnce: true)
@@ -84,7 +84,7 @@ struct FaultTests {
     }
   }
 
-  /// It ends in order: what was still to be written is, and clients are asked what they have to save.
+  /// It ends in order: pending writes are done, and clients are asked for their states.
   @Test func aListenerThatIsLostCostsNobodyAState() async throws {
     let failing = Strace.failing("accept4", with: "EPERM", from: 5, onlyOnce: true)
     try await withBroker(BrokerOptions(wrapper: failing)) { broker in

@@ -13,7 +13,7 @@ internal import Testing
   private static func ping(_ id: Int) -> String { #"{"jsonrpc":"2.0","id":\#(id),"method":"ping"}"# }
   private static func pong(_ id: Int) -> String { #"{"jsonrpc":"2.0","id":\#(id),"result":{}}"# }
 
-  /// A ping of so many bytes.
+  /// A ping of exactly this many bytes.
   private static func ping(bytes: Int) -> String {
     let (start, end) = (#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":""#, #""}}"#)
     return start + String(repeating: "x", count: bytes - start.utf8.count - end.utf8.count) + end
@@ -49,7 +49,7 @@ internal import Testing
       for split in 1..<input.count {
         let client = try FramedClient(broker.socket, framing)
         try client.send(bytes: input[..<split])
-        // The broker takes what came: the second half finds it in the middle of a frame.
+        // The broker reads the first half: the second half finds it in the middle of a frame.
         try broker.connect().call("ping")
         try client.send(bytes: input[split...])
         #expect(try client.receive()?.text == Self.pong(1), "split at \(split)")
@@ -103,7 +103,7 @@ internal import Testing
     }
   }
 
-  /// Exactly 4 MiB pass, one byte more is refused, and the connection goes on where the framing allows that.
+  /// Exactly 4 MiB pass, one byte more is refused, and the connection survives if the framing allows that.
   @Test(arguments: FramedClient.Framing.allCases)
   func theLargestFramePassesAndOneByteMoreDoesNot(_ framing: FramedClient.Framing) async throws {
     try await withBroker { broker in
@@ -112,7 +112,7 @@ internal import Testing
       try client.send(Self.ping(bytes: max))
       #expect(try client.receive()?.text == Self.pong)
       let above = framing.frame(Self.ping(bytes: max + 1))
-      // HTTP is refused by its head already: the rest may find nobody who reads it.
+      // HTTP is refused by its head already: the rest may not be read.
       do { try client.send(bytes: above) } catch { #expect(framing == .http) }
       let reply = try #require(try client.receive())
       let answer = try JSONCodec.parse(Array(reply.text.utf8))
@@ -156,7 +156,7 @@ internal import Testing
     }
   }
 
-  /// A save round asks whoever serves, in the framing of its connection.
+  /// A save round asks each serving client in the framing of its connection.
   @Test(arguments: FramedClient.Framing.allCases.filter(\.canBeCalled))
   func theBrokerCallsInTheSameFraming(_ framing: FramedClient.Framing) async throws {
     try await withBroker { broker in
@@ -184,7 +184,7 @@ internal import Testing
       try idle.send(Self.ping)
       #expect(try idle.receive()?.text == Self.pong)
       let frame = framing.frame(Self.ping)
-      // In the middle of the headers, where there are any, and in the middle of the text.
+      // In the middle of the headers, if there are any, and in the middle of the text.
       for length in [20, frame.count - 5] {
         let slow = try FramedClient(broker.socket, framing)
         try slow.send(bytes: frame[..<length])
@@ -197,7 +197,7 @@ internal import Testing
     }
   }
 
-  /// A frame that came in two pieces is whole, and what it asks for may take longer than a frame may.
+  /// A frame that came in two pieces is complete, and its request may take longer than a frame.
   @Test(arguments: FramedClient.Framing.allCases)
   func aRequestThatWaitsIsNoUnfinishedFrame(_ framing: FramedClient.Framing) async throws {
     try await withBroker(BrokerOptions(limits: ["partialFrameMilliseconds": 500])) { broker in

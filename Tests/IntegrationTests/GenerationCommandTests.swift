@@ -206,7 +206,7 @@ internal import Testing
     }
   }
 
-  /// R21, R23: what came back, what did not, and why.
+  /// R21, R23: the restored objects, the others, and the reasons.
   @Test func restoringListsWhatDidNotComeBack() async throws {
     try await withBroker { broker in
       let objects: [JSONValue] = [

@@ -26,7 +26,7 @@ internal import Testing
     return WireClient.message("registerObjectForStateRestoration", child, id: 1)
   }
 
-  /// What the request is answered with, and whether the connection is closed after it.
+  /// The answer to the request, and whether the connection is closed after it.
   private static func exchange(_ broker: BrokerFixture, _ text: String) throws -> (FramedClient.Reply, closes: Bool) {
     let client = try FramedClient(broker.socket, .http)
     try client.send(bytes: Array(text.utf8))
@@ -127,7 +127,7 @@ internal import Testing
       #expect(try client.receive()?.status == 100)
       try client.send(bytes: Array(Self.ping.utf8))
       #expect(try client.receive()?.text == Self.pong)
-      // What is too large is refused instead.
+      // A body that is too large is refused instead.
       let tooLarge = ["Content-Length: 5000000", "Expect: 100-continue"]
       try client.send(bytes: Array(Self.request("POST / HTTP/1.1", tooLarge, "").utf8))
       #expect(try client.receive()?.status == 413)
@@ -160,7 +160,7 @@ internal import Testing
     }
   }
 
-  /// What follows the last request of a connection is not kept, however much that is.
+  /// Input after the last request of a connection is dropped, however much it is.
   @Test func whatFollowsTheLastRequestIsDropped() async throws {
     try await withBroker { broker in
       let client = try FramedClient(broker.socket, .http)
@@ -176,7 +176,7 @@ internal import Testing
     }
   }
 
-  /// Some clients send a line end after the body; it is no request that has begun.
+  /// Some clients send a line end after the body; it does not begin a request.
   @Test func aLineEndBetweenRequestsIsNoRequest() async throws {
     try await withBroker(BrokerOptions(limits: ["partialFrameMilliseconds": 300])) { broker in
       let client = try FramedClient(broker.socket, .http)

@@ -4,7 +4,7 @@ internal import Glibc
 internal import TestSupport
 internal import Testing
 
-/// `systemd/install.sh` puts files where they belong, and `systemd/uninstall.sh` takes them away again.
+/// `systemd/install.sh` installs files, and `systemd/uninstall.sh` removes them.
 @Suite struct InstallTests {
   private static let units = [
     "restoration-app@.service", "restoration-login.service", "restorationd.service", "restorationd.socket",
@@ -80,7 +80,7 @@ internal import Testing
   @Test func uninstallingRemovesWhatWasInstalledAndNothingElse() async throws {
     try await withScratch { directory in
       let installer = try Installer(in: directory)
-      // What others have there, and what the user has saved.
+      // Files of other packages, and the user's archives.
       let others = ["prefix/bin", "prefix/share/man/man1", "home/.local/state/restorationd"]
       for path in others { _ = try ChildProcess.run(["mkdir", "-p", directory.file(path)]) }
       for path in others { try directory.write("theirs", to: "\(path)/org.example.Notes.sqlite") }
@@ -173,7 +173,7 @@ internal import Testing
   @Test func whatWasCopiedBeforeAFailureCanBeUninstalled() async throws {
     try await withScratch { directory in
       let installer = try Installer(in: directory)
-      // A file that cannot be made, whoever tries.
+      // A file that nobody can create, not even root.
       _ = try ChildProcess.run(["mkdir", "-p", "\(installer.prefix)/share/man/man1/restorationd.1.new/full"])
       let result = try installer.install()
       #expect(result.end == .exit(1))
@@ -184,7 +184,7 @@ internal import Testing
     }
   }
 
-  /// As root it would be root's; as somebody else it needs a place that is not theirs.
+  /// As root the file would be root's; another user needs a place that is not theirs.
   @Test func nobodyInstallsForSomebodyElse() async throws {
     try await withScratch { directory in
       let installer = try Installer(in: directory)
@@ -198,7 +198,7 @@ internal import Testing
     }
   }
 
-  /// Otherwise they would need Swift where they are installed.
+  /// Otherwise they would need Swift on the target machine.
   @Test(.enabled(if: Products.isOptimised, "is about the release programs of Tests/run.sh"))
   func releaseProgramsNeedNoSwift() async throws {
     try await withScratch { _ in

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What a user has who ran `systemd/install.sh`.
+/// The service after `systemd/install.sh`.
 @Suite(.enabled(if: UserManager.isUsable, Comment(rawValue: UserManager.requirement)), .timeLimit(.minutes(10)))
 struct InstalledServiceTests {
   /// A user, logged in, with the programs and scripts but nothing installed.
@@ -36,7 +36,7 @@ struct InstalledServiceTests {
       return result.output
     }
 
-    /// What is in the user's home and was not there before.
+    /// New files in the user's home.
     func files() throws -> [String] {
       let found = try manager.output("find", manager.home, "-type", "f,l", "!", "-path", "*/programs/*")
       return found.split(separator: "\n").map(String.init).filter { !$0.contains("/.local/state/") }.sorted()
@@ -79,7 +79,7 @@ struct InstalledServiceTests {
       try client.initialize("org.example.Notes")
       try client.call("encodeRestorableState", ["object": ["Main"], "state": ["cursor": 1]])
       let process = try manager.mainPID
-      // Another program than the one that would be installed.
+      // A program that differs from the one to be installed.
       let append = #"cp "$0" "$0.x" && printf x >>"$0.x" && mv "$0.x" "$0""#
       try manager.output("sh", "-c", append, manager.broker)
       let said = try machine.install()

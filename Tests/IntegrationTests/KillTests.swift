@@ -72,7 +72,7 @@ internal import Testing
     }
   }
 
-  /// An import is one transaction: at whatever moment the broker dies, all of it is there or nothing.
+  /// An import is one transaction: whenever the broker dies, all of it is there or nothing.
   @Test func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() async throws {
     let rounds = Environment.isLong ? 100 : 8
     let count = 3_000

@@ -17,8 +17,8 @@ final class AskingBroker {
   }
 }
 
-/// A process on top of a library of `Protocol/clients`. What it can be told is at the top of
-/// `Tests/Clients/libraries/driver.py`; all of them know the same lines.
+/// A process on top of a library of `Protocol/clients`. Its commands are at the top of
+/// `Tests/Clients/libraries/driver.py`; all clients accept the same lines.
 final class LibraryClient {
   enum Library: String, CaseIterable, Sendable {
     /// `Protocol/clients/python`, blocking.
@@ -56,7 +56,7 @@ final class LibraryClient {
 
   static let module = "\(Products.repository)/Protocol/clients/python"
 
-  /// The driver in C. Compiled once a run: what has been compiled may be another version's.
+  /// The driver in C. Compiled once a run, because an existing program may be of another version.
   static let driver = Result {
     try compile("Tests/Clients/libraries/driver.c", "client-driver", ["-g", "-fsanitize=address,undefined"])
   }
@@ -132,7 +132,7 @@ final class LibraryClient {
     return try tell("register", members)
   }
 
-  /// What has happened since it was asked last: `["encode Editor", "finished Editor"]`.
+  /// Events since the last call: `["encode Editor", "finished Editor"]`.
   func log() throws -> [String] {
     let entries = try tell("log").array ?? []
     return entries.map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
@@ -142,7 +142,7 @@ final class LibraryClient {
     try process.kill()
   }
 
-  /// Lets it end by closing its input. It has to end well: with nothing leaked where it is in C.
+  /// Ends it by closing its input. It must exit with 0 and, in C, without leaks.
   func end() throws {
     process.closeInput()
     let end = try process.waitForEnd()

@@ -7,7 +7,7 @@ internal import Testing
 
 /// How the broker begins and ends, and what it does with archives it cannot use (R20, R32).
 @Suite struct LifetimeTests {
-  /// Starts a second broker that has to refuse; what it says.
+  /// Starts a second broker that must refuse; returns its message.
   private static func refused(_ broker: BrokerFixture, _ arguments: [String]) throws -> String {
     let result = try ChildProcess.run([Products.broker] + arguments, environment: broker.environment)
     #expect(result.end == .exit(1), "\(result.end) \(result.errors)")
@@ -81,7 +81,7 @@ internal import Testing
         )
       }
       try client.request("ping")
-      // The broker has taken everything when it answers what was sent last; answers may overtake each other.
+      // The broker has read everything when it answers the last message; answers may overtake each other.
       var acknowledged = 0
       while try client.receiveMessage()["id"] != 301 { acknowledged += 1 }
       Glibc.kill(try broker.pid, signal)

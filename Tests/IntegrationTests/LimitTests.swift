@@ -169,7 +169,7 @@ internal import Testing
       #expect(error.data["limit"] == "archiveBytesMax", "\(error)")
       #expect(error.data["path"] == .path("D"))
       #expect(try client.call("decodeRestorableState", ["object": .path("A")])["state"] == state)
-      // A replaced state does not count any more.
+      // A replaced state no longer counts.
       for _ in 1...20 { try client.call("encodeRestorableState", ["object": .path("C"), "state": state]) }
       try client.call("discardApplicationState")
       try client.call("encodeRestorableState", ["object": .path("D"), "state": state])

@@ -10,7 +10,7 @@ final class LoadClient {
 
   private let process: ChildProcess
 
-  /// Starts it, with so many clients of each kind; all are at work afterwards.
+  /// Starts it, with this many clients of each kind; all work afterwards.
   init(_ manager: UserManager, _ kinds: [String: Int64]) throws {
     let program = "\(try manager.added("Tests/Clients"))/manager/load.py"
     process = try manager.start(["python3", "-u", program, manager.socket])
@@ -31,7 +31,7 @@ final class LoadClient {
     return answer
   }
 
-  /// Ends all of them, and reads back what they have stored.
+  /// Ends all of them, and reads back their stored states.
   func finish(_ manager: UserManager) throws -> JSONValue {
     let report = try tell("stop")
     #expect(report["faults"] == [])
@@ -52,7 +52,7 @@ final class LoadClient {
   }
 }
 
-/// What an archive holds of work that is numbered: `Tests/Clients/manager/load.py`, `SessionWork`.
+/// The content of an archive of numbered work: `Tests/Clients/manager/load.py`, `SessionWork`.
 enum WorkArchive {
   /// Looks for states that are stored twice or out of order; the broker must not be running. Gives how many there are.
   ///

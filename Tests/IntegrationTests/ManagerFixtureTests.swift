@@ -21,7 +21,8 @@ struct UserManagerTests {
       #expect(try manager.run(["sh", "-c", "kill -TERM $$"]).end == .signal(15))
     }
   }
-  /// Whoever dies while a user is logged in leaves neither processes nor control groups, once the next one has begun.
+  /// If a test dies while a user is logged in, neither processes nor control groups are left once the next test has
+  /// begun.
   @Test func nothingIsLeftOfATestThatDies() async throws {
     try await withScratch { directory in
       var manager: UserManager? = try UserManager(in: directory)

@@ -29,7 +29,7 @@ internal import Testing
       }
     }
 
-    /// The command, or where it only groups others, those.
+    /// The command or, if it only groups others, its subcommands.
     static func all(_ value: JSONValue, below parent: String) -> [Command] {
       let name = parent + (value["commandName"]?.string ?? "")
       guard let subcommands = value["subcommands"]?.array, !subcommands.isEmpty else { return [Command(value, name)] }
@@ -46,7 +46,7 @@ internal import Testing
     try Files.text("\(Products.repository)/systemd/man/\(page)").split(separator: "\n").map(String.init)
   }
 
-  /// What the page says of each command; the first has no name and is the program itself.
+  /// The page's commands; the first has no name and is the program itself.
   private static func commands(on page: String) throws -> [Command] {
     var commands = [Command("")]
     for line in try lines(of: page) where line.hasPrefix(".It ") {
@@ -105,7 +105,7 @@ internal import Testing
     }
   }
 
-  /// What the broker says of a setting that it does not know names those that it knows.
+  /// The broker's error about an unknown setting lists the known ones.
   @Test func theBrokersPageHasAllSettingsOfTheConfigurationFile() async throws {
     try await withScratch { directory in
       let file = try directory.write(#"{"unknown": 1}"#, to: "config.json")

@@ -11,7 +11,7 @@ internal import Testing
     .string(String(repeating: "\"", count: 250) + String(number))
   }
 
-  /// What the broker asks of a client next, over the connection or by polling; checks its length.
+  /// The broker's next call to a client, over the connection or by polling; checks its length.
   private static func next(_ client: FramedClient, _ scope: JSONObject) throws -> JSONValue {
     guard client.framing == .http else {
       guard let reply = try client.receive() else { throw TestFailure("the broker closed the connection") }

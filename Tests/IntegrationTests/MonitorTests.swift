@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// `restorationctl monitor`: a process that shows what happens.
+/// `restorationctl monitor`: a process that shows events.
 @Suite struct MonitorTests {
   /// Starts the tool and waits until it has subscribed.
   private static func monitor(

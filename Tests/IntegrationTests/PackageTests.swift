@@ -87,7 +87,7 @@ internal import Testing
       }
       #expect(Files.tree(users) == enabled)
 
-      // What an administrator has disabled stays so.
+      // Units that an administrator has disabled stay disabled.
       Files.remove("\(users)/\(enabled[1])")
       _ = try Self.dpkg(dpkg + ["--install", package])
       #expect(Files.tree(users) == [enabled[0]])

@@ -91,7 +91,7 @@ internal import Testing
     }
   }
 
-  /// The broker dies: the session, what it serves and its objects are there again.
+  /// The broker dies: the session, its services and its objects are restored.
   @Test(arguments: FramedClient.Framing.allCases)
   func aScriptOutlivesTheBroker(_ framing: FramedClient.Framing) async throws {
     try await withBroker { broker in
@@ -115,7 +115,7 @@ internal import Testing
     }
   }
 
-  /// A wait that nobody is there for any more takes nothing away.
+  /// A wait whose client has gone takes no call from the queue.
   @Test(arguments: FramedClient.Framing.allCases)
   func whatComesAfterAWaitWasLeftIsFetchedByTheNext(_ framing: FramedClient.Framing) async throws {
     try await withBroker { broker in

@@ -56,7 +56,7 @@ internal import Testing
       let first = try Self.register(windows, "Main")
       let editor = try Self.register(editors, "Editor", ["restorationParent": .path("Main")])
       try windows.kill()
-      // The child goes on as if nothing had happened.
+      // The child continues as if nothing had happened.
       let object = try #require(editor["object"])
       try editors.call("encodeRestorableState", ["object": object, "state": ["n": 1]])
       let again = try broker.client(.python)
@@ -159,7 +159,7 @@ internal import Testing
     }
   }
 
-  /// R6, R14: a subtree moves with its states, and references go on leading to what moved.
+  /// R6, R14: a subtree moves with its states, and references to moved objects stay valid.
   @Test func aMoveTakesTheSubtreeAlongAndTellsItsOwners() async throws {
     try await withBroker { broker in
       let windows = try broker.client(.python)

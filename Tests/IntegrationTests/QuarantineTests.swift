@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Real processes that really crash of what they decode (R31, R35).
+/// Real processes that crash when they decode (R31, R35).
 @Suite struct QuarantineTests {
   private static let application = "org.example.Editor"
 
@@ -26,7 +26,7 @@ internal import Testing
     return paths
   }
 
-  /// Starts a process that registers all objects and restores them; what it says, nil where it has crashed.
+  /// Starts a process that registers all objects and restores them; returns its report, `nil` if it has crashed.
   private static func start(_ broker: BrokerFixture, _ paths: [JSONValue], pipelined: Bool) throws -> JSONValue? {
     let client = try broker.client(.python)
     try client.initialize(application, ["process": "main"])
@@ -69,7 +69,7 @@ internal import Testing
     }
   }
 
-  /// Starts a process that the broker calls, which registers all objects and is to be restored; nil where it has crashed.
+  /// Starts a process that the broker calls, which registers all objects and gets restored; `nil` if it has crashed.
   private static func startServing(
     _ language: ServingClient.Language,
     _ broker: BrokerFixture,
@@ -91,7 +91,7 @@ internal import Testing
     return (result, process)
   }
 
-  /// The broker hands the states out in batches, so that a crash is that of many; the guilty one is found all the same.
+  /// The broker hands the states out in batches, so that a crash may be due to many; the guilty one is found anyway.
   @Test func r31APoisonedStateOfABatchThatTheBrokerHandsOutIsFound() async throws {
     try await withBroker { broker in
       let paths = try Self.poison(broker)
@@ -108,7 +108,7 @@ internal import Testing
       let others = paths.indices.filter { $0 != 57 }.map { paths[$0].text }
       let found = Set((result["restored"]?.array ?? []).map(\.text))
       #expect(found.isSuperset(of: others))
-      // It is told all the same (R35).
+      // It is notified anyway (R35).
       try process.awaits("finished", 100)
       let told = try process.tell("restored")
       #expect(told.strings("finished").contains("Main/o57"))
@@ -127,7 +127,7 @@ internal import Testing
     }
   }
 
-  /// The text is there for people to see, and to be tried again.
+  /// The text is kept for inspection, and for another try.
   private static func release(_ broker: BrokerFixture, _ path: JSONValue) throws {
     let tool = try broker.connect()
     let parameters: JSONObject = ["application": .string(application)]
@@ -140,7 +140,8 @@ internal import Testing
     #expect(try tool.call("listQuarantine", .object(parameters))["objects"] == [])
   }
 
-  /// One that sends all its calls before it reads an answer needs a few more, and loses nothing else either.
+  /// A client that sends all its calls before it reads an answer needs a few more crashes, and loses no other state
+  /// either.
   @Test func r31AClientThatDoesNotWaitForAnswersFindsItsPoisonToo() async throws {
     try await withBroker { broker in
       let paths = try Self.poison(broker, 3, count: 10)
@@ -157,7 +158,7 @@ internal import Testing
     }
   }
 
-  /// R35: what the process encodes instead ends the quarantine.
+  /// R35: a new state from the process ends the quarantine.
   @Test func r35ANewStateIsHandedOut() async throws {
     try await withBroker { broker in
       let paths = try Self.poison(broker, 1, count: 3)
@@ -257,7 +258,7 @@ internal import Testing
         let decoded = try client.call("decodeRestorableState", ["object": path])
         #expect(decoded["state"] == ["n": .integer(Int64(number))])
       }
-      // Nobody crashed of anything.
+      // No state has crashed a process.
       let listed = try client.call("listQuarantine")
       #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
     }

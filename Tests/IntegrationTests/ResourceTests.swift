@@ -4,12 +4,12 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What the broker takes of memory, disk and processor. The figures are those of an optimised build, which
-/// `Tests/run.sh` tests; an unoptimised one may take more.
+/// The broker's use of memory, disk and processor. The figures are those of an optimised build, which `Tests/run.sh`
+/// tests; an unoptimised one may take more.
 @Suite struct ResourceTests {
   private static let mebibyte = 1_024
 
-  /// An unoptimised build may take so many times as much.
+  /// How many times as much an unoptimised build may take.
   private static var allowance: Int { Products.isOptimised ? 1 : 2 }
 
   @Test func aReaderThatStopsHoldsNeitherMemoryNorOthersUp() async throws {
@@ -19,7 +19,7 @@ internal import Testing
       try writer.call("encodeRestorableState", ["object": .path("A"), "state": state])
       let before = try broker.status.residentKiB
       let stopped = try broker.connect()
-      // Many times what may be held.
+      // Many times as much as may be held.
       let count = Environment.isLong ? 10_000 : 2_500
       let parameters: JSONValue = ["application": "a", "object": .path("A")]
       let frames = (1...count).map { WireClient.message("decodeRestorableState", parameters, id: .integer(Int64($0))) }
@@ -121,7 +121,7 @@ internal import Testing
       let file = broker.directory.file("trace")
       let command = ["timeout", "-s", "INT", "10", "strace", "-f", "-qq", "-p", "\(pid)", "-o", file]
       _ = try ChildProcess.run(command, Deadline(.seconds(30)))
-      // Calls that were under way all the time have no result.
+      // Calls that were pending all the time have no result.
       let calls = try Files.text(file).split(separator: "\n").filter { $0.contains(") = ") || $0.contains(")  = ") }
       #expect(calls.isEmpty, "\(calls.prefix(10))")
       let resident = try broker.status.residentKiB

@@ -40,7 +40,7 @@ internal import Testing
     return client
   }
 
-  /// The broker's next call, which has to be of that name.
+  /// The broker's next call, which must have this name.
   private static func expect(_ method: String, _ client: WireClient) throws -> JSONValue {
     let message = try client.receiveMessage()
     #expect(message["method"] == .string(method), "\(message.text)")

@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// A round goes on without those that do not answer, and says who they were.
+/// A round continues without clients that do not answer, and names them.
 @Suite struct RoundAdversityTests {
   private static let application = "org.example.Twenty"
   private static let encode = "encodeRestorableStateWithCoder"
@@ -81,7 +81,7 @@ internal import Testing
       #expect(kept == Dictionary(uniqueKeysWithValues: (0...5).map { ("p\($0)", Self.objects) }))
       #expect(try Self.processes(broker, second, round: 2).count == 14)
 
-      // Who can answer again is in the next round; who is gone is not asked, and keeps its place.
+      // Clients that can answer again are in the next round; a client that is gone is not asked, and its objects stay.
       for index in 0...1 { kill(peers[index].pid, SIGCONT) }
       for index in 4...5 { try peers[index].behave(Self.encode, .null) }
       let third = try Self.save(caller)
@@ -90,7 +90,7 @@ internal import Testing
     }
   }
 
-  /// What a stopped process answers when it goes on belongs to no round any more.
+  /// The answer of a stopped process that resumes belongs to no round.
   @Test func r12AnAnswerAfterTheDeadlineChangesNothing() async throws {
     try await withBroker { broker in
       let peer = try broker.serving(.python, of: Self.application, as: "late")

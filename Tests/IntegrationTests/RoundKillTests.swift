@@ -41,7 +41,7 @@ internal import Testing
     }
   }
 
-  /// The one number that all states of a version have; nil where it has none.
+  /// The one number that all states of a version have; `nil` without states.
   private static func number(_ broker: BrokerFixture, in generation: JSONValue? = nil) throws -> Int64? {
     let states = try broker.states(of: application, in: generation)
     let numbers = Set(states.values.map { $0["n"]?.integer })
@@ -129,7 +129,7 @@ internal import Testing
     path[0].last.flatMap(\.wholeNumberValue)?.isMultiple(of: 2) == false
   }
 
-  /// Has every process push some of its objects with this number; their answers come while the round goes on.
+  /// Makes every process push some of its objects with this number; the answers come while the round runs.
   private static func beginPushes(_ peers: [ServingClient], of number: Int64) throws {
     for (index, peer) in peers.enumerated() {
       let names = (0..<objects).map { "P\(index).\($0)" }.filter { isPushed([$0]) }
@@ -138,7 +138,7 @@ internal import Testing
     }
   }
 
-  /// Those of the pushes that were answered.
+  /// The pushes that were answered.
   private static func endPushes(_ peers: [ServingClient]) throws -> Set<String> {
     var answered: Set<String> = []
     for (index, peer) in peers.enumerated() {
@@ -150,14 +150,14 @@ internal import Testing
     return answered
   }
 
-  /// The numbers of a version by path, which has to have all objects.
+  /// The numbers of a version by path; all objects must be there.
   private static func numbers(_ broker: BrokerFixture, in generation: JSONValue? = nil) throws -> [[String]: Int64] {
     let states = try broker.states(of: application, in: generation)
     guard states.count == processes * objects else { throw TestFailure("\(states.count) states") }
     return states.compactMapValues { $0["n"]?.integer }
   }
 
-  /// An object has the state it had, the pushed one or that of the round; where none is pushed, all go together.
+  /// An object has its former state, the pushed one or that of the round; without pushes all change together.
   @Test func r12R15AKillInARoundLosesNoPushThatWasAnswered() async throws {
     let rounds = Environment.isLong ? 100 : 10
     try await withBroker { broker in

@@ -115,7 +115,7 @@ internal import Testing
       let answer = try client.receiveMessage()
       #expect(answer["id"] == .integer(id))
       #expect(answer["error"]?["code"] == -32_800)
-      // An answer that nobody waits for any more is no fault.
+      // An answer that is no longer awaited is not an error.
       let late: JSONValue = ["jsonrpc": "2.0", "id": call["id"] ?? .null, "result": ["states": []]]
       try client.send(late.text + "\n")
       #expect(try client.call("listGenerations")["generations"] == [])

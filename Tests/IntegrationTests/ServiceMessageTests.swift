@@ -3,8 +3,8 @@
 internal import TestSupport
 internal import Testing
 
-/// What the broker tells a service manager and takes from one (`Protocol/service.md`): the manager is played by a
-/// script, which fails with a traceback.
+/// The messages between the broker and a service manager (`Protocol/service.md`): a script plays the manager, and fails
+/// with a traceback.
 @Suite struct ServiceMessageTests {
   private static let script = "\(Products.repository)/Tests/Clients/service/service.py"
 

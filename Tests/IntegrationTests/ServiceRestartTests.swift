@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Connections outlive the broker where the service manager keeps them. `RESTORATIOND_LONG=1` restarts 1,000 times and
+/// Connections outlive the broker if the service manager keeps them. `RESTORATIOND_LONG=1` restarts 1,000 times and
 /// kills 200 times.
 @Suite(.enabled(if: UserManager.isUsable, UserManager.condition))
 struct ServiceRestartTests {
@@ -129,7 +129,7 @@ struct ServiceRestartTests {
     }
   }
 
-  /// What hangs is killed by the watchdog; who had nothing to say meanwhile does not notice.
+  /// The watchdog kills a hanging broker; idle clients do not notice.
   @Test func idleConnectionsOutliveTheWatchdog() async throws {
     try await withUserManager { manager in
       try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")

@@ -42,7 +42,7 @@ struct ServiceStopTests {
     }
   }
 
-  /// The broker asks the manager for more time while a client takes longer than the unit allows by itself.
+  /// The broker asks the manager for more time while a client takes longer than the unit's own limit.
   @Test func aStopWaitsForASlowClientBeyondTheUnitsTime() async throws {
     try await withUserManager { manager in
       try manager.dropIn("short", service: "TimeoutStopSec=2")
@@ -89,7 +89,7 @@ struct ServiceStopTests {
 }
 
 extension UserManager {
-  /// Stops one thread of a process for good.
+  /// Stops one thread of a process permanently.
   func freeze(_ pid: Int32, _ thread: String) throws -> ChildProcess {
     let program = "\(try added("Tests/Clients"))/manager/freeze.py"
     let freezer = try startAsRoot(["python3", "-u", program, "\(pid)", thread])

@@ -9,7 +9,7 @@ internal import Testing
 struct ServiceTests {
   private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
 
-  /// A line sent over a new connection, and what comes back until the broker closes it.
+  /// Sends a line over a new connection; returns the answer until the broker closes it.
   private static func exchange(_ manager: UserManager, _ line: String) throws -> String {
     try manager.run(["socat", "-t", "20", "-", "UNIX-CONNECT:\(manager.socket)"], input: line + "\n").output
   }
@@ -138,7 +138,7 @@ struct ServiceTests {
       try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
       let pid = try manager.mainPID
       Wait.moment(.milliseconds(3_500))
-      // Whoever has a session keeps it alive.
+      // A client with a session keeps the broker alive.
       #expect(try manager.mainPID == pid)
       client.end()
       try manager.waitUntil("inactive")

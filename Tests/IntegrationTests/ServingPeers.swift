@@ -44,7 +44,7 @@ extension ServingClient {
     try tell("register", ["objects": .array(objects.map { .object($0) })])["objects"]?.array ?? []
   }
 
-  /// How many of these have happened in it so far.
+  /// How many of these events have happened in it so far.
   func count(_ what: String) throws -> Int64 {
     try tell("await", ["what": .string(what), "count": 0])["count"]?.integer ?? 0
   }
@@ -60,6 +60,6 @@ extension ServingClient {
 }
 
 extension JSONValue {
-  /// The member's elements, as far as they are strings.
+  /// The member's elements that are strings.
   func strings(_ name: String) -> [String] { self[name]?.array?.compactMap(\.string) ?? [] }
 }

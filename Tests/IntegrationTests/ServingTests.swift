@@ -231,7 +231,7 @@ internal import Testing
       try worker.tell("register", ["objects": .array(objects)])
       let saved = try worker.tell("save", ["deadlineMilliseconds": 60_000])
       #expect(saved["stale"] == [] && saved["objects"] == 6)
-      // Too many for one answer: some were put off, and none was asked for in vain for ever.
+      // Too many for one answer: some were postponed, and each was asked for a bounded number of times.
       let asked = try worker.log().filter { $0.hasPrefix("encode") }.count
       #expect(asked > 6 && asked <= 12, "\(asked)")
       try worker.kill()

@@ -4,15 +4,15 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// The library's session outlives the broker: two processes encode all the time, and the broker is killed again and
-/// again. Nothing acknowledged is lost, nothing is stored twice, every call is answered, and work goes on within a
-/// second (R15). `RESTORATIOND_LONG=1` kills 100 times.
+/// The library's session outlives the broker: two processes encode all the time, and the broker is killed repeatedly.
+/// Nothing acknowledged is lost, nothing is stored twice, every call is answered, and work resumes within a second
+/// (R15). `RESTORATIOND_LONG=1` kills 100 times.
 @Suite struct SessionSurvivalTests {
   private static let application = "org.example.Survivor"
   private static let processes = 2
   private static let objects = 6
 
-  /// What an archive holds: number and revision of the newest state of each object, by parent and name.
+  /// The content of an archive: number and revision of the newest state of each object, by parent and name.
   private typealias Archive = [String: (number: Int64, revision: Int64)]
 
   /// Reads a copy of the archive of a broker that is not running; opening it would change it.
@@ -53,7 +53,7 @@ internal import Testing
     return archive
   }
 
-  /// Holds what a process knows against the archive; gives what is stored and was not acknowledged.
+  /// Compares a process's records with the archive; returns the stored states that were not acknowledged.
   private static func check(_ archive: Archive, _ parent: String, _ report: JSONValue) throws -> [String: Int64] {
     guard report["faults"] == [] else { throw TestFailure("\(parent): \(report["faults"]?.text ?? report.text)") }
     var unanswered: [String: Int64] = [:]
@@ -73,7 +73,7 @@ internal import Testing
     return unanswered
   }
 
-  /// A resent state is answered as superseded where it had been stored, and only there.
+  /// A resent state is answered as superseded exactly if it had been stored.
   private static func check(_ unanswered: [String: Int64], _ parent: String, _ report: JSONValue) throws {
     guard report["faults"] == [] else { throw TestFailure("\(parent): \(report["faults"]?.text ?? report.text)") }
     var superseded: [String: Int64] = [:]
@@ -85,7 +85,7 @@ internal import Testing
     }
   }
 
-  /// Kills the broker and looks what is there: for each process what is stored and was not acknowledged.
+  /// Kills the broker and checks the archive: for each process, the stored states that were not acknowledged.
   private static func kill(_ broker: BrokerFixture, under clients: [ProcessClient]) throws -> [[String: Int64]] {
     try broker.kill()
     let archive = try archive(broker)
@@ -102,7 +102,7 @@ internal import Testing
     var slowestStart: Int64 = 0
   }
 
-  /// Kills the broker while all are at work, starts it again, and sees all of them go on.
+  /// Kills the broker while all work, starts it again, and checks that all of them resume.
   private static func round(_ broker: BrokerFixture, _ clients: [ProcessClient], _ figures: inout Figures) throws {
     var unanswered = try kill(broker, under: clients)
     figures.kills += 1
@@ -125,7 +125,7 @@ internal import Testing
         (recovery["connected"]?.integer ?? 0) - accepting
       )
       #expect(acknowledged - accepting <= 1_000, "kill \(figures.kills), process \(index): \(recovery.text)")
-      // Every object goes on, and has got the answers it was owed.
+      // Every object continues, and has got its pending answers.
       try check(unanswered[index], "P\(index)", try client.command(["do": "acknowledgedAll"]))
     }
   }
@@ -140,8 +140,8 @@ internal import Testing
     guard answer["working"] == true else { throw TestFailure("it does not work: \(answer.text)") }
   }
 
-  /// The broker comes back without its archives: it knows no token. Each process registers its objects again, also
-  /// below an object of the other one, and goes on.
+  /// The broker restarts without its archives: it knows no token. Each process registers its objects again, even below
+  /// an object of the other process, and continues.
   @Test func aSessionIsBuiltUpAgainWhereTheBrokerHasLostEverything() async throws {
     try await withBroker { broker in
       let clients = try (0..<2).map { _ in try broker.client(.swift) }

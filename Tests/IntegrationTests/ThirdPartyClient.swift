@@ -29,9 +29,9 @@ enum ThirdPartyClient: String, CaseIterable, CustomTestStringConvertible, Sendab
 
   var testDescription: String { rawValue }
 
-  // MARK: What is expected of it
+  // MARK: Expectations
 
-  /// What it says, line by line, in this order.
+  /// Its output, line by line, in this order.
   var steps: [String] {
     var steps = ["ok initialize", "ok register"]
     if sendsNotifications { steps.append("ok notify") }
@@ -60,7 +60,7 @@ enum ThirdPartyClient: String, CaseIterable, CustomTestStringConvertible, Sendab
 
   private var showsDataOfErrors: Bool { self != .aiorpcX && self != .jsonrpclibPelix }
 
-  /// Digits of an integer beyond 64 bits, where it can carry one.
+  /// Digits of an integer beyond 64 bits, if the client supports it.
   var huge: String? {
     switch self {
     case .aiorpcX, .curl, .jsonrpcclient, .jsonrpclibPelix, .nc, .pjrpc, .pygls, .pythonLSPJSONRPC, .socat,
@@ -129,18 +129,18 @@ enum ThirdPartyClient: String, CaseIterable, CustomTestStringConvertible, Sendab
     return path
   }
 
-  /// Skips the test by name where the client is not installed; in CI that is a failure.
+  /// Skips the test by name if the client is not installed; in CI that is a failure.
   func requireInstalled() throws {
     let result = try? ChildProcess.run(probe)
     guard result?.end != .exit(0) else { return }
     let text = "\(rawValue) is not installed, or not all it needs; Tests/run.sh installs it"
     if Environment.isCI { throw TestFailure("\(text): \(result?.errors ?? "")") }
-    // A case that is cancelled is not reported by itself.
+    // A cancelled case is not reported otherwise.
     Issue.record("skipped: \(text)", severity: .warning)
     try Test.cancel("\(text)")
   }
 
-  /// A command that succeeds where the client is installed.
+  /// A command that succeeds if the client is installed.
   private var probe: [String] {
     switch self {
     case .aiorpcX: [Self.python, "-c", "import aiorpcx"]

@@ -43,7 +43,7 @@ internal import Testing
     #expect(result["stale"] == [])
   }
 
-  /// The broker has what the client sent, down to the digits.
+  /// The broker has the client's states, down to the digits.
   private static func expectStored(by client: ThirdPartyClient, _ broker: BrokerFixture) throws {
     let reader = try broker.connect()
     try reader.request("readArchive", .object(scope))
@@ -61,7 +61,7 @@ internal import Testing
     #expect(notes["objectClass"] == "Notes")
     #expect(notes["process"] == .string(client.rawValue))
     #expect(notes["orphaned"] == true)
-    // What nc sent last, it sent without a session.
+    // The last message of nc was sent without a session.
     #expect(objects.dropFirst().map { $0["path"] } == (client == .nc ? [.path("Notes", "Script")] : []))
     #expect(objects.dropFirst().allSatisfy { $0["state"] == notes["state"] && $0["process"] == .null })
   }

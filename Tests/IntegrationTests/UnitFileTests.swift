@@ -3,7 +3,7 @@
 internal import TestSupport
 internal import Testing
 
-/// What systemd itself says of the units, as they are installed.
+/// systemd's own checks of the installed units.
 @Suite struct UnitFileTests {
   /// Runs systemd-analyze for a user; it needs no manager for this.
   private static func analyze(_ installer: Installer, _ arguments: [String]) throws -> Installer.Result {
@@ -19,7 +19,7 @@ internal import Testing
     try await withScratch { directory in
       let installer = try Installer(in: directory, prefix: prefix)
       #expect(try installer.install().end == .exit(0))
-      // The template runs what the user has put there.
+      // The template runs the program that the user has put there.
       let applications = directory.file("home/.local/share/restorationd/applications")
       _ = try ChildProcess.run(["mkdir", "-p", applications])
       _ = try ChildProcess.run(["ln", "-s", "/bin/true", "\(applications)/org.example.Notes"])

@@ -41,7 +41,7 @@ struct ApplicationUnitTests {
     return pushed
   }
 
-  /// What the processes wrote down last under a word, once all three have.
+  /// The last facts that the processes wrote under a word, once all three have.
   private func facts(_ word: String, _ manager: UserManager) throws -> [String: String] {
     var facts: [String: String] = [:]
     try Wait.until("all have \(word)") {

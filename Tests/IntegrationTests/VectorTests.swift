@@ -43,7 +43,7 @@ internal import Testing
   }
 }
 
-/// What the pages of `Protocol/` show is what happens.
+/// The exchanges on the pages of `Protocol/` match the broker's behaviour.
 @Suite struct DocumentationTests {
   @Test(arguments: DocumentedExchange.all)
   func everyDocumentedExchangeIsTrue(_ exchange: DocumentedExchange) async throws {

@@ -4,10 +4,10 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// A whole application comes back: a delegate and eight workers in three languages with 500 objects between them.
+/// A whole application is restored: a delegate and eight workers in three languages with 500 objects between them.
 ///
 /// Objects have parents and references in other processes, half of the workers' are made by factories, and a table's
-/// rows come from another process, where they were reordered meanwhile.
+/// rows come from another process, if they were reordered meanwhile.
 @Suite struct WholeApplicationTests {
   private static let application = "org.example.Whole"
   private static let languages: [ServingClient.Language] = [
@@ -17,7 +17,7 @@ internal import Testing
   private static let table = ["Main", "W0", "Table"]
   private static let delegateObjects = ["Main", "Sidebar", "Status"]
 
-  /// What a worker has, with all that it takes to make it again.
+  /// A worker's object, with everything needed to make it again.
   private struct Document {
     let worker: Int
     let number: Int
@@ -93,7 +93,7 @@ internal import Testing
     try worker.tell("class", ["restorationClass": .string("Factory\(index)")])
     try worker.register([root(index)])
     if index == 0 {
-      // The last of them is not there any more the second time.
+      // The last of them no longer exists the second time.
       let elements: JSONValue = [
         ["role": "selected", "indexPath": [0, 3]], ["role": "topVisible", "indexPath": [0, 0]],
         ["role": "selected", "indexPath": [0, 5]],
@@ -125,7 +125,7 @@ internal import Testing
     return processes
   }
 
-  /// Every object of the application: its path, and which worker has it, where one does.
+  /// Every object of the application: its path, and its worker, if it has one.
   private static let owners: [[String]: Int?] = {
     var owners: [[String]: Int?] = [:]
     for name in delegateObjects { owners[name == "Main" ? ["Main"] : ["Main", name]] = .some(nil) }
@@ -137,7 +137,7 @@ internal import Testing
     return owners
   }()
 
-  /// Handles of today by path.
+  /// Current handles by path.
   private static func handles(_ broker: BrokerFixture) throws -> [[String]: JSONValue] {
     let reader = try broker.connect()
     var handles: [[String]: JSONValue] = [:]
@@ -150,7 +150,7 @@ internal import Testing
     return handles
   }
 
-  /// Everything of one worker came back once, and what its states refer to is where they say.
+  /// Everything of one worker was restored once, and its references are valid.
   private static func check(_ worker: ServingClient, _ index: Int, _ handles: [[String]: JSONValue]) throws {
     let restored = try worker.tell("restored")
     let objects = restored["objects"] ?? [:]
@@ -237,7 +237,7 @@ internal import Testing
     }
   }
 
-  /// One process takes its time, and until it is done no other is told that it has finished (R21).
+  /// One process is slow, and until it is done no other gets the finish notification (R21).
   private static func restore(_ processes: Processes) throws -> JSONValue {
     let decode = "decodeRestorableStateWithCoder"
     let slow = processes.workers[4]
@@ -248,7 +248,7 @@ internal import Testing
     for index in [1, 2, 5, 7] {
       let worker = processes.workers[index]
       try worker.awaits("decode", Int64(owners.filter { $0.value == index }.count))
-      // What the broker had to say after the last answer has come when this is answered.
+      // Everything the broker sends after the last answer has come when this is answered.
       try worker.tell("call", ["method": "ping"])
       #expect(try worker.count("finished") == 0, "worker \(index)")
     }

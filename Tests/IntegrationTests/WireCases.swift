@@ -3,7 +3,7 @@
 internal import TestSupport
 internal import Testing
 
-/// Bytes sent on a new connection of a new broker, which is then closed for sending, and all that has to come back.
+/// Bytes sent on a new connection of a new broker, which is then closed for sending, and the complete expected output.
 struct WireCase: Sendable, CustomTestStringConvertible {
   let name: String
   let input: [UInt8]

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What goes over the socket, byte by byte (`Protocol/README.md`, Framing and JSON-RPC).
+/// The bytes on the socket (`Protocol/README.md`, Framing and JSON-RPC).
 @Suite struct WireTests {
   @Test(arguments: WireCase.all)
   func aConnectionGetsExactlyTheseAnswers(_ wire: WireCase) async throws {
@@ -30,7 +30,7 @@ internal import Testing
       for split in 1..<input.count {
         let client = try broker.connect()
         try client.send(bytes: Array(input[..<split]))
-        // The broker takes what came: the second half finds it in the middle of a frame.
+        // The broker reads the first half: the second half finds it in the middle of a frame.
         try broker.connect().call("ping")
         try client.send(bytes: Array(input[split...]))
         client.halfClose()
@@ -77,7 +77,7 @@ internal import Testing
     }
   }
 
-  /// R15: also what was sent last before the end of input is on disk when the connection closes.
+  /// R15: even the last message before the end of input is on disk when the connection closes.
   @Test func everythingIsAnsweredAfterHalfClose() async throws {
     try await withBroker { broker in
       let client = try broker.connect()

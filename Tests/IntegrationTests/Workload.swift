@@ -3,9 +3,9 @@
 internal import JSONRPC
 internal import TestSupport
 
-/// Encodes of a few objects, with a record of what was sent and what was acknowledged.
+/// Encodes of a few objects, with a record of the states sent and acknowledged.
 ///
-/// Each state tells by itself whether it is whole, and which one it is.
+/// Each state shows whether it is complete, and which one it is.
 struct Workload {
   private(set) var sent: [String: Int] = [:]
   private(set) var acknowledged: [String: Int] = [:]
@@ -48,7 +48,7 @@ struct Workload {
       try takeAnswers(0)
       isComplete = true
     } catch {
-      // The broker is gone: what is pending may be there or not.
+      // The broker is gone: pending encodes may be stored or not.
     }
   }
 

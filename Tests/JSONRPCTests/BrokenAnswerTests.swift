@@ -5,7 +5,7 @@ internal import Testing
 
 /// Answers to our calls that cannot be read: the call ends at once, instead of waiting for its deadline.
 @Suite struct BrokenAnswerTests {
-  /// What becomes of two open calls when a peer sends this, in pieces of so many bytes.
+  /// The outcome of two open calls when a peer sends this, in pieces of `step` bytes.
   private static func ended(by text: String, step: Int = .max, frames: FrameLimits = FrameLimits()) -> [String] {
     var peer = PeerFixture(frames: frames)
     for _ in 1...2 { _ = peer.conversation.call(method: "ask", parameters: nil, into: &peer.output) }
@@ -26,14 +26,20 @@ internal import Testing
       #"{"\u0069d":2,"jsonrpc":"2.0","result":tru}"#,
       "2 -32700 invalid JSON: the only literals are true, false and null at offset 41"
     ),
-    (#"{"id":2 "result":1}"#, "2 -32700 invalid JSON: a comma or the end of the object or array was expected at offset 8"),
+    (
+      #"{"id":2 "result":1}"#,
+      "2 -32700 invalid JSON: a comma or the end of the object or array was expected at offset 8"
+    ),
     (#"{"result":{"params":1,"method":2},"id":2,"a":x}"#, "2 -32700 invalid JSON: a value was expected at offset 45"),
-    // The id of no open call, or none that was read: of that one nothing is known, of this one that it is the oldest.
+    // An id without an open call ends no call; an answer whose id was not read ends the oldest.
     (#"{"id":3,"result":k2}"#, nil), (#"{"id":"2","result":k2}"#, nil),
     (#"{"jsonrpc":"2.0","result":k2,"id":2}"#, "1 -32700 invalid JSON: a value was expected at offset 26"),
     (#"{'jsonrpc': '2.0', 'id': 2}"#, "1 -32700 invalid JSON: a member name in quotes was expected at offset 1"),
-    (#"{"id":2x,"result":1}"#, "2 -32700 invalid JSON: a comma or the end of the object or array was expected at offset 7"),
-    // Calls of the peer, and what is no message by itself.
+    (
+      #"{"id":2x,"result":1}"#,
+      "2 -32700 invalid JSON: a comma or the end of the object or array was expected at offset 7"
+    ),
+    // Calls of the peer, and texts that are no complete message.
     (#"{"jsonrpc":"2.0","id":2,"method":"m","params":{"a":k2}}"#, nil), (#"{"id":2,"method":m}"#, nil),
     (#"{"id":2,"params":[1,}"#, nil), (#"{"id":1,"m\u0065thod":"m",}"#, nil), (#"[{"id":2,"result":k2}]"#, nil),
   ])
@@ -53,8 +59,14 @@ internal import Testing
 
   @Test func anAnswerThatSomethingFollowsInItsFrameEndsTheCall() {
     for (text, expected) in [
-      (#"{"jsonrpc":"2.0","id":2,"result":1} k2"#, ["2 -32700 invalid JSON: something follows the message in its frame"]),
-      (#"{"id":2,"result":1}{"id":1,"result":1}"#, ["2 -32700 invalid JSON: something follows the message in its frame"]),
+      (
+        #"{"jsonrpc":"2.0","id":2,"result":1} k2"#,
+        ["2 -32700 invalid JSON: something follows the message in its frame"]
+      ),
+      (
+        #"{"id":2,"result":1}{"id":1,"result":1}"#,
+        ["2 -32700 invalid JSON: something follows the message in its frame"]
+      ),
       (#"{"id":2,"result":1,"method":"m"}x"#, []), (#"[{"id":2,"result":1}]x"#, []),
     ] {
       for step in [1, 7, .max] {
@@ -64,7 +76,7 @@ internal import Testing
     }
   }
 
-  /// What does not begin as an object is nobody's answer: a line that was not meant for us must end no call.
+  /// A text that does not begin as an object is not an answer: a line not meant for us must end no call.
   @Test(arguments: ["k2", "", "[k2]", "7", "}", "\"x\""])
   func aTextThatDoesNotBeginAsAnObjectEndsNoCall(_ text: String) {
     let answer = #"{"jsonrpc":"2.0","id":2,"result":1}"#

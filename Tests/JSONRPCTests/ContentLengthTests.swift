@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// The framing of LSP: headers, an empty line, so many bytes.
+/// The framing of LSP: headers, an empty line, then the given number of bytes.
 @Suite struct ContentLengthTests {
   private static let tick = #"{"jsonrpc":"2.0","method":"tick"}"#
 
@@ -66,7 +66,7 @@ internal import Testing
     #expect(events.map(\.summary) == ["fault -32700", "notification tick"])
   }
 
-  /// What follows a frame is no part of it, however the frame ends.
+  /// Input after a frame is not part of it, however the frame ends.
   @Test func aStringThatIsNotClosedEndsWithItsFrame() {
     var peer = PeerFixture()
     let next = Self.framed(#"{"jsonrpc":"2.0","method":"a\"}"}"#)

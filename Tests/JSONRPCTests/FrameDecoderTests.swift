@@ -89,7 +89,7 @@ internal import Testing
   }
 
   @Test func eachByteIsLookedAtOnceHoweverItArrives() {
-    // Were the frame scanned anew with each piece, this would take minutes.
+    // If the frame were scanned again with each piece, this would take minutes.
     let text =
       "[\"" + String(repeating: "x", count: 1 << 20) + "\",{\"" + String(repeating: "y", count: 1 << 20) + "\":1}]"
     var peer = PeerFixture()

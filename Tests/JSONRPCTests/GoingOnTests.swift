@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import Testing
 
-/// One decoder or conversation goes on where another has left off.
+/// One decoder or conversation resumes if another has left off.
 @Suite struct GoingOnTests {
   private static let messages = [
     #"{"jsonrpc":"2.0","method":"tick","params":{"text":"a\"{[é","list":[1,[2],{"a":null}]}}"#,

@@ -2,7 +2,7 @@
 
 internal import JSONRPC
 
-/// Feeds a decoder and a conversation with what a peer sends and keeps what they give.
+/// Feeds a peer's input to a decoder and a conversation, and keeps their output.
 struct PeerFixture {
   static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
 
@@ -69,7 +69,7 @@ struct PeerFixture {
 }
 
 extension FrameDecoder.Event {
-  /// What happened, in one line.
+  /// The event in one line.
   var summary: String {
     switch self {
     case .frame(let frame):

@@ -7,7 +7,7 @@ internal import Testing
 
 /// Holds the scan against jansson, an independent parser: both must judge mutated frames alike.
 ///
-/// They differ on purpose where jansson 2.14 is lax or narrow: it swallows a raw NUL after a number or word, and
+/// They differ on purpose if jansson 2.14 is lax or narrow: it swallows a raw NUL after a number or word, and
 /// refuses numbers beyond 64 bits or a double, a NUL in a name, and duplicate names at every depth.
 @Suite struct ScanFuzzTests {
   private static let seeds = [

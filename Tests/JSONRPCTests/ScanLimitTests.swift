@@ -3,11 +3,11 @@
 internal import JSONRPC
 internal import Testing
 
-/// Each limit passes at its value and fails at one more, wherever the bytes are cut.
+/// A value equal to a limit passes and one more fails, wherever the bytes are cut.
 @Suite struct ScanLimitTests {
   private static let limits = FrameLimits(frameBytesMax: 60, depthMax: 5, valuesPerFrameMax: 8, keysPerObjectMax: 3)
 
-  /// A notification of exactly so many bytes.
+  /// A notification of exactly this many bytes.
   private static func notification(bytes: Int) -> String {
     let frame = #"{"jsonrpc":"2.0","method":""}"#
     return String(frame.dropLast(2)) + String(repeating: "m", count: bytes - frame.utf8.count) + "\"}"

@@ -8,7 +8,7 @@ enum ArchiveEngine: CaseIterable, Sendable {
   case sqlite
 }
 
-/// A store of either engine, and what it takes to make another one over the same archives.
+/// A store of either engine, with the means to make another one over the same archives.
 struct ArchiveFixture {
   let engine: ArchiveEngine
   let directory: ArchiveFolder
@@ -47,7 +47,7 @@ struct ArchiveFixture {
 struct ArchiveAuthor {
   let store: any ArchiveStore
   let opening: ArchiveOpening
-  /// Keeps the files from going while somebody writes them.
+  /// Keeps the files from being removed while they are written.
   private let directory: ArchiveFolder
   private(set) var sequence: SequenceNumber
   private(set) var reachableBytes: Int
@@ -109,7 +109,7 @@ struct ArchiveAuthor {
   }
 }
 
-/// How an operation fails; nil if it succeeds.
+/// How an operation fails; `nil` if it succeeds.
 func failure(_ body: () async throws(ArchiveError) -> Void) async -> ArchiveError.Kind? {
   do throws(ArchiveError) {
     try await body()

@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// `Protocol/archive-format.md` is true: its example is carried out as it stands there.
+/// `Protocol/archive-format.md` is correct: its example runs as written.
 @Suite(.passesTurnstile) struct ArchiveFormatTests {
   private static var page: String {
     get throws {

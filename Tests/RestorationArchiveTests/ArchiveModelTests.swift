@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// Random histories, in which each engine has to say the same as `NaiveArchive`.
+/// Random histories, in which each engine must agree with `NaiveArchive`.
 @Suite(.passesTurnstile) struct ArchiveModelTests {
   @Test(arguments: ArchiveEngine.allCases, Array(1...5) as [UInt64])
   func anyHistoryReadsAsTheNaiveArchiveSays(engine: ArchiveEngine, seed: UInt64) async throws {
@@ -120,7 +120,7 @@ private struct History {
     }
   }
 
-  /// Without cursors, upkeep comes to an end and leaves only what can be reached.
+  /// Without cursors, upkeep finishes and leaves only reachable rows.
   mutating func finish() async throws {
     held = []
     try await author.maintain()

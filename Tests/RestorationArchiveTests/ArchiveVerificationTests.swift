@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// Checking what is stored, piece by piece, and copying it to files.
+/// Checking stored states, piece by piece, and copying archives to files.
 @Suite(.passesTurnstile) struct ArchiveVerificationTests {
   private struct Outcome {
     var rows: [VerificationPiece.Row] = []
@@ -121,7 +121,7 @@ internal import Testing
     #expect(outcome.faults.isEmpty)
   }
 
-  /// The file is changed while the store has it open: what is in memory does not hide it.
+  /// The file is changed while the store has it open: cached pages do not hide it.
   @Test func aByteThatFlipsWhileTheArchiveIsOpenIsFound() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
@@ -140,7 +140,7 @@ internal import Testing
     #expect(outcome.rows.filter { $0.fault != nil }.map(\.node) == [1])
   }
 
-  /// A page of the table that is not what it was: rows on it cannot be read, and the file is found damaged.
+  /// A changed page of the table: rows on it cannot be read, and the file is found damaged.
   @Test func aDamagedPageIsFoundAndEndsNothing() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)

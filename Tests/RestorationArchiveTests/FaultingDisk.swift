@@ -12,7 +12,7 @@ struct FaultingDisk: Sendable {
   enum Operation: Hashable, Sendable { case read, write, sync, truncate }
 
   struct Fault: Sendable {
-    /// The result code SQLite gets; with SQLITE_OK what it reads is wrong.
+    /// The result code SQLite gets; with SQLITE_OK it reads wrong bytes.
     var code: Int32
     /// The `errno` it finds.
     var systemError: Int32 = 5
@@ -50,14 +50,14 @@ struct FaultingDisk: Sendable {
     /// Paths of open files by address, and the system's own functions by the address of their table's stand-in.
     var paths: [UInt: String] = [:]
     var tables: [UInt: UInt] = [:]
-    /// What failed calls leave behind, by address.
+    /// The errors of failed calls, by address.
     var systemErrors: [UInt: Int32] = [:]
   }
 
   private static let state = Mutex(State())
   private typealias File = UnsafeMutablePointer<sqlite3_file>
 
-  /// The result code a call gets instead of being made; nil if it passes.
+  /// The result code a call gets instead of being made; `nil` if it passes.
   private static func fault(_ operation: Operation, _ file: File?) -> Int32? {
     state.withLock { state in
       guard let path = state.paths[UInt(bitPattern: file)] else { return nil }

@@ -104,7 +104,7 @@ internal import Testing
     #expect(try await author.text(of: 1) == "two")
   }
 
-  /// Numbers that are only told or compared are brought into range, and their rows are used.
+  /// Numbers that are only reported or compared are clamped to their range, and their rows are used.
   @Test(
     arguments: [
       "UPDATE session SET ended = -9223372036854775808, restorationsAtEnd = 9223372036854775807",

@@ -5,8 +5,8 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// The log of an archive whose broker was killed is damaged, cut, gone, or an older one: what it held is served whole,
-/// or the opening says what is lost; and no byte of it is destroyed (R20, R32).
+/// The log of an archive whose broker was killed is damaged, cut, missing, or an older one: its content is served
+/// completely, or the opening reports the loss; and no byte of it is destroyed (R20, R32).
 @Suite struct LogDamageTests {
   private static let application = "x"
   private static let log = "x.sqlite-wal"
@@ -20,7 +20,7 @@ internal import Testing
     let archive: String
     let sequence: SequenceNumber
 
-    /// - Parameter directory: where the archive is open.
+    /// - Parameter directory: if the archive is open.
     init(of directory: ArchiveFolder, _ author: ArchiveAuthor) throws {
       files = [:]
       for name in LogDamageTests.files { files[name] = try directory.read(name) }
@@ -59,7 +59,7 @@ internal import Testing
     }
   }
 
-  /// Opens what remained: either all of it is there, or the opening reports damage and what was found is kept.
+  /// Opens the remains: either everything is there, or the opening reports damage and the files are kept.
   private static func check(_ remains: Remains, of whole: Remains, _ comment: Comment) async throws -> Bool {
     let fixture = try remains.fixture()
     var author = try await fixture.author(application)
@@ -87,7 +87,7 @@ internal import Testing
     return report != nil
   }
 
-  /// A log of many commits, and one that was begun anew in a file that still has frames of an earlier one.
+  /// A log of many commits, and a log restarted in a file that still has frames of an earlier one.
   private static func remains(begunAnew: Bool) async throws -> Remains {
     let logBytesMax = begunAnew ? 100_000 : 1 << 30
     let fixture = try ArchiveFixture(.sqlite, upkeep: ArchiveUpkeep(logBytesMax: logBytesMax, ballastBytes: 0))
@@ -134,7 +134,7 @@ internal import Testing
     #expect(reported > 50)
   }
 
-  /// Without the mark, as after a power cut that took it, what the files themselves show is enough for all but the end.
+  /// Without the mark, as after a power cut, the files themselves show all damage but that at the end.
   @Test func withoutAMarkDamageBeforeTheLastCommitIsReported() async throws {
     var whole = try await Self.remains(begunAnew: false)
     whole.files["x+mark"] = nil
@@ -147,7 +147,7 @@ internal import Testing
     #expect(try await Self.check(whole.with(log: nil), of: whole, "missing"))
   }
 
-  /// What was being written when the power failed was never acknowledged.
+  /// The commit being written when the power failed was never acknowledged.
   @Test func theEndOfALogCutShortInItsLastCommitIsNoDamage() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
@@ -185,7 +185,7 @@ internal import Testing
     await author.store.close(author.lease)
   }
 
-  /// The log had been moved into the main file and not begun anew: replaying a part of it would undo what is there.
+  /// The log had been moved into the main file and not restarted: replaying a part of it would undo newer changes.
   @Test func aDamagedLogDoesNotHideWhatTheMainFileHas() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
@@ -202,7 +202,7 @@ internal import Testing
     }
   }
 
-  /// What a commit had written when it failed belongs to no commit: a later one must not look damaged because of it.
+  /// The frames of a failed commit belong to no commit: a later one must not look damaged because of them.
   @Test func framesOfACommitThatFailedDoNotStayInTheLog() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     let disk = FaultingDisk(fixture.directory.path)
@@ -238,7 +238,7 @@ internal import Testing
     #expect(copies == ["x+damaged-1.sqlite", "x+damaged-1.sqlite-wal"])
   }
 
-  /// What was found is in the archive before the log that shows it is gone: the next opening still tells it.
+  /// The finding is in the archive before the log that shows it is removed: the next opening still reports it.
   @Test(arguments: [true, false])
   func aDiskThatFailsWhileALossIsNotedDoesNotHideIt(isLasting: Bool) async throws {
     let frame = Self.headerBytes + 9 * Self.frameBytes

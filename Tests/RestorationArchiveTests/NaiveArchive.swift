@@ -4,7 +4,7 @@ internal import RestorationArchive
 
 /// An archive that keeps every change and answers by going through all of them again: slow, and too simple to be wrong.
 struct NaiveArchive {
-  /// What there is at one point.
+  /// The content at one point.
   struct Contents {
     var nodes: [NodeID: NodeRecord] = [:]
     var states: [NodeID: (sequence: SequenceNumber, record: StateRecord)] = [:]
@@ -18,7 +18,7 @@ struct NaiveArchive {
   private(set) var claims: [NodeID: ClaimRecord] = [:]
   private(set) var run: RunRecord?
   private(set) var withheld: [SequenceNumber: WithheldRow] = [:]
-  /// What may be named by a state.
+  /// The contexts that a state may name.
   private(set) var contexts: [ContextID: String] = [:]
   private(set) var lastGeneration: Int64 = 0
   private(set) var lastNode: NodeID = 0
@@ -132,7 +132,7 @@ struct NaiveArchive {
 
   var reachableBytes: Int { reachable.values.reduce(0) { $0 + $1.bytes } }
 
-  /// What the archive shows when it is opened again; contexts nobody uses are forgotten then.
+  /// The opening after a reopen, which removes unused contexts.
   mutating func reopen() -> ArchiveOpening {
     let used = Set(reachable.values.map(\.context))
     contexts = contexts.filter { used.contains($0.key) }

@@ -51,7 +51,7 @@ struct RandomChanges {
     }
   }
 
-  /// A node that comes is claimed, be it new or one that was gone.
+  /// An added node is claimed, whether it is new or was removed before.
   private mutating func addNode() -> [ArchiveChange] {
     let head = model.contents(at: .head).nodes
     let gone = (1...max(1, model.lastNode)).filter { head[$0] == nil }
@@ -89,7 +89,7 @@ struct RandomChanges {
     )
   }
 
-  /// Some rows that can be reached, and one that there is not.
+  /// Some reachable rows, and one that does not exist.
   private mutating func withhold() -> ArchiveChange {
     let rows = model.reachableRows.filter { _ in chance(10) }
     return .withhold(rows + [StateRow(node: 1, sequence: 100_000)], since: Int64(number(1...99)))

@@ -79,7 +79,7 @@ internal import Testing
     }
   }
 
-  /// The log has what it had before: nothing is uncertain.
+  /// The log is unchanged: nothing is uncertain.
   @Test func aCheckpointThatCannotReadTheLogIsTriedAgain() async throws {
     let fixture = try ArchiveFixture(.sqlite)
     let disk = FaultingDisk(fixture.directory.path)

@@ -6,7 +6,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// Disks that do not do what they are told.
+/// Disks that fail or write wrongly.
 @Suite(.passesTurnstile) struct SQLiteFaultTests {
   private static func changes(_ round: Int) -> [ArchiveChange] {
     (1...20).map { .state($0, "\(round) " + String(repeating: "x", count: 300)) }

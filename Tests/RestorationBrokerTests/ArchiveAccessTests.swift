@@ -36,7 +36,7 @@ internal import Testing
       paths += (page["objects"]?.array ?? []).compactMap { $0["path"]?.joined }
       cursor = page["cursor"]?.string
       pages += 1
-      // What is registered meanwhile does not disturb the pages that were there.
+      // Objects registered meanwhile do not disturb existing pages.
       try peer.register("late\(pages)")
     } while cursor != nil
     #expect(pages == 3)

@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Rounds that begin by themselves, and objects that are pulled because they were invalidated (R18).
+/// Automatic rounds, and objects that are pulled because they were invalidated (R18).
 @Suite struct AutomaticRoundTests {
   let driver = CoreDriver()
 

@@ -32,7 +32,7 @@ internal import Testing
     try peer.decode(#"["\#(name)"]"#)["status"]?.string
   }
 
-  /// Decodes one after the other, each after the answer to the one before, and dies of the last one.
+  /// Decodes one after the other, each after the previous answer, and dies of the last one.
   private func die(_ pid: Int64, after names: String...) throws {
     let peer = try start(pid)
     for name in names { #expect(try status(peer, name) == "available") }
@@ -58,7 +58,7 @@ internal import Testing
     #expect(try standings() == ["B suspect 1"])
     let second = try start(3)
     #expect(try status(second, "A") == "available")
-    // A suspect travels alone: nobody knows yet what A does.
+    // A suspect is handed out alone: the effect of A is still unknown.
     let decode = second.start("decodeRestorableState", #"{"object":["B"]}"#)
     #expect(!second.hasAnswer(decode))
     driver.advance(milliseconds: 250)
@@ -77,7 +77,7 @@ internal import Testing
     // Sent without waiting for answers: nothing says which of them was read.
     for name in ["A", "B", "C"] { first.start("decodeRestorableState", #"{"object":["\#(name)"]}"#) }
     driver.crash(first)
-    // The last one is the only one that nothing was heard of since; tried by itself it is not what it was.
+    // Only after the last one no sign of life came; it was tried alone, so it is guilty.
     #expect(try standings() == ["C suspect 1"])
     let second = try start(3)
     #expect(try status(second, "A") == "available")
@@ -138,7 +138,7 @@ internal import Testing
     #expect(try status(peer, "A") == "quarantined")
     let applications = try peer.call("listApplications")["applications"]?.array
     #expect(applications?.first?["state"] == "quarantined")
-    // What is newer is not withheld.
+    // A newer state is not withheld.
     try peer.encode(#"["A"]"#, #"{"new":1}"#)
     #expect(try peer.state(#"["A"]"#) == ["new": 1])
     try peer.register("B")

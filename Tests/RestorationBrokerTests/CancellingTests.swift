@@ -12,7 +12,7 @@ internal import Testing
     peer.notify("$/cancelRequest", #"{"id":\#(id)}"#)
   }
 
-  /// R3: whoever gives up waiting for a parent has registered nothing.
+  /// R3: a client that cancels the wait for a parent has registered nothing.
   @Test func aRegistrationThatWaitsForItsParentCanBeGivenUp() throws {
     let peer = driver.connect()
     try peer.initialize()
@@ -81,7 +81,7 @@ internal import Testing
     ("exportArchive", #","generation":1"#),
   ]
 
-  /// R16: what goes through the archive piece by piece ends with the piece under way, and has changed nothing.
+  /// R16: work that reads the archive piece by piece ends with the current piece, and has changed nothing.
   @Test(arguments: pieces) func workInPiecesEndsWithThePieceUnderWay(_ method: String, _ more: String) throws {
     let peer = try makeGenerations()
     driver.forgetWritten()
@@ -127,7 +127,7 @@ internal import Testing
     #expect(fixture.finished(main).count == 1)
   }
 
-  /// What waits for its archive has not begun: it never does, and what came behind it does.
+  /// A call that waits for its archive has not begun: cancelled, it never begins, but later calls do.
   @Test func aCallThatHasNotBegunIsNeverDone() throws {
     driver.holdsOpenings = true
     let peer = driver.connect()

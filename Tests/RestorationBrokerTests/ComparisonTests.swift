@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// What differs between generations.
+/// Differences between generations.
 @Suite struct ComparisonTests {
   let driver = CoreDriver()
   var tool: Peer { driver.connect(pid: 7) }
@@ -177,7 +177,7 @@ internal import Testing
       let page = try peer.call("diffGenerations", #"{"from":1\#(cursor)}"#)
       paths += (page["changed"]?.array ?? []).compactMap { $0["path"]?.joined }
       pages += 1
-      // What is written between pages is not on them.
+      // States written between pages are not on them.
       try peer.encode(#"["new\#(pages)"]"#, "{}")
       try peer.encode(#"["o399"]"#, #"{"n":1}"#)
       cursor = page["cursor"]?.string.map { #","cursor":"\#($0)""# } ?? ""

@@ -22,7 +22,7 @@ final class CoreDriver {
   /// Archives are not opened until `openHeld()`.
   var holdsOpenings = false
   var holdsListings = false
-  /// Nobody looks whether processes have ended until `probeHeld()`.
+  /// Ends of processes are not noticed until `probeHeld()`.
   var holdsProbes = false
   /// Whether receipts say how many bytes are reachable; costs a replay of all generations.
   var measuresArchives = true
@@ -210,7 +210,7 @@ final class CoreDriver {
 
   /// The broker dies and starts again: what was not committed is lost, connections are cut, processes live on.
   ///
-  /// - Parameter start: the number of this start, where the count of them was lost.
+  /// - Parameter start: the number of this start, if the count of them was lost.
   func restart(start: Int64? = nil) {
     for peer in peers.values { peer.isConnected = false }
     peers = [:]

@@ -359,7 +359,7 @@ internal import Testing
     #expect(try peer.decode(#"["O"]"#)["coder"]?["UIStateRestorationViewControllerStoryboardKey"] == nil)
     try peer.register("N")
     #expect(try peer.decode(#"["N"]"#)["coder"]?.isNull == true)
-    // Recorded with the state, not of whoever reads it.
+    // Recorded with the state, not taken from the reader.
     try writer.goodbye("restart")
     driver.restart()
     let next = driver.connect(pid: 8)

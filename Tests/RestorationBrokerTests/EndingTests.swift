@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// How sessions end, and what the next run is told (R20, R30).
+/// How sessions end, and the situation of the next run (R20, R30).
 @Suite struct EndingTests {
   let driver = CoreDriver()
 
@@ -20,7 +20,7 @@ internal import Testing
     return peer
   }
 
-  /// State and reason that a new session is told.
+  /// State and reason reported to a new session.
   private func situation(_ pid: Int64, _ more: String = "") throws -> String {
     let peer = driver.connect(pid: pid)
     let restoration = try #require(try peer.initialize("App", more)["restoration"])
@@ -208,7 +208,7 @@ internal import Testing
     let main = try start(1, "Main", #""process":"main""#)
     let editor = try start(2, "Editor", #""process":"editor""#)
     driver.crash(editor)
-    // The role that crashed comes back within the run.
+    // The role that crashed restarts within the run.
     #expect(try situation(3, #""process":"editor""#) == "available recover")
     try main.goodbye("restart")
     driver.restart()

@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// An event says what is on disk, or what is settled otherwise.
+/// An event reports a change that is on disk, or one that needs no write.
 @Suite struct EventDurabilityTests {
   let driver = CoreDriver()
 

@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// What subscribers are told, and when.
+/// The events that subscribers get, and when.
 @Suite struct EventTests {
   let driver = CoreDriver()
 
@@ -23,7 +23,7 @@ internal import Testing
     return peer
   }
 
-  // MARK: What there is
+  // MARK: The events
 
   @Test func aSessionsLifeIsToldInOrder() throws {
     let monitor = try subscriber()
@@ -196,7 +196,7 @@ internal import Testing
     #expect(monitor.takeNotifications("event").isEmpty)
   }
 
-  // MARK: Who is told
+  // MARK: The subscribers
 
   @Test func eachSubscriptionGetsWhatItAskedForAndNothingElse() throws {
     let all = try subscriber()

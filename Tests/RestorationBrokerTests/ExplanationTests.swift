@@ -157,7 +157,7 @@ internal import Testing
     #expect(
       try tool.fail("explainRestoration", #"{"object":["A"],"application":"None"}"#).kind == "unknownApplication"
     )
-    // A notification is no work.
+    // A notification causes no work.
     peer.notify("explainRestoration", #"{"object":["Main"]}"#)
   }
 

@@ -17,7 +17,7 @@ internal import Testing
     try fixture.save(["A", "B", "C"].map { ($0, nil, more, #"{"of":"\#($0)"}"#) })
   }
 
-  /// A process that makes all but those of the given names, of which it dies, and what it was asked to make.
+  /// Runs a process that makes all objects but those of the given names, of which it dies; returns the requests it got.
   private func run(_ pid: Int64, diesOf names: [String]) throws -> [String] {
     let peer = try fixture.join("W", pid: pid)
     try fixture.makes("K", peer, "W")
@@ -34,7 +34,7 @@ internal import Testing
       try peer.goodbye("restart")
     } else {
       driver.crash(peer)
-      // The restoration goes on for whoever comes; the next run is to begin its own.
+      // The restoration continues for late processes; the next run must begin its own.
       driver.advance(milliseconds: 10_000)
     }
     driver.inspect()

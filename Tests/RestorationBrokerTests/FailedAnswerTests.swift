@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationBroker
 internal import Testing
 
-/// Answers of clients that are errors or no JSON: nothing waits for a deadline, and it is told why.
+/// Answers of clients that are errors or invalid JSON: nothing waits for a deadline, and the reason is reported.
 @Suite struct FailedAnswerTests {
   private static let encode = "encodeRestorableStateWithCoder"
   private static let identify = "modelIdentifierForElementAtIndexPath"
@@ -160,7 +160,7 @@ internal import Testing
     driver.inspect()
   }
 
-  /// However often an object is pulled, the last time is told.
+  /// However often an object is pulled, the last pull is reported.
   @Test func r18WhatWasToldOfEarlierPullsLeavesRoomForTheLast() throws {
     let driver = CoreDriver()
     let (peer, object) = try invalidating(driver)
@@ -212,7 +212,7 @@ internal import Testing
     return (explanation[list]?.array ?? []).compactMap { $0["message"] }
   }
 
-  /// What a client says of a batch may be about any object of it.
+  /// A client's message about a batch may concern any object of it.
   @Test(arguments: [false, true])
   func r12WhatAClientSaysOfAConfidentialObjectIsToldOnlyToWhoAsks(_ isPull: Bool) throws {
     let driver = CoreDriver()

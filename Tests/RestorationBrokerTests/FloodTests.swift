@@ -52,7 +52,7 @@ struct Flood {
     driver.archives["App"]?.log.count { if case .state(_) = $0 { true } else { false } } ?? 0
   }
 
-  /// Calls that nobody answered although nothing is held back; those of connections that are gone do not count.
+  /// Calls without an answer although nothing is held back, except those of lost connections.
   var unanswered: [String] {
     calls.filter { $0.peer.isConnected && !$0.peer.hasAnswer($0.id) }.map { "client \($0.peer.id), call \($0.id)" }
   }
@@ -128,7 +128,7 @@ struct Flood {
     return (peer, "\(handle)")
   }
 
-  /// Sends a call of a random client; one without a session names the application.
+  /// Sends a call of a random client; without a session it names the application.
   @discardableResult
   private mutating func send(_ method: String, _ parameters: String, by sender: Peer? = nil) -> (Peer, Int)? {
     guard let peer = sender ?? peers.randomElement(using: &generator) else { return nil }

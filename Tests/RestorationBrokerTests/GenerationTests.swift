@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Sealing at the start of a run, pins, and what is kept (R7, R16, R17).
+/// Sealing at the start of a run, pins, and kept generations (R7, R16, R17).
 @Suite struct GenerationTests {
   let driver = CoreDriver()
 

@@ -54,7 +54,7 @@ internal import Testing
     driver.inspect()
   }
 
-  /// What follows from the answer is done by who decides; a restoration may ask as often as it likes.
+  /// The caller acts on the answer; a restoration may ask as often as it likes.
   @Test func toAskHowAStateIsToBeHandedOutChangesNothing() throws {
     let names = ["Blank", "Class", "Poison", "Suspect"]
     try fixture.save([

@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Documents that are refused, and what an import leaves behind.
+/// Refused documents, and the result of an import.
 @Suite struct ImportTests {
   let driver = CoreDriver()
 
@@ -216,7 +216,7 @@ internal import Testing
     #expect(try tool.paths(#""application":"App""#) == ["New"])
     let kinds = try tool.call("listGenerations", #"{"application":"App"}"#)["generations"]?.array
     #expect(kinds?.map { $0["kind"]?.string } == ["import"])
-    // A head that is that of the newest generation is not sealed again.
+    // A head that equals the newest generation is not sealed again.
     let again = try tool.importDocument(document, into: "App", #""force":true"#)
     #expect(again["generation"] == 2)
     driver.inspect()
@@ -234,7 +234,7 @@ internal import Testing
     let before = try tool.export("App")
     try tool.importDocument(empty, into: "App", #""force":true"#)
     #expect(try tool.export("App", #""generation":1"#) == before)
-    // Also where the head has not changed since a generation that left something out.
+    // Even if the head has not changed since a generation that left something out.
     try tool.importDocument(document, into: "App", #""force":true"#)
     let peer = driver.connect()
     try peer.initialize()

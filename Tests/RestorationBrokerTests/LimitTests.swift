@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Each limit passes at its value and fails at one more, and says which, how much and where.
+/// A value equal to a limit passes and one more fails; the error names the limit, the value and the place.
 @Suite struct CoreLimitTests {
   private func driver(_ change: (inout Limits) -> Void) -> CoreDriver {
     var limits = Limits()
@@ -56,7 +56,7 @@ internal import Testing
     let initialize = #"{"application":"App"}"#
     expect(try third.fail("initialize", initialize), "sessionsPerApplicationMax", 3)
     expect(try third.fail("registerObjectForStateRestoration", registration), "sessionsPerApplicationMax", 3)
-    // What needs no session goes on, and so does who has one.
+    // Calls without a session continue, and so do existing sessions.
     try third.call("encodeRestorableState", #"{"application":"App","object":["X"],"state":{}}"#)
     try detached.call("registerObjectForStateRestoration", #"{"application":"App","restorationIdentifier":"E"}"#)
     try bound.call("goodbye", #"{"reason":"closed"}"#)
@@ -148,7 +148,7 @@ internal import Testing
     #expect(try peer.paths() == ["A", "B"])
     try peer.encode(#"["A"]"#, state(50))
     try peer.encode(#"["B"]"#, state(50))
-    // What a generation keeps counts on.
+    // States that a generation keeps still count.
     try peer.goodbye("restart")
     try peer.initialize()
     #expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, "{}")).data["limit"] == "archiveBytesMax")

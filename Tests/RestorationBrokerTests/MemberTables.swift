@@ -4,16 +4,16 @@ internal import Foundation
 internal import JSONRPC
 internal import RestorationWire
 
-/// The tables of a method's page that list members, made from what the code says of these.
+/// The tables of members on a method's page, made from the texts of the code.
 ///
-/// A row has the member's name, type and text from the code. The page's own are what follows that text in the cell, and
-/// the default of a parameter that may be absent.
+/// A row has the member's name, type and text from the code. The text behind it in the cell, and the default of an
+/// optional parameter, belong to the page.
 enum MemberTables {
   private static let parameterHead = ["| | name | type | default | meaning |", "|---|---|---|---|---|"]
   private static let resultHead = ["| name | type | meaning |", "|---|---|---|"]
   private static let noParameters = "None."
 
-  /// The page with its tables as they are to be.
+  /// The page with renewed tables.
   static func renewed<Method: RestorationMethod>(_ page: String, of method: Method.Type) -> String {
     let shapes = Method.Reply.schema.shapes
     var made: [String] = []
@@ -67,7 +67,7 @@ enum MemberTables {
     member.schema.words(withRange: isGiven, withNull: member.isRequired)
   }
 
-  /// The member's text, and what the page says after it. If the text is another one now, it takes the place of as many
+  /// The member's text, and the page's own text behind it. If the member's text has changed, it replaces as many
   /// sentences as it has.
   private static func meaning(_ member: Schema.Member, in rows: [[String]]) -> String {
     guard let cell = rows.first(where: { names($0[0]).contains(member.name) })?.last else { return member.summary }
@@ -98,7 +98,7 @@ enum MemberTables {
     "|\(cells.map { $0.isEmpty ? " |" : " \($0) |" }.joined())"
   }
 
-  /// The names that stand in a cell between backticks.
+  /// The names between backticks in a cell.
   private static func names(_ cell: String) -> [String] {
     cell.split(separator: "`", omittingEmptySubsequences: false).enumerated().filter { $0.offset % 2 == 1 }
       .map { String($0.element) }
@@ -117,7 +117,7 @@ extension Schema {
     }
   }
 
-  /// What a table says of a new parameter that may be absent.
+  /// The default that a table gives a new optional parameter.
   fileprivate var usualDefault: String { words(withRange: false, withNull: false) == "boolean" ? "false" : "none" }
 
   /// Its type as tables of the pages name it.

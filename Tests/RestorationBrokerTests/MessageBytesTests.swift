@@ -129,12 +129,12 @@ internal import Testing
     try delegate.encode("\(try delegate.register("A"))", "{}")
     try delegate.call("saveApplicationState")
     #expect(try driver.connect().decode("[]", #""application":"App""#)["state"] == ["n": 1])
-    // Nothing else takes it for an object.
+    // No other call takes it for an object.
     #expect(try delegate.fail("encodeRestorableState", #"{"object":[],"state":{}}"#).data["pointer"] == "/object")
     #expect(try delegate.fail("unregisterObject", #"{"object":[]}"#).data["pointer"] == "/object")
   }
 
-  /// R24: a factory is called, however little its client reads, and fetches what does not fit.
+  /// R24: a factory is called, however little its client reads, and fetches states that do not fit.
   @Test(arguments: [1_500, 20_000, 65_536])
   func aFactoryFetchesWhatItCannotBeSent(_ bytesMax: Int) throws {
     let writer = try join(1, 1_000_000)
@@ -155,7 +155,7 @@ internal import Testing
     #expect(try reader.decode(#"["Made"]"#)["state"]?["t"]?.string?.count == 40_000)
   }
 
-  /// R28: an element whose question is too long stays as it is, and the others are looked for.
+  /// R28: an element whose call would be too long stays as it is, and the others are looked up.
   @Test func elementsThatCannotBeAskedAboutStayAsTheyAre() throws {
     let long = String(repeating: "m", count: 70_000)
     let path = (0..<40_000).map { _ in "1" }.joined(separator: ",")
@@ -213,7 +213,7 @@ internal import Testing
     #expect(driver.logged.contains { $0.hasPrefix("pathChanged was not sent") })
   }
 
-  /// R12: objects are known by their handles also to a client that reads but little.
+  /// R12: objects are named by handles alone for a client that reads little.
   @Test func aClientThatReadsLittleIsAskedWithoutPaths() throws {
     let peer = try join(1, 400)
     let parent = try Self.parent(peer)

@@ -90,7 +90,7 @@ internal import Testing
   @Test func r6AConflictDeepInTheSubtreeLeavesEverythingAsItWas() throws {
     let other = driver.connect(pid: 2)
     try other.initialize()
-    // T is vacant and would give way; T/X/Y is live, and so is A/X/Y.
+    // T is vacant and could be claimed; T/X/Y is live, and so is A/X/Y.
     try other.register("T")
     try other.register("X", below: #"["T"]"#)
     try other.register("Y", below: #"["T","X"]"#)

@@ -2,15 +2,15 @@
 
 internal import RestorationArchive
 
-/// An archive as plain as can be: the list of all changes. Everything else is found by replaying them.
+/// The plainest possible archive: the list of all changes. Everything else is found by replaying them.
 struct NaiveArchive {
   let uuid: String
   /// The change with sequence n is at n − 1.
   private(set) var log: [ArchiveChange] = []
-  /// What the whole log comes to.
+  /// The content of the whole log.
   private(set) var head = Contents()
   private var epoch: Int64 = 0
-  /// Sequences of state rows that cannot be read any more.
+  /// Sequences of state rows that can no longer be read.
   var damaged: Set<SequenceNumber> = []
 
   init(uuid: String) {
@@ -41,7 +41,7 @@ struct NaiveArchive {
     return .state(record, sequence: sequence)
   }
 
-  /// Puts another change in the place of one that was made.
+  /// Replaces a change that was made by another one.
   mutating func replace(_ sequence: SequenceNumber, with change: ArchiveChange) {
     log[Int(sequence) - 1] = change
     head = contents(at: self.sequence)
@@ -120,7 +120,7 @@ struct NaiveArchive {
     return rows.values.reduce(0, +)
   }
 
-  /// What a log comes to.
+  /// The content of a log.
   struct Contents {
     var nodes: [NodeID: NodeRecord] = [:]
     var states: [NodeID: [StateSummary]] = [:]

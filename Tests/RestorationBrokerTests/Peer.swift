@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// One client of a `CoreDriver`: sends JSON text through the real framing, and collects what comes back.
+/// One client of a `CoreDriver`: sends JSON text through the real framing, and collects the output.
 final class Peer {
   let id: ClientID
   let process: ClientProcess
@@ -24,7 +24,7 @@ final class Peer {
   private(set) var notifications: [(method: String, parameters: JSONValue)] = []
   /// Calls of the broker, answered or not, in the order in which they came.
   private(set) var calls: [BrokerCall] = []
-  /// How calls of the broker are answered by themselves: the result as JSON text, nil for not yet.
+  /// Automatic answers to calls of the broker: the result as JSON text, `nil` for not yet.
   var serves: [String: (JSONValue) -> String?] = [:]
 
   /// Calls whose answers are just being made.
@@ -125,7 +125,7 @@ final class Peer {
     return callID
   }
 
-  /// The broker does not want the answer any more.
+  /// The broker no longer wants the answer.
   func forget(_ callID: Int) {
     conversation.forget(callID)
     if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isForgotten = true }
@@ -155,7 +155,7 @@ final class Peer {
 
   private func reply(_ callID: Int, _ member: String) {
     if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isAnswered = true }
-    // Where the member is no JSON, reading goes on at the next line.
+    // If the member is invalid JSON, reading resumes at the next line.
     transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"# + "\n")
   }
 
@@ -181,7 +181,7 @@ final class Peer {
   }
 
   func notify(_ method: String, _ parameters: JSONText) {
-    // Such a connection drops what nobody has asked for.
+    // Such a connection drops unrequested messages.
     guard canBeCalled else { return }
     var output: [UInt8] = []
     conversation.notify(method: method, parameters: parameters, into: &output)
@@ -244,7 +244,7 @@ final class Peer {
     return try result.value()
   }
 
-  /// The result, nil while there is none or where the call failed.
+  /// The result; `nil` while there is none or if the call failed.
   func resultIfAny(of id: Int) -> JSONValue? {
     answers[id]?["result"].flatMap { try? $0.value() }
   }
@@ -314,7 +314,7 @@ final class Peer {
     try call("decodeRestorableState", members(#""object":\#(object)"#, more))
   }
 
-  /// The state, nil unless there is one.
+  /// The state, `nil` unless there is one.
   func state(_ object: String) throws -> JSONValue? {
     let state = try decode(object)["state"]
     return state?.isNull == true ? nil : state
@@ -340,7 +340,7 @@ final class Peer {
 }
 
 extension JSONValue {
-  /// A path's components, joined by `/`; nil for null.
+  /// A path's components, joined by `/`; `nil` for null.
   var joined: String? {
     array?.compactMap(\.string).joined(separator: "/")
   }

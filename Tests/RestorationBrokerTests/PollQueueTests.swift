@@ -60,7 +60,7 @@ internal import Testing
     queue.add(Self.notification("b", bytes: half))
     queue.add(Self.notification("c", bytes: 2))
     #expect(Self.drain(&queue) == ["call 1", "b", "c"])
-    // What left does not count any more.
+    // Removed entries no longer count.
     queue.add(Self.notification("d", bytes: half))
     queue.add(Self.notification("e", bytes: half))
     #expect(Self.drain(&queue) == ["d", "e"])

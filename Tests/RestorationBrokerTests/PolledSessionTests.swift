@@ -133,7 +133,7 @@ internal import Testing
     let peer = driver.connect(pid: 700)
     try peer.initialize("App", #""session":"\#(poller.token)","serves":["\#(Self.encode)"]"#)
     #expect(try waiting.result(of: wait).isNull)
-    // What was fetched before is answered as before.
+    // Calls fetched before are answered as before.
     #expect(peer.openCalls(Self.encode).isEmpty)
     try peer.call("answerRequest", #"{"id":\#(id),"result":{"states":[{"object":\#(handle),"state":{"n":1}}]}}"#)
     #expect(try saver.result(of: round)["objects"] == 1)
@@ -179,7 +179,7 @@ internal import Testing
     #expect(try saver.result(of: round)["stale"]?.array?.first?["why"] == "disconnected")
   }
 
-  /// R12: a session whose old connection goes after it has come back is not left out of the round.
+  /// R12: a session whose old connection ends after it has resumed is not left out of the round.
   @Test func aSessionThatHasMovedToAnotherConnectionIsAskedAgain() throws {
     let before = driver.connect()
     let token = try #require(try before.initialize("App", #""serves":["\#(Self.encode)"]"#)["session"]?.string)
@@ -225,13 +225,13 @@ internal import Testing
     let round = saver.start("saveApplicationState", #"{"application":"App"}"#)
     let (id, _) = try poller.nextCall(Self.encode)
     #expect(id != old)
-    // The answer to the old one cannot be taken for that to the new one.
+    // The answer to the old call cannot be mistaken for that to the new one.
     #expect(try poller.fail("answerRequest", #""id":\#(old),"result":{}"#).data["pointer"] == "/id")
     try poller.answer(id, #"{"states":[{"object":\#(handle),"state":{}}]}"#)
     #expect(try saver.result(of: round)["objects"] == 1)
   }
 
-  /// R9: a session that polls is there, so that its roles are its own, also in its own process.
+  /// R9: a session that polls is live, so its roles stay its own, even against its own process.
   @Test func aPollingDelegateIsTheDelegate() throws {
     let poller = try Poller(driver, serves: ["shouldSaveApplicationState"], #""delegate":true"#)
     let peer = driver.connect(pid: 700)
@@ -287,7 +287,7 @@ internal import Testing
     #expect(try poller.next().isNull)
   }
 
-  /// R31: a process is not said to have crashed of a state that it has not fetched.
+  /// R31: a state that a process has not fetched is not blamed for its crash.
   @Test(arguments: [false, true]) func whatWasNotFetchedIsNotToBlame(_ isFetched: Bool) throws {
     let fixture = RestoringFixture()
     try fixture.save([("Main", nil, "", #"{"zoom":1}"#)])

@@ -52,10 +52,10 @@ final class Poller {
     )
   }
 
-  /// What waits for the session; null where nothing does.
+  /// The next waiting call or notification of the session; null if there is none.
   func next(_ members: String = "") throws -> JSONValue { try call("nextRequest", members) }
 
-  /// The call of this method that waits longest, which must be what comes next.
+  /// The call of this method that waits longest, which must come next.
   func nextCall(_ method: String) throws -> (id: Int64, parameters: JSONValue) {
     let request = try next()
     #expect(request["method"]?.string == method, "\(request)")

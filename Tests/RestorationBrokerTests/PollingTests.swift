@@ -44,7 +44,7 @@ internal import Testing
     #expect(try poller.call("decodeRestorableState", #""object":["Editor"]"#)["state"] == ["n": 1])
   }
 
-  /// R12: who does not fetch is late, and what it did not fetch is not there any more.
+  /// R12: a client that does not fetch is late, and its unfetched calls are gone.
   @Test func aPollerThatDoesNotComeIsLateAndItsCallIsGone() throws {
     let poller = try Poller(driver, serves: [Self.encode])
     try poller.register("Editor")
@@ -179,7 +179,7 @@ internal import Testing
     let poller = try Poller(driver, serves: [Self.encode])
     try poller.register("Editor")
     let (saver, round) = try save(#","deadlineMilliseconds":1000"#)
-    // The number of the call is known to nobody; it is the first one of this broker.
+    // No client knows the number of the call; it is the first one of this broker.
     #expect(try poller.fail("answerRequest", #""id":\#(7 << 32 | 1),"result":{}"#).data["pointer"] == "/id")
     let (id, _) = try poller.nextCall(Self.encode)
     #expect(id == 7 << 32 | 1)
@@ -188,7 +188,7 @@ internal import Testing
     #expect(try poller.fail("answerRequest", #""id":\#(id),"result":{}"#).data["pointer"] == "/id")
   }
 
-  /// What was asked over a connection is answered there.
+  /// A call made over a connection is answered there.
   @Test func aCallOverAConnectionIsNotAnsweredByACall() throws {
     let peer = driver.connect()
     try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
@@ -217,7 +217,7 @@ internal import Testing
     #expect(try poller.next().isNull)
   }
 
-  /// R15: what is told is on disk.
+  /// R15: a notified change is on disk.
   @Test func aNotificationWaitsForTheChangeItIsAbout() throws {
     let poller = try Poller(driver, serves: ["registrationReplaced"])
     try poller.register("Editor")
@@ -231,7 +231,7 @@ internal import Testing
     #expect(try peer.result(of: wait)["method"] == "registrationReplaced")
   }
 
-  /// R15: what was not stored did not happen.
+  /// R15: a change that was not stored did not happen.
   @Test func aNotificationOfAFailedTransactionNeverComesAndTheWaitGoesOn() throws {
     let poller = try Poller(driver, serves: ["registrationReplaced"])
     try poller.register("Editor")

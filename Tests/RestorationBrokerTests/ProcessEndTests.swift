@@ -114,7 +114,7 @@ internal import Testing
     driver.killUnnoticed(first)
     driver.killUnnoticed(second)
     #expect(try reason() == "launch")
-    // Only for as long as nobody has come back.
+    // Only until a process has returned.
     driver.crash(try start(3, "Third"))
     driver.restart()
     #expect(try reason(60) == "recover")
@@ -129,7 +129,7 @@ internal import Testing
     #expect(try reason() == "recover")
   }
 
-  // MARK: What the manager says
+  // MARK: Reports of the manager
 
   typealias Refinement = (
     kernel: ProcessEnding, result: String, active: String, main: Bool, code: Int32, status: Int32, stopped: Bool,

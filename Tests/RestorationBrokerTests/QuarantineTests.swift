@@ -76,7 +76,7 @@ internal import Testing
 
   @Test func r35ANewEncodeLiftsItAndKeepsTheText() throws {
     let peer = try start(4)
-    // Also where it was not decoded first: there is nothing that could be hidden.
+    // Even if it was not decoded first: there is nothing to hide.
     try peer.encode(#"["Main"]"#, #"{"new":1}"#)
     #expect(try peer.state(#"["Main"]"#) == ["new": 1])
     let object = try #require(try list().first)
@@ -144,7 +144,7 @@ internal import Testing
     #expect(try list().isEmpty)
     let peer = try start(4)
     #expect(try peer.state(#"["Main"]"#) == ["poison": 1])
-    // The count begins anew.
+    // The count restarts.
     driver.crash(peer)
     #expect(try list().map { $0["strikes"] } == [1])
     driver.inspect()

@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Sessions whose archive is closed to make room for another one, and goes on being theirs.
+/// Sessions whose archive is closed to make room for another one, and stays theirs.
 @Suite struct RestingSessionTests {
   private func driver(archives: Int = 1) -> CoreDriver {
     var limits = Limits()
@@ -43,7 +43,7 @@ internal import Testing
     driver.inspect("a")
   }
 
-  /// A session that was made by `initialize` over HTTP, whose connection is gone: what its calls have to name.
+  /// A session made by `initialize` over HTTP, whose connection is gone; returns the members its calls must have.
   private func leaveSession(
     _ application: String,
     _ driver: CoreDriver,
@@ -151,7 +151,7 @@ internal import Testing
     #expect(try driver.connect(pid: 3).initialize("App", #""instance":"auto""#)["application"] != "App@3")
   }
 
-  // MARK: What holds an archive open
+  // MARK: Reasons to keep an archive open
 
   @Test func aNextRequestThatWaitsHoldsItsArchiveOpen() throws {
     let driver = driver()
@@ -196,7 +196,7 @@ internal import Testing
     #expect(second.resultIfAny(of: id) != nil && second.hasAnswer(next))
   }
 
-  /// The archive was closed all the same, because it could not be opened anew.
+  /// The archive was closed anyway, because it could not be reopened.
   @Test func aCallThatWaitsUntilItIsKnownWhichProcessesLiveIsAnsweredAlsoIfTheArchiveIsClosed() throws {
     let driver = driver()
     let first = driver.connect(pid: 1)
@@ -260,7 +260,7 @@ internal import Testing
     #expect(try poller.next()["method"] == "registrationReplaced")
   }
 
-  // MARK: What only memory knows
+  // MARK: State in memory only
 
   @Test(arguments: [false, true])
   func r19ABlankPushHidesNothingFromASessionThatHasNotDecodedBeforeItRested(_ isDetached: Bool) throws {
@@ -336,7 +336,7 @@ internal import Testing
     #expect(try poller.call("decodeRestorableState", #""object":\#(handle)"#)["state"] == ["new": 1])
   }
 
-  /// A process decodes `X` and crashes, while a detached session is there, which rests then.
+  /// A process decodes `X` and crashes, while a detached session is live, which then rests.
   private func restWithABrokenRestoration(_ driver: CoreDriver) throws -> Poller {
     try driver.connect(pid: 3).encode(#"["X"]"#, "{}", #""application":"App""#)
     let poller = try Poller(driver)
@@ -367,7 +367,7 @@ internal import Testing
     let driver = driver()
     _ = try restWithABrokenRestoration(driver)
     driver.advance(milliseconds: 600_000)
-    // For this archive another one is closed, and what is over by then is forgotten.
+    // Another archive is closed for this one, and its expired sessions are forgotten.
     try driver.connect(pid: 4).encode(#"["Y"]"#, "{}", #""application":"Third""#)
     try driver.connect(pid: 5).call("describeApplication", #"{"application":"App"}"#)
     #expect(driver.application("App")?.sessions.isEmpty == true)

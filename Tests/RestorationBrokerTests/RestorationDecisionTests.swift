@@ -5,9 +5,9 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// The decisions of a restoration by themselves: events in, actions out (R21 – R24).
+/// The decisions of a restoration alone: events in, actions out (R21 – R24).
 @Suite struct RestorationDecisionTests {
-  /// What is true, as a test says it.
+  /// The facts, as a test sets them.
   struct Facts: RestorationFacts {
     var owners: [NodeID: SessionID] = [:]
     var makers: [NodeID: SessionID] = [:]

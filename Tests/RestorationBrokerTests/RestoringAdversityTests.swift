@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// What may happen to objects, sessions and the archive while a restoration is under way.
+/// Changes to objects, sessions and the archive while a restoration is under way.
 @Suite struct RestoringAdversityTests {
   let fixture = RestoringFixture()
   var driver: CoreDriver { fixture.driver }

@@ -5,10 +5,10 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// An application that has crashed and comes back: what its processes had saved, and processes that serve restoring.
+/// An application that has crashed and restarts: its saved states, and processes that serve restoring.
 final class RestoringFixture {
   let driver = CoreDriver()
-  /// What the broker called and told, in the order in which it came: `role method what`.
+  /// The broker's calls and notifications, in order: `role method what`.
   private(set) var log: [String] = []
 
   static let served = [
@@ -17,7 +17,7 @@ final class RestoringFixture {
     "applicationFinishedRestoringState", "indexPathForElementWithModelIdentifier",
   ]
 
-  /// Saves objects in a session that crashes then: identifier, parent as JSON, further members, state or nil.
+  /// Saves objects in a session that crashes then: identifier, parent as JSON, further members, state or `nil`.
   func save(_ objects: [(identifier: String, parent: String?, more: String, state: String?)]) throws {
     let writer = driver.connect(pid: 900)
     try writer.initialize()
@@ -39,7 +39,7 @@ final class RestoringFixture {
     unit: String? = nil
   ) throws -> Peer {
     let peer = driver.connect(pid: pid, unit: unit)
-    // It may be called as soon as it is there.
+    // It may be called as soon as it exists.
     answer(peer, role)
     let names = serves.map { "\"\($0)\"" }.joined(separator: ",")
     let token = session.map { #""session":"\#($0)","# } ?? ""
@@ -71,7 +71,7 @@ final class RestoringFixture {
     }
   }
 
-  /// The peer makes the objects of a restoration class, by registering them where they were.
+  /// The peer makes the objects of a restoration class, by registering them if they were.
   func makes(_ restorationClass: String, _ peer: Peer, _ role: String) throws {
     peer.serves["objectWithRestorationIdentifierPath"] = { parameters in
       let path = parameters["identifierPath"]?.array?.compactMap(\.string) ?? []

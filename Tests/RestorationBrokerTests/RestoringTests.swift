@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Restorations that the broker drives: order, lookups, what is handed out (R21 – R25, R34).
+/// Restorations that the broker drives: order, lookups, handed-out states (R21 – R25, R34).
 @Suite struct RestoringTests {
   let fixture = RestoringFixture()
   var driver: CoreDriver { fixture.driver }

@@ -50,7 +50,7 @@ internal import Testing
     return (result["generations"]?.array ?? []).map { "\($0["generation"]?.integer ?? 0) \($0["kind"]?.string ?? "")" }
   }
 
-  // MARK: What it does
+  // MARK: Effects
 
   @Test func r16AGenerationBecomesTheHeadAndTheNextGeneration() throws {
     try fill()
@@ -197,7 +197,7 @@ internal import Testing
     #expect(try archived().keys.sorted() == ["Inside", "Root"])
     let result = try rollBack(1)
     #expect(try archived() == ["Root": [:]])
-    // The former head is there with all it had.
+    // The former head is kept completely.
     #expect(try archived(Int(result["former"]?.integer ?? 0)).keys.sorted() == ["Inside", "Root"])
     driver.inspect()
   }
@@ -240,7 +240,7 @@ internal import Testing
     let generation = result["generation"]?.integer ?? 0
     #expect(peer.takeNotifications("headReplaced") == [["generation": .integer(generation)]])
     driver.inspect()
-    // A push of one who has not looked hides nothing from it; its revisions go on.
+    // A push of an owner that has not decoded hides nothing from it; its revisions continue.
     #expect(try peer.encode("\(handle)", #"{"n":51}"#, #""revision":5"#) == ["superseded": true])
     try peer.encode("\(handle)", #"{"n":52}"#, #""revision":6"#)
     #expect(try archived()["A"] == ["n": 52])
@@ -366,7 +366,7 @@ internal import Testing
       call.parameters["objects"]?.array?.first?["state"]
     }
     #expect(states == [["n": 1], ["n": 1]])
-    // What it saves from now on is its own again.
+    // Its states from now on are its own again.
     try peer.encode("\(handle)", #"{"n":51}"#)
     #expect(try peer.state("\(handle)") == ["n": 51])
     driver.inspect()
@@ -439,7 +439,7 @@ internal import Testing
     driver.betweenPieces = { [driver] in
       guard driver.jobCount >= 2 else { return }
       driver.betweenPieces = nil
-      // The text of A was not among those to be read.
+      // The text of A was not to be read.
       _ = writer.start("encodeRestorableState", #"{"application":"App","object":["A"],"state":{"n":9}}"#)
     }
     let result = try caller.call("rollBack", #"{"application":"App","generation":1}"#)

@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Elements of views in a save round: data sources are asked what they are (R28).
+/// Elements of views in a save round: data sources are asked for their identifiers (R28).
 @Suite struct RoundElementTests {
   let driver = CoreDriver()
 

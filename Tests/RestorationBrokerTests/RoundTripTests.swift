@@ -38,7 +38,7 @@ internal import Testing
     }
   }
 
-  /// All readers see the same states, but for handles: nobody lives in the copy.
+  /// All readers see the same states, except for handles: the copy has no live sessions.
   private func compareStates(_ tool: Peer, _ copy: String, _ seed: UInt64) throws {
     for object in try tool.objects(#""application":"App""#) {
       guard let path = object["path"], !path.isNull else { continue }

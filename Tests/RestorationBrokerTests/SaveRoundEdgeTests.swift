@@ -5,13 +5,13 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// What may happen while a save round is under way (R12, R16, R28, R30, R33).
+/// Events during a save round (R12, R16, R28, R30, R33).
 @Suite struct SaveRoundEdgeTests {
   let driver = CoreDriver()
 
   static let encode = "encodeRestorableStateWithCoder"
 
-  /// A client that answers nothing by itself.
+  /// A client that answers nothing automatically.
   private func worker(_ pid: Int64, _ more: String = "") throws -> Peer {
     let peer = driver.connect(pid: pid)
     try peer.initialize("App", #""process":"w\#(pid)","serves":["\#(Self.encode)"]"# + more)

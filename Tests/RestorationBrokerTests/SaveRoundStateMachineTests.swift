@@ -4,7 +4,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// What a save round waits for and what comes next, without anything around it (R11, R12).
+/// The waits and steps of a save round, in isolation (R11, R12).
 @Suite struct SaveRoundStateMachineTests {
   typealias Machine = SaveRound.StateMachine
 

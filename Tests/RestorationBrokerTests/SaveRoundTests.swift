@@ -5,13 +5,15 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Save rounds as clients see them: who is asked, in which order, what is saved and what is stale (R7, R11, R12).
+/// Save rounds as clients see them: who is asked, in which order, which states are saved and which are stale (R7, R11,
+/// R12).
 @Suite struct SaveRoundTests {
   let driver = CoreDriver()
 
   static let encode = "encodeRestorableStateWithCoder"
 
-  /// A client that answers by itself with what `states` has for each path, or puts the path's name into the state.
+  /// A client that automatically answers with the entry of `states` for each path, or with a state that contains the
+  /// path's name.
   private func worker(_ pid: Int64, _ role: String = "worker", _ more: String = "") throws -> Peer {
     let peer = driver.connect(pid: pid)
     peer.serves[Self.encode] = Peer.states { #"{"of":"\#($0)"}"# }
@@ -75,7 +77,7 @@ internal import Testing
     #expect(a.takeNotifications("applicationStateSaved").count == 1)
   }
 
-  /// What is pushed by a client that is asked as well is current, and what it leads to is saved.
+  /// A state pushed by a client that is asked as well is current, and its references are saved.
   @Test func r12AnObjectWhoseOwnerSaysThatNothingHasChangedIsNotStale() throws {
     let (a, b) = (try worker(1), try worker(2))
     try a.register("Pushed")
@@ -214,7 +216,7 @@ internal import Testing
     #expect(try archived(3)["A"] == ["of": "A"], "a push in between does not hide what was pulled before")
   }
 
-  // MARK: R12, what is stale
+  // MARK: R12, stale objects
 
   @Test func r12WhoeverIsLateKeepsTheLastGoodState() throws {
     let (good, slow) = (try worker(1, "good"), try worker(2, "slow"))
@@ -385,7 +387,7 @@ internal import Testing
     try pushes.encode(#"["Root"]"#, #"{"to":{"$restorable":["One"]}}"#)
     #expect(try pushes.call("saveApplicationState")["objects"] == 3)
     #expect(served.calls.map(paths) == [["Two"]])
-    // What the application itself refers to is saved as well.
+    // Objects that the application itself refers to are saved as well.
     try pushes.encode(#"["Root"]"#, "{}")
     let delegate = driver.connect(pid: 3)
     delegate.serves["willEncodeRestorableState"] = { _ in #"{"state":{"to":{"$restorable":["Two"]}}}"# }

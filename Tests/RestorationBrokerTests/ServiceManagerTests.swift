@@ -10,9 +10,9 @@ internal import Synchronization
 internal import TestSupport
 internal import Testing
 
-/// A broker beside a service manager: what it starts there, and what it asks when processes end (R22, R30).
+/// A broker beside a service manager: the units it starts, and its questions when processes end (R22, R30).
 @Suite struct ServiceManagerTests {
-  /// A service manager that says what a test tells it, and starts nothing.
+  /// A service manager that answers as a test says, and starts nothing.
   final class FakeManager: ServiceManager {
     struct State {
       var files: [String: [String]] = [:]
@@ -21,7 +21,7 @@ internal import Testing
       var result = UnitResult()
       var isStopping = false
       var failure: ServiceManagerError?
-      /// It does not answer questions about units any more.
+      /// It no longer answers questions about units.
       var isStuck = false
       var stuck: [CheckedContinuation<Void, Never>] = []
       /// Nor does it say whether the user's session ends.
@@ -101,7 +101,7 @@ internal import Testing
     func stop() throws {
       try broker?.stopAndWait(milliseconds: 10_000)
       broker = nil
-      // What is still on its way in this process may hold it for a moment longer.
+      // Pending work in this process may hold it for a moment longer.
       unlink(directory.file("archives/archives.lock"))
     }
 
@@ -110,7 +110,7 @@ internal import Testing
       try? group.syncShutdownGracefully()
     }
 
-    // MARK: What processes do
+    // MARK: Processes
 
     func save(unit: String) throws {
       let client = try WireClient(socket)
@@ -123,7 +123,7 @@ internal import Testing
       try client.call("goodbye", ["reason": "restart"])
     }
 
-    /// The steps of a restoration that waits until nobody has come.
+    /// The steps of a restoration that waits in vain.
     func restore() throws -> [JSONValue] {
       let client = try WireClient(socket)
       try client.call("restoreApplicationState", ["application": "App", "deadlineMilliseconds": 200])
@@ -157,7 +157,7 @@ internal import Testing
     manager.state.withLock { $0.isSilent = true }
     try await withService(manager) { service in
       try WireClient(service.socket).call("ping")
-      // The answer comes only after the end, and changes nothing any more.
+      // The answer comes only after the end, and changes nothing.
       try service.stop()
       #expect(manager.state.withLock { $0.stuck.count } == 1)
       manager.letGo()
@@ -250,7 +250,7 @@ internal import Testing
   @Test func r30ABrokerThatEndsWithTheUsersSessionRemembersIt() async throws {
     let manager = FakeManager()
     try await withService(manager) { service in
-      // It lives until the broker has ended: its end is the session's, not the other way round.
+      // It lives until the broker has ended: its end ends the session, not the reverse.
       let child = try ProcessClient(.python, socket: service.socket, errors: service.directory.file("errors"))
       try child.initialize("App")
       let registered = try child.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])

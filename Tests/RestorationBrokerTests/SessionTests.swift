@@ -400,7 +400,7 @@ internal import Testing
     #expect(
       try peer.fail("decodeRestorableState", #"{"object":["Main"],\#(app),"session":"\#(token)"}"#).code == -32602
     )
-    // Without its token the connection begins anew.
+    // Without its token the connection begins a new session.
     #expect(try peer.decode(#"["Main"]"#, app)["state"] == ["a": 1])
     #expect(try begin(peer) != token)
     driver.inspect()

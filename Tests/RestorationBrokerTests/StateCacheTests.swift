@@ -39,7 +39,7 @@ internal import Testing
     #expect(cache.record(1, 2, sequence: 2) == nil)
   }
 
-  /// Storage that nobody else holds is changed in place.
+  /// Storage without other references is changed in place.
   private func isHeldElsewhere(_ text: inout [UInt8]) -> Bool {
     let before = text.withUnsafeBufferPointer { $0.baseAddress }
     text[0] ^= 1

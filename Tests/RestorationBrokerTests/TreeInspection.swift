@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Holds what the core has in memory against its own invariants, and against the archive.
+/// Checks the core's memory against its own invariants, and against the archive.
 struct TreeInspection {
   let application: Application
   var faults: [String] = []
@@ -64,7 +64,7 @@ struct TreeInspection {
     }
   }
 
-  /// Whether loading the archive now would give what is in memory.
+  /// Checks that loading the archive now would give the present memory.
   mutating func compare(with archive: NaiveArchive) {
     if archive.sequence != application.sequence {
       faults.append("the archive is at \(archive.sequence), memory at \(application.sequence)")
@@ -98,7 +98,7 @@ struct TreeInspection {
 }
 
 extension CoreDriver {
-  /// Expects that memory is sound, and equals the archive where nothing is held back.
+  /// Expects that memory is sound, and equals the archive if nothing is held back.
   func inspect(_ name: String = "App", sourceLocation: SourceLocation = #_sourceLocation) {
     guard let application = application(name) else { return }
     var inspection = TreeInspection(application)

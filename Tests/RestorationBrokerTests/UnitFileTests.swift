@@ -86,7 +86,7 @@ internal import Testing
     #expect(UnitName(text) == nil)
   }
 
-  /// Whatever bytes there are: no trap, and no name that does not stand in them.
+  /// For any bytes: no trap, and no name that is not in them.
   @Test func noTextTrapsTheReader() throws {
     var generator = SystemRandomNumberGenerator()
     let pieces = [

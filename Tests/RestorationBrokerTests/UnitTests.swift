@@ -129,7 +129,7 @@ internal import Testing
     #expect(driver.startedUnits == ["main.service"])
   }
 
-  // MARK: What is known
+  // MARK: Known units
 
   @Test func r22OnlyAUnitWhoseFileNamesTheApplicationIsRemembered() throws {
     driver.unitFiles["main.service"] = ["[X-Restoration]\nApplication=Other\n"]

@@ -13,7 +13,7 @@ internal import Testing
     try peer.call("verifyArchive", #"{"application":"App"\#(more)}"#)
   }
 
-  /// Has the broker start again over an archive that was changed, and gives what it finds.
+  /// Restarts the broker over a changed archive, and returns its findings.
   private func problems(after change: (inout NaiveArchive) -> Void) throws -> [JSONValue] {
     driver.tamper("App", change)
     driver.restart()

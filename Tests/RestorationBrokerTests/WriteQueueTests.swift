@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Group commit: what is written meanwhile shares a transaction; no answer leaves before its change is durable (R15).
+/// Group commit: changes made during a commit share a transaction; no answer leaves before its change is durable (R15).
 @Suite struct WriteQueueTests {
   private func openQueue(at sequence: SequenceNumber = 10) -> WriteQueue {
     var queue = WriteQueue()
@@ -87,7 +87,7 @@ internal import Testing
     #expect(queue.pendingBytes == 0)
   }
 
-  /// What is small comes in the largest numbers.
+  /// Small changes come in the largest numbers.
   @Test func aChangeWithoutAnyTextCountsForWhatItTakes() {
     var queue = openQueue()
     for _ in 0..<1_000 { queue.add(.removeState(1)) }

@@ -8,7 +8,7 @@ internal import Synchronization
 internal import TestSupport
 internal import Testing
 
-/// Calls about whole archives: what is sent, how pages and parts are joined and cut, and who is told of progress.
+/// Calls about whole archives: the messages, how pages and parts are joined and cut, and the progress handlers.
 @Suite(.passesTurnstile, .timeLimit(.minutes(2))) struct ArchiveTests {
   private static var limits: String {
     var writer = JSONWriter()
@@ -104,7 +104,7 @@ internal import Testing
     }
   }
 
-  /// By bytes and by values: no part is one that the broker would skip.
+  /// By bytes and by values: the broker would skip no part.
   @Test(arguments: [(40, 100_000, 1), (3_000, 1, 90)])
   func aLargeDocumentIsCutIntoParts(_ count: Int, _ bytes: Int, _ values: Int) async throws {
     let object =

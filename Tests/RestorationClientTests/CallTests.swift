@@ -7,9 +7,9 @@ internal import RestorationWire
 internal import Synchronization
 internal import Testing
 
-/// Each call of the protocol: what is sent for it and what is made of its result.
+/// Each call of the protocol: its message and its result.
 @Suite(.timeLimit(.minutes(2))) struct CallTests {
-  /// Makes calls against canned results and gives what was sent for them.
+  /// Makes calls against canned results and returns the messages sent.
   private static func exchange<Value: Sendable>(
     _ results: String...,
     call: (BrokerConnection) async throws -> Value

@@ -5,7 +5,7 @@ internal import RestorationTransport
 internal import TestSupport
 internal import Testing
 
-/// What a user is told when there is no connection.
+/// The messages to a user when there is no connection.
 @Suite(.timeLimit(.minutes(2))) struct ConnectingTests {
   @Test func withoutABrokerTheErrorSaysWhatToStart() async throws {
     let directory = try ScratchDirectory()
@@ -27,7 +27,7 @@ internal import Testing
     defer { directory.remove() }
     let path = directory.file("b.sock")
     do {
-      // Bound and given up without being unlinked, as by a broker that was killed.
+      // Bound and closed without being unlinked, as by a killed broker.
       let socket = try ListeningSocket(binding: try SocketPath(path), backlog: 1)
       _ = socket.name
     }

@@ -8,7 +8,7 @@ internal import Testing
 
 /// Subscriptions: what reaches the application, and how they end.
 @Suite(.timeLimit(.minutes(2))) struct EventTests {
-  /// Answers subscribe with 1, 2, 3 …, by what is asked for, and everything else with `{}`.
+  /// Answers subscribe with 1, 2, 3 …, by the request, and everything else with `{}`.
   private static let answer: FakeBroker.Answer = { request in
     guard request.method == "subscribe" else { return .text("{}") }
     switch request.parametersText {
@@ -86,7 +86,7 @@ internal import Testing
     #expect(failed.error.code == -32008 && failed.error.limit == "stateBytesMax" && failed.error.value == 5)
   }
 
-  /// Each name leads to the type whose name it is.
+  /// Each name leads to the type of that name.
   @Test(arguments: EventName.allCases) func everyNameHasFacts(_ name: EventName) async throws {
     let blank = EventNotification.facts(of: name).init()
     let notification = EventNotification(subscription: 1, application: ApplicationName("a"), event: blank)

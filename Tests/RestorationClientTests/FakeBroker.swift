@@ -85,7 +85,7 @@ final class FakeBroker: ConnectionDelegate {
     sink.yield(.closed(reason))
   }
 
-  /// What happened at the broker, awaited one after the other.
+  /// Events at the broker, awaited one after the other.
   actor Events {
     private let stream: AsyncStream<Event>
 
@@ -164,7 +164,7 @@ extension Outcome {
 }
 
 extension JSONRPC.Request {
-  /// The parameters as compact text; empty where there are none.
+  /// The parameters as compact text; empty if there are none.
   var parametersText: String { parameters.text }
 }
 

@@ -6,7 +6,7 @@ internal import RestorationWire
 internal import Synchronization
 internal import Testing
 
-/// Calls about generations: what is sent, and what is made of the answers.
+/// Calls about generations: their messages and results.
 @Suite(.timeLimit(.minutes(2))) struct GenerationTests {
   @Test func aRollbackSaysWhatItMade() async throws {
     let sent = Mutex<[String]>([])

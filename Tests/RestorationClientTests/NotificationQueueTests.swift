@@ -23,7 +23,7 @@ internal import Testing
     queue.append(moved(4))
     queue.append(moved(5))
     #expect(queue.next() == moved(1))
-    // There is room again, but this one must not come before what was lost.
+    // There is room again, but this one must not precede the lost ones.
     queue.append(moved(6))
     #expect(queue.next() == moved(2))
     #expect(queue.next() == moved(3))

@@ -6,7 +6,7 @@ internal import RestorationTransport
 internal import RestorationWire
 internal import Testing
 
-/// What the broker tells without being asked.
+/// Notifications of the broker.
 @Suite(.timeLimit(.minutes(2))) struct NotificationTests {
   private static func send(_ notification: some RestorationNotification, on connection: Connection) async throws {
     let method = type(of: notification).method.rawValue

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Imports nothing but the product, as an application does: what is used here is public.
+// Imports only the product, as an application does: everything used here is public.
 internal import RestorationClient
 internal import TestSupport
 internal import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct PublicInterfaceTests {
-  /// What an editor does in its life, as its author writes it.
+  /// The life of an editor, as its author writes it.
   private func live(_ socketPath: String) async throws {
     let broker = try await BrokerConnection.connect(to: socketPath)
     let session = try await broker.initialize(SessionOptions(application: "org.example.Notes", process: "editor"))
@@ -134,7 +134,7 @@ internal import Testing
     }
   }
 
-  /// The same as one who knows UIKit writes it.
+  /// The same as an author who knows UIKit writes it.
   @MainActor private func beAsked(_ socketPath: String) async throws {
     let options = SessionOptions(application: "org.example.Notes", bundleVersion: "2", answersCalls: true)
     let (delegate, editor, notes) = (Delegate(), Editor(), Notes())

@@ -3,7 +3,7 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// Something else than a broker on a socket: says one text to each connection and listens to nothing.
+/// A server that is not a broker: sends one text to each connection and reads nothing.
 enum RawListener {
   static func run(_ path: String, says text: String, _ body: (String) async throws -> Void) async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)

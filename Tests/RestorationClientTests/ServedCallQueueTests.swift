@@ -44,7 +44,7 @@ internal import Testing
     let next = add(.inOrder)
     #expect(next.actions == [])
     #expect(queue.ended(first.number) == [.begin(finished.number)])
-    // It is told all the same: the broker does not tell it again.
+    // It is delivered anyway: the broker does not repeat it.
     #expect(queue.drop() == [.cancel(source.number), .drop(next.number)])
     #expect(queue.ended(finished.number) == [])
     #expect(queue.ended(source.number) == [])

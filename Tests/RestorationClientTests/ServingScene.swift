@@ -14,8 +14,8 @@ struct ServingScene {
   let model: ServingModel
   let delegate: ServingDelegate
 
-  /// - Parameter answersServing: whether classes and data sources are taken for the session on the first connection, the
-  ///   second and so on; else the test has to answer.
+  /// - Parameter answersServing: whether registrations of classes and data sources are answered on the first
+  ///   connection, the second and so on; if not, the test must answer.
   static func run(
     answersServing: @escaping @Sendable (_ connection: Int) -> Bool = { _ in true },
     limits change: @escaping @Sendable (inout Limits) -> Void = { _ in },
@@ -42,7 +42,7 @@ struct ServingScene {
     }
   }
 
-  /// Makes the newest connection the one that calls are made on.
+  /// Makes calls on the newest connection from now on.
   func follow() async throws {
     await model.follow(try await broker.events.opened())
   }
@@ -76,7 +76,7 @@ struct ServingScene {
   }
 }
 
-/// The objects of the scene, and what has happened to them.
+/// The objects of the scene, and their log.
 actor ServingModel: ModelAssociating {
   private(set) var connection: Connection?
   private(set) var log: [String] = []
@@ -99,7 +99,7 @@ actor ServingModel: ModelAssociating {
     waiter.continuation.resume()
   }
 
-  /// Waits until so much has happened.
+  /// Waits until `count` events have happened.
   func reached(_ count: Int) async {
     if log.count < count { await withCheckedContinuation { waiter = (count, $0) } }
   }
@@ -118,7 +118,7 @@ actor ServingModel: ModelAssociating {
     states[name] = .some(state)
   }
 
-  /// What is asked fails, saying this.
+  /// Calls fail with this message.
   func fail(_ failure: String) {
     self.failure = failure
   }
@@ -127,7 +127,7 @@ actor ServingModel: ModelAssociating {
     if let failure { throw TestFailure(failure) }
   }
 
-  /// Keeps who is asked to encode from answering.
+  /// Blocks answers to encode calls.
   func block() {
     isBlocked = true
   }

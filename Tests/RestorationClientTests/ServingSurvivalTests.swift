@@ -7,9 +7,10 @@ internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
-/// A session that answers calls goes on doing so with the next connection and the next broker.
+/// A session that answers calls keeps doing so with the next connection and the next broker.
 @Suite(.timeLimit(.minutes(2))) struct ServingSurvivalTests {
-  /// Ends the connection, and gives what the session says on the next one, up to and with a ping, and so much at least.
+  /// Ends the connection, and returns the session's messages on the next one, up to and including a ping, and at least
+  /// `count`.
   private func lose(_ scene: ServingScene, count: Int = 0) async throws -> [String] {
     try await scene.model.connection?.onLoop { $0.close(afterOutput: false) }
     try await scene.follow()

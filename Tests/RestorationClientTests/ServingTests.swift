@@ -8,7 +8,7 @@ internal import Synchronization
 internal import TestSupport
 internal import Testing
 
-/// What a session answers to a broker's calls.
+/// A session's answers to a broker's calls.
 @Suite(.timeLimit(.minutes(2))) struct ServingTests {
   /// Calls the session as a broker does, and waits for its answer.
   private func ask(_ method: String, _ parameters: String, _ scene: ServingScene) async throws -> Response.Outcome {
@@ -84,13 +84,13 @@ internal import Testing
       let round = try await result("encodeRestorableStateWithCoder", #"{"round":1,"objects":\#(objects)}"#, scene)
       let kept = #"{"states":[{"object":\#(pushed.handle),"unchanged":true},{"object":\#(a.handle),"state":"#
       #expect(round.hasPrefix(kept))
-      // It was said to have changed, and there is nobody to ask.
+      // It was reported as changed, but nothing can be asked.
       let pull = try await result("encodeRestorableStateWithCoder", #"{"round":0,"objects":\#(objects)}"#, scene)
       #expect(pull.hasPrefix(#"{"states":[{"object":\#(pushed.handle),"error":"#))
     }
   }
 
-  /// The broker skips what is over its limits, and would have no answer at all.
+  /// The broker skips a message over its limits, and would get no answer at all.
   @Test func whatAnErrorSaysIsCutShort() async throws {
     try await ServingScene.run(limits: { $0.frameBytesMax = 64 << 10 }) { scene async throws in
       let object = try await scene.register("A")
@@ -132,7 +132,7 @@ internal import Testing
       let answer = try await result("encodeRestorableStateWithCoder", objects, scene)
       #expect(answer.utf8.count < 32 << 10)
       #expect(answer.hasSuffix(#"\#(entries[1].dropLast()),"later":true},\#(entries[2].dropLast()),"later":true}]}"#))
-      // What could not be put off again was not asked in vain.
+      // States that could not be postponed again were not asked for uselessly.
       #expect(await scene.model.log == ["encode A", "encode B"])
     }
   }

@@ -7,13 +7,13 @@ internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
-/// A session at a broker that is there and of no use: stopped, silent, or answering what nobody can attribute.
+/// A session at a connected but useless broker: stopped, silent, or with answers that match no call.
 @Suite(.timeLimit(.minutes(1))) struct SessionAdversityTests {
   private static let everything: Set<String> = [
     Initialize.method, RegisterObjectForStateRestoration.method, Ping.method,
   ]
 
-  /// Connections to it are made and nobody reads them, as at a stopped broker.
+  /// Connections to it succeed but are not read, as at a stopped broker.
   private static func withStoppedBroker(_ body: (String) async throws -> Void) async throws {
     let directory = try ScratchDirectory()
     defer { directory.remove() }
@@ -43,7 +43,7 @@ internal import Testing
     }
   }
 
-  /// That one is answered late says nothing of the broker.
+  /// A late answer to one call says nothing about the broker.
   @Test func aCallThatTakesLongWaitsForABrokerThatIsAlive() async throws {
     try await SessionScript.run(timeout: .seconds(3)) { session, fake, script in
       script.change { $0.silent = [Ping.method] }
@@ -118,7 +118,7 @@ internal import Testing
 
   // MARK: Numbers of states
 
-  /// The broker may remember the numbers of a path whoever of the session's objects has it.
+  /// The broker may remember the revisions of a path, whichever of the session's objects has it.
   @Test func aPathThatIsRegisteredAgainGoesOnCounting() async throws {
     try await SessionScript.run { session, fake, _ in
       var last: Int64 = 0
@@ -141,9 +141,9 @@ internal import Testing
     }
   }
 
-  // MARK: What had been decoded
+  // MARK: Decoded states
 
-  /// To a new session the broker takes pushes for blank ones where an older state was not decoded in it (R19).
+  /// In a new session the broker takes pushes for blank ones if an older state was not decoded in it (R19).
   @Test func whatWasDecodedIsDecodedAgainInANewSession() async throws {
     try await SessionScript.run { session, fake, script in
       let object = try await session.register(ObjectRegistration("A"))

@@ -21,7 +21,7 @@ internal import Testing
       let error = await thrownError { try await session.decode(["A"]) } as? RestorationSessionError
       #expect(error?.code == .timedOut)
       #expect(error?.message.contains(fake.path) == true)
-      // The session itself goes on.
+      // The session itself continues.
       script.change { $0.silent = [] }
       try await fake.events.request().cut()
       for await state in session.states where state == .connected { break }
@@ -151,7 +151,7 @@ internal import Testing
       script.change { $0.token = "gone" }
       try await first.cut()
       #expect(await end)
-      // That one is left in the way that changes nothing.
+      // That session is left with the reason that changes nothing.
       #expect(try await fake.events.request().text == #"goodbye {"reason":"restart"}"#)
     }
   }
@@ -223,7 +223,7 @@ internal import Testing
       #expect(!other.isRegistered)
       let error = await thrownError { try await session.encode(.empty, for: other) } as? RestorationSessionError
       #expect(error?.code == .notRegistered)
-      // It is registered again where it is now; what was taken over is not.
+      // It is registered again at its current path; an object that was taken over is not.
       script.change { $0.token = "gone" }
       try await connection.onLoop { $0.close(afterOutput: false) }
       async let outcome = session.encode(.empty, for: main)

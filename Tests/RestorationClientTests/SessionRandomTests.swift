@@ -4,11 +4,11 @@ internal import RestorationClient
 internal import TestSupport
 internal import Testing
 
-/// Thousands of events in any order, held against what the state machine promises.
+/// Thousands of events in any order, checked against the state machine's invariants.
 @Suite(.passesTurnstile) struct SessionRandomTests {
   typealias Machine = RestorationSession.StateMachine
 
-  /// The broker's side, and the books on what the machine does.
+  /// The broker's side, and a record of the machine's actions.
   private struct World {
     var machine: Machine
     var generator: SeededGenerator
@@ -121,7 +121,7 @@ internal import Testing
       }
     }
 
-    /// The broker has answered so that the call is to be sent on the same connection once more.
+    /// The broker's answer makes the session send the call again on the same connection.
     private mutating func sendAgain(_ ticket: Int, _ actions: [Machine.Action]) {
       sent.removeAll { $0 == ticket }
       timesSent[ticket, default: 1] -= 1

@@ -7,8 +7,8 @@ internal import RestorationWire
 internal import Synchronization
 internal import TestSupport
 
-/// What a broker under a test's control says to a session by itself: it opens and resumes sessions, and registers
-/// objects under new handles. Everything else it leaves to the test.
+/// The automatic answers of a broker under a test's control: it opens and resumes sessions, and registers objects under
+/// new handles. Everything else is left to the test.
 final class SessionScript: Sendable {
   struct State {
     /// The session that the broker knows.
@@ -16,12 +16,12 @@ final class SessionScript: Sendable {
     var limits = Limits()
     /// What `initialize` is answered with instead, once for each.
     var refusals: [ErrorObject] = []
-    /// What registering these identifiers is answered with.
+    /// Errors that answer the registration of these identifiers.
     var refusedObjects: [String: ErrorObject] = [:]
     /// Methods that are not answered at all.
     var silent: Set<String> = []
     var lastHandle: Int64 = 100
-    /// What registering says of an older state.
+    /// The older state that a registration reports.
     var saved = RestorationState.none
     var paths: [Int64: [String]] = [:]
     /// Parameters of all registrations.
@@ -43,7 +43,7 @@ final class SessionScript: Sendable {
   /// The session that the broker knows.
   var token: String { state.withLock { $0.token } }
 
-  /// What the object was registered as.
+  /// The path the object was registered under.
   func name(of handle: Int64) -> String? { state.withLock { $0.paths[handle]?.last } }
 
   /// Runs `body` with a session at a broker that follows the script.

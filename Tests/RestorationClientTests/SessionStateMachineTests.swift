@@ -3,7 +3,7 @@
 internal import RestorationClient
 internal import Testing
 
-/// When the broker is looked for, what is sent again and how calls end, without any I/O.
+/// When the session connects, what it sends again and how calls end, without any I/O.
 @Suite struct SessionStateMachineTests {
   typealias Machine = RestorationSession.StateMachine
   typealias Call = CallQueue.Call
@@ -190,7 +190,7 @@ internal import Testing
     _ = submit(1)
     _ = submit(2, idempotent: false)
     #expect(machine.shuttingDown(1) == [.send(1)])
-    // The other one is answered where it was sent.
+    // The other one is answered if it was sent.
     #expect(machine.answered(2, isFinal: true) == [.complete(2)])
     #expect(machine.answered(1, isFinal: true) == [.complete(1)])
     #expect(machine.pending == 0)
@@ -327,7 +327,7 @@ internal import Testing
     #expect(machine.settled(1, isRegistered: false) == [.register(2), .fail(1, .notRegistered(1))])
     #expect(machine.settled(2, isRegistered: true) == [.replay])
     #expect(submit(2, [1]) == [.fail(2, .notRegistered(1))])
-    // What is lost is not registered again.
+    // A lost object is not registered again.
     lose()
     #expect(machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(2)])
   }
@@ -341,7 +341,7 @@ internal import Testing
     _ = machine.initialized(isResumed: false, at: 0)
     _ = machine.settled(3, isRegistered: true)
     lose()
-    // The new session is resumed: what was answered holds.
+    // The new session is resumed: answered registrations are valid.
     #expect(machine.initialized(isResumed: true, at: 0) == [.report(.connected), .register(1)])
     #expect(machine.settled(1, isRegistered: true) == [.register(2)])
     #expect(machine.settled(2, isRegistered: true) == [.replay, .send(1)])
@@ -371,7 +371,7 @@ internal import Testing
     #expect(machine.unknownObject(9) == nil)
   }
 
-  /// It is sent again for an object that is being registered again, and for no other: that would go on and on.
+  /// It is sent again only for an object that is being registered again; otherwise it would be sent forever.
   @Test mutating func anObjectThatIsUnknownAfterItWasRegisteredAgainIsReported() {
     machine.registered(1, below: nil)
     machine.registered(2, below: nil)
@@ -492,7 +492,7 @@ internal import Testing
     #expect(machine.alarm(at: 3_110) == [.ping, .setAlarm(at: 3_610)])
     #expect(submit(3, at: 3_600) == [.send(3)])
     #expect(machine.alarm(at: 3_610) == [.disconnect])
-    // It was gone all that time, for those who waited for it.
+    // For waiting calls it was gone all that time.
     #expect(machine.lost(at: 3_611) == [.report(.reconnecting), .connect, .setAlarm(at: 2_660)])
     #expect(machine.alarm(at: 3_611) == [.fail(1, .outcomeUnknown), .setAlarm(at: 3_650)])
     #expect(machine.alarm(at: 3_650) == [.fail(3, .outcomeUnknown)])
@@ -560,9 +560,9 @@ internal import Testing
   }
 }
 
-/// The order of calls, by itself.
+/// The order of calls alone.
 @Suite struct CallQueueTests {
-  /// As where each call has a time limit of its own and no broker comes.
+  /// As if each call has its own time limit and no broker comes.
   @Test func callsThatAreGivenUpBehindOneThatWaitsTakeNoRoom() {
     var queue = CallQueue(windowBytes: 100)
     queue.append(0, CallQueue.Call(isIdempotent: true, bytes: 1), at: 0)

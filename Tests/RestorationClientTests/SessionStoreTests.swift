@@ -6,10 +6,10 @@ internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
-/// Many objects encode through a session whose broker does whatever a broker may do, by chance: what was acknowledged
-/// is there, nothing older takes the place of something newer, and every call ends (R15).
+/// Many objects encode through a session whose broker does at random anything a broker may do: acknowledged states are
+/// stored, no older state replaces a newer one, and every call ends (R15).
 @Suite(.timeLimit(.minutes(2))) struct SessionStoreTests {
-  /// What a broker has on disk.
+  /// A broker's disk.
   private actor Store {
     private struct Row {
       var number: Int64
@@ -96,11 +96,11 @@ internal import Testing
     } catch let error as RestorationError where error.code == .shuttingDown || error.indeterminate {
       // That was the last answer.
     } catch let error as RestorationError where error.code == .unknownObject {
-      // What it does to requests of a connection that is gone can hit the next one: it forgot everything once more.
+      // Its handling of a lost connection's requests can affect the next one: it forgot everything once more.
     }
   }
 
-  /// Encodes one state after the other; some are given up, and sometimes the object is registered anew.
+  /// Encodes one state after the other; some are cancelled, and sometimes the object is registered again.
   private static func work(
     _ name: String,
     _ session: RestorationSession,

@@ -60,7 +60,7 @@ internal import Testing
       }
       try await pending[1].answer(#"{"sequence":1,"durability":"disk"}"#)
       _ = try await calls[1].value
-      // The session cannot be resumed before the next call is there.
+      // The session cannot resume before the next call is made.
       script.change { $0.silent = ["initialize"] }
       try await pending[0].cut()
       let resumption = try await fake.events.request()
@@ -126,7 +126,7 @@ internal import Testing
       #expect(second.connection === first.connection)
       try await second.answer(#"{"superseded":true}"#)
       #expect(try await outcome == .superseded)
-      // What may not be sent twice is answered where it was sent.
+      // A call that must not be sent twice is answered on its own connection.
       try await waiting.answer("{}")
       try await slow
       #expect(script.connections == 1)
@@ -324,7 +324,7 @@ internal import Testing
       let call = Task { try await session.call("x") }
       let first = try await fake.events.request()
       script.change { state in
-        // For the time being, and then for good.
+        // Temporarily, and then permanently.
         state.refusals = [
           .limitExceeded("connectionsPerApplicationMax", max: 1, value: 2),
           .restoration(.alreadyServed, "p (7) is the delegate", hint: ""),

@@ -3,13 +3,13 @@
 internal import RestorationClient
 internal import Testing
 
-/// What is sent when and how calls end, without any I/O.
+/// What is sent when, and how calls end, without any I/O.
 @Suite struct StateMachineTests {
   typealias Machine = BrokerConnection.StateMachine
 
   private var machine = Machine(windowBytes: 100)
 
-  /// Submits a call and reports it as sent where the machine sends it.
+  /// Submits a call and reports it as sent if the machine sends it.
   private mutating func call(_ ticket: Int, bytes: Int, as callID: Int) -> [Machine.Action] {
     let actions = machine.submit(ticket, expectsAnswer: true, bytes: bytes)
     if actions.contains(.sendCall(ticket)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `body` throws; nil where it does not.
+/// The error that `body` throws; `nil` if none.
 func thrownError(_ body: () async throws -> some Any) async -> (any Error)? {
   do {
     _ = try await body()

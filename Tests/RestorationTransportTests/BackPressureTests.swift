@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationTransport
 internal import Testing
 
-/// What happens when a peer sends more than it takes.
+/// Peers that send more than they read.
 @Suite struct BackPressureTests {
   private func echo(_ id: Int, bytes: Int) -> String {
     #"{"jsonrpc":"2.0","id":\#(id),"method":"echo","params":["\#(String(repeating: "x", count: bytes))"]}"#
@@ -14,7 +14,7 @@ internal import Testing
     #"{"jsonrpc":"2.0","id":\#(id),"method":"wait"}"#
   }
 
-  /// Sends as much as is taken until the other end reads no more; how much that was.
+  /// Sends until the other end stops reading; returns the number of bytes sent.
   private func sendUntilPaused(
     _ peer: RawPeer,
     _ text: String,
@@ -43,7 +43,7 @@ internal import Testing
       let usage = try await fixture.onLoop { connection.usage }
       #expect(sent < requests.utf8.count && fixture.delegate.received < count)
       #expect(usage.replyBytes > 1 << 20 && usage.replyBytes < (1 << 20) + 2_000)
-      // At most what one read brings.
+      // At most the bytes of one read.
       #expect(usage.inputBytes <= 1 << 18)
       let other = try fixture.connect()
       try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)

@@ -5,11 +5,11 @@ internal import JSONRPC
 internal import RestorationTransport
 internal import Testing
 
-/// What a process is told of the connections of the one before.
+/// What a process learns about the previous one's connections.
 @Suite struct ConnectionLedgerTests {
   private let framings: [Framing?] = [nil, .jsonStream, .contentLength, .http(keepsAlive: true)]
 
-  /// What another process makes of the ledger when this one is gone.
+  /// Another process's reading of the ledger after this one is gone.
   private func inherit(
     _ ledger: ConnectionLedger,
     connectionsMax: Int = 4
@@ -61,7 +61,7 @@ internal import Testing
     }
     let (next, records) = try inherit(ledger)
     #expect(records == expected)
-    // What has been read is not kept for the process after that.
+    // Records that were read are not kept for the process after that.
     #expect(try inherit(next).records.isEmpty)
   }
 

@@ -5,7 +5,7 @@ internal import RestorationTransport
 internal import TestSupport
 internal import Testing
 
-/// What goes in and what comes out of a real socket.
+/// Input and output of a real socket.
 @Suite struct ExchangeTests {
   @Test(arguments: SpecificationExchange.all)
   func theSpecificationsExamplesAreAnsweredAsItSays(_ exchange: SpecificationExchange) async throws {
@@ -31,7 +31,7 @@ internal import Testing
       let peer = try fixture.connect()
       for cut in 1..<bytes.count {
         try peer.send(Array(bytes[..<cut]))
-        // The loop goes round in between, so that the pieces are read one by one.
+        // The loop turns in between, so that the pieces are read one by one.
         _ = try await fixture.onLoop {}
         try peer.send(Array(bytes[cut...]))
         #expect(try peer.readLine() == #"{"jsonrpc":"2.0","id":7,"result":{"text":"gr\u00fc\u00df ✓ \"{[\""}}"# + "\n")

@@ -50,7 +50,7 @@ internal import Testing
   }
 
   @Test func onlyRegularFilesAreRead() throws {
-    // Opening this one would wait for somebody who writes.
+    // Opening this one would wait for a writer.
     #expect(mkfifo(scratch.file("pipe"), 0o600) == 0)
     #expect(throws: TransportError.self) { try Host.readFile(scratch.file("pipe")) }
     #expect(throws: TransportError.self) { try Host.readFile("/dev/zero", bytesMax: 4) }

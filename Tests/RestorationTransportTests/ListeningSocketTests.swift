@@ -4,7 +4,7 @@ internal import Glibc
 internal import RestorationTransport
 internal import Testing
 
-/// The socket's name: its lock, its mode and what was there before.
+/// The socket's name: its lock, its mode and an earlier file.
 @Suite struct ListeningSocketTests {
   private let scratch: SocketDirectory
 
@@ -21,7 +21,7 @@ internal import Testing
     }
   }
 
-  /// Leaves a socket at `path` that nobody listens on, as a broker does that was killed.
+  /// Leaves a stale socket at `path`, as a killed broker does.
   private func leaveStaleSocket(_ path: String) throws {
     _ = try ListeningSocket(binding: SocketPath(path), backlog: 8)
   }

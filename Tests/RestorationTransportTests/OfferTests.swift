@@ -8,11 +8,11 @@ internal import Testing
 @Suite struct OfferTests {
   private static let frame = #"{"jsonrpc":"2.0","method":"event","params":[10001]}"#.utf8.count + 1
 
-  /// Offers numbers from `first` on until one is refused; the number that was.
+  /// Offers numbers from `first` on until one is refused; returns that number.
   private func fill(_ connection: Connection, from first: Int, _ fixture: ListenerFixture) async throws -> Int {
     var number = first
     while true {
-      // Each on a tick of its own, so that what the kernel takes is taken.
+      // Each on its own tick, so that the kernel takes all it can.
       let next = number
       guard try await fixture.onLoop({ connection.offer(method: "event", parameters: Self.text(next)) }) else {
         return number
@@ -60,7 +60,7 @@ internal import Testing
         _ = try #require(await fixture.delegate.events.room())
         number = refused
       }
-      // Nothing more is told: the next event is that of the closed connection.
+      // No more is reported: the next event is that of the closed connection.
       peer.endOutput()
       _ = try peer.readToEnd()
       if case .room? = await fixture.delegate.events.next() { Issue.record("room was told twice") }

@@ -4,7 +4,7 @@ internal import Glibc
 internal import RestorationTransport
 internal import Testing
 
-/// Taking hold of the peer's process where the kernel does not hand it over (before Linux 6.5).
+/// Opening the peer's process if the kernel does not pass it (before Linux 6.5).
 @Suite struct PeerCredentialsTests {
   @Test func aPeerThatIsThereIsTakenHoldOf() async throws {
     try await ListenerFixture.run { fixture in

@@ -29,7 +29,7 @@ final class RawPeer: Sendable {
         Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    // The deinitializer closes the descriptor also after this.
+    // The deinitializer closes the descriptor even after this.
     if result != 0 { throw Failure(call: "connect", number: errno) }
     limitWaiting(seconds: 20)
   }
@@ -64,13 +64,13 @@ final class RawPeer: Sendable {
     }
   }
 
-  /// Sends what the kernel takes now; how many bytes that were.
+  /// Sends what the kernel takes now; returns the number of bytes.
   func sendWithoutWaiting(_ bytes: [UInt8]) -> Int {
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     return max(0, bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) })
   }
 
-  /// Reads up to and with the next line feed; nil at the end of the stream.
+  /// Reads up to and with the next line feed; `nil` at the end of the stream.
   func readLine() throws -> String? {
     var searched = 0
     while true {

@@ -38,7 +38,7 @@ private func removeTree(_ path: String) {
   remove(path)
 }
 
-/// What is at a path itself, and its permission bits; nil where nothing is.
+/// The file at a path itself, and its permission bits; `nil` if there is none.
 func status(of path: String) -> (mode: UInt32, isSocket: Bool, inode: UInt)? {
   var status = stat()
   guard lstat(path, &status) == 0 else { return nil }

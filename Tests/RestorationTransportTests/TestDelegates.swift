@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationTransport
 internal import Synchronization
 
-/// Answers by a function, at once, and tells what happens to connections.
+/// Answers by a function, at once, and reports events of connections.
 final class TestDelegate: ConnectionDelegate {
   enum Event: Sendable {
     case opened(Connection)

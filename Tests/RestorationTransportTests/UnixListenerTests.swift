@@ -7,7 +7,7 @@ internal import NIOPosix
 internal import RestorationTransport
 internal import Testing
 
-/// Who is accepted, and what a connection costs.
+/// The accepted peers, and the cost of a connection.
 @Suite struct UnixListenerTests {
   private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"get_data"}"# + "\n"
   private static let pong = #"{"jsonrpc":"2.0","id":1,"result":["hello",5]}"# + "\n"
@@ -137,7 +137,7 @@ internal import Testing
       #expect(status(of: fixture.path.path) == nil)
       #expect(throws: RawPeer.Failure.self) { try fixture.connect() }
       try Self.exchange(peer)
-      // The lock is the listener's as long as it exists.
+      // The listener holds the lock as long as it exists.
       #expect(throws: TransportError.self) { _ = try ListeningSocket(binding: fixture.path, backlog: 8) }
     }
   }

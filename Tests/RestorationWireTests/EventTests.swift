@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationWire
 internal import Testing
 
-/// What an event says besides its own members, which `LawTests` look at.
+/// The envelope of an event; `LawTests` check its own members.
 @Suite struct EventWireTests {
   @Test(arguments: EventName.allCases)
   func anEventIsWrittenWithItsName(_ name: EventName) throws {

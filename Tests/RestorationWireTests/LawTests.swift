@@ -22,7 +22,7 @@ struct DescribedObject: CustomTestStringConvertible {
     }
   }
 
-  /// Whether reading fails without the member. In a result, what may be null may be absent as well.
+  /// Whether reading fails without the member. In a result, a nullable member may be absent as well.
   func isMissed(_ member: Schema.Member) -> Bool {
     let isMeantToBeThere = !member.schema.isNullable || type is any RestorationMethod.Type
     return member.isRequired && isMeantToBeThere && !later.contains(member.name)
@@ -38,7 +38,7 @@ struct DescribedObject: CustomTestStringConvertible {
     }
   }
 
-  /// The text of one with the first sample of each member, but for `changes`: another text, or nil for none.
+  /// The text of one with the first sample of each member, but for `changes`: another text, or `nil` for none.
   func text(with changes: [String: String?] = [:]) -> String {
     let texts = type.members.compactMap { member in
       changes[member.name, default: member.schema.samples[0]].map { "\"\(member.name)\":\($0)" }

@@ -27,10 +27,10 @@ extension Schema {
     }
   }
 
-  /// Values of another kind or beyond its bounds, as far as readers look.
+  /// Values of another kind or out of bounds, if readers check that.
   var misfits: [String] {
     switch self {
-    // Their texts are handed on as they are.
+    // Their texts are passed on unchanged.
     case .shared("Coder", _), .shared("ArchiveDocument", _), .array(.shared("Element", _), _): []
     // A later broker has more of them.
     case .shared("ServedMethod", _): ["7"]
@@ -82,13 +82,13 @@ extension Schema {
     "\"\(String(repeating: "x", count: count))\""
   }
 
-  /// One of all samples, twice where there is one alone: one class alone is written as a name.
+  /// One array of all samples, or a single sample twice, because a single class is written as a name.
   private static func arrays(of samples: [String], _ count: ClosedRange<Int>?) -> [String] {
     let elements = samples.count == 1 ? samples + samples : samples
     return ["[\(elements.joined(separator: ","))]"] + ((count?.lowerBound ?? 0) == 0 ? ["[]"] : [])
   }
 
-  /// Every member is there; the objects differ so much that each sample of each is in one of them.
+  /// Every member is present; the objects together contain each sample of each member.
   private static func objects(_ members: [Member]) -> [String] {
     let samples = members.map(\.schema.samples)
     return (0..<(samples.map(\.count).max() ?? 1)).map { index in

@@ -9,14 +9,14 @@ func slice(_ text: String) throws -> JSONSlice {
   try JSONSlice.scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
 }
 
-/// `text` as the parameters of a call: an object by name, an array by position, nothing where it is empty.
+/// `text` as the parameters of a call: an object by name, an array by position, none if it is empty.
 func parameters(_ text: String) throws -> Parameters {
   if text.isEmpty { return .none }
   let slice = try slice(text)
   return if let elements = slice.elements { .positional(elements) } else { .named(slice) }
 }
 
-/// What the value's `writeMembers` writes, as the text of an object.
+/// The output of the value's `writeMembers`, as the text of an object.
 func written(_ method: any RestorationMethod) -> String {
   var writer = JSONWriter()
   writer.beginObject()
@@ -32,7 +32,7 @@ func written(_ body: (inout JSONWriter) -> Void) -> String {
   return String(decoding: writer.bytes, as: UTF8.self)
 }
 
-/// `data.pointer` of the error that reading `text` ends with; nil where reading it succeeds.
+/// `data.pointer` of the error when reading `text`; `nil` if reading succeeds.
 func pointerOfError(_ method: any RestorationMethod.Type, _ text: String) throws -> String? {
   let parameters = try parameters(text)
   do throws(ErrorObject) {

@@ -79,7 +79,7 @@ package final class BrokerFixture {
 
   package var socket: String { directory.file("run/broker.sock") }
   package var archives: String { directory.file("archives") }
-  /// What all brokers of this test wrote to their standard error.
+  /// The standard error of all brokers of this test.
   package var log: String { (try? Files.text(directory.file("log"))) ?? "" }
 
   /// The broker's process.
@@ -102,7 +102,7 @@ package final class BrokerFixture {
       + options.arguments
   }
 
-  /// Variables that would make a broker look outside of the test's directory are taken away.
+  /// Without variables that would make a broker look outside of the test's directory.
   package var environment: [String: String?] {
     var environment: [String: String?] = [
       "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil, "RESTORATIOND_LOG_LEVEL": nil,
@@ -193,7 +193,7 @@ package final class BrokerFixture {
     return end
   }
 
-  /// Waits until the broker has ended by itself.
+  /// Waits until the broker has ended on its own.
   package func waitForEnd(_ deadline: Deadline = Deadline()) throws -> ChildProcess.End {
     guard let process else { throw TestFailure("the broker is not running") }
     let end = try process.waitForEnd(deadline)

@@ -34,7 +34,7 @@ package final class ChildProcess {
 
   /// Starts a program, found by `PATH` unless it has a slash.
   ///
-  /// - Parameter environment: variables on top of this process's own; nil removes one.
+  /// - Parameter environment: variables on top of this process's own; `nil` removes one.
   package init(
     _ arguments: [String],
     environment: [String: String?] = [:],

@@ -55,7 +55,7 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
     }
   }
 
-  /// What is different from time to time becomes a directive; messages and hints are for people.
+  /// Values that vary become directives; messages and hints are for people.
   private static func pattern(_ text: String) throws -> VectorValue {
     var text = text
     for word in ["token", "uuid", "time", "version", "system"] {

@@ -23,7 +23,7 @@ package final class FileDescriptor {
     return (FileDescriptor(owning: pair[0]), FileDescriptor(owning: pair[1]))
   }
 
-  /// A connection to a Unix socket; fails at once when nobody listens.
+  /// A connection to a Unix socket; fails at once if nothing listens.
   package static func connected(to path: String) throws -> FileDescriptor {
     let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard number >= 0 else { throw TestFailure("socket: \(SystemError.current)") }
@@ -41,7 +41,7 @@ package final class FileDescriptor {
     return descriptor
   }
 
-  /// A file created anew or appended to, for a process's output.
+  /// A file created or appended to, for a process's output.
   static func appending(to path: String) throws -> FileDescriptor {
     let number = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard number >= 0 else { throw TestFailure("open \(path): \(SystemError.current)") }
@@ -70,7 +70,7 @@ package final class FileDescriptor {
     }
   }
 
-  /// Reads what is there, waiting for the first byte; empty at the end.
+  /// Reads the available bytes, waiting for the first one; empty at the end.
   package func read(_ deadline: Deadline, upTo count: Int = 1 << 16) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     while true {
@@ -86,7 +86,7 @@ package final class FileDescriptor {
     }
   }
 
-  /// Writes everything, waiting for room as long as the deadline allows.
+  /// Writes everything, waiting for room until the deadline.
   package func write(_ bytes: some Collection<UInt8>, _ deadline: Deadline = Deadline()) throws {
     var rest = Array(bytes)[...]
     while !rest.isEmpty {

@@ -3,14 +3,14 @@
 internal import Glibc
 package import JSONRPC
 
-/// A raw connection that speaks one of the framings and is strict about what comes back.
+/// A raw connection that speaks one of the framings and checks the output strictly.
 package final class FramedClient {
   package enum Framing: String, CaseIterable, Sendable {
     case jsonStream
     case contentLength
     case http
 
-    /// Whether the broker can send what was not asked for just now.
+    /// Whether the broker can send unrequested messages.
     package var canBeCalled: Bool { self != .http }
 
     /// The bytes of one frame.
@@ -88,7 +88,7 @@ package final class FramedClient {
     return replies
   }
 
-  /// The next reply; nil at the end of input.
+  /// The next reply; `nil` at the end of input.
   package func receive(_ deadline: Deadline = Deadline()) throws -> Reply? {
     while true {
       if let reply = try takeReply() { return reply }

@@ -15,7 +15,7 @@ package struct GoldenVector: Sendable, CustomStringConvertible {
     }
   }()
 
-  /// What the vector says of itself.
+  /// The vector's description of itself.
   package func contents() throws -> (name: String, rules: [String], steps: Int) {
     let value = try VectorValue(parsing: text)
     let rules = value["rules"]?.array?.compactMap(\.string) ?? []
@@ -45,7 +45,7 @@ package struct GoldenVector: Sendable, CustomStringConvertible {
   }
 }
 
-/// One connection of a vector, with what came and was not asked for yet.
+/// One connection of a vector, with its unread messages.
 private final class VectorClient {
   private let wire: WireClient
   private var inbox: [(value: VectorValue, text: String)] = []

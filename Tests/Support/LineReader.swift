@@ -11,7 +11,7 @@ package final class LineReader {
     self.descriptor = descriptor
   }
 
-  /// The next line without its line feed; nil at the end. A last line without a line feed fails.
+  /// The next line without its line feed; `nil` at the end. A last line without a line feed fails.
   package func next(_ deadline: Deadline = Deadline()) throws -> String? {
     while true {
       if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -36,7 +36,7 @@ package final class LineReader {
     return pending
   }
 
-  /// What was received and not taken yet.
+  /// Received bytes that were not read yet.
   package var pending: String { String(decoding: buffer, as: UTF8.self) }
 
   private func fill(_ deadline: Deadline) throws {

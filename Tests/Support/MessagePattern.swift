@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a line of the broker has to be: its very bytes, or JSON with at least the members given.
+/// The expected line of the broker: its exact bytes, or JSON with at least the given members.
 package enum MessagePattern: Sendable, ExpressibleByStringLiteral {
   case exactly(String)
   /// JSON text, with the directives of `Protocol/vectors`; members that are not mentioned do not count.

@@ -2,12 +2,12 @@
 
 package import JSONRPC
 
-/// A client in a process of its own, which does what the test tells it, line by line.
+/// A client in its own process, which carries out the test's commands, line by line.
 ///
 /// Commands are JSON objects with a member `do`; each is answered with one line. Both programs know the same ones.
 package final class ProcessClient {
   package enum Kind: String, CaseIterable, Sendable {
-    /// `Tests/Clients/client.py`: Python's standard library and nothing else.
+    /// `Tests/Clients/client.py`: only Python's standard library.
     case python
     /// `restoration-test-client`: the library RestorationClient.
     case swift
@@ -16,7 +16,7 @@ package final class ProcessClient {
   package let kind: Kind
   private let process: ChildProcess
 
-  /// - Parameter errors: the file that gets what the program complains about.
+  /// - Parameter errors: the file for the program's standard error.
   package convenience init(_ kind: Kind, socket: String, errors: String) throws {
     let command =
       switch kind {
@@ -78,7 +78,7 @@ package final class ProcessClient {
     }
   }
 
-  /// The parameters of the next notification, which has to be of that name.
+  /// The parameters of the next notification, which must have this name.
   package func notification(_ method: String) throws -> JSONValue {
     let answer = try command(["do": "notification"])
     guard answer["method"] == .string(method) else {

@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// What the kernel says of a running process.
+/// The kernel's report about a running process.
 package struct ProcessStatus {
   private let pid: Int32
 
@@ -19,7 +19,7 @@ package struct ProcessStatus {
   /// Open descriptors.
   package var descriptors: Int { Files.list("/proc/\(pid)/fd").count }
 
-  /// What a program that it starts would inherit besides the standard streams.
+  /// The descriptors that a child program would inherit besides the standard streams.
   package var inheritable: [String] {
     Files.list("/proc/\(pid)/fd").filter { name in
       guard let number = Int(name), number > 2, let info = try? Files.text("/proc/\(pid)/fdinfo/\(name)") else {

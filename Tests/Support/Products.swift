@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// Where the programs under test are: beside the test bundle, where SwiftPM builds them, unless a variable of the
+/// If the programs under test are: beside the test bundle, if SwiftPM builds them, unless a variable of the
 /// environment names another one. So another implementation, or a release build, can be tested by the same tests.
 package enum Products {
   package static var broker: String { path("restorationd", "RESTORATIOND_BINARY") }
@@ -27,7 +27,7 @@ package enum Products {
 
   package static var pythonClient: String { "\(repository)/Tests/Clients/client.py" }
 
-  /// Where SwiftPM put the test bundle and the programs that were built with it.
+  /// If SwiftPM put the test bundle and the programs that were built with it.
   package static let directory: String = {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
     let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
@@ -49,6 +49,6 @@ package enum Environment {
   /// The batteries run in their long form.
   package static var isLong: Bool { variable("RESTORATIOND_LONG") == "1" }
 
-  /// What cannot be tested here is a failure, not a skip.
+  /// A test that cannot run here fails instead of being skipped.
   package static var isCI: Bool { variable("CI") != nil }
 }

@@ -9,8 +9,8 @@ package final class PseudoTerminal {
   private let descriptor: FileDescriptor
   private var pending: [UInt8] = []
 
-  // TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h, which are expressions and so not imported; what the C library has
-  // instead needs feature macros.
+  // TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h, which are expressions and so not imported; the C library's
+  // alternatives need feature macros.
   private static let setLock: UInt = 0x4004_5431
   private static let getNumber: UInt = 0x8004_5430
 
@@ -28,7 +28,7 @@ package final class PseudoTerminal {
     guard ioctl(number, UInt(TIOCSWINSZ), &size) == 0 else { throw TestFailure("no size: \(SystemError.current)") }
   }
 
-  /// Whether keys are taken one by one; what is typed before is shown, and may be dropped.
+  /// Whether keys are read one by one; keys typed before are echoed, and may be dropped.
   package var takesKeys: Bool {
     var settings = termios()
     return tcgetattr(descriptor.number, &settings) == 0 && settings.c_lflag & tcflag_t(ICANON) == 0
@@ -42,7 +42,7 @@ package final class PseudoTerminal {
     }
   }
 
-  /// What is shown up to and with the text that is waited for.
+  /// The output up to and including the awaited text.
   package func shown(until text: String, _ deadline: Deadline = Deadline()) throws -> String {
     var screen = ""
     while !screen.contains(text) {
@@ -53,7 +53,7 @@ package final class PseudoTerminal {
     return screen
   }
 
-  /// What is shown up to now, without waiting. A process that shows much stops when nobody looks.
+  /// The output so far, without waiting. A process with much output stops if it is not read.
   package func shown() throws -> String {
     while descriptor.waitUntilReadable(Deadline(.zero)) {
       guard try fill(Deadline()) else { break }
@@ -75,7 +75,7 @@ package final class PseudoTerminal {
     }
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     let count = Glibc.read(descriptor.number, &buffer, buffer.count)
-    // A terminal that nobody has open any more is an I/O error.
+    // A terminal that no process has open is an I/O error.
     guard count > 0 else { return count < 0 && errno == EINTR }
     pending += buffer[..<count]
     return true

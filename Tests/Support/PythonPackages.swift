@@ -4,13 +4,13 @@
 package enum PythonPackages {
   package static var python: String { "\(Products.repository)/.build/venv/bin/python" }
 
-  /// Whether they are there; in CI they have to be.
+  /// Whether they are installed; in CI they must be.
   package static func areUsable(_ modules: String...) -> Bool {
     guard !Environment.isCI else { return true }
     let result = try? ChildProcess.run([python, "-c", "import \(modules.joined(separator: ", "))"])
     return result?.end == .exit(0)
   }
 
-  /// The name of the skip where they are not.
+  /// The name of the skip if they are not.
   package static let requirement = "needs the Python packages of Tests/requirements.txt; Tests/run.sh installs them"
 }

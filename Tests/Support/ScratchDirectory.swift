@@ -67,7 +67,7 @@ package enum Files {
     }
   }
 
-  /// What a symbolic link leads to.
+  /// The target of a symbolic link.
   package static func target(_ path: String) -> String {
     var bytes = [CChar](repeating: 0, count: 4_096)
     let count = readlink(path, &bytes, bytes.count)
@@ -102,7 +102,7 @@ package enum Files {
     unlink(path)
   }
 
-  /// Names in a directory, sorted; empty where there is none.
+  /// Names in a directory, sorted; empty if it does not exist.
   package static func list(_ path: String) -> [String] {
     guard let directory = opendir(path) else { return [] }
     defer { closedir(directory) }

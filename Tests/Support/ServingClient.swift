@@ -4,10 +4,10 @@ package import JSONRPC
 
 /// A process of an application that the broker calls, in a language of the test's choice.
 ///
-/// What it can be told is at the top of `Tests/Clients/serving.py`; all of them know the same lines.
+/// Its commands are at the top of `Tests/Clients/serving.py`; all clients accept the same lines.
 package final class ServingClient {
   package enum Language: String, CaseIterable, Sendable {
-    /// `serving.py`: Python's standard library and nothing else.
+    /// `serving.py`: only Python's standard library.
     case python
     /// `serving.pl`: modules that come with Perl.
     case perl
@@ -71,13 +71,13 @@ package final class ServingClient {
     return answer
   }
 
-  /// What has happened in it since it was asked last: `["encode Main/Editor", "saved 3"]`.
+  /// Events in it since the last call: `["encode Main/Editor", "saved 3"]`.
   package func log() throws -> [String] {
     let entries = try tell("log")["log"]?.array ?? []
     return entries.map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
   }
 
-  /// Waits until so many of these have happened in it since it was started.
+  /// Waits until `count` of these events have happened in it since its start.
   package func awaits(_ what: String, _ count: Int64 = 1) throws {
     try tell("await", ["what": .string(what), "count": .integer(count)])
   }

@@ -2,11 +2,11 @@
 
 internal import JSONRPC
 
-/// One example of the JSON-RPC 2.0 specification, section 7: what a client sends and what has to come back.
+/// One example of the JSON-RPC 2.0 specification, section 7: a client's message and the expected answer.
 package struct SpecificationExchange: Sendable, CustomStringConvertible {
   package let name: String
   package let request: String
-  /// Nil where nothing may come back.
+  /// `nil` if no answer is allowed.
   package let response: String?
 
   package var description: String { name }

@@ -2,14 +2,14 @@
 
 /// The system calls of a broker, watched or interrupted by strace.
 package enum Strace {
-  /// Whether a process may be traced here; in CI it has to be.
+  /// Whether a process may be traced here; in CI it must be.
   package static let isUsable: Bool = {
     guard !Environment.isCI else { return true }
     let result = try? ChildProcess.run(["strace", "-f", "-qq", "-e", "trace=none", "true"])
     return result?.end == .exit(0)
   }()
 
-  /// The name of the skip where it may not.
+  /// The name of the skip if it may not.
   package static let requirement = "needs strace and the right to trace; run Tests/run.sh on a machine that has both"
 
   /// A wrapper that writes the named calls of all threads to a file.
@@ -45,7 +45,7 @@ package enum Strace {
     ] + files.flatMap { ["-P", $0] }
   }
 
-  /// The same for every call from the `number`-th on, each of which also takes so long.
+  /// The same for every call from the `number`-th on, each of which is also delayed.
   package static func failing(
     _ call: String,
     with error: String,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A test cannot go on; the text says what was waited for and what was there instead.
+/// A test cannot continue; the text says what it expected and what it found.
 package struct TestFailure: Error, CustomStringConvertible {
   package let description: String
 

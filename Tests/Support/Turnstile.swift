@@ -20,7 +20,7 @@ package func passingTurnstile<Result: Sendable>(
   return try result.get()
 }
 
-/// Has the tests of a suite pass the turnstile: those that start no broker, but keep the disk or a processor busy.
+/// Makes the tests of a suite pass the turnstile, if they start no broker but keep the disk or a processor busy.
 package struct TurnstileTrait: SuiteTrait, TestTrait, TestScoping {
   package let isRecursive = true
 
@@ -37,7 +37,7 @@ extension Trait where Self == TurnstileTrait {
   package static var passesTurnstile: Self { Self() }
 }
 
-/// Lets a few tests run at a time, and those that measure alone, however many the test runner starts at once.
+/// Lets a few tests run at a time, and measuring tests alone, however many the test runner starts at once.
 private actor Turnstile {
   static let shared = Turnstile(places: 3)
 
@@ -70,8 +70,7 @@ private actor Turnstile {
   }
 }
 
-/// Runs a test in a thread of its own: it may block without taking a thread from the other tests, and does not wait for
-/// one that they have.
+/// Runs a test in its own thread: it may block without taking a thread from other tests, and does not wait for theirs.
 package final class BlockingExecutor: TaskExecutor {
   private let queue = DispatchQueue(label: "test")
 

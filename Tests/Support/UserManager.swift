@@ -3,9 +3,8 @@
 internal import Glibc
 package import JSONRPC
 
-/// Runs a test with a real user manager of its own: `systemd --user` of a user who exists nowhere else, logged in, with
-/// the programs and units installed, gone when the test is over. When the test fails, what was logged goes into the
-/// failure.
+/// Runs a test with its own real user manager: `systemd --user` of a user who exists nowhere else, logged in, with the
+/// programs and units installed, removed after the test. If the test fails, the log goes into the failure.
 package func withUserManager<Result: Sendable>(
   alone: Bool = false,
   installing: Bool = true,
@@ -27,8 +26,8 @@ package func withUserManager<Result: Sendable>(
   }
 }
 
-/// A user with a user manager, in namespaces of their own (`Tests/usermanager/namespace.py`), and the verbs a test has
-/// for them. Paths are those within the namespaces; `outside` makes one that the test can open.
+/// A user with a user manager, in their own namespaces (`Tests/usermanager/namespace.py`), and a test's operations on
+/// them. Paths are those within the namespaces; `outside` makes one that the test can open.
 package final class UserManager {
   package static let service = "restorationd.service"
   package static let socketUnit = "restorationd.socket"
@@ -42,21 +41,21 @@ package final class UserManager {
   private var clients: [ProcessClient] = []
   private var servingClients: [ServingClient] = []
 
-  /// Whether there can be one here; in CI there has to be.
+  /// Whether a user manager can run here; in CI it must.
   package static let isUsable: Bool = {
     guard !Environment.isCI else { return true }
     let result = try? ChildProcess.run(unshare + ["true"])
     return result?.end == .exit(0) && Files.exists(program)
   }()
 
-  /// The name of the skip where there cannot.
+  /// The name of the skip if it cannot.
   package static let requirement = "needs root, systemd and namespaces; run Tests/run.sh as root on such a machine"
 
   private static let program = "/lib/systemd/systemd"
   private static let unshare = [
     "unshare", "--mount", "--pid", "--cgroup", "--fork", "--kill-child", "--mount-proc",
   ]
-  /// Where the tests' own programs and the checkout's files are in there.
+  /// If the tests' own programs and the checkout's files are in there.
   private static let files = "/run/restorationd-test"
 
   package init(in directory: ScratchDirectory) throws {
@@ -75,7 +74,7 @@ package final class UserManager {
     uid = user["uid"]?.integer ?? 0
   }
 
-  /// The control group of everything in there, as the test sees it, where the machine has one that it can see.
+  /// The control group of everything in there, as the test sees it, if the machine has a visible one.
   package var group: String? {
     let line = try? Files.text("/proc/\(pid)/cgroup").split(separator: "\n").first { $0.hasPrefix("0::") }
     let path = line?.dropFirst(3).split(separator: "/").dropLast().joined(separator: "/") ?? ""
@@ -126,7 +125,7 @@ package final class UserManager {
     try tell(["do": "add", "from": .string(path), "to": .string(target)])
   }
 
-  /// Puts a file or directory of the checkout where the user can read it; its path there.
+  /// Puts a file or directory of the checkout if the user can read it; its path there.
   package func added(_ path: String) throws -> String {
     let target = "\(Self.files)/\(path)"
     if !Files.exists(outside(target)) { try add("\(Products.repository)/\(path)", as: target) }
@@ -151,7 +150,7 @@ package final class UserManager {
 
   // MARK: The journal
 
-  /// What was logged since the last call.
+  /// The log entries since the last call.
   package func takeJournal() throws -> [JSONValue] {
     try tell(["do": "journal"])["entries"]?.array ?? []
   }
@@ -200,7 +199,7 @@ package final class UserManager {
     try ChildProcess.run(command(arguments, environment: environment), input: input, deadline)
   }
 
-  /// The output of a program that has to end well.
+  /// The output of a program that must exit with 0.
   @discardableResult
   package func output(_ arguments: String..., deadline: Deadline = Deadline(.seconds(60))) throws -> String {
     let result = try run(arguments, deadline)
@@ -239,7 +238,7 @@ package final class UserManager {
     return client
   }
 
-  /// The program that is told what to do by `serving.py`'s lines, in there; needs `addSwift` where it is in Swift.
+  /// The program that takes `serving.py`'s commands, in there; in Swift it needs `addSwift`.
   package func servingCommand(_ language: ServingClient.Language) throws -> [String] {
     let clients = try added("Tests/Clients")
     switch language {
@@ -276,7 +275,7 @@ package final class UserManager {
     String(try systemctl("show", "--value", "--property", name, unit).prefix { $0 != "\n" })
   }
 
-  /// The broker's process, as the user sees it; 0 where it is not running.
+  /// The broker's process, as the user sees it; 0 if it is not running.
   package var mainPID: Int32 { get throws { Int32(try property("MainPID")) ?? 0 } }
 
   /// Adds settings to a unit.

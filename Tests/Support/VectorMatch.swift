@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Compares what came with what a vector expects, and keeps what the vector binds (`Protocol/vectors/README.md`).
+/// Compares a message with a vector's expectation, and keeps the values that the vector binds
+/// (`Protocol/vectors/README.md`).
 struct VectorMatch {
   private(set) var bound: [String: VectorValue] = [:]
 
@@ -14,7 +15,7 @@ struct VectorMatch {
     return directives.contains(member.name) ? (member.name, member.value) : nil
   }
 
-  /// What is to be sent: bound values and repetitions in place.
+  /// The message to send, with bound values and repetitions in place.
   func filled(_ value: VectorValue) throws -> VectorValue {
     if let (name, argument) = Self.directive(value) {
       if name == "$use" {

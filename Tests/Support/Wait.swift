@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// Waits for what no event announces, such as something the broker notices by itself.
+/// Waits for a condition that no event announces, such as a discovery of the broker itself.
 package enum Wait {
   /// Asks until the answer is yes, ever less often: in between, the machine is free for the process that is waited for.
   package static func until(
@@ -20,8 +20,8 @@ package enum Wait {
 }
 
 extension Wait {
-  /// Lets the rest of the system run for a while: for the moment of a kill, which is to be a random one, and for tests
-  /// of what a broker does not do. Nothing else may wait for time.
+  /// Lets the rest of the system run for a while: for the random moment of a kill, and for tests that a broker does not
+  /// do something. Nothing else may wait for time.
   package static func moment(_ duration: Duration) {
     poll(nil, 0, Int32(clamping: duration.milliseconds))
   }

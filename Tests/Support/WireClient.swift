@@ -11,7 +11,7 @@ package final class WireClient {
   /// Notifications that came while an answer was waited for.
   private var notifications: [JSONValue] = []
 
-  /// Connects; fails at once when nobody listens.
+  /// Connects; fails at once if nothing listens.
   package init(_ path: String) throws {
     descriptor = try FileDescriptor.connected(to: path)
     reader = LineReader(descriptor)
@@ -19,7 +19,7 @@ package final class WireClient {
 
   // MARK: Bytes and lines
 
-  /// Sends text as it is.
+  /// Sends text unchanged.
   package func send(_ text: String) throws {
     try descriptor.write(Array(text.utf8))
   }
@@ -28,7 +28,7 @@ package final class WireClient {
     try descriptor.write(bytes)
   }
 
-  /// Sends as long as the broker takes bytes; the number of bytes it took.
+  /// Sends as long as the broker reads; returns the number of bytes sent.
   package func sendWhilePossible(_ bytes: [UInt8], stall: Duration) -> Int {
     var sent = 0
     let step = 1 << 16
@@ -71,7 +71,8 @@ package final class WireClient {
     !reader.pending.isEmpty || descriptor.waitUntilReadable(Deadline(duration))
   }
 
-  /// Sends text, then a ping; what came before the ping's answer. So "nothing" is told without waiting.
+  /// Sends text, then a ping; returns the lines before the ping's answer. So the absence of an answer is seen without
+  /// waiting.
   package func exchange(_ text: String) throws -> [String] {
     try send(text + "\n" + #"{"jsonrpc":"2.0","id":"the end","method":"ping"}"# + "\n")
     var lines: [String] = []
@@ -123,7 +124,7 @@ package final class WireClient {
     }
   }
 
-  /// The error of a call that has to fail.
+  /// The error of a call that must fail.
   package func failure(_ method: String, _ parameters: JSONValue = .null) throws -> CallError {
     do {
       let result = try call(method, parameters)
@@ -133,7 +134,7 @@ package final class WireClient {
     }
   }
 
-  /// The parameters of the next notification, which has to be of that name.
+  /// The parameters of the next notification, which must have this name.
   package func notification(_ method: String, _ deadline: Deadline = Deadline()) throws -> JSONValue {
     let message = try notifications.isEmpty ? receiveMessage(deadline) : notifications.removeFirst()
     guard message["method"] == .string(method), message["id"] == nil else {

@@ -5,7 +5,7 @@ internal import SystemdSupport
 internal import TestSupport
 internal import Testing
 
-/// What waits for a manager that does not read; each case in a process of its own, whose descriptors are counted.
+/// The queue for a manager that does not read; each case in its own process, whose descriptors are counted.
 @Suite struct NotifierTests {
   @Test func aDescriptorThatIsRemovedBeforeItIsToldIsNeverTold() async {
     await #expect(processExitsWith: .success) {
@@ -46,7 +46,7 @@ internal import Testing
       }
       #expect(!notifier.send(.store(name: "late", descriptor: 0)))
       #expect(try SilentManager.openDescriptors() == before + Notifier.waitingDescriptorsMax)
-      // What was not told of is not taken back either.
+      // A descriptor that was not sent is not removed either.
       notifier.send(.removeStored(name: "late"))
       let told = try manager.messages(of: notifier).filter { $0.contains("FDNAME") }
       #expect(told.count == Notifier.waitingDescriptorsMax && !told.contains { $0.contains("late") })
@@ -54,7 +54,7 @@ internal import Testing
   }
 }
 
-/// A manager's socket from which nobody reads until the test asks.
+/// A manager's socket that is not read until the test asks.
 private struct SilentManager {
   let path: String
   private let scratch: ScratchDirectory
@@ -81,7 +81,7 @@ private struct SilentManager {
     scratch.remove()
   }
 
-  /// Fills the socket, so that what is sent from now on waits in the notifier.
+  /// Fills the socket, so that later messages wait in the notifier.
   func block(_ notifier: Notifier) {
     for number in 0..<4_000 { notifier.send(.errno(Int32(number))) }
   }

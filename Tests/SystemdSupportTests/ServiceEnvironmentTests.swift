@@ -4,7 +4,7 @@ internal import Glibc
 internal import SystemdSupport
 internal import Testing
 
-/// What the manager's variables say; each case in a process of its own, because a process has one environment.
+/// The manager's variables; each case in its own process, because a process has one environment.
 @Suite struct ServiceEnvironmentTests {
   @Test func withoutAManagerThereIsNothing() async {
     await #expect(processExitsWith: .success) {

@@ -5,14 +5,14 @@ internal import SystemdSupport
 internal import TestSupport
 internal import Testing
 
-/// What follows from the properties of a unit, and from its files.
+/// Conclusions from the properties of a unit, and from its files.
 @Suite struct UnitResultTests {
   typealias Stop = (
     result: String, code: Int32, status: Int32, left: UInt64, started: UInt64, exited: UInt64, wasStopped: Bool
   )
 
   private static let stops: [Stop] = [
-    // Stopped: it was active no more while the process still ran.
+    // Stopped: it was no longer active while the process still ran.
     ("success", 1, 0, 20, 10, 30, true),
     ("success", 2, 15, 20, 10, 30, true),
     ("timeout", 2, 9, 20, 10, 30, true),

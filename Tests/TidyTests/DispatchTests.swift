@@ -2,7 +2,7 @@
 
 internal import Testing
 
-/// What is not listed is not done: a method or an effect that a switch forgets must not become another one's deed.
+/// A method or an effect that a switch forgets must not run another one's code.
 @Suite struct DispatchTests {
   private static func broker() throws -> [SourceFile] {
     try SourceFile.sources.get().filter {
@@ -10,7 +10,7 @@ internal import Testing
     }
   }
 
-  /// What a method does stands in its row of the table; a switch over names could forget one.
+  /// Each method's action is in its row of the table; a switch over names could forget a method.
   @Test func noSwitchIsOverTheNamesOfMethods() throws {
     for file in try Self.broker() {
       for (start, subject) in Self.switches(of: file) where subject.hasSuffix("method") {

@@ -9,7 +9,7 @@ internal import Testing
     let module: String
     /// At most one file of the target may import it.
     let isForOneFile: Bool
-    /// Nil for the whole target.
+    /// `nil` for the whole target.
     let folder: String?
   }
 
@@ -35,7 +35,7 @@ internal import Testing
 
   private static func importedModule(_ line: String) -> String? {
     let words = line.split(separator: " ")
-    // Words before it are attributes and access levels; anything else is a text that speaks of importing.
+    // Words before it are attributes and access levels; anything else is prose about importing.
     guard let index = words.firstIndex(of: "import"), index + 1 < words.count,
       words[..<index].allSatisfy({ ["public", "package", "internal", "private"].contains($0) || $0.hasPrefix("@") })
     else { return nil }

@@ -18,7 +18,7 @@ internal import Testing
     }
   }
 
-  /// What a client may list in `serves` is a call or a notification, and has its place.
+  /// A name a client may list in `serves` is a call or a notification, and is documented.
   @Test func everythingThatCanBeServedIsDocumented() throws {
     let calls = try SourceFile("Protocol/calls.md").lines.filter { $0.hasPrefix("### ") }
       .map { $0.filter { $0 != "#" && $0 != " " && $0 != "`" } }
@@ -103,7 +103,7 @@ internal import Testing
     }
   }
 
-  /// What a heading is called in a link.
+  /// The anchor of a heading in a link.
   private static func anchor(_ heading: String) -> String {
     let text = heading.drop { $0 == "#" || $0 == " " }.lowercased()
     return String(text.compactMap { $0 == " " ? "-" : $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" ? $0 : nil })

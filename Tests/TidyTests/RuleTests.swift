@@ -21,7 +21,7 @@ internal import Testing
     }
   }
 
-  /// What stands between backquotes.
+  /// The texts between backquotes.
   private static func quoted(_ cell: Substring) -> [String] {
     cell.split(separator: "`", omittingEmptySubsequences: false).enumerated()
       .filter { !$0.offset.isMultiple(of: 2) }.map { String($0.element) }
@@ -76,7 +76,7 @@ internal import Testing
     }
   }
 
-  /// A vector shows a rule to whoever writes another broker: the table leads to all of them.
+  /// Vectors show a rule to authors of other brokers: the table lists all of them.
   @Test func everyVectorOfARuleIsInTheTable() throws {
     for row in try Self.table() {
       let naming = try GoldenVector.all.filter { try $0.contents().rules.contains(row.rule) }.map(\.name)

@@ -20,7 +20,7 @@ struct SourceFile: Sendable, CustomStringConvertible {
     code = path.hasSuffix(".swift") ? lines.map(Self.code) : []
   }
 
-  /// Lines without what follows `//`, and without the contents of strings.
+  /// Lines without comments, and without the contents of strings.
   let code: [String]
 
   private static func code(of line: String) -> String {

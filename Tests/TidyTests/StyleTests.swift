@@ -3,7 +3,7 @@
 internal import TestSupport
 internal import Testing
 
-/// How files are written. What has to be different is listed here, with the reason.
+/// How files are written. Exceptions are listed here, with the reason.
 @Suite struct StyleTests {
   private static func sources() throws -> [SourceFile] { try SourceFile.sources.get() }
   private static func tests() throws -> [SourceFile] { try SourceFile.tests.get() }

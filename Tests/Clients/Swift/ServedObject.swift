@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationClient
 
-/// An object of the process, as far as the library knows it.
+/// An object of the process, as the library knows it.
 final class ServedObject: StateRestoring {
   let name: String
   private let process: ServingProcess
@@ -59,7 +59,7 @@ final class ServedDelegate: RestorationDelegate {
   }
 }
 
-/// What a view shows: identifiers, or lists of them, one for each section.
+/// The content of a view: identifiers, or a list of them for each section.
 actor ServedItems: ModelAssociating {
   private let process: ServingProcess
   private var items: JSONValue

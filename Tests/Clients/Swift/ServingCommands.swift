@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationClient
 
-/// What the process is told to do: the commands at the top of `Tests/Clients/serving.py`.
+/// The commands of the process, listed at the top of `Tests/Clients/serving.py`.
 extension ServingProcess {
   func obey(_ command: JSONValue) async throws -> JSONValue {
     do {

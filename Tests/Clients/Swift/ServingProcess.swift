@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationClient
 
-/// What a process has that the broker calls, and what has happened to it. `ServingCommands.swift` is what it is told.
+/// The state and the log of a process that the broker calls. `ServingCommands.swift` has its commands.
 actor ServingProcess {
   struct Thing {
     let restoring: ServedObject
@@ -61,7 +61,7 @@ actor ServingProcess {
     return counts[what, default: 0]
   }
 
-  /// Notes a call, and behaves as told: gives the answer that is to be given, nil for a good one.
+  /// Notes a call, and behaves as configured: returns the configured answer, `nil` for a good one.
   func answer(_ method: String, _ what: String, _ path: IdentifierPath? = nil) async -> JSONValue? {
     note(what, path.map { .string($0.description) })
     guard let behaviour = behaviours[method] else { return nil }
@@ -123,7 +123,7 @@ actor ServingProcess {
     note("finished", .string(name))
   }
 
-  /// Registers an object that is told of as `register` does.
+  /// Registers an object that is described as for `register`.
   func register(_ wanted: JSONValue) async throws -> RestorableObject {
     guard let session else { throw Fault("there is no session") }
     let given = wanted["name"]?.string
@@ -166,7 +166,7 @@ actor ServingProcess {
     if let decode = told["decode"] { things[name]?.decode = decode.string }
   }
 
-  /// Makes the object as it was, unless it is there.
+  /// Makes the object as it was, unless it exists.
   func make(_ request: RestorationRequest) async throws -> RestorableObject? {
     if let given = await answer("objectWithRestorationIdentifierPath", "create", request.path), given.isNull {
       return nil

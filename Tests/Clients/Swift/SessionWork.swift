@@ -6,8 +6,8 @@ internal import RestorationClient
 /// A process at work: objects whose states change all the time, through a session that outlives the broker.
 ///
 /// Objects `One0`, `One1` … encode one state after the other, numbered from 1. Objects `Many0` … encode three at a time;
-/// the number is that of the three. What was sent, what was acknowledged, and how each loss of the connection was got
-/// over is recorded.
+/// the number is that of the three. The process records the states sent and acknowledged, and how it recovered from
+/// each loss of the connection.
 actor SessionWork {
   private struct Record {
     var sent: Int64 = 0
@@ -82,7 +82,7 @@ actor SessionWork {
       records[name]?.sent += 1
       guard let number = records[name]?.sent, let outcome = await encode(number, name, object) else { return }
       if outcome == .superseded {
-        // It is saved, says the broker: then it is there.
+        // The broker says that it is saved, so it must be stored.
         superseded.append(["object": .string(name), "n": .integer(number)])
         await check(number, name, object)
       }
@@ -103,7 +103,7 @@ actor SessionWork {
     }
   }
 
-  /// Nil where the work is stopped.
+  /// `nil` if the work is stopped.
   private func encode(_ number: Int64, _ name: String, _ object: RestorableObject) async -> EncodeOutcome? {
     do {
       let state = try RestorableState(jsonText: TestClient.text(Self.state(number)))
@@ -163,7 +163,7 @@ actor SessionWork {
 
   // MARK: Reports
 
-  /// Returns when so many more encodes have been acknowledged.
+  /// Returns when `count` more encodes have been acknowledged.
   func acknowledged(more count: Int64) async {
     let goal = total + count
     await wait { $0.total >= goal }
