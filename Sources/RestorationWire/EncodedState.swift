@@ -35,10 +35,7 @@ package struct EncodedState: WireValue {
   package init(unchecked text: JSONText) { self.init(text: text, references: [], reservedKey: nil, depth: 1) }
 
   private init(text: JSONText, references: [JSONReference], reservedKey: String?, depth: Int) {
-    self.text = text
-    self.references = references
-    self.reservedKey = reservedKey
-    self.depth = depth
+    (self.text, self.references, self.reservedKey, self.depth) = (text, references, reservedKey, depth)
   }
 
   package init(wire slice: JSONSlice) throws(Misfit) {

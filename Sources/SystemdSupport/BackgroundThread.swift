@@ -36,10 +36,7 @@ enum BackgroundThread {
     let name: StaticString
     let run: @Sendable () -> Void
 
-    init(name: StaticString, run: @escaping @Sendable () -> Void) {
-      self.name = name
-      self.run = run
-    }
+    init(name: StaticString, run: @escaping @Sendable () -> Void) { (self.name, self.run) = (name, run) }
   }
 
   /// So that `ps -L` and debuggers tell it apart.

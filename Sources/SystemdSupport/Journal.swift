@@ -11,10 +11,7 @@ package final class Journal: Sendable {
     package let name: String
     package let value: String
 
-    package init(_ name: String, _ value: String) {
-      self.name = name
-      self.value = value
-    }
+    package init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
   }
 
   private enum Entry: Sendable {
@@ -40,8 +37,7 @@ package final class Journal: Sendable {
   package init?() {
     let lost = LossCount()
     guard let outbox = Outbox<Entry>(thread: "journal", deliver: { Self.deliver($0, lost) }) else { return nil }
-    self.outbox = outbox
-    self.lost = lost
+    (self.outbox, self.lost) = (outbox, lost)
   }
 
   deinit {

@@ -25,10 +25,7 @@ final class ManagerConnection {
     let completion: @Sendable (Result<Void, UserManagerError>) -> Void
   }
 
-  private init(bus: OpaquePointer, destination: String?) {
-    self.bus = bus
-    self.destination = destination
-  }
+  private init(bus: OpaquePointer, destination: String?) { (self.bus, self.destination) = (bus, destination) }
 
   deinit {
     // Flushing would wait 90 seconds for a bus that never says who it is; every answer that matters has come.

@@ -18,8 +18,7 @@ final class Outbox<Entry: Sendable>: Sendable {
   /// `nil` if there is no descriptor or no thread left.
   init?(thread name: StaticString, deliver: @escaping @Sendable (Entry) -> Void) {
     guard let wakeUp = WakeUp() else { return nil }
-    self.wakeUp = wakeUp
-    self.deliver = deliver
+    (self.wakeUp, self.deliver) = (wakeUp, deliver)
     guard BackgroundThread.start(name, { self.run() }) else { return nil }
   }
 

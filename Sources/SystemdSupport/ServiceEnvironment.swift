@@ -18,10 +18,7 @@ package struct ServiceEnvironment: Sendable {
     package let name: String
     package let number: Int32
 
-    package init(name: String, number: Int32) {
-      self.name = name
-      self.number = number
-    }
+    package init(name: String, number: Int32) { (self.name, self.number) = (name, number) }
 
     /// Closes it; the value must not be used afterwards.
     package func close() { _ = Glibc.close(number) }

@@ -30,14 +30,9 @@ package struct UnitResult: Hashable, Sendable {
     lastStatus: Int32 = 0,
     wasStopped: Bool = false
   ) {
-    self.activeState = activeState
-    self.subState = subState
-    self.result = result
-    self.mainProcess = mainProcess
-    self.lastProcess = lastProcess
-    self.lastCode = lastCode
-    self.lastStatus = lastStatus
-    self.wasStopped = wasStopped
+    (self.activeState, self.subState, self.result) = (activeState, subState, result)
+    (self.mainProcess, self.lastProcess, self.lastCode) = (mainProcess, lastProcess, lastCode)
+    (self.lastStatus, self.wasStopped) = (lastStatus, wasStopped)
   }
 
   /// Finds out whether the unit was stopped, or ended normally and was forgotten, from other properties and from times

@@ -16,8 +16,7 @@ package final class UserManager: Sendable {
   ///   - callMilliseconds: how long an answer may take.
   ///   - startMilliseconds: how long a unit may take to start.
   package init(callMilliseconds: Int = 5_000, startMilliseconds: Int = 120_000) {
-    self.callMilliseconds = callMilliseconds
-    self.startMilliseconds = startMilliseconds
+    (self.callMilliseconds, self.startMilliseconds) = (callMilliseconds, startMilliseconds)
     queue = ManagerQueue()
   }
 
@@ -72,12 +71,8 @@ package final class UserManager: Sendable {
       let states: Set<String> = ["ActiveState", "SubState", Self.leaveTime]
       let state = try Self.properties(states, of: path, "Unit", connection, deadline)
       let properties = try Self.properties(own, of: path, kind, connection, deadline)
-      func text(_ value: BusMessage.Value?) -> String {
-        if case .string(let text) = value { text } else { "" }
-      }
-      func number(_ name: String) -> Int32 {
-        if case .integer(let number) = properties[name] { number } else { 0 }
-      }
+      func text(_ value: BusMessage.Value?) -> String { if case .string(let text) = value { text } else { "" } }
+      func number(_ name: String) -> Int32 { if case .integer(let number) = properties[name] { number } else { 0 } }
       func process(_ name: String) -> Int32? { number(name) > 0 ? number(name) : nil }
       func time(_ value: BusMessage.Value?) -> UInt64 {
         if case .microseconds(let time) = value { time } else { 0 }

@@ -19,8 +19,5 @@ package struct UserManagerError: Error, Hashable, CustomStringConvertible {
 
   package var description: String { message }
 
-  init(_ kind: Kind, _ message: String) {
-    self.kind = kind
-    self.message = message
-  }
+  init(_ kind: Kind, _ message: String) { (self.kind, self.message) = (kind, message) }
 }

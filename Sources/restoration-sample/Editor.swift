@@ -15,8 +15,7 @@ struct Editor {
 
   /// Connects, opens a session and registers the objects; parents may come later.
   init(role: String, objects: [EditedObject], socket: String, journal: Journal) async throws {
-    self.objects = objects
-    self.journal = journal
+    (self.objects, self.journal) = (objects, journal)
     broker = try await BrokerConnection.connect(to: socket)
     let session = try await broker.initialize(
       SessionOptions(application: Self.application, process: role, isDelegate: role == "windows")

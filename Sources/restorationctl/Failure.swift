@@ -22,10 +22,7 @@ struct Failure: Error {
   var pointer: String?
 
   init(_ status: ExitCode, kind: String, _ message: String, hint: String? = nil) {
-    self.status = status
-    self.message = message
-    self.hint = hint
-    self.kind = kind
+    (self.status, self.message, self.hint, self.kind) = (status, message, hint, kind)
   }
 
   /// The broker answered with an error, or the library did for it.

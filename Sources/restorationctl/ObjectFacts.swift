@@ -67,8 +67,7 @@ struct ObjectFacts {
 
   /// An object of a generation.
   init(_ saved: ArchivedObject, generation: Int64, of application: String) {
-    self.application = application
-    self.generation = generation
+    (self.application, self.generation) = (application, generation)
     path = saved.path
     object = saved.object
     kind = saved.kind

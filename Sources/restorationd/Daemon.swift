@@ -36,9 +36,7 @@ struct Daemon: ParsableCommand {
   @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
   var logLevel: String?
 
-  @Option(
-    help: ArgumentHelp("End after this many idle seconds; only with a socket unit.", valueName: "seconds")
-  )
+  @Option(help: ArgumentHelp("End after this many idle seconds; only with a socket unit.", valueName: "seconds"))
   var idleExit: Int?
 
   func run() throws {

@@ -39,8 +39,7 @@ private struct LevelledHandler: LogHandler {
   var base: any LogHandler
 
   init(output: LogOutput, base: any LogHandler) {
-    self.output = output
-    self.base = base
+    (self.output, self.base) = (output, base)
     self.base.logLevel = .trace
   }
 
@@ -69,10 +68,7 @@ private struct JournalHandler: LogHandler {
   var logLevel = Logger.Level.trace
   var metadata: Logger.Metadata = [:]
 
-  init(output: LogOutput, identifier: String) {
-    self.output = output
-    self.identifier = identifier
-  }
+  init(output: LogOutput, identifier: String) { (self.output, self.identifier) = (output, identifier) }
 
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }

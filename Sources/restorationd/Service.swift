@@ -25,10 +25,7 @@ struct Service {
   }
 
   init(flags: BrokerConfiguration.Flags, environment: ServiceEnvironment, output: LogOutput, logger: Logger) {
-    self.flags = flags
-    self.environment = environment
-    self.output = output
-    self.logger = logger
+    (self.flags, self.environment, self.output, self.logger) = (flags, environment, output, logger)
     notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
     status = StatusLine(notifier)
   }
@@ -118,9 +115,7 @@ struct Service {
       setIdleExit(configuration, broker)
       logger.info("the configuration was read again")
       status.complain(nil)
-      if !rest.isEmpty {
-        logger.notice("these settings change at the next start: \(rest.joined(separator: ", "))")
-      }
+      if !rest.isEmpty { logger.notice("these settings change at the next start: \(rest.joined(separator: ", "))") }
       return former.reloaded(configuration)
     } catch {
       logger.error("the configuration is unchanged: \(error)")

@@ -158,9 +158,7 @@ package struct FrameDecoder: Sendable {
     }
   }
 
-  private static func isCapital(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-  }
+  private static func isCapital(_ byte: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
 
   private mutating func refuse() -> Event {
     let isByteOrderMark = !input.isEmpty && input[0] == 0xEF

@@ -25,9 +25,7 @@ package struct FrameLimits: Sendable, Equatable {
   package init() {}
 
   package init(frameBytesMax: Int, depthMax: Int, valuesPerFrameMax: Int, keysPerObjectMax: Int) {
-    self.frameBytesMax = frameBytesMax
-    self.depthMax = depthMax
-    self.valuesPerFrameMax = valuesPerFrameMax
+    (self.frameBytesMax, self.depthMax, self.valuesPerFrameMax) = (frameBytesMax, depthMax, valuesPerFrameMax)
     self.keysPerObjectMax = keysPerObjectMax
   }
 }

@@ -12,9 +12,7 @@ final class FrameStorage: Sendable {
   let references: [TapeReference]
 
   init(bytes: [UInt8], tape: [TapeEntry], references: [TapeReference]) {
-    self.bytes = bytes
-    self.tape = tape
-    self.references = references
+    (self.bytes, self.tape, self.references) = (bytes, tape, references)
   }
 
   /// The whole value.
@@ -43,8 +41,7 @@ struct TapeEntry: Sendable {
     end = Int32(truncatingIfNeeded: value.upperBound)
     self.next = Int32(truncatingIfNeeded: next)
     depth = 0
-    self.kind = kind
-    self.flags = flags
+    (self.kind, self.flags) = (kind, flags)
   }
 }
 

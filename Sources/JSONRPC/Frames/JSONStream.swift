@@ -14,9 +14,7 @@ struct JSONStream {
   private var mode = Mode.betweenFrames
   private var scan: JSONScan
 
-  init(limits: FrameLimits, vocabulary: ScanVocabulary) {
-    scan = JSONScan(limits: limits, vocabulary: vocabulary)
-  }
+  init(limits: FrameLimits, vocabulary: ScanVocabulary) { scan = JSONScan(limits: limits, vocabulary: vocabulary) }
 
   var position: FramePosition {
     switch mode {

@@ -10,9 +10,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
   package let data: JSONValue?
 
   package init(code: Int, message: String, data: JSONValue? = nil) {
-    self.code = code
-    self.message = message
-    self.data = data
+    (self.code, self.message, self.data) = (code, message, data)
   }
 
   /// −32700. `offset` counts the bytes before the fault, from the start of the frame.

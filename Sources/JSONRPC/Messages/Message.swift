@@ -29,9 +29,7 @@ package struct Request: Sendable {
   package let parameters: Parameters
 
   package init(id: RequestID, method: String, parameters: Parameters) {
-    self.id = id
-    self.method = method
-    self.parameters = parameters
+    (self.id, self.method, self.parameters) = (id, method, parameters)
   }
 }
 
@@ -45,9 +43,7 @@ package struct Notification: Sendable {
   package let fault: ErrorObject?
 
   package init(method: String, parameters: Parameters, fault: ErrorObject? = nil) {
-    self.method = method
-    self.parameters = parameters
-    self.fault = fault
+    (self.method, self.parameters, self.fault) = (method, parameters, fault)
   }
 }
 
@@ -62,10 +58,7 @@ package struct Response: Sendable {
     case error(JSONSlice)
   }
 
-  package init(id: RequestID, outcome: Outcome) {
-    self.id = id
-    self.outcome = outcome
-  }
+  package init(id: RequestID, outcome: Outcome) { (self.id, self.outcome) = (id, outcome) }
 }
 
 /// The `params` of a call.

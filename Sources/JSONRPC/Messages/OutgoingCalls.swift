@@ -70,8 +70,5 @@ package struct CallsMade: Hashable, Sendable {
   /// Abandoned calls whose answers may still come.
   package var unanswered: Int
 
-  package init(lastID: Int = 0, unanswered: Int = 0) {
-    self.lastID = lastID
-    self.unanswered = unanswered
-  }
+  package init(lastID: Int = 0, unanswered: Int = 0) { (self.lastID, self.unanswered) = (lastID, unanswered) }
 }

@@ -201,7 +201,6 @@ package struct ScanVocabulary: Sendable, Equatable {
   package let literalKey: String
 
   package init(referenceKey: String, literalKey: String) {
-    self.referenceKey = referenceKey
-    self.literalKey = literalKey
+    (self.referenceKey, self.literalKey) = (referenceKey, literalKey)
   }
 }

@@ -48,9 +48,7 @@ package struct JSONSlice: Sendable {
     entry >= 0 ? Int(storage.tape[Int(entry)].depth) : JSONWalk.depth(of: storage.bytes, in: range)
   }
 
-  var mayHoldWhiteSpace: Bool {
-    kind.isContainer && storage.tape[max(0, Int(entry))].flags.contains(.whiteSpace)
-  }
+  var mayHoldWhiteSpace: Bool { kind.isContainer && storage.tape[max(0, Int(entry))].flags.contains(.whiteSpace) }
 }
 
 // Scalars
@@ -254,8 +252,5 @@ package struct JSONError: Error, Equatable, Sendable {
   /// Offset in bytes, from the start of the text, of the first byte that cannot be.
   package let position: Int
 
-  package init(message: String, position: Int) {
-    self.message = message
-    self.position = position
-  }
+  package init(message: String, position: Int) { (self.message, self.position) = (message, position) }
 }

@@ -5,9 +5,7 @@ struct JSONWalk {
   let bytes: [UInt8]
   var index: Int
 
-  static func isWhiteSpace(_ byte: UInt8) -> Bool {
-    byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
-  }
+  static func isWhiteSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 
   mutating func skipWhiteSpace() { while index < bytes.count, Self.isWhiteSpace(bytes[index]) { index += 1 } }
 

@@ -9,10 +9,7 @@ struct SliceName: Sendable {
   /// Stands for the name of an array's element.
   static let none = SliceName(range: 0..<0, escaped: false)
 
-  init(range: Range<Int>, escaped: Bool) {
-    self.range = range
-    self.escaped = escaped
-  }
+  init(range: Range<Int>, escaped: Bool) { (self.range, self.escaped) = (range, escaped) }
 
   init(_ entry: TapeEntry) {
     range = Int(entry.nameStart)..<Int(entry.nameEnd)

@@ -245,9 +245,7 @@ struct ArchiveIndex {
 
   // MARK: Loading
 
-  mutating func load(_ state: NodeLog.State, of node: NodeID) {
-    logs[node, default: NodeLog(node)].load(state)
-  }
+  mutating func load(_ state: NodeLog.State, of node: NodeID) { logs[node, default: NodeLog(node)].load(state) }
 
   mutating func load(_ description: NodeLog.Description, of node: NodeID) {
     logs[node, default: NodeLog(node)].load(description)

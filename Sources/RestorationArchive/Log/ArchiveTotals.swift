@@ -63,10 +63,7 @@ struct ArchivePurge {
   /// What the rows counted for as dead.
   var deadBytes = 0
 
-  init(rowsMax: Int, bytesMax: Int) {
-    self.rowsMax = rowsMax
-    self.bytesMax = bytesMax
-  }
+  init(rowsMax: Int, bytesMax: Int) { (self.rowsMax, self.bytesMax) = (rowsMax, bytesMax) }
 
   var isEmpty: Bool { states.isEmpty && descriptions.isEmpty && cuts.isEmpty }
 

@@ -23,9 +23,7 @@ extension LogRow {
 /// The rows of one log of one node, in ascending order of sequence.
 extension Deque where Element: LogRow {
   /// Index of the newest row at or before `sequence`; -1 if all rows are newer.
-  func indexOfNewest(upTo sequence: SequenceNumber) -> Int {
-    partitioningIndex { $0.sequence > sequence } - 1
-  }
+  func indexOfNewest(upTo sequence: SequenceNumber) -> Int { partitioningIndex { $0.sequence > sequence } - 1 }
 
   func newest(upTo sequence: SequenceNumber) -> Element? {
     let index = indexOfNewest(upTo: sequence)

@@ -212,9 +212,7 @@ extension NodeLog.Description {
 }
 
 extension NodeRecord {
-  var textBytes: Int {
-    [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
-  }
+  var textBytes: Int { [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
 
   /// Removed without a successor.
   var leavesNothing: Bool { isRemoved && successor == nil }

@@ -12,8 +12,7 @@ struct SystemError: Error {
   /// - Parameter code: `nil` for the error of the last call.
   init(_ operation: String, _ path: String, code: Int32? = nil) {
     self.code = code ?? errno
-    self.operation = operation
-    self.path = path
+    (self.operation, self.path) = (operation, path)
   }
 
   static var exists: Int32 { EEXIST }

@@ -371,7 +371,5 @@ extension ArchiveDirectory {
 }
 
 extension LogWalk.Finding {
-  fileprivate var damage: String? {
-    if case .damaged(let text) = self { "was damaged (\(text))" } else { nil }
-  }
+  fileprivate var damage: String? { if case .damaged(let text) = self { "was damaged (\(text))" } else { nil } }
 }

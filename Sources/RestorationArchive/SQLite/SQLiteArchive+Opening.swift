@@ -26,9 +26,7 @@ enum OpeningFailure: Error {
     }
   }
 
-  init(_ failure: SystemError) {
-    self = failure.isFull ? .full(failure.message) : .unreadable(failure.message)
-  }
+  init(_ failure: SystemError) { self = failure.isFull ? .full(failure.message) : .unreadable(failure.message) }
 
   static func deciding<Value>(_ body: () throws(SQLiteFailure) -> Value) throws(OpeningFailure) -> Value {
     do throws(SQLiteFailure) {

@@ -20,9 +20,7 @@ struct SQLiteArchive: ArchiveRows {
   private(set) var isMainUnclosed = false
 
   init(_ connection: SQLiteConnection, archive: String, markPath: String, isUnclosed: Bool) {
-    self.connection = connection
-    self.archive = archive
-    self.markPath = markPath
+    (self.connection, self.archive, self.markPath) = (connection, archive, markPath)
     self.isUnclosed = isUnclosed
   }
 
@@ -299,9 +297,7 @@ struct SQLiteArchive: ArchiveRows {
     try reading("read") { () throws(SQLiteFailure) in try connection.runRecord() }
   }
 
-  func damage() throws(ArchiveError) -> String? {
-    try rows("SELECT text FROM damage") { $0.string(0) }.last ?? nil
-  }
+  func damage() throws(ArchiveError) -> String? { try rows("SELECT text FROM damage") { $0.string(0) }.last ?? nil }
 
   func withheld() throws(ArchiveError) -> [WithheldRow] {
     let sql = "SELECT sequence, withheld.node, since, bytes FROM withheld JOIN state USING (sequence) ORDER BY sequence"

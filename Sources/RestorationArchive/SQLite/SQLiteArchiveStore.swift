@@ -34,8 +34,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     } catch {
       throw ArchiveError(.unreadable, error.message)
     }
-    self.quota = quota
-    self.upkeep = upkeep
+    (self.quota, self.upkeep) = (quota, upkeep)
     writer = try ArchiveWriter()
     self.directory.makeBallast(bytes: upkeep.ballastBytes)
   }

@@ -16,9 +16,7 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   private var primary: Int32 { code & 0xff }
 
   /// The file is not what SQLite wrote: damaged, cut off (SQLITE_IOERR_SHORT_READ), or never a database.
-  var isDamage: Bool {
-    primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8
-  }
+  var isDamage: Bool { primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8 }
 
   /// The disk or the quota is full, and the write did not happen.
   ///
@@ -233,8 +231,7 @@ final class SQLiteStatement {
   private var bindingCode = SQLITE_OK
 
   init(_ pointer: OpaquePointer, of connection: OpaquePointer) {
-    self.pointer = pointer
-    self.connection = connection
+    (self.pointer, self.connection) = (pointer, connection)
   }
 
   deinit { sqlite3_finalize(pointer) }
@@ -255,9 +252,7 @@ final class SQLiteStatement {
 
   private func bindNull(_ index: Int32) { note(sqlite3_bind_null(pointer, index)) }
 
-  fileprivate func bind(_ index: Int32, integer value: Int64) {
-    note(sqlite3_bind_int64(pointer, index, value))
-  }
+  fileprivate func bind(_ index: Int32, integer value: Int64) { note(sqlite3_bind_int64(pointer, index, value)) }
 
   fileprivate func bind(_ index: Int32, text value: String) {
     var value = value

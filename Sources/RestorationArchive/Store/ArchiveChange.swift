@@ -72,10 +72,7 @@ package struct StateRow: Hashable, Sendable {
   package var node: NodeID
   package var sequence: SequenceNumber
 
-  package init(node: NodeID, sequence: SequenceNumber) {
-    self.node = node
-    self.sequence = sequence
-  }
+  package init(node: NodeID, sequence: SequenceNumber) { (self.node, self.sequence) = (node, sequence) }
 }
 
 /// A node as described from one sequence on.
@@ -114,17 +111,9 @@ package struct NodeRecord: Hashable, Sendable {
     isRemoved: Bool = false,
     successor: NodeID? = nil
   ) {
-    self.node = node
-    self.parent = parent
-    self.component = component
-    self.kind = kind
-    self.classes = classes
-    self.restorationClass = restorationClass
-    self.storyboard = storyboard
-    self.keepsForever = keepsForever
-    self.isConfidential = isConfidential
-    self.isRemoved = isRemoved
-    self.successor = successor
+    (self.node, self.parent, self.component, self.kind, self.classes) = (node, parent, component, kind, classes)
+    (self.restorationClass, self.storyboard, self.keepsForever) = (restorationClass, storyboard, keepsForever)
+    (self.isConfidential, self.isRemoved, self.successor) = (isConfidential, isRemoved, successor)
   }
 }
 
@@ -165,14 +154,8 @@ package struct StateRecord: Hashable, Sendable {
     references: String? = nil,
     elements: String? = nil
   ) {
-    self.node = node
-    self.context = context
-    self.session = session
-    self.revision = revision
-    self.isEarly = isEarly
-    self.written = written
-    self.text = text
-    self.references = references
+    (self.node, self.context, self.session, self.revision) = (node, context, session, revision)
+    (self.isEarly, self.written, self.text, self.references) = (isEarly, written, text, references)
     self.elements = elements
   }
 
@@ -194,12 +177,8 @@ package struct GenerationRecord: Hashable, Sendable {
   package var omitted: [NodeID]
 
   package init(generation: Int64, kind: String, committed: Int64, objects: Int, bytes: Int, omitted: [NodeID] = []) {
-    self.generation = generation
-    self.kind = kind
-    self.committed = committed
-    self.objects = objects
-    self.bytes = bytes
-    self.omitted = omitted
+    (self.generation, self.kind, self.committed, self.objects) = (generation, kind, committed, objects)
+    (self.bytes, self.omitted) = (bytes, omitted)
   }
 }
 
@@ -224,11 +203,7 @@ package struct SessionRecord: Hashable, Sendable {
     ended: Int64 = 0,
     restorationsAtEnd: Int64 = 0
   ) {
-    self.session = session
-    self.token = token
-    self.facts = facts
-    self.ending = ending
-    self.ended = ended
+    (self.session, self.token, self.facts, self.ending, self.ended) = (session, token, facts, ending, ended)
     self.restorationsAtEnd = restorationsAtEnd
   }
 }
@@ -245,10 +220,7 @@ package struct ClaimRecord: Hashable, Sendable {
   package var restorationsAtRelease: Int64
 
   package init(node: NodeID, session: SessionID, handle: Int64, released: Int64 = 0, restorationsAtRelease: Int64 = 0) {
-    self.node = node
-    self.session = session
-    self.handle = handle
-    self.released = released
+    (self.node, self.session, self.handle, self.released) = (node, session, handle, released)
     self.restorationsAtRelease = restorationsAtRelease
   }
 }
@@ -263,8 +235,6 @@ package struct RunRecord: Hashable, Sendable {
   package var facts: String
 
   package init(run: Int64, restorations: Int64, facts: String) {
-    self.run = run
-    self.restorations = restorations
-    self.facts = facts
+    (self.run, self.restorations, self.facts) = (run, restorations, facts)
   }
 }

@@ -7,8 +7,7 @@ package struct ArchiveQuota: Hashable, Sendable {
   package var allArchivesBytesMax: Int
 
   package init(applicationsMax: Int = 1_024, allArchivesBytesMax: Int = 1 << 30) {
-    self.applicationsMax = applicationsMax
-    self.allArchivesBytesMax = allArchivesBytesMax
+    (self.applicationsMax, self.allArchivesBytesMax) = (applicationsMax, allArchivesBytesMax)
   }
 }
 
@@ -37,12 +36,8 @@ package struct ArchiveUpkeep: Sendable {
     freeBytesMax: Int = 1 << 20,
     ballastBytes: Int = 1 << 20
   ) {
-    self.deadBytesMax = deadBytesMax
-    self.deadPerReachable = deadPerReachable
-    self.batchRowsMax = batchRowsMax
-    self.batchBytesMax = batchBytesMax
-    self.logBytesMax = logBytesMax
-    self.freeBytesMax = freeBytesMax
-    self.ballastBytes = ballastBytes
+    (self.deadBytesMax, self.deadPerReachable) = (deadBytesMax, deadPerReachable)
+    (self.batchRowsMax, self.batchBytesMax, self.logBytesMax) = (batchRowsMax, batchBytesMax, logBytesMax)
+    (self.freeBytesMax, self.ballastBytes) = (freeBytesMax, ballastBytes)
   }
 }

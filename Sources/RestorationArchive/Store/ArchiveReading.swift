@@ -46,22 +46,11 @@ package struct ArchiveOpening: Sendable {
     run: RunRecord? = nil,
     withheld: [WithheldRow] = []
   ) {
-    self.lease = lease
-    self.archive = archive
-    self.sequence = sequence
-    self.contentSequence = contentSequence
-    self.reachableBytes = reachableBytes
-    self.damage = damage
-    self.nodes = nodes
-    self.contexts = contexts
-    self.generations = generations
-    self.lastGeneration = lastGeneration
-    self.lastNode = lastNode
-    self.lastContext = lastContext
-    self.lastSession = lastSession
-    self.sessions = sessions
-    self.claims = claims
-    self.run = run
+    (self.lease, self.archive, self.sequence) = (lease, archive, sequence)
+    (self.contentSequence, self.reachableBytes, self.damage) = (contentSequence, reachableBytes, damage)
+    (self.nodes, self.contexts, self.generations) = (nodes, contexts, generations)
+    (self.lastGeneration, self.lastNode, self.lastContext) = (lastGeneration, lastNode, lastContext)
+    (self.lastSession, self.sessions, self.claims, self.run) = (lastSession, sessions, claims, run)
     self.withheld = withheld
   }
 }
@@ -73,9 +62,7 @@ package struct SealedGeneration: Hashable, Sendable {
   package var isPinned: Bool
 
   package init(record: GenerationRecord, sequence: SequenceNumber, isPinned: Bool) {
-    self.record = record
-    self.sequence = sequence
-    self.isPinned = isPinned
+    (self.record, self.sequence, self.isPinned) = (record, sequence, isPinned)
   }
 }
 
@@ -87,11 +74,7 @@ package struct WithheldRow: Hashable, Sendable {
   /// As in `StateRecord.bytes`.
   package var bytes: Int
 
-  package init(row: StateRow, since: Int64, bytes: Int) {
-    self.row = row
-    self.since = since
-    self.bytes = bytes
-  }
+  package init(row: StateRow, since: Int64, bytes: Int) { (self.row, self.since, self.bytes) = (row, since, bytes) }
 }
 
 /// A node and the summary of its state, without the text.
@@ -103,9 +86,7 @@ package struct NodeReading: Hashable, Sendable {
   package var beforeClaim: StateSummary?
 
   package init(node: NodeRecord, state: StateSummary?, beforeClaim: StateSummary? = nil) {
-    self.node = node
-    self.state = state
-    self.beforeClaim = beforeClaim
+    (self.node, self.state, self.beforeClaim) = (node, state, beforeClaim)
   }
 }
 
@@ -134,12 +115,8 @@ package struct StateSummary: Hashable, Sendable {
     bytes: Int,
     references: String? = nil
   ) {
-    self.sequence = sequence
-    self.context = context
-    self.session = session
-    self.revision = revision
-    self.isEarly = isEarly
-    self.written = written
+    (self.sequence, self.context, self.session, self.revision) = (sequence, context, session, revision)
+    (self.isEarly, self.written) = (isEarly, written)
     self.size = UInt32(clamping: bytes)
     self.references = references
   }
@@ -190,12 +167,7 @@ package struct ArchiveSummary: Hashable, Sendable {
     modified: Int64 = 0,
     run: RunRecord? = nil
   ) {
-    self.application = application
-    self.state = state
-    self.objects = objects
-    self.generation = generation
-    self.bytes = bytes
-    self.modified = modified
-    self.run = run
+    (self.application, self.state, self.objects, self.generation) = (application, state, objects, generation)
+    (self.bytes, self.modified, self.run) = (bytes, modified, run)
   }
 }

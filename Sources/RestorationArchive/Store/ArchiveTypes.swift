@@ -17,10 +17,7 @@ package struct ChangeID: Hashable, Sendable {
   package let high: UInt64
   package let low: UInt64
 
-  package init(high: UInt64, low: UInt64) {
-    self.high = high
-    self.low = low
-  }
+  package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 }
 
 /// The right to write an archive; a later `open` of the same archive fences it off.
@@ -28,10 +25,7 @@ package struct ArchiveLease: Hashable, Sendable {
   package let application: String
   package let epoch: Int64
 
-  package init(application: String, epoch: Int64) {
-    self.application = application
-    self.epoch = epoch
-  }
+  package init(application: String, epoch: Int64) { (self.application, self.epoch) = (application, epoch) }
 }
 
 /// Which contents of an archive a reader sees.
@@ -52,8 +46,7 @@ package struct ArchiveReceipt: Hashable, Sendable {
   package let reachableBytes: Int
 
   package init(sequence: SequenceNumber, reachableBytes: Int) {
-    self.sequence = sequence
-    self.reachableBytes = reachableBytes
+    (self.sequence, self.reachableBytes) = (sequence, reachableBytes)
   }
 }
 
@@ -80,8 +73,5 @@ package struct ArchiveError: Error, Hashable, Sendable {
   /// For logs and for people: what happened and what to do next.
   package let message: String
 
-  package init(_ kind: Kind, _ message: String) {
-    self.kind = kind
-    self.message = message
-  }
+  package init(_ kind: Kind, _ message: String) { (self.kind, self.message) = (kind, message) }
 }

@@ -21,10 +21,7 @@ package struct VerificationPiece: Hashable, Sendable {
     package var shown: Shown
 
     package init(node: NodeID, reading: StateReading, fault: String?, shown: Shown) {
-      self.node = node
-      self.reading = reading
-      self.fault = fault
-      self.shown = shown
+      (self.node, self.reading, self.fault, self.shown) = (node, reading, fault, shown)
     }
   }
 
@@ -44,8 +41,7 @@ package struct VerificationPiece: Hashable, Sendable {
     package var generations: [Int64]
 
     package init(isCurrent: Bool, generations: [Int64]) {
-      self.isCurrent = isCurrent
-      self.generations = generations
+      (self.isCurrent, self.generations) = (isCurrent, generations)
     }
   }
 

@@ -76,9 +76,7 @@ struct MemoryArchive: ArchiveRows {
     for node in purge.unshown { contents.claims[node] = nil }
   }
 
-  mutating func delete(_ contexts: [ContextID]) {
-    for context in contexts { contents.contexts[context] = nil }
-  }
+  mutating func delete(_ contexts: [ContextID]) { for context in contexts { contents.contexts[context] = nil } }
 
   func index() -> ArchiveIndex {
     var index = ArchiveIndex()

@@ -10,8 +10,7 @@ package actor MemoryArchiveStore: LeasedArchives {
   private var rounds: UInt64 = 0
 
   package init(quota: ArchiveQuota = ArchiveQuota(), upkeep: ArchiveUpkeep = ArchiveUpkeep()) {
-    self.quota = quota
-    self.upkeep = upkeep
+    (self.quota, self.upkeep) = (quota, upkeep)
   }
 
   package func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
@@ -75,9 +74,7 @@ package actor MemoryArchiveStore: LeasedArchives {
   }
 
   /// Only checks the lease: a backup in memory would be of no use.
-  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
-    try archive(lease).rows.bytes
-  }
+  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int { try archive(lease).rows.bytes }
 
   package func close(_ lease: ArchiveLease) async {
     guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }

@@ -16,10 +16,7 @@ final class OpenArchive<Rows: ArchiveRows> {
   private(set) var failure: ArchiveError?
 
   init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
-    self.application = application
-    self.rows = rows
-    self.epoch = epoch
-    self.upkeep = upkeep
+    (self.application, self.rows, self.epoch, self.upkeep) = (application, rows, epoch, upkeep)
     self.index = index
     unusedContexts = Array(index.contexts.subtracting(index.usedContexts))
   }

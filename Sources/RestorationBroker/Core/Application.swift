@@ -72,9 +72,7 @@ package final class Application {
     case unreadable(String)
   }
 
-  init(id: ApplicationID, name: ApplicationName, context: CoreContext) {
-    turn = Turn(of: id, named: name, context)
-  }
+  init(id: ApplicationID, name: ApplicationName, context: CoreContext) { turn = Turn(of: id, named: name, context) }
 
   package var id: ApplicationID { turn.application }
   package var name: ApplicationName { turn.name }

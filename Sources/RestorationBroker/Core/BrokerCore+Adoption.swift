@@ -121,9 +121,7 @@ struct ClientSnapshot: StoredFacts, Equatable {
     init() {}
 
     init(application: ApplicationName, token: String, isOwn: Bool = false) {
-      self.application = application
-      self.token = token
-      self.isOwn = isOwn
+      (self.application, self.token, self.isOwn) = (application, token, isOwn)
     }
 
     mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

@@ -64,9 +64,6 @@ final class Client {
   }
 
   init(id: ClientID, process: ClientProcess?, unit: String?, context: CoreContext) {
-    self.id = id
-    self.process = process
-    self.unit = unit
-    self.context = context
+    (self.id, self.process, self.unit, self.context) = (id, process, unit, context)
   }
 }

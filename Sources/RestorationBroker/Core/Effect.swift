@@ -12,10 +12,7 @@ package struct Caller: Hashable, Sendable {
   package let client: ClientID
   package let call: Conversation.Call?
 
-  package init(client: ClientID, call: Conversation.Call?) {
-    self.client = client
-    self.call = call
-  }
+  package init(client: ClientID, call: Conversation.Call?) { (self.client, self.call) = (client, call) }
 
   /// Whom the core asks for on its own behalf.
   static let nobody = Caller(client: 0, call: nil)
@@ -148,19 +145,14 @@ package struct StateRequest: Sendable {
   package var rows: [Row]
 
   package init(caller: Caller, purpose: Purpose, rows: [Row]) {
-    self.caller = caller
-    self.purpose = purpose
-    self.rows = rows
+    (self.caller, self.purpose, self.rows) = (caller, purpose, rows)
   }
 
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var sequence: SequenceNumber
 
-    package init(node: NodeID, sequence: SequenceNumber) {
-      self.node = node
-      self.sequence = sequence
-    }
+    package init(node: NodeID, sequence: SequenceNumber) { (self.node, self.sequence) = (node, sequence) }
   }
 
   package enum Purpose: Sendable {
@@ -217,10 +209,7 @@ package struct IncomingMessage: Sendable {
   package var canBeCalled: Bool
 
   package init(caller: Caller, method: String, parameters: Parameters, canBeCalled: Bool = true) {
-    self.caller = caller
-    self.method = method
-    self.parameters = parameters
-    self.canBeCalled = canBeCalled
+    (self.caller, self.method, self.parameters, self.canBeCalled) = (caller, method, parameters, canBeCalled)
   }
 }
 
@@ -248,10 +237,7 @@ package final class CoreContext {
   /// Applications whose archives were opened since the broker began.
   private var known: Set<ApplicationName> = []
 
-  package init(limits: Limits, settings: CoreSettings) {
-    self.limits = limits
-    self.settings = settings
-  }
+  package init(limits: Limits, settings: CoreSettings) { (self.limits, self.settings) = (limits, settings) }
 
   func emit(_ effect: consuming Effect) { effects.append(effect) }
 
@@ -284,10 +270,7 @@ package struct Moment: Hashable, Sendable {
   /// Since 1970, UTC; for information only.
   package var wall: Int64 = 0
 
-  package init(monotonic: Int64 = 0, wall: Int64 = 0) {
-    self.monotonic = monotonic
-    self.wall = wall
-  }
+  package init(monotonic: Int64 = 0, wall: Int64 = 0) { (self.monotonic, self.wall) = (monotonic, wall) }
 }
 
 /// What the core is told about its surroundings.
@@ -312,11 +295,7 @@ package struct CoreSettings: Sendable {
     loginPolicies: LoginPolicies = LoginPolicies(),
     random: @escaping @Sendable () -> (UInt64, UInt64)
   ) {
-    self.epoch = epoch
-    self.version = version
-    self.systemVersion = systemVersion
-    self.isDeveloperMode = isDeveloperMode
-    self.loginPolicies = loginPolicies
-    self.random = random
+    (self.epoch, self.version, self.systemVersion) = (epoch, version, systemVersion)
+    (self.isDeveloperMode, self.loginPolicies, self.random) = (isDeveloperMode, loginPolicies, random)
   }
 }

@@ -23,9 +23,7 @@ package enum MethodTable {
     ) {
       method = Method.self
       name = Method.method
-      self.makesArchive = makesArchive
-      self.check = check
-      self.perform = perform
+      (self.makesArchive, self.check, self.perform) = (makesArchive, check, perform)
     }
   }
 

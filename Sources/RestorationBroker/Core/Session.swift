@@ -78,9 +78,7 @@ package final class Session {
   package var isUnannounced = false
 
   package init(id: SessionID, token: String, facts: SessionFacts) {
-    self.id = id
-    self.token = token
-    self.facts = facts
+    (self.id, self.token, self.facts) = (id, token, facts)
   }
 
   /// No message is sent unasked that is larger than this, in bytes, where a client does not say what it reads.

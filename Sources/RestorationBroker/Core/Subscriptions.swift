@@ -7,10 +7,7 @@ package struct Subscriber: Hashable, Sendable {
   package let client: ClientID
   package let number: Int64
 
-  package init(client: ClientID, number: Int64) {
-    self.client = client
-    self.number = number
-  }
+  package init(client: ClientID, number: Int64) { (self.client, self.number) = (client, number) }
 }
 
 /// Who wants to hear of what.
@@ -25,9 +22,7 @@ struct Subscriptions {
     init() {}
 
     init(_ number: Int64, names: Set<EventName>?, application: ApplicationName?) {
-      self.number = number
-      self.names = names
-      self.application = application
+      (self.number, self.names, self.application) = (number, names, application)
     }
 
     mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -139,9 +134,7 @@ package struct Announcement: Sendable {
     condition: Condition,
     recipients: [Subscriber]
   ) {
-    self.application = application
-    self.event = event
-    self.condition = condition
+    (self.application, self.event, self.condition) = (application, event, condition)
     self.recipients = recipients
   }
 }

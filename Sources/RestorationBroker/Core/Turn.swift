@@ -23,9 +23,7 @@ package struct Turn: ~Copyable {
   private let context: CoreContext
 
   package init(of application: ApplicationID, named name: ApplicationName, _ context: CoreContext) {
-    self.application = application
-    self.name = name
-    self.context = context
+    (self.application, self.name, self.context) = (application, name, context)
   }
 
   var now: Moment { context.now }

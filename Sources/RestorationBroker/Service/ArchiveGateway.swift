@@ -67,18 +67,12 @@ package final class ArchiveGateway {
     random: @escaping @Sendable () -> (UInt64, UInt64),
     logger: Logger
   ) {
-    self.eventLoop = eventLoop
-    self.store = store
-    self.lock = lock
-    self.random = random
-    self.logger = logger
+    (self.eventLoop, self.store, self.lock, self.random, self.logger) = (eventLoop, store, lock, random, logger)
   }
 
   package var count: Int { sessions.count }
   package var cachedBytes: Int { cache.bytes }
-  package var isAtWork: Bool {
-    !closings.isEmpty || sessions.values.contains { $0.isBusy || $0.upkeep.isUnderWay }
-  }
+  package var isAtWork: Bool { !closings.isEmpty || sessions.values.contains { $0.isBusy || $0.upkeep.isUnderWay } }
   /// So little waits for the disk that those who wrote too fast may go on.
   package var hasRoom: Bool { sessions.values.allSatisfy { $0.queue.pendingBytes <= Self.pendingBytesPause / 2 } }
 

@@ -23,15 +23,10 @@ final class ArchiveSession {
   private var callsUnderWay = 0
   private var whenIdle: [CheckedContinuation<Void, Never>] = []
 
-  init(id: ApplicationID, name: ApplicationName) {
-    self.id = id
-    self.name = name
-  }
+  init(id: ApplicationID, name: ApplicationName) { (self.id, self.name) = (id, name) }
 
   /// Somebody still waits for an answer of the store.
-  var isBusy: Bool {
-    !queue.isIdle || callsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed
-  }
+  var isBusy: Bool { !queue.isIdle || callsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed }
 
   /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
   func takeOver(from before: ArchiveSession) {

@@ -28,8 +28,7 @@ final class ClientGateway {
   private var released: [ClientID] = []
 
   init(handsConnectionsOver: Bool, logger: Logger) {
-    self.handsConnectionsOver = handsConnectionsOver
-    self.logger = logger
+    (self.handsConnectionsOver, self.logger) = (handsConnectionsOver, logger)
   }
 
   var count: Int { connections.count }
@@ -43,10 +42,7 @@ final class ClientGateway {
     outlet.forget(client)
     calls[client] = nil
     guard reason == .outputOverflow else { return }
-    logger.warning(
-      "a client did not read its notifications and was cut",
-      metadata: ["pid": "\(connection.peer.pid)"]
-    )
+    logger.warning("a client did not read its notifications and was cut", metadata: ["pid": "\(connection.peer.pid)"])
   }
 
   func close(_ client: ClientID) { connections[client]?.close(afterOutput: true) }
@@ -122,9 +118,7 @@ final class ClientGateway {
 
   var hasPausedWriters: Bool { pauses.hasWriters }
 
-  func resumeWriters() {
-    for client in pauses.resumeWriters() { connections[client]?.setInputPaused(false) }
-  }
+  func resumeWriters() { for client in pauses.resumeWriters() { connections[client]?.setInputPaused(false) } }
 
   func setWaiting(_ client: ClientID, _ isWaiting: Bool) {
     let isPaused = pauses.setWaiting(client, isWaiting)

@@ -24,8 +24,7 @@ package final class Heartbeat: Sendable {
     every interval: TimeAmount,
     _ beat: @escaping @Sendable () -> Void
   ) {
-    self.store = store
-    self.beat = beat
+    (self.store, self.beat) = (store, beat)
     executor = EventLoopTaskExecutor(eventLoop)
     state = NIOLoopBoundBox(State(), eventLoop: eventLoop)
     state.value.task = eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: interval) { _ in self.pulse() }

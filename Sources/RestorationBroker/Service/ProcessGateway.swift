@@ -66,16 +66,8 @@ package final class ProcessGateway {
   /// Units that the manager is starting.
   private var unitStarts = 0
 
-  package init(
-    on eventLoop: any EventLoop,
-    watcher: ProcessWatcher,
-    manager: (any ServiceManager)?,
-    logger: Logger
-  ) {
-    self.eventLoop = eventLoop
-    self.watcher = watcher
-    self.manager = manager
-    self.logger = logger
+  package init(on eventLoop: any EventLoop, watcher: ProcessWatcher, manager: (any ServiceManager)?, logger: Logger) {
+    (self.eventLoop, self.watcher, self.manager, self.logger) = (eventLoop, watcher, manager, logger)
   }
 
   package var isStartingUnits: Bool { unitStarts > 0 }

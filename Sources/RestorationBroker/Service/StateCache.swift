@@ -24,9 +24,7 @@ package struct StateCache {
     var wasUsed = false
 
     init(_ key: Key, _ record: StateRecord, _ sequence: SequenceNumber) {
-      self.key = key
-      self.record = record
-      self.sequence = sequence
+      (self.key, self.record, self.sequence) = (key, record, sequence)
     }
 
     var bytes: Int { (record?.bytes ?? 0) + StateCache.overhead }

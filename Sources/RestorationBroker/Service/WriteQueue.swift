@@ -19,9 +19,7 @@ package struct WriteQueue {
     package let answer: Answer
 
     package init(after: SequenceNumber, caller: Caller, answer: Answer) {
-      self.after = after
-      self.caller = caller
-      self.answer = answer
+      (self.after, self.caller, self.answer) = (after, caller, answer)
     }
   }
 

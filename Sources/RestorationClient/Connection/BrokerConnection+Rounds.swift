@@ -50,9 +50,7 @@ extension BrokerConnection {
   /// Holds back the end of the restoration until `completeStateRestoration` was called as often (R21); gives how many
   /// sessions of the application are still restoring.
   @discardableResult
-  public func extendStateRestoration() async throws -> Int64 {
-    try await perform(ExtendStateRestoration()).pending
-  }
+  public func extendStateRestoration() async throws -> Int64 { try await perform(ExtendStateRestoration()).pending }
 
   /// Says that the saved state of an object is out of date: the broker asks for its state within a second.
   public func invalidateRestorableState(of object: ObjectReference) async throws {

@@ -21,9 +21,7 @@ extension BrokerLink {
   func respond(by responder: BrokerCallResponder) { self.responder = responder }
 
   /// Answers a call that came on this connection; does nothing once that has ended.
-  func answer(_ call: Conversation.Call, with outcome: Outcome) {
-    connection?.respond(to: call, with: outcome)
-  }
+  func answer(_ call: Conversation.Call, with outcome: Outcome) { connection?.respond(to: call, with: outcome) }
 }
 
 /// Handlers of the progress of calls.

@@ -18,9 +18,7 @@ package struct CallQueue {
     package var bytes: Int
 
     package init(isIdempotent: Bool, objects: [ObjectID] = [], bytes: Int) {
-      self.isIdempotent = isIdempotent
-      self.objects = objects
-      self.bytes = bytes
+      (self.isIdempotent, self.objects, self.bytes) = (isIdempotent, objects, bytes)
     }
   }
 

@@ -26,9 +26,7 @@ public final class EventSubscription: AsyncSequence, Sendable {
   private let number: Int64
 
   init(connection: BrokerConnection, link: BrokerLink, number: Int64) {
-    self.connection = connection
-    self.link = link
-    self.number = number
+    (self.connection, self.link, self.number) = (connection, link, number)
   }
 
   deinit {

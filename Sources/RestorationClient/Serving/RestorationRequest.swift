@@ -36,9 +36,7 @@ public struct RestorationRequest: Sendable {
     path = saved.identifierPath
     kind = saved.kind
     objectClass = saved.objectClass
-    self.state = state
-    self.origin = origin
-    self.session = session
+    (self.state, self.origin, self.session) = (state, origin, session)
   }
 
   /// The registration of the object at its former place.

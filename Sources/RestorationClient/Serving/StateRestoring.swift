@@ -46,9 +46,7 @@ public struct ObjectState: Hashable, Sendable {
   }
 
   init(_ state: RestorableState, elements: [RestorableElement], origin: ReservedKeys?) {
-    self.state = state
-    self.elements = elements
-    self.origin = origin
+    (self.state, self.elements, self.origin) = (state, elements, origin)
   }
 
   /// `nil` if there is no state.

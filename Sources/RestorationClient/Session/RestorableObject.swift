@@ -15,8 +15,7 @@ public final class RestorableObject: Sendable {
   private let loss = Mutex<RestorationSessionError?>(nil)
 
   init(id: ObjectPlan.ObjectID, session: ObjectIdentifier, _ registered: RegisteredObject) {
-    self.id = id
-    self.session = session
+    (self.id, self.session) = (id, session)
     known = Mutex(registered)
   }
 

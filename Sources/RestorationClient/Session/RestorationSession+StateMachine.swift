@@ -241,9 +241,7 @@ extension RestorationSession {
       plan.add(object, below: parent)
     }
 
-    package mutating func moved(_ object: ObjectID, below parent: ObjectID?) {
-      plan.move(object, below: parent)
-    }
+    package mutating func moved(_ object: ObjectID, below parent: ObjectID?) { plan.move(object, below: parent) }
 
     /// It is no longer the session's.
     package mutating func removed(_ object: ObjectID) -> [Action] { settled(object, isRegistered: false) }

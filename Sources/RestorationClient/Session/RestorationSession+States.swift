@@ -40,9 +40,7 @@ extension RestorationSession {
   }
 
   /// Gives an object of this session its state back.
-  public func decode(_ object: RestorableObject) async throws -> DecodedState {
-    try await decode(object.reference)
-  }
+  public func decode(_ object: RestorableObject) async throws -> DecodedState { try await decode(object.reference) }
 
   /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
   /// restoring.

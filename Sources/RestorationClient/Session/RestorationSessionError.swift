@@ -34,9 +34,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
   public let message: String
 
   init(_ code: Code, _ message: String, refusal: RestorationError? = nil) {
-    self.code = code
-    self.refusal = refusal
-    self.message = message
+    (self.code, self.refusal, self.message) = (code, refusal, message)
   }
 }
 

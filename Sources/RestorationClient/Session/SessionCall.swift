@@ -51,8 +51,7 @@ extension SessionCall {
   /// A call without objects of the session.
   init<Method: RestorationMethod>(_ call: Method, isIdempotent: Bool, effect: Effect = .none) {
     method = Method.method
-    self.isIdempotent = isIdempotent
-    self.effect = effect
+    (self.isIdempotent, self.effect) = (isIdempotent, effect)
     let text = BrokerConnection.parameters(of: call)
     bytes = text.count
     parameters = { _, _ in text }
@@ -69,11 +68,9 @@ extension SessionCall {
     _ make: @escaping @Sendable ([ObjectReference], _ revision: Int64?) throws -> Method
   ) {
     self.method = Method.method
-    self.isIdempotent = isIdempotent
-    self.effect = effect
+    (self.isIdempotent, self.effect) = (isIdempotent, effect)
     self.objects = references.compactMap { if case .object(let object) = $0 { object } else { nil } }
-    self.encodes = encodes
-    self.bytes = bytes
+    (self.encodes, self.bytes) = (encodes, bytes)
     if case .none = effect, references.count == 1, objects.count == 1 { isOfOneObject = true }
     parameters = { objects, revision in
       let wire = try references.map { reference in

@@ -94,11 +94,9 @@ actor SessionDriver {
     timeout: Duration?
   ) {
     eventLoop = link.eventLoop
-    self.link = link
-    self.delegate = delegate
+    (self.link, self.delegate) = (link, delegate)
     served = options.served(byDelegate: delegate != nil)
-    self.socket = socket
-    self.options = options
+    (self.socket, self.options) = (socket, options)
     self.info = Mutex(info)
     events = SessionEvents()
     limits = info.limits

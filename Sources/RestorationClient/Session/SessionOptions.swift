@@ -52,17 +52,11 @@ public struct SessionOptions: Hashable, Sendable {
     classAliases: [String: String] = [:],
     identifierAliases: [String: String] = [:]
   ) {
-    self.application = application
-    self.instance = instance
-    self.process = process
-    self.bundleVersion = bundleVersion
-    self.userInterfaceIdiom = userInterfaceIdiom
+    (self.application, self.instance, self.process) = (application, instance, process)
+    (self.bundleVersion, self.userInterfaceIdiom) = (bundleVersion, userInterfaceIdiom)
     self.storyboardUnit = storyboardUnit ?? Host.environment("RESTORATION_UNIT").flatMap { $0.isEmpty ? nil : $0 }
-    self.isDelegate = isDelegate
-    self.answersCalls = answersCalls
-    self.notifications = notifications
-    self.classAliases = classAliases
-    self.identifierAliases = identifierAliases
+    (self.isDelegate, self.answersCalls, self.notifications) = (isDelegate, answersCalls, notifications)
+    (self.classAliases, self.identifierAliases) = (classAliases, identifierAliases)
   }
 
   /// The calls and notifications a session serves: it always follows its objects.

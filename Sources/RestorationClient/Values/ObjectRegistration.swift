@@ -42,17 +42,10 @@ public struct ObjectRegistration: Hashable, Sendable {
     confidential: Bool = false,
     keepsForever: Bool = false
   ) {
-    self.restorationIdentifier = restorationIdentifier
-    self.restorationParent = restorationParent
-    self.kind = kind
-    self.classes = classes
-    self.restorationClass = restorationClass
-    self.position = position
-    self.storyboardUnit = storyboardUnit
-    self.awaitParent = awaitParent
-    self.takeOver = takeOver
-    self.confidential = confidential
-    self.keepsForever = keepsForever
+    (self.restorationIdentifier, self.restorationParent) = (restorationIdentifier, restorationParent)
+    (self.kind, self.classes, self.restorationClass) = (kind, classes, restorationClass)
+    (self.position, self.storyboardUnit, self.awaitParent) = (position, storyboardUnit, awaitParent)
+    (self.takeOver, self.confidential, self.keepsForever) = (takeOver, confidential, keepsForever)
   }
 
   var wire: RegisterObjectForStateRestoration {

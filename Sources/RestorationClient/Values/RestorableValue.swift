@@ -84,9 +84,7 @@ extension RestorableValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
 
 extension RestorableState {
   /// A state with these values, written in the order of their names: equal values give equal text.
-  public init(_ values: [String: RestorableValue]) {
-    self.init(JSONText(.object(RestorableValue.members(values))))
-  }
+  public init(_ values: [String: RestorableValue]) { self.init(JSONText(.object(RestorableValue.members(values)))) }
 
   /// All values by their names. Numbers beyond 64 bits come as the nearest `real`.
   public var values: [String: RestorableValue] { scanned.map { RestorableValue.values(of: $0) } ?? [:] }

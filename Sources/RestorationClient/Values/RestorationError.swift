@@ -65,8 +65,7 @@ extension RestorationError {
   }
 
   private init(_ code: ErrorCode, _ message: String, _ data: JSONSlice?) {
-    self.code = code
-    self.message = message
+    (self.code, self.message) = (code, message)
     hint = data?["hint"]?.string()
     path = data?["path"].flatMap { IdentifierPath($0) }
     pointer = data?["pointer"]?.string()

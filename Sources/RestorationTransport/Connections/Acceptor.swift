@@ -32,10 +32,7 @@ final class Acceptor: ChannelInboundHandler {
     handoff: ConnectionHandoff?,
     delegate: any ConnectionDelegate
   ) {
-    self.settings = settings
-    self.allowedUser = allowedUser
-    self.handoff = handoff
-    self.delegate = delegate
+    (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
     self.flushQueue = FlushQueue(eventLoop: eventLoop)
   }
 

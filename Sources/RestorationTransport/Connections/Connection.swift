@@ -27,8 +27,7 @@ package final class Connection: Sendable {
 
   init(peer: PeerCredentials, eventLoop: any EventLoop, handler: ConnectionHandler) {
     self.id = ConnectionID.next()
-    self.peer = peer
-    self.eventLoop = eventLoop
+    (self.peer, self.eventLoop) = (peer, eventLoop)
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 

@@ -54,9 +54,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     adopting snapshot: ConnectionSnapshot? = nil
   ) {
     let limits = settings.limits
-    self.settings = settings
-    self.flushQueue = flushQueue
-    self.delegate = delegate
+    (self.settings, self.flushQueue, self.delegate) = (settings, flushQueue, delegate)
     closing = Closing(lingers: limits.lingerSeconds > 0)
     gate = InputGate(limits: limits)
     decoder = FrameDecoder(limits: limits.frame, vocabulary: settings.vocabulary, framing: snapshot?.framing)

@@ -10,8 +10,7 @@ package struct ConnectionSettings: Sendable {
   package var vocabulary: ScanVocabulary
 
   package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary) {
-    self.limits = limits
-    self.vocabulary = vocabulary
+    (self.limits, self.vocabulary) = (limits, vocabulary)
   }
 
   /// Makes a new channel a connection. On the channel's event loop, before the channel is active.

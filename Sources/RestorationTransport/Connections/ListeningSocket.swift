@@ -65,9 +65,7 @@ package final class SocketName: Sendable {
   private let file: FileStatus
 
   fileprivate init(path: SocketPath, lock: LockFile, file: FileStatus) {
-    self.path = path
-    self.lock = lock
-    self.file = file
+    (self.path, self.lock, self.file) = (path, lock, file)
   }
 
   /// Removes the name if it still is our socket's: new clients see that there is no broker.

@@ -24,8 +24,7 @@ package struct SocketPath: Hashable, Sendable {
           + "give a shorter one with --socket PATH: \(path)"
       )
     }
-    self.path = path
-    self.directoryUse = directoryUse
+    (self.path, self.directoryUse) = (path, directoryUse)
   }
 
   /// The path to use: the flag's, else `$RESTORATIOND_SOCKET`, else `$XDG_RUNTIME_DIR/restorationd/broker.sock`.

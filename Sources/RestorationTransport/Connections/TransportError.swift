@@ -39,10 +39,7 @@ package struct TransportError: Error, Hashable, Sendable, CustomStringConvertibl
 
   package var description: String { message }
 
-  package init(_ code: Code, _ message: String) {
-    self.code = code
-    self.message = message
-  }
+  package init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
 
   /// A failed call that no other code describes better.
   init(_ error: SystemCallError, doing what: String) {

@@ -12,9 +12,7 @@ package final class UnixListener: Sendable {
 
   private init(name: SocketName?, channel: any Channel, acceptor: NIOLoopBound<Acceptor>) {
     self.eventLoop = channel.eventLoop
-    self.name = name
-    self.channel = channel
-    self.acceptor = acceptor
+    (self.name, self.channel, self.acceptor) = (name, channel, acceptor)
   }
 
   /// Starts to accept. Connections of another user than `allowedUser` (by default our own) are closed at once.

@@ -23,9 +23,7 @@ final class ConnectionHandoff {
   private var whenDrained: EventLoopPromise<Void>?
 
   init(store: any DescriptorStore, ledger: ConnectionLedger, eventLoop: any EventLoop) {
-    self.store = store
-    self.ledger = ledger
-    self.eventLoop = eventLoop
+    (self.store, self.ledger, self.eventLoop) = (store, ledger, eventLoop)
     store.store(ledger.descriptor, as: Self.ledgerName)
   }
 

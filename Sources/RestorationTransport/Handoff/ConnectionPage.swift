@@ -12,9 +12,7 @@ package final class ConnectionPage {
   private var contextFits = true
 
   init(key: UInt64, number: Int, ledger: ConnectionLedger) {
-    self.key = key
-    self.number = number
-    self.ledger = ledger
+    (self.key, self.number, self.ledger) = (key, number, ledger)
   }
 
   /// What is stored beside the page: the connection's socket, under this name.

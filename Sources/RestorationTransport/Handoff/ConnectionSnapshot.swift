@@ -20,8 +20,7 @@ package struct ConnectionSnapshot: Hashable, Sendable {
   package var wasKilled = false
 
   package init(framing: Framing? = nil, callsMade: CallsMade = CallsMade()) {
-    self.framing = framing
-    self.callsMade = callsMade
+    (self.framing, self.callsMade) = (framing, callsMade)
   }
 }
 

@@ -22,8 +22,7 @@ package struct InheritedConnections: Sendable {
         others.append((name, descriptor))
       }
     }
-    self.sockets = sockets
-    self.others = others
+    (self.sockets, self.others) = (sockets, others)
   }
 
   /// Goes on with all connections that can be gone on with, and ends the others. On the acceptor's event loop.
@@ -97,8 +96,5 @@ package struct AdoptedConnections: Hashable, Sendable {
   package var kept = 0
   package var ended = 0
 
-  package init(kept: Int = 0, ended: Int = 0) {
-    self.kept = kept
-    self.ended = ended
-  }
+  package init(kept: Int = 0, ended: Int = 0) { (self.kept, self.ended) = (kept, ended) }
 }

@@ -11,9 +11,7 @@ package struct ProcessIdentity: Hashable, Sendable {
   package let bootID: String
 
   package init(pid: Int32, startTicks: UInt64, bootID: String) {
-    self.pid = pid
-    self.startTicks = startTicks
-    self.bootID = bootID
+    (self.pid, self.startTicks, self.bootID) = (pid, startTicks, bootID)
   }
 
   /// The process that has this number now; nil if there is none or it cannot be seen.

@@ -143,9 +143,7 @@ enum SystemCalls {
   }
 
   /// Removes a name.
-  static func unlink(_ path: String) throws(SystemCallError) {
-    _ = try checked("unlink") { Glibc.unlink(path) }
-  }
+  static func unlink(_ path: String) throws(SystemCallError) { _ = try checked("unlink") { Glibc.unlink(path) } }
 
   /// Takes the exclusive lock of an open file without waiting; false when another descriptor holds it.
   static func tryLock(_ descriptor: Int32) throws(SystemCallError) -> Bool {

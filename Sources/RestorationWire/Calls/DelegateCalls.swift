@@ -12,9 +12,7 @@ package struct ApplicationState: WireObject, Hashable {
   package init() {}
 
   package init(state: JSONText?, coder: JSONText?, isDeferred: Bool = false) {
-    self.state = state
-    self.coder = coder
-    self.isDeferred = isDeferred
+    (self.state, self.coder, self.isDeferred) = (state, coder, isDeferred)
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -39,9 +37,7 @@ extension ApplicationStateCall {
     self.application = application
   }
 
-  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try application.walk(&members)
-  }
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) { try application.walk(&members) }
 }
 
 /// Asks the delegate whether a save round may proceed (R11).
@@ -98,9 +94,7 @@ package struct WillEncodeRestorableState: RestorationCall {
       state = try EncodedState(wire: member)
     }
 
-    package func writeJSON(to writer: inout JSONWriter) {
-      writer.object { $0.member("state", ifPresent: state) }
-    }
+    package func writeJSON(to writer: inout JSONWriter) { writer.object { $0.member("state", ifPresent: state) } }
   }
 }
 

@@ -27,10 +27,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
     package var path: IdentifierPath?
     package init() {}
 
-    package init(object: ObjectHandle, path: IdentifierPath?) {
-      self.object = object
-      self.path = path
-    }
+    package init(object: ObjectHandle, path: IdentifierPath?) { (self.object, self.path) = (object, path) }
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("object", &object, .handle, "The handle.")
@@ -81,10 +78,7 @@ package struct EncodedObject: WireValue {
   package var object: ObjectHandle
   package var outcome: Outcome
 
-  package init(object: ObjectHandle, _ outcome: Outcome) {
-    self.object = object
-    self.outcome = outcome
-  }
+  package init(object: ObjectHandle, _ outcome: Outcome) { (self.object, self.outcome) = (object, outcome) }
 
   package init(wire slice: JSONSlice) throws(Misfit) {
     guard slice.kind == .object, let object = slice["object"]?.integer() else { throw Misfit(Self.expected) }
@@ -170,9 +164,7 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
     package var content: Content?
 
     package init(object: ObjectHandle, path: IdentifierPath?, content: Content?) {
-      self.object = object
-      self.path = path
-      self.content = content
+      (self.object, self.path, self.content) = (object, path, content)
     }
 
     package init(wire slice: JSONSlice) throws(Misfit) {

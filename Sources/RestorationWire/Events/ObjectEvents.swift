@@ -63,11 +63,7 @@ public struct ObjectMoved: RestorationEvent {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("object", &object, .handle, "Handle.")
-    try members.nullable(
-      "from",
-      &from,
-      "The path before the call; null if its own identifier was null."
-    )
+    try members.nullable("from", &from, "The path before the call; null if its own identifier was null.")
     try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
   }
 }

@@ -28,9 +28,7 @@ package struct EventNotification: Sendable {
   package var event: any RestorationEvent
 
   package init(subscription: Int64, application: ApplicationName?, event: any RestorationEvent) {
-    self.subscription = subscription
-    self.application = application
-    self.event = event
+    (self.subscription, self.application, self.event) = (subscription, application, event)
   }
 
   /// The parameters as JSON text.

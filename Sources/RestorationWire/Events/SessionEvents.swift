@@ -6,10 +6,7 @@ public struct SessionIdentity: WireObject, Hashable {
   public package(set) var pid: Int64?
   package init() {}
 
-  package init(process: String?, pid: Int64?) {
-    self.process = process
-    self.pid = pid
-  }
+  package init(process: String?, pid: Int64?) { (self.process, self.pid) = (process, pid) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("process", &process, "Role of the session's process; null if unknown.")
@@ -28,10 +25,7 @@ public struct SessionBegan: RestorationEvent {
     public package(set) var reason = RestorationReason.pristine
     package init() {}
 
-    package init(state: RestorationState, reason: RestorationReason) {
-      self.state = state
-      self.reason = reason
-    }
+    package init(state: RestorationState, reason: RestorationReason) { (self.state, self.reason) = (state, reason) }
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("state", &state, "")

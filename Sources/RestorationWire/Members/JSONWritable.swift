@@ -30,9 +30,7 @@ extension JSONWriter {
   }
 
   /// Writes a member that is true, or nothing; for members whose default is false.
-  package mutating func member(_ name: StaticString, ifTrue value: Bool) {
-    if value { member(name, true) }
-  }
+  package mutating func member(_ name: StaticString, ifTrue value: Bool) { if value { member(name, true) } }
 
   /// Writes an object member by member.
   package mutating func object(_ body: (inout JSONWriter) -> Void) {

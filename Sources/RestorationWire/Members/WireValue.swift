@@ -55,10 +55,7 @@ package struct Misfit: Error, Hashable {
   package var place: String
   package var fault: Fault
 
-  package init(_ fault: Fault, at place: String) {
-    self.fault = fault
-    self.place = place
-  }
+  package init(_ fault: Fault, at place: String) { (self.fault, self.place) = (fault, place) }
 
   package init(_ expected: String, at place: String = "") { self.init(.not(expected), at: place) }
 
@@ -166,9 +163,7 @@ extension String: WireValue {
 
   private static let roleBytes = 1...255
 
-  private var hasControlCharacter: Bool {
-    unicodeScalars.contains { $0.properties.generalCategory == .control }
-  }
+  private var hasControlCharacter: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 
   /// Bytes of a path at most, as Linux has it.
   private static let filePathBytesMax = 4_095

@@ -6,9 +6,7 @@ package import JSONRPC
 package struct ExportArchive: RestorationMethod {
   package static let method = "exportArchive"
   package static let summary = "Exports the saved state as a document."
-  package static let errors: [ErrorCode] = [
-    .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
-  ]
+  package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled]
 
   /// `nil` exports the head.
   package var generation: Int64?
@@ -90,9 +88,7 @@ package struct ImportArchive: RestorationMethod {
 package struct BackupArchive: RestorationMethod {
   package static let method = "backupArchive"
   package static let summary = "Copies the archive."
-  package static let errors: [ErrorCode] = [
-    .invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed,
-  ]
+  package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed]
 
   package typealias Reply = ArchiveBackup
 

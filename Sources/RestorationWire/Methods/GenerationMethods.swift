@@ -22,9 +22,7 @@ package struct ListGenerations: RestorationMethod {
 package struct DiffGenerations: RestorationMethod {
   package static let method = "diffGenerations"
   package static let summary = "Tells what differs between two generations."
-  package static let errors: [ErrorCode] = [
-    .invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled,
-  ]
+  package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled]
 
   package typealias Reply = GenerationDifference
 

@@ -74,11 +74,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
       "How long to wait for a parent that is not registered yet."
     )
     try members.flag("takeOver", &takeOver, "Claim the path even if another live session has it (R8).")
-    try members.flag(
-      "confidential",
-      &confidential,
-      "Tools show the state only if they ask with `reveal`."
-    )
+    try members.flag("confidential", &confidential, "Tools show the state only if they ask with `reveal`.")
     try members.optional("keep", &keep, "Never retire the state, however long it stays unclaimed (R13).")
   }
 
@@ -91,9 +87,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
 package struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
   package static let summary = "Removes an object."
-  package static let errors: [ErrorCode] = [
-    .unknownObject, .notOwner, .replaced, .archiveUnreadable, .storeFailed,
-  ]
+  package static let errors: [ErrorCode] = [.unknownObject, .notOwner, .replaced, .archiveUnreadable, .storeFailed]
   package static let mayBeDiscarded = true
 
   package var object = ObjectReference.blank

@@ -82,8 +82,7 @@ package struct CallScope: Sendable, Hashable {
   package var session: String?
 
   package init(application: String? = nil, session: String? = nil) {
-    self.application = application
-    self.session = session
+    (self.application, self.session) = (application, session)
   }
 
   /// - Parameter application: the application of the caller's last call; most calls name the same one.

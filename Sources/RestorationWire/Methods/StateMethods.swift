@@ -113,9 +113,7 @@ package struct DecodeRestorableState: RestorationMethod {
 package struct InvalidateRestorableState: RestorationMethod {
   package static let method = "invalidateRestorableState"
   package static let summary = "Asks the broker to fetch a state."
-  package static let errors: [ErrorCode] = [
-    .unknownObject, .notOwner, .replaced, .invalidParams, .archiveUnreadable,
-  ]
+  package static let errors: [ErrorCode] = [.unknownObject, .notOwner, .replaced, .invalidParams, .archiveUnreadable]
   package static let mayBeDiscarded = true
 
   package var object = ObjectReference.blank

@@ -129,22 +129,12 @@ public struct ObjectDescription: WireObject, Hashable {
       .from(1),
       "`node` of its restoration parent, even if its path begins anew (R4); null for a root."
     )
-    try members.nullable(
-      "object",
-      &object,
-      .handle,
-      "Handle, and process of the owner; null if unclaimed."
-    )
+    try members.nullable("object", &object, .handle, "Handle, and process of the owner; null if unclaimed.")
     try members.nullable("path", &path, "Null if its own identifier is null.")
     try members.required("kind", &kind, "`object`, `viewController` or `view`.")
     try members.nullable("objectClass", classes: &classes, "As registered.")
     try members.nullable("process", &process, "Role of the process that owns it, or wrote it last.")
-    try members.nullable(
-      "pid",
-      &pid,
-      .processID,
-      "Handle, and process of the owner; null if unclaimed."
-    )
+    try members.nullable("pid", &pid, .processID, "Handle, and process of the owner; null if unclaimed.")
     try members.required("included", &included, "Whether the walk of a save round reaches it (R4, R5).")
     try members.required("orphaned", &orphaned, "Its owner left without `closed` (R13).")
     try members.required("bytes", &bytes, "Of its state; 0 if there is none.")
@@ -190,12 +180,7 @@ public struct ArchivedObject: WireObject, Hashable {
       &status,
       "`available`, `none`, `unreadable`, or in the head `quarantined`: withheld from its owner (R35)."
     )
-    try members.nullable(
-      "state",
-      &stateText,
-      .state,
-      "Null if redacted, and unless `available` or `quarantined`."
-    )
+    try members.nullable("state", &stateText, .state, "Null if redacted, and unless `available` or `quarantined`.")
     try members.nullable("coder", &coderText, .coder, "Reserved keys of the session that wrote it.")
     try members.optional("elements", &elementsText, .elements, "Absent if there are none or they are redacted.")
     try members.required("bytes", &bytes, "Of state and elements as they are stored; 0 if there is none.")

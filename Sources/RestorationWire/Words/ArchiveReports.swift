@@ -74,12 +74,7 @@ public struct ArchiveVerification: WireObject, Hashable {
     try members.required("states", &states, "Stored states that were checked, including those of generations.")
     try members.required("bytes", &bytes, "Their bytes.")
     try members.required("problems", &problems, "What is wrong, at most 256.")
-    try members.optional(
-      "omitted",
-      &omitted,
-      .count,
-      "How many further problems there are; absent if all are listed."
-    )
+    try members.optional("omitted", &omitted, .count, "How many further problems there are; absent if all are listed.")
     try members.required("milliseconds", &milliseconds, .count, "How long it took.")
   }
 }
@@ -116,11 +111,7 @@ public struct ArchiveProblem: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("kind", &kind, .text(of: Kind.self), "One of the words below; the set is open.")
-    try members.optional(
-      "path",
-      &path,
-      "The object's path, in the generation if one is named; absent if unknown."
-    )
+    try members.optional("path", &path, "The object's path, in the generation if one is named; absent if unknown.")
     try members.optional(
       "generation",
       &generation,

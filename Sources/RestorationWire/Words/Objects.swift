@@ -28,12 +28,7 @@ public struct RegisteredObject: WireObject, Hashable {
     try members.nullable("path", &path, "The path; null if the identifier is null.")
     try members.required("included", &included, "Whether the walk of a save round reaches the object.")
     try members.required("restoration", &restoration, "Whether there is a state to decode.")
-    try members.optional(
-      "session",
-      &session,
-      .sessionToken,
-      "Only if the call opened a detached session: its token."
-    )
+    try members.optional("session", &session, .sessionToken, "Only if the call opened a detached session: its token.")
   }
 }
 

@@ -11,10 +11,7 @@ public struct ObjectOwner: WireObject, Hashable {
   package init() {}
 
   /// An owner with this role and number.
-  public init(process: String?, pid: Int64) {
-    self.process = process
-    self.pid = pid
-  }
+  public init(process: String?, pid: Int64) { (self.process, self.pid) = (process, pid) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("process", &process, "The process role.")
@@ -49,10 +46,7 @@ public struct ProcessOutcome: WireObject, Hashable {
   package init() {}
 
   package init(_ how: How? = nil, code: Int64? = nil, signal: String? = nil, unit: String? = nil) {
-    self.how = how
-    self.code = code
-    self.signal = signal
-    self.unit = unit
+    (self.how, self.code, self.signal, self.unit) = (how, code, signal, unit)
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

@@ -29,10 +29,7 @@ public struct RestorableElement: WireObject, Hashable {
   }
 
   package init(role: Role, indexPath: [Int], identifier: String? = nil, resolved: Bool? = nil) {
-    self.role = role
-    self.indexPath = indexPath
-    self.identifier = identifier
-    self.resolved = resolved
+    (self.role, self.indexPath, self.identifier, self.resolved) = (role, indexPath, identifier, resolved)
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {

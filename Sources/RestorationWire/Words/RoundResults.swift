@@ -21,12 +21,7 @@ public struct SaveResult: WireObject, Hashable {
       .text(of: SaveApplicationState.Obstacle.self),
       "Why none was made; absent if one was made."
     )
-    try members.nullable(
-      "generation",
-      &generation,
-      .generation,
-      "The generation that was made; otherwise the newest."
-    )
+    try members.nullable("generation", &generation, .generation, "The generation that was made; otherwise the newest.")
     try members.required(
       "objects",
       &objects,

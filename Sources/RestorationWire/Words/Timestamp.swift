@@ -23,9 +23,7 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
       let isDigit = byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
       guard form == UInt8(ascii: "0") ? isDigit : byte == form else { return nil }
     }
-    func number(_ range: Range<Int>) -> Int64 {
-      bytes[range].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
-    }
+    func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) } }
     let (year, month, day) = (number(0..<4), number(5..<7), number(8..<10))
     let (hour, minute, second) = (number(11..<13), number(14..<16), number(17..<19))
     let days = Self.days(year: year, month: month, day: day)

@@ -90,8 +90,7 @@ private struct Loss: JSONWritable {
     states = description.objects.count(where: \.hasState)
     bytes = description.objects.reduce(0) { $0 + $1.bytes }
     sessions = description.sessions.count
-    self.generations = generations
-    self.kept = kept
+    (self.generations, self.kept) = (generations, kept)
   }
 
   private var what: String {

@@ -44,8 +44,7 @@ private struct Status: JSONWritable {
   let troubles: [(application: String, what: String)]
 
   init(socket: String, statistics: BrokerStatistics, applications: [ApplicationOverview]) {
-    self.statistics = statistics
-    self.socket = socket
+    (self.statistics, self.socket) = (statistics, socket)
     self.sessions = applications.reduce(0) { $0 + $1.sessions }
     self.objects = applications.reduce(0) { $0 + $1.objects }
     // An application without an archive has nothing in it but live sessions.
@@ -66,9 +65,7 @@ private struct Status: JSONWritable {
     table.add(["Sessions:", String(sessions)])
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
-    for (application, what) in troubles {
-      table.add(["Damage:", "\(application.printable): \(what.printable)"])
-    }
+    for (application, what) in troubles { table.add(["Damage:", "\(application.printable): \(what.printable)"]) }
     return table.text(header: false, width: nil)
   }
 

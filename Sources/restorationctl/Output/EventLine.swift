@@ -130,9 +130,7 @@ struct EventLine {
   }
 
   /// The number was told when the session began; here it would only make the line long.
-  private static func writer(_ session: SessionIdentity) -> String {
-    session.process ?? Self.session(session)
-  }
+  private static func writer(_ session: SessionIdentity) -> String { session.process ?? Self.session(session) }
 
   private static func failure(_ failure: EncodeFailed.Failure) -> String {
     guard let limit = failure.limit, let max = failure.max, let value = failure.value else { return failure.kind }
@@ -141,9 +139,7 @@ struct EventLine {
 }
 
 extension String {
-  fileprivate func padded(to width: Int) -> String {
-    self + String(repeating: " ", count: max(0, width - columns))
-  }
+  fileprivate func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - columns)) }
 
   fileprivate var withoutSpacesAtEnd: String {
     String(self[..<(lastIndex { $0 != " " }.map { index(after: $0) } ?? startIndex)])

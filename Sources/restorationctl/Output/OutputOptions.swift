@@ -47,9 +47,7 @@ struct OutputOptions: ParsableArguments {
   static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }
 
   /// The options apply to the whole process: errors and tables need them too, wherever they come from.
-  func validate() {
-    Output.settings = Output.Settings(layout: layout, isFull: full, allowsPager: !hidesPager)
-  }
+  func validate() { Output.settings = Output.Settings(layout: layout, isFull: full, allowsPager: !hidesPager) }
 }
 
 /// Whether tables have a header and a count.
@@ -71,9 +69,7 @@ extension JSONLayout {
   }
 
   /// The same, in a pager if that is of use.
-  func show(_ jsonText: String) throws {
-    try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
-  }
+  func show(_ jsonText: String) throws { try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n") }
 
   /// Lays out JSON text that is known to be compact and right. For a terminal, what would steer it is escaped.
   func lay(out compactText: String) -> String {

@@ -15,8 +15,7 @@ struct TextTable {
 
     /// Numbers stand right and are never shortened; text may be, unless `minimum` says otherwise.
     init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8, cut: String.Cut = .middle) {
-      self.title = title
-      self.alignment = alignment
+      (self.title, self.alignment) = (title, alignment)
       self.minimum = alignment == .right ? nil : minimum.map { max($0, title.columns) }
       self.cut = cut
     }

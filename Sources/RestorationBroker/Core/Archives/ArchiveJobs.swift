@@ -28,12 +28,7 @@ package struct ArchiveJobs {
   // MARK: Steps
 
   /// Begins an operation with its first step, once everything written so far is durable.
-  package mutating func begin(
-    _ operation: Operation,
-    _ step: StoreJob.Step,
-    for caller: Caller,
-    in turn: inout Turn
-  ) {
+  package mutating func begin(_ operation: Operation, _ step: StoreJob.Step, for caller: Caller, in turn: inout Turn) {
     counter += 1
     carryOut(operation, step, counter, for: caller, after: turn.sequence, in: &turn)
   }

@@ -27,10 +27,7 @@ struct ArchiveUpload {
   /// Set when the last part has come: what is to be written.
   var plan: ImportPlan?
 
-  init(token: String, application: ApplicationName) {
-    self.token = token
-    self.application = application
-  }
+  init(token: String, application: ApplicationName) { (self.token, self.application) = (token, application) }
 
   /// Takes in a document or its next part; checks all of it that can be checked by itself.
   ///

@@ -65,13 +65,8 @@ package struct Comparison {
   private var bytes = 0
 
   init(_ from: Side, _ to: Side, at place: Int, reveals: Bool, bytesMax: Int, _ call: LongCall) {
-    self.from = from
-    self.to = to
-    self.place = place
-    self.pieceEnd = place
-    self.reveals = reveals
-    self.bytesMax = bytesMax
-    self.call = call
+    (self.from, self.to, self.place, self.pieceEnd, self.reveals) = (from, to, place, place, reveals)
+    (self.bytesMax, self.call) = (bytesMax, call)
   }
 
   var holds: [SequenceNumber] { [from.sequence, to.sequence] }

@@ -73,10 +73,7 @@ package struct ExportPlan {
         isRedacted: isHidden
       )
     }
-    self.client = client
-    self.sequence = sequence
-    self.isRedacted = isRedacted
-    self.targets = targets
+    (self.client, self.sequence, self.isRedacted, self.targets) = (client, sequence, isRedacted, targets)
   }
 
   /// Sequences that must be readable until the last page: the moment itself, and what early states hide.

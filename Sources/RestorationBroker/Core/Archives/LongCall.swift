@@ -18,8 +18,7 @@ package struct LongCall {
   private var told: Int64
 
   package init(_ caller: Caller, by session: Session?, token: ProgressToken?, at now: Moment) {
-    self.caller = caller
-    self.token = token
+    (self.caller, self.token) = (caller, token)
     poller = session.flatMap { $0.isPolling ? $0.id : nil }
     bytesMax = session?.pushBytesMax ?? Session.pushBytesDefault
     begun = now.monotonic

@@ -25,8 +25,7 @@ package struct Rollback {
   private(set) var unreadable: Set<NodeID> = []
 
   init(_ request: RollBack, _ generation: SealedGeneration, _ call: LongCall) {
-    self.request = request
-    self.generation = generation
+    (self.request, self.generation) = (request, generation)
     self.omitted = Set(generation.record.omitted)
     self.call = call
   }

@@ -42,9 +42,7 @@ package struct StoreJob: Sendable {
   package var holds: [SequenceNumber]
 
   package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = []) {
-    self.caller = caller
-    self.operation = operation
-    self.step = step
+    (self.caller, self.operation, self.step) = (caller, operation, step)
     self.holds = holds + (step.sequence.map { [$0] } ?? [])
   }
 }

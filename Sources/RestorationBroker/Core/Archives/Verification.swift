@@ -38,8 +38,7 @@ package struct Verification {
   private var nodes = (done: 0, total: 0)
 
   package init(_ call: LongCall, _ points: [Point]) {
-    self.call = call
-    self.points = points
+    (self.call, self.points) = (call, points)
     pointCount = points.count
   }
 

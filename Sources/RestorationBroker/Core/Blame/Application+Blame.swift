@@ -114,9 +114,7 @@ extension Application {
   }
 
   /// A restoration may wait for the same trials as a decode.
-  func stopWatchingTrialsIfIdle() {
-    if waitingDecodes.isEmpty, !isRestoring { turn.ask(.cancelTimer(.trial(id))) }
-  }
+  func stopWatchingTrialsIfIdle() { if waitingDecodes.isEmpty, !isRestoring { turn.ask(.cancelTimer(.trial(id))) } }
 
   // MARK: Crashes
 

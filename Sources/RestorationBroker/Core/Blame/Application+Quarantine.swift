@@ -199,9 +199,7 @@ extension Application {
       bytes += size
       after = node.id
       reply.objects.append(object)
-      if !object.redacted {
-        rows += object.states.map { StateRequest.Row(node: node.id, sequence: $0.sequence) }
-      }
+      if !object.redacted { rows += object.states.map { StateRequest.Row(node: node.id, sequence: $0.sequence) } }
     }
     read(rows, for: .quarantine(QuarantinePage(reply: reply)), caller, after: sequence)
   }

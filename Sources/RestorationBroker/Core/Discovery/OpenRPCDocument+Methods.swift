@@ -170,10 +170,7 @@ private struct ContentDescriptor: JSONWritable {
   /// Null is the same as absent.
   let isParameter: Bool
 
-  init(_ member: Schema.Member, isParameter: Bool) {
-    self.member = member
-    self.isParameter = isParameter
-  }
+  init(_ member: Schema.Member, isParameter: Bool) { (self.member, self.isParameter) = (member, isParameter) }
 
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in

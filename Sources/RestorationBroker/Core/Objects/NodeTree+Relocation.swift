@@ -11,9 +11,7 @@ package struct Relocation {
   package var kind: NodeKind
 
   package init(node: Node, parent: Node?, component: String?, kind: NodeKind? = nil) {
-    self.node = node
-    self.parent = parent
-    self.component = component
+    (self.node, self.parent, self.component) = (node, parent, component)
     self.kind = kind ?? node.record.kind
   }
 }
@@ -152,9 +150,7 @@ extension NodeTree {
     guard roots.count > 1 else { return roots.flatMap { subtree(of: $0) } }
     var seen: Set<NodeID> = []
     var found: [Node] = []
-    for root in roots {
-      for node in subtree(of: root) where seen.insert(node.id).inserted { found.append(node) }
-    }
+    for root in roots { for node in subtree(of: root) where seen.insert(node.id).inserted { found.append(node) } }
     return found
   }
 }

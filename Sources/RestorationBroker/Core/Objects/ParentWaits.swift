@@ -36,9 +36,7 @@ package struct ParentWaits {
     counter += 1
     var request = request
     request.awaitParentMilliseconds = nil
-    waiting.append(
-      Registration(session: session, caller: caller, request: request, number: counter, parent: parent)
-    )
+    waiting.append(Registration(session: session, caller: caller, request: request, number: counter, parent: parent))
     turn.ask(.park(caller))
     turn.ask(.setTimer(.parent(turn.application, counter), milliseconds: milliseconds))
   }

@@ -17,9 +17,7 @@ package struct PollQueue: Sendable {
     package let parameters: JSONText
 
     package init(call: CallNumber?, method: String, parameters: JSONText) {
-      self.call = call
-      self.method = method
-      self.parameters = parameters
+      (self.call, self.method, self.parameters) = (call, method, parameters)
     }
   }
 

@@ -23,9 +23,7 @@ extension Application {
     try providers.requireRoom(for: name, in: turn)
     if before != session.id {
       try take(in: session) { $0.restorationClasses.insert(name) }
-      if let before = before.flatMap({ sessions[$0] }) {
-        change(before) { $0.restorationClasses.remove(name) }
-      }
+      if let before = before.flatMap({ sessions[$0] }) { change(before) { $0.restorationClasses.remove(name) } }
       providers.setMaker(of: name, to: session.id)
     }
     turn.answer(caller, EmptyResult())

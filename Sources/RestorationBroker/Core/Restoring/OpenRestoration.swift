@@ -36,10 +36,7 @@ final class OpenRestoration {
   /// When the timer fires that is set.
   var timerDue: Int64?
 
-  init(number: Int, _ decisions: Restoration) {
-    self.number = number
-    self.decisions = decisions
-  }
+  init(number: Int, _ decisions: Restoration) { (self.number, self.decisions) = (number, decisions) }
 
   func item(of node: NodeID) -> Restoration.Item? { decisions.index[node].map { decisions.items[$0] } }
 

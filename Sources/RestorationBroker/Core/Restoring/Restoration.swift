@@ -52,10 +52,7 @@ package struct Restoration {
     package let hasUnit: Bool
 
     package init(node: NodeID, parent: NodeID?, lookups: [Lookup], isExpected: Bool = true, hasUnit: Bool = false) {
-      self.node = node
-      self.parent = parent
-      self.lookups = lookups
-      self.isExpected = isExpected
+      (self.node, self.parent, self.lookups, self.isExpected) = (node, parent, lookups, isExpected)
       self.hasUnit = hasUnit
     }
   }
@@ -146,9 +143,7 @@ package struct Restoration {
     package let isDeferred: Bool
 
     package init(node: NodeID, object: NodeID, isDeferred: Bool) {
-      self.node = node
-      self.object = object
-      self.isDeferred = isDeferred
+      (self.node, self.object, self.isDeferred) = (node, object, isDeferred)
     }
   }
 
@@ -252,10 +247,7 @@ package struct Restoration {
   var actions: [Action] = []
 
   package init(begun: Int64, deadline: Int64) {
-    self.begun = begun
-    self.deadline = deadline
-    self.asked = begun
-    self.planned = begun
+    (self.begun, self.deadline, self.asked, self.planned) = (begun, deadline, begun, begun)
   }
 
   mutating func enter(_ phase: Phase) { self.phase = phase }

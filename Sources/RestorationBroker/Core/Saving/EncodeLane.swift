@@ -13,10 +13,7 @@ package struct EncodeTarget: Hashable, Sendable {
   package let bytes: Int
 
   package init(node: NodeID, handle: ObjectHandle, session: SessionID, bytes: Int) {
-    self.node = node
-    self.handle = handle
-    self.session = session
-    self.bytes = bytes
+    (self.node, self.handle, self.session, self.bytes) = (node, handle, session, bytes)
   }
 }
 

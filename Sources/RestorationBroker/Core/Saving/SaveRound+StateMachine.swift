@@ -35,10 +35,7 @@ extension SaveRound {
       package let node: NodeID
       package let element: Int
 
-      package init(node: NodeID, element: Int) {
-        self.node = node
-        self.element = element
-      }
+      package init(node: NodeID, element: Int) { (self.node, self.element) = (node, element) }
     }
 
     /// What an answer says of one object.
@@ -57,10 +54,7 @@ extension SaveRound {
       /// A word of `StaleObject`; nil where its session was lost.
       package let why: String?
 
-      package init(target: EncodeTarget, why: String?) {
-        self.target = target
-        self.why = why
-      }
+      package init(target: EncodeTarget, why: String?) { (self.target, self.why) = (target, why) }
     }
 
     private enum Phase: Hashable {

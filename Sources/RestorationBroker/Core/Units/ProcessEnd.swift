@@ -20,9 +20,7 @@ package struct ProcessEnd: Hashable, Sendable {
   package var unit: String?
 
   package init(_ ending: ProcessEnding = .unknown, isLogout: Bool = false, unit: String? = nil) {
-    self.ending = ending
-    self.isLogout = isLogout
-    self.unit = unit
+    (self.ending, self.isLogout, self.unit) = (ending, isLogout, unit)
   }
 }
 
