@@ -165,6 +165,9 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Delivers the frames that are there, until input has to pause.
   private func pull() {
+    // Each use of a property that a call may change costs more than one of a local variable.
+    var deliveries: [Conversation.Delivery] = []
+    swap(&deliveries, &self.deliveries)
     while pullsInput {
       guard let event = nextEvent() else {
         gate.inputWaits(false)
@@ -176,14 +179,16 @@ final class ConnectionHandler: ChannelInboundHandler {
       conversation.receive(event, into: &out, &deliveries)
       if exchanges != nil, out.count > before { exchanges?.wroteResponse() }
       gate.holdBack(bytes: conversation.heldBackBytes)
-      deliver()
+      deliver(&deliveries)
       pauseInputIfOutputIsFull()
       if exchanges != nil { endExchangeIfAnswered() }
     }
+    swap(&deliveries, &self.deliveries)
     if let hasInput = exchanges?.hasInput { gate.inputWaits(hasInput) }
     if !out.isEmpty { queueForEndOfTick() }
   }
 
+  @inline(__always)
   private func nextEvent() -> FrameDecoder.Event? {
     if exchanges != nil { return nextHTTPEvent() }
     let event = decoder.next()
@@ -194,7 +199,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     return nextHTTPEvent()
   }
 
-  private func deliver() {
+  @inline(__always)
+  private func deliver(_ deliveries: inout [Conversation.Delivery]) {
     if deliveries.count > 1 { deliveries.reverse() }
     while let delivery = deliveries.popLast() { deliver(delivery) }
   }
@@ -217,8 +223,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Tells the conversation when all input was delivered and no more can come.
   private func deliverEndOfInput() {
     guard gate.deliversEnd() else { return }
-    if let event = decoder.finish() { conversation.receive(event, into: &out, &deliveries) }
-    deliver()
+    var deliveries = decoder.finish().map { conversation.receive($0, into: &out) } ?? []
+    deliver(&deliveries)
     let abandoned = conversation.inputEnded()
     if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
   }
@@ -283,8 +289,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func resumeHeldBackCalls() {
     while isOpen, gate.resumesCalls(inFlight: conversation.inFlight) {
-      deliveries = conversation.resume(into: &out)
-      deliver()
+      var deliveries = conversation.resume(into: &out)
+      deliver(&deliveries)
       gate.holdBack(bytes: conversation.heldBackBytes)
       pauseInputIfOutputIsFull()
     }
