@@ -154,9 +154,8 @@ internal import Testing
     let (name, owner) = (try #require(name), owner())
     _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
     let early = await owner.perform(until: "committed 1 at 3") { owner in
-      for change in [.context(1, text: "{}"), Self.node(1), Self.state] {
-        owner.archives.write(change, to: 1, for: owner)
-      }
+      let changes = [.context(1, text: "{}"), Self.node(1), Self.state]
+      for change in changes { owner.archives.write(change, to: 1, for: owner) }
       owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
     }
     // In one event with the commit.

@@ -31,14 +31,17 @@ final class ActivityMonitor {
   private let eventLoop: any EventLoop
   private var report: (@Sendable (BrokerActivity) -> Void)?
   private var reported: BrokerActivity?
-  private var nextReport = NIODeadline.now()
+  private var nextReport: NIODeadline
   private var isReportDue = false
   private var idleLimit: TimeAmount?
   /// Ends the broker; false when it is needed after all.
   private var endIfUnused: (@Sendable () -> Bool)?
   private var idleTimer: Scheduled<Void>?
 
-  init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+  init(eventLoop: any EventLoop) {
+    self.eventLoop = eventLoop
+    nextReport = eventLoop.now
+  }
 
   /// Reports follow each other by a second at least.
   func begin(reporting report: @escaping @Sendable (BrokerActivity) -> Void, _ service: isolated BrokerService) {
@@ -62,7 +65,7 @@ final class ActivityMonitor {
   func noteEvent(of service: isolated BrokerService) {
     if report != nil, !isReportDue {
       isReportDue = true
-      eventLoop.assumeIsolated().scheduleTask(deadline: max(nextReport, .now())) {
+      eventLoop.assumeIsolated().scheduleTask(deadline: max(nextReport, eventLoop.now)) {
         service.assumeIsolated { $0.activity.sendReport(of: $0) }
       }
     }
@@ -74,7 +77,7 @@ final class ActivityMonitor {
     let activity = service.currentActivity
     guard activity != reported else { return }
     reported = activity
-    nextReport = .now() + .seconds(1)
+    nextReport = eventLoop.now + .seconds(1)
     report?(activity)
   }
 

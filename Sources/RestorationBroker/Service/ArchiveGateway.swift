@@ -76,7 +76,7 @@ package final class ArchiveGateway {
   /// So little waits for the disk that those who wrote too fast may go on.
   package var hasRoom: Bool { sessions.values.allSatisfy { $0.queue.pendingBytes <= Self.pendingBytesPause / 2 } }
 
-  private var now: Int64 { Host.monotonicMilliseconds }
+  private var now: Int64 { eventLoop.milliseconds }
 
   // MARK: Opening and closing
 

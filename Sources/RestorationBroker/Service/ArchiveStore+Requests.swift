@@ -4,14 +4,13 @@ internal import RestorationArchive
 
 /// What the core asks of a store, in calls of the store.
 extension ArchiveStore {
+  typealias Reading = (request: StateRequest, result: Result<[StateReading?], ArchiveError>)
+
   /// Brings what all the requests ask for, in one call if nothing was written between their rows.
-  nonisolated(nonsending) func readings(
-    of requests: [StateRequest],
-    _ lease: ArchiveLease
-  ) async -> [(request: StateRequest, result: Result<[StateReading?], ArchiveError>)] {
+  nonisolated(nonsending) func readings(of requests: [StateRequest], _ lease: ArchiveLease) async -> [Reading] {
     let rows = requests.flatMap(\.rows)
     let newest = rows.map(\.sequence).max() ?? 0
-    var results: [(request: StateRequest, result: Result<[StateReading?], ArchiveError>)] = []
+    var results: [Reading] = []
     do throws(ArchiveError) {
       var readings = try await read(rows.map(\.node), at: .sequence(newest), lease: lease)[...]
       for request in requests {

@@ -20,7 +20,7 @@ package actor BrokerService {
   private let clients: ClientGateway
   private var timers: Timers
   private var log: BrokerLog
-  private var clock = BrokerClock()
+  private var clock: BrokerClock
   private var core: BrokerCore
   private var effects: [Effect] = []
   private var isCarryingOut = false
@@ -43,7 +43,7 @@ package actor BrokerService {
     self.eventLoop = eventLoop
     unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
     (self.core, self.archives, self.processes, self.clients) = (core, archives, processes, clients)
-    timers = Timers(on: eventLoop)
+    (clock, timers) = (BrokerClock(on: eventLoop), Timers(on: eventLoop))
     log = BrokerLog(logger)
     activity = ActivityMonitor(eventLoop: eventLoop)
     self.whenFatal = whenFatal

@@ -71,8 +71,7 @@ package struct WriteQueue {
   /// About the memory of what waits for the disk: pauses those who write faster than it takes that.
   package private(set) var pendingBytes = 0
   private var answers: [Waiting] = []
-  /// In ascending order of what they wait for.
-  private var notices: [(notice: Notice, after: SequenceNumber)] = []
+  private var notices = Waits<Notice>()
   private var reads = Waits<StateRequest>()
   private var scans = Waits<ScanRequest>()
   private var jobs = Waits<StoreJob>()
@@ -172,15 +171,12 @@ package struct WriteQueue {
   /// The notice leaves when everything added so far is durable.
   package mutating func await(_ notice: Notice) {
     pendingBytes += notice.memory
-    notices.append((notice, tail))
+    notices.add(notice, after: tail)
   }
 
   package mutating func readyNotices() -> [Notice] {
-    guard !notices.isEmpty else { return [] }
-    let end = notices.firstIndex { $0.after > durable } ?? notices.endIndex
-    let due = notices[..<end].map(\.notice)
+    let due = notices.take(upTo: durable)
     pendingBytes -= due.reduce(0) { $0 + $1.memory }
-    notices.removeFirst(end)
     return due.filter(\.followsSuccess)
   }
 
@@ -205,7 +201,7 @@ package struct WriteQueue {
     let (reads, scans, jobs) = (reads.all.map(\.element), scans.all.map(\.element), jobs.all.map(\.element))
     let failure = Failure(
       callers: answers.map(\.caller) + reads.map(\.caller) + scans.map(\.caller) + jobs.map(\.caller),
-      notices: notices.map(\.notice).filter(\.followsFailure),
+      notices: notices.all.map(\.element).filter(\.followsFailure),
       clients: clients.all.map(\.element)
     )
     let durable = durable
