@@ -10,7 +10,7 @@ struct Failure: Error {
   var status: ExitCode
   /// One sentence without a full stop.
   var message: String
-  /// What to do next.
+  /// The next step.
   var hint: String?
   /// The error's name; programs decide by it.
   var kind: String

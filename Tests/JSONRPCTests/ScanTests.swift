@@ -18,7 +18,7 @@ internal import Testing
 
   @Test(
     arguments: [
-      ("", "ends too early", 0), (" ", "ends too early", 1), ("nul", "ends too early", 3), ("nulL", "only true", 3),
+      ("", "ends too early", 0), (" ", "ends too early", 1), ("nul", "ends too early", 3), ("nulL", "only literals", 3),
       ("True", "a value", 0), ("truefalse", "nothing may follow", 4), ("01", "nothing may follow", 1),
       ("[01]", "a comma or", 2), ("-", "ends too early", 1), ("[-]", "malformed", 2), ("[-a]", "malformed", 2),
       ("[1.]", "malformed", 3), ("[.5]", "a value", 1), ("[1e]", "malformed", 3), ("[1e+]", "malformed", 4),

@@ -12,7 +12,7 @@ package struct JSONSlice: Sendable {
   /// The index of this value on the tape, or −1.
   let entry: Int32
 
-  /// What the value is.
+  /// The kind of the value.
   package let kind: JSONKind
 
   init(storage: FrameStorage, entry: Int) {

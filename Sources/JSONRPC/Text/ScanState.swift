@@ -97,7 +97,7 @@ enum ScanLimit: Equatable, Sendable {
   case depth, valuesPerFrame, keysPerObject
 }
 
-/// What is wrong with the text at `ScanState.at`.
+/// The fault of the text at `ScanState.at`.
 enum ScanFault: Error {
   case unexpectedByte
   case controlCharacter, invalidUTF8, invalidEscape, loneSurrogate

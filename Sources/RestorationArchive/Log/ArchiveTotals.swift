@@ -5,7 +5,7 @@ internal import DequeModule
 struct ArchiveTotals {
   /// Bytes of the states that kept contents show.
   var reachableBytes = 0
-  /// What the rows in `dead` cost, in bytes.
+  /// The cost of the rows in `dead`, in bytes.
   var deadBytes = 0
   var dead = DeadQueue()
 }
@@ -60,7 +60,7 @@ struct ArchivePurge {
   var cuts: [SequenceNumber] = []
   /// Nodes that have no description left: their claims go too.
   var unshown: [NodeID] = []
-  /// What the rows counted for as dead.
+  /// The cost that the rows counted as dead.
   var deadBytes = 0
 
   init(rowsMax: Int, bytesMax: Int) { (self.rowsMax, self.bytesMax) = (rowsMax, bytesMax) }

@@ -14,7 +14,7 @@ protocol LogRow {
 }
 
 extension LogRow {
-  /// What a row costs besides its texts, in the file and in memory: many tiny dead rows count too.
+  /// The cost of a row besides its texts, in the file and in memory: many tiny dead rows count too.
   static var overhead: Int { 256 }
 
   var cost: Int { Int(bytes) + Self.overhead }

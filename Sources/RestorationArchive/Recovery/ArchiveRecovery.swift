@@ -13,7 +13,7 @@
 /// 6. A file is damaged only if two checks find the same, in bytes that were read without an error. After a read
 ///    error all files stay as they are.
 /// 7. If SQLite would drop a part of a log, log and main file are copied aside before SQLite sees them.
-/// 8. What was found and done is durable in the archive (`ArchiveRows.damage`) before what shows it is removed.
+/// 8. The finding and the action are durable in the archive (`ArchiveRows.damage`) before their evidence is removed.
 struct ArchiveRecovery {
   struct Opened {
     var archive: SQLiteArchive
@@ -361,7 +361,7 @@ extension ArchiveDirectory {
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it elsewhere"
   }
 
-  /// What will be replayed of an archive's log; `nil` if the log is missing.
+  /// The part of an archive's log that will be replayed; `nil` if the log is missing.
   func logFinding(of files: ArchiveFiles) throws(SystemError) -> LogWalk.Finding? {
     guard try entry(files.log) != .absent else { return nil }
     var walk = LogWalk()

@@ -343,7 +343,7 @@ final class SQLiteStatement {
   }
 }
 
-/// What a column can hold besides NULL.
+/// A value of a column besides NULL.
 protocol SQLiteValue {
   func bind(to statement: SQLiteStatement, at index: Int32)
 }

@@ -167,7 +167,7 @@ package struct StateRecord: Hashable, Sendable {
 package struct GenerationRecord: Hashable, Sendable {
   /// 1, 2, 3 …; never reused.
   package var generation: Int64
-  /// What caused it: `startup`, later `round`.
+  /// Its cause: `startup`, later `round`.
   package var kind: String
   /// Milliseconds since 1970, UTC.
   package var committed: Int64

@@ -41,7 +41,7 @@ extension BrokerConnection {
   /// The limits that the broker enforces.
   public func limits() async throws -> Limits { try await perform(ReportLimits()) }
 
-  /// What the broker has done since it started and what it holds now.
+  /// The broker's activity since its start, and its present content.
   public func statistics() async throws -> BrokerStatistics { try await perform(ReportStatistics()) }
 
   /// Returns when the broker has answered, and so has read all that was sent before.

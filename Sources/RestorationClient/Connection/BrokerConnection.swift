@@ -34,7 +34,7 @@ public final class BrokerConnection: Sendable {
   let link: BrokerLink
   private let known = Mutex(Known())
 
-  /// What the broker has reported on this connection.
+  /// Reports of the broker on this connection.
   private struct Known {
     var session: String?
     var limits: Limits?

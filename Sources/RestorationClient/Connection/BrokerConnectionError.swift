@@ -4,7 +4,7 @@ internal import RestorationTransport
 
 /// There is no connection to a broker, or it was lost.
 public struct BrokerConnectionError: Error, Hashable, Sendable {
-  /// What is wrong. Programs decide by this; later versions add cases.
+  /// The kind of the error. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
       case noSocketPath, noBroker, refused, notPermitted, busy, failed, closed, lost, unexpectedAnswer
@@ -37,7 +37,7 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
   public let code: Code
   /// The socket it is about; `nil` if none could be named.
   public let socketPath: String?
-  /// What is wrong and what to do next, for people.
+  /// The error and the next step, for people.
   public let message: String
 
   /// Whether no broker runs there at all, so that starting one helps.

@@ -158,7 +158,7 @@ actor BrokerLink {
 
   // MARK: The observer
 
-  /// Has everything told to an observer, on this event loop; false if the connection has ended already.
+  /// Reports everything to an observer, on this event loop; false if the connection has ended already.
   func observe(by observer: any BrokerLinkObserver) -> Bool {
     guard connection != nil else { return false }
     self.observer = observer
@@ -262,7 +262,7 @@ actor BrokerLink {
     if !isAwaited { endSubscription(number) }
   }
 
-  /// The next event; `nil` when the subscription has ended, or the task was cancelled. Throws when the broker has ended.
+  /// The next event; `nil` if the subscription has ended or the task was cancelled. Throws if the broker has ended.
   func nextEvent(of number: Int64) async throws -> BrokerEvent? {
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {

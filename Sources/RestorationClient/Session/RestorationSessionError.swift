@@ -4,7 +4,7 @@ internal import RestorationWire
 
 /// A call of a session was not carried out, or its outcome is unknown.
 public struct RestorationSessionError: Error, Hashable, Sendable {
-  /// What is wrong. Programs decide by this; later versions add cases.
+  /// The kind of the error. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
       case ended, timedOut, outcomeUnknown, notRegistered
@@ -30,7 +30,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
   public let code: Code
   /// The broker's error, if that is the reason: for `notRegistered`, e.g. `duplicatePath` with its `owners`.
   public let refusal: RestorationError?
-  /// What is wrong and what to do next, for people.
+  /// The error and the next step, for people.
   public let message: String
 
   init(_ code: Code, _ message: String, refusal: RestorationError? = nil) {

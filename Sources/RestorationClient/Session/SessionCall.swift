@@ -5,7 +5,7 @@ internal import RestorationWire
 
 /// One call of a session: how it is sent to the broker, repeatedly if needed, and the effect of its answer.
 struct SessionCall: Sendable {
-  /// What the session learns from a good answer.
+  /// The effect of a good answer on the session.
   enum Effect: Sendable {
     case none
     case registers(ObjectRegistration, below: RestorableObject?, restoring: (any StateRestoring)?)

@@ -144,7 +144,7 @@ public struct SessionInfo: Hashable, Sendable {
   public let session: String
   /// Whether the token was known, so that objects, handles and revisions continue.
   public let wasResumed: Bool
-  /// What there is to restore.
+  /// The state available to restore.
   public let restoration: RestorationSituation
   /// The limits that the broker enforces.
   public let limits: Limits

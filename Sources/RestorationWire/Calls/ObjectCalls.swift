@@ -45,7 +45,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
   }
 }
 
-/// What a session answered for one object it was asked to encode.
+/// A session's answer for one object it was asked to encode.
 package struct EncodedObject: WireValue {
   package static let schema = Schema.shared(
     "EncodedObject",

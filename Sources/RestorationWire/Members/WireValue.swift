@@ -75,7 +75,7 @@ package struct Misfit: Error, Hashable {
   }
 }
 
-/// What a member allows besides its type. A plain enumeration, because the reader checks it for every member.
+/// The values a member allows besides its type. A plain enumeration, because the reader checks it for every member.
 package enum Bounds: Sendable {
   case none
   case from(Int64)

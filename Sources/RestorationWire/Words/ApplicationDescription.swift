@@ -86,7 +86,7 @@ public struct SessionDescription: WireObject, Hashable {
   }
 }
 
-/// What becomes of a session's objects when it ends (R30).
+/// Decides what happens to a session's objects when it ends (R30).
 public enum GoodbyeReason: String, WireWord {
   /// The session's objects are over; their state is removed.
   case closed

@@ -83,7 +83,7 @@ public struct ArchiveVerification: WireObject, Hashable {
 public struct ArchiveProblem: WireObject, Hashable {
   package static let sharedName: String? = "ArchiveProblem"
 
-  /// What kind of thing is wrong.
+  /// The kind of the problem.
   public enum Kind: String, OpenWireWord {
     /// A stored state cannot be read, or its checksum is wrong (R32).
     case state

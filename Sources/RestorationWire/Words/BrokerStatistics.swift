@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the broker has done since it started and what it holds now.
+/// The broker's activity since its start, and its present content.
 public struct BrokerStatistics: WireObject, Hashable {
   public package(set) var broker = BrokerVersion()
   public package(set) var pid: Int64 = 0

@@ -23,7 +23,7 @@ public struct GenerationDescription: WireObject, Hashable {
   }
 }
 
-/// What differs between two generations, or a generation and the head.
+/// The differences between two generations, or between a generation and the head.
 public struct GenerationDifference: WireObject, Hashable {
   public package(set) var added: [IdentifierPath] = []
   public package(set) var removed: [IdentifierPath] = []

@@ -82,7 +82,7 @@ extension Limits {
 
 /// One row of the list of limits.
 public struct Limit: Sendable {
-  /// What its values count.
+  /// The unit of its values.
   public enum Unit: String, Sendable {
     case bytes
     case milliseconds
@@ -95,9 +95,9 @@ public struct Limit: Sendable {
   package let keyPath: any WritableKeyPath<Limits, Int> & Sendable
   /// Of its values.
   public let unit: Unit
-  /// What a configuration may choose.
+  /// The values that a configuration may choose.
   public let range: ClosedRange<Int>
-  /// What is counted and what happens beyond it; a sentence of `Protocol/limits.md`.
+  /// The text of `Protocol/limits.md`: the things counted, and the effect beyond the limit.
   public private(set) var summary = ""
 
   private init(

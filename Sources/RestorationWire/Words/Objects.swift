@@ -32,7 +32,7 @@ public struct RegisteredObject: WireObject, Hashable {
   }
 }
 
-/// What registering an object says about its saved state.
+/// The report of a registration about the object's saved state.
 public struct ObjectRestoration: WireObject, Hashable {
   package static let sharedName: String? = "ObjectRestoration"
 

@@ -8,7 +8,7 @@ internal import RestorationWire
 struct QuarantineCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "quarantine",
-    abstract: "Show or release states that are withheld because restoring them crashed a process.",
+    abstract: "Show or release states that are withheld after crashes.",
     usage: "restorationctl quarantine [<option> ...] <command>",
     discussion: """
       Examples:

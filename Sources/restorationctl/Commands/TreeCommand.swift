@@ -7,7 +7,7 @@ internal import RestorationClient
 struct TreeCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "tree",
-    abstract: "Show the objects of an application as a tree, across all its processes.",
+    abstract: "Show an application's objects as a tree, across all its processes.",
     usage: "restorationctl tree [<option> ...] <application>",
     discussion: """
       Examples:
