@@ -236,9 +236,11 @@ def long_work_is_no_hang(program):
         service.call(client, "initialize", application=f"org.example.Service{number}")
         service.call(client, "registerObjectForStateRestoration", restorationIdentifier="Main")
     state = {"text": "x" * 100_000}
-    end = time.monotonic() + 3
-    last = time.monotonic()
-    while time.monotonic() < end:
+    # Beats are counted, not timed: on a busy machine this process reads them late. A broker that took its work for a
+    # hang would send none while it works.
+    beats, end = 0, time.monotonic() + DEADLINE
+    while beats < 8:
+        assert time.monotonic() < end, f"the broker works, and has said so {beats} times"
         for client in clients:
             client.write(
                 json.dumps(
@@ -251,12 +253,10 @@ def long_work_is_no_hang(program):
         service.notify.setblocking(False)
         try:
             while True:
-                if "WATCHDOG=1" in service.take():
-                    last = time.monotonic()
+                beats += "WATCHDOG=1" in service.take()
         except BlockingIOError:
             pass
         service.notify.settimeout(DEADLINE)
-        assert time.monotonic() - last < 0.5, "the broker works"
     service.stop()
     service.end()
 
