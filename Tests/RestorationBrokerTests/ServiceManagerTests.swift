@@ -173,7 +173,7 @@ internal import Testing
       #expect(manager.state.withLock { $0.started } == ["a.service"])
       manager.state.withLock { $0.files = ["a.service": ["[X-Restoration]\nApplication=Another\n"]] }
       let refused = try #require(try service.restore().first { $0["step"] == "unitFailed" })
-      #expect(refused["message"]?.string?.contains("does not say Application=App") == true)
+      #expect(refused["message"]?.string?.contains("lacks Application=App") == true)
       #expect(manager.state.withLock { $0.started } == ["a.service"])
     }
   }
