@@ -184,7 +184,10 @@ internal import Testing
     _ = queue.next()
     queue.add(.removeState(2))
     queue.await(waiting(12, client: 2))
-    #expect(queue.fail().callers.map(\.client) == [1, 2])
+    queue.await(StoreJob(caller: Caller(client: 3, call: nil), operation: 7, step: .check(nil)), after: 12)
+    let failure = queue.fail()
+    #expect(failure.callers.map(\.client) == [1, 2])
+    #expect(failure.jobs.map(\.operation) == [7], "whoever began the work has to hear that its step has ended")
     #expect(queue.isIdle)
     guard case .none = queue.next() else {
       Issue.record("a failed queue went on without its archive being opened again")

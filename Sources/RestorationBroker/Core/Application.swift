@@ -11,11 +11,13 @@ package import RestorationWire
 ///    promises durability waits for its change (R15).
 /// 2. When a transaction fails, nothing here is trusted any more: the application is loaded again from the archive.
 /// 3. `sequence` is the number of the last change written; the archive gives the same numbers.
+/// 4. A part gets the turn and cannot reach the application, so that no access to either overlaps another: Swift need not
+///    check that at run time (`@exclusivity`).
 package final class Application {
-  var turn: Turn
+  @exclusivity(unchecked) var turn: Turn
   var archive = ""
-  package internal(set) var tree = NodeTree()
-  package internal(set) var sessions: [SessionID: Session] = [:]
+  @exclusivity(unchecked) package internal(set) var tree = NodeTree()
+  @exclusivity(unchecked) package internal(set) var sessions: [SessionID: Session] = [:]
   /// Sessions that ended while their claims are still the last ones of some node.
   var endedSessions: [SessionID: SessionRecord] = [:]
   var origins = StateOrigins()

@@ -46,8 +46,8 @@ package final class ArchiveGateway {
   private let lock: LockFile?
   private let random: @Sendable () -> (UInt64, UInt64)
   private let logger: Logger
-  private var sessions: [ApplicationID: ArchiveSession] = [:]
-  private var cache = StateCache(bytesMax: 8 << 20)
+  @exclusivity(unchecked) private var sessions: [ApplicationID: ArchiveSession] = [:]
+  @exclusivity(unchecked) private var cache = StateCache(bytesMax: 8 << 20)
   /// Archives on their way to be closed; the same one is opened again only after that.
   private var closings: [ApplicationName: Task<Void, Never>] = [:]
   /// Applications with changes or reads that the end of this tick takes to the archive.
@@ -286,9 +286,11 @@ package final class ArchiveGateway {
     if isFatal {
       // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
       isStopping = true
+      for job in failure.jobs { delegate.send(answer, to: job.caller) }
       return delegate.broke(error.message)
     }
     session.failures.note(at: now)
+    for job in failure.jobs { delegate.report(.carriedOut(session.id, job, .failure(.archive(error)))) }
     delegate.report(.commitFailed(session.id))
     delegate.carryOut()
     becomeIdle(session, for: delegate)

@@ -9,7 +9,8 @@ internal import RestorationWire
 
 /// Takes events from connections and gateways into the core, and hands what the core decided to the gateways.
 ///
-/// It lives on one event loop, which is its executor, so that a message is handled within the read that brought it.
+/// It lives on one event loop, which is its executor, so that a message is handled within the read that brought it. Effects
+/// are carried out after the core has left them, so that no access to it overlaps another (`@exclusivity`).
 package actor BrokerService {
   nonisolated let eventLoop: any EventLoop
   /// Stored, because it is asked for with every message.
@@ -21,9 +22,9 @@ package actor BrokerService {
   private var timers: Timers
   private var log: BrokerLog
   private var clock: BrokerClock
-  private var core: BrokerCore
-  private var effects: [Effect] = []
-  private var isCarryingOut = false
+  @exclusivity(unchecked) private var core: BrokerCore
+  @exclusivity(unchecked) private var effects: [Effect] = []
+  @exclusivity(unchecked) private var isCarryingOut = false
   /// Waits until the last save rounds are over (R33).
   private var whenSaved: CheckedContinuation<Void, Never>?
   nonisolated let whenFatal: @Sendable (String) -> Void

@@ -95,6 +95,8 @@ package struct WriteQueue {
   package struct Failure {
     /// Who is to get the error.
     package let callers: [Caller]
+    /// Work that will not be done; who began it waits for its end.
+    package let jobs: [StoreJob]
     /// Notices that go all the same.
     package let notices: [Notice]
     package let clients: [ClientID]
@@ -200,7 +202,8 @@ package struct WriteQueue {
   package mutating func fail() -> Failure {
     let (reads, scans, jobs) = (reads.all.map(\.element), scans.all.map(\.element), jobs.all.map(\.element))
     let failure = Failure(
-      callers: answers.map(\.caller) + reads.map(\.caller) + scans.map(\.caller) + jobs.map(\.caller),
+      callers: answers.map(\.caller) + reads.map(\.caller) + scans.map(\.caller),
+      jobs: jobs,
       notices: notices.all.map(\.element).filter(\.followsFailure),
       clients: clients.all.map(\.element)
     )
