@@ -190,6 +190,19 @@ internal import Testing
     #expect(await owner.isStopping)
   }
 
+  /// A cancelled operation would otherwise be at work for ever.
+  @Test func aFailedCommitEndsTheStepsThatWaitedForIt() async throws {
+    let (name, owner) = (try #require(name), owner())
+    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
+    let heard = await owner.perform(until: "failed 1") { owner in
+      // There is no such generation.
+      owner.archives.write(.pin(generation: 9), to: 1, for: owner)
+      let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
+      owner.archives.carryOut(1, job, after: 1, for: owner)
+    }
+    #expect(heard == ["carried out 5", "failed 1"])
+  }
+
   @Test func drainingWaitsForWhatIsUnderWay() async throws {
     let (name, owner) = (try #require(name), owner())
     let heard = await owner.drain { owner in
