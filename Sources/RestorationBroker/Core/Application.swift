@@ -11,8 +11,8 @@ package import RestorationWire
 ///    promises durability waits for its change (R15).
 /// 2. When a transaction fails, nothing here is trusted any more: the application is loaded again from the archive.
 /// 3. `sequence` is the number of the last change written; the archive gives the same numbers.
-/// 4. A part gets the turn and cannot reach the application, so that no access to either overlaps another: Swift need not
-///    check that at run time (`@exclusivity`).
+/// 4. A part gets the turn and cannot reach the application. No access to either overlaps another, so that Swift need
+///    not check that at run time (`@exclusivity`).
 package final class Application {
   @exclusivity(unchecked) var turn: Turn
   var archive = ""

@@ -9,8 +9,8 @@ internal import RestorationWire
 
 /// Takes events from connections and gateways into the core, and hands what the core decided to the gateways.
 ///
-/// It lives on one event loop, which is its executor, so that a message is handled within the read that brought it. Effects
-/// are carried out after the core has left them, so that no access to it overlaps another (`@exclusivity`).
+/// Its executor is one event loop: a message is handled within the read that brought it. Effects are carried out after
+/// the core has left them, so that no access to it overlaps another (`@exclusivity`).
 package actor BrokerService {
   nonisolated let eventLoop: any EventLoop
   /// Stored, because it is asked for with every message.

@@ -11,8 +11,8 @@ internal import NIOCore
 /// 1. The delegate is called in the order of arrival, from channel events or `endTick` only, and never again after
 ///    `connectionClosed`.
 /// 2. Everything a `Connection` method changes takes effect in `endTick`.
-/// 3. A machine cannot reach the handler and all runs on one event loop, so that no access to a machine overlaps another:
-///    Swift need not check that at run time (`@exclusivity`), which took a tenth of a request.
+/// 3. A machine cannot reach the handler, and all runs on one event loop. No access to a machine overlaps another, so
+///    that Swift need not check that at run time (`@exclusivity`), which took a tenth of a request.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
