@@ -189,7 +189,7 @@ internal import Testing
     driver.disconnect(peer)
     driver.killUnnoticed(peer)
     #expect(try situation(2) == "available recover")
-    #expect(driver.application("App")?.generations.count == 1)
+    #expect(driver.application("App")?.generations.all.count == 1)
   }
 
   // MARK: Reasons

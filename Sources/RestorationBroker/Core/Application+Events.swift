@@ -86,17 +86,6 @@ extension Application {
     }
   }
 
-  func announceSeal(_ record: GenerationRecord) {
-    announce {
-      GenerationSealed().with {
-        $0.generation = record.generation
-        $0.kind = record.kind
-        $0.objects = record.objects
-        $0.bytes = record.bytes
-      }
-    }
-  }
-
   /// The archive has been opened.
   func announceOpening(damage: String?) {
     isOpenAnnounced = true
@@ -104,7 +93,7 @@ extension Application {
     announce(.settled) {
       ArchiveOpened().with {
         $0.archive = archive
-        $0.generation = generations.last?.record.generation
+        $0.generation = generations.newest?.generation
         $0.objects = tree.count
         $0.bytes = budget.head
       }

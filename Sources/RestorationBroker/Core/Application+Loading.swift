@@ -17,8 +17,7 @@ extension Application {
     archive = opening.archive
     turn.begin(after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(reachable: opening.reachableBytes)
-    generations = opening.generations
-    lastGeneration = opening.lastGeneration
+    generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
     lastNode = opening.lastNode
     lastSession = opening.lastSession
     run = opening.run ?? run

@@ -71,7 +71,7 @@ extension Application {
     return RestorationSituation().with {
       $0.state = availability
       $0.reason = reason(for: session.facts.role, session.unitName, hasState: newest != nil)
-      $0.generation = lastGeneration == 0 ? nil : generations.last?.record.generation
+      $0.generation = generations.newest?.generation
       $0.archive = archive
       $0.coder = coder
       $0.damaged = runFacts.damage
@@ -93,11 +93,8 @@ extension Application {
   private func beginRun() {
     forgetUnclaimedSessions()
     let hasState = tree.nodes.values.contains { $0.hasState }
-    if hasState, hasUnsealedContent { seal(kind: "startup") }
-    if !generations.contains(where: \.isPinned), let newest = generations.last {
-      write(.pin(generation: newest.record.generation))
-      generations[generations.count - 1].isPinned = true
-    }
+    if hasState, hasUnsealedContent { seal("startup", holding: tree.reachedNodes) }
+    generations.pinNewest(in: &turn)
     run.run += 1
     runFacts.previousOutcome = runFacts.outcome
     runFacts.outcome = .clean
@@ -117,62 +114,9 @@ extension Application {
     write(.run(run))
   }
 
-  func seal(kind: String) { seal(sealRecord(kind: kind)) }
-
-  /// What the next generation would be if the head were sealed as it is.
-  ///
-  /// - Parameter holdsAll: whether it also holds states that no walk reaches (R4).
-  func sealRecord(kind: String, holdsAll: Bool = false) -> GenerationRecord {
-    sealRecord(kind: kind, holding: holdsAll ? Set(tree.nodes.keys) : reachedNodes())
-  }
-
-  /// The same of these nodes alone.
-  func sealRecord(kind: String, holding reached: Set<NodeID>) -> GenerationRecord {
-    var objects = 0
-    var bytes = 0
-    var omitted: [NodeID] = []
-    for node in tree.nodes.values {
-      guard let state = node.state else { continue }
-      if reached.contains(node.id) {
-        if node.record.kind != .application { objects += 1 }
-        bytes += state.bytes
-      } else {
-        omitted.append(node.id)
-      }
-    }
-    return GenerationRecord(
-      generation: lastGeneration + 1,
-      kind: kind,
-      committed: turn.now.wall,
-      objects: objects,
-      bytes: bytes,
-      omitted: omitted.sorted()
-    )
-  }
-
-  /// Included nodes, and whatever their states refer to, directly or through each other (R7).
-  func reachedNodes() -> Set<NodeID> {
-    var reached: Set<NodeID> = []
-    var next = tree.nodes.values.filter { tree.isIncluded($0) }
-    while let node = next.popLast() {
-      guard reached.insert(node.id).inserted else { continue }
-      next += (node.state?.referencedNodes ?? []).compactMap { tree.node($0) }
-    }
-    return reached
-  }
-
-  /// Seals the head as the next generation and lets go of the oldest ones: three are kept beside the pinned (R16).
-  func seal(_ record: GenerationRecord) {
-    lastGeneration = record.generation
-    let sequence = write(.seal(record))
-    generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
-    announceSeal(record)
-    let kept = 3
-    while generations.count(where: { !$0.isPinned }) > kept,
-      let oldest = generations.firstIndex(where: { !$0.isPinned })
-    {
-      write(.dropGeneration(generations.remove(at: oldest).record.generation))
-    }
+  /// Seals the head as the next generation.
+  func seal(_ kind: String, holding reached: Set<NodeID>) {
+    generations.seal(generations.next(kind, of: tree, holding: reached, in: turn), in: &turn)
   }
 
   /// Ended sessions are remembered only while some node was last claimed by them (R13).

@@ -21,8 +21,7 @@ package final class Application {
   /// Sessions that ended while their claims are still the last ones of some node.
   var endedSessions: [SessionID: SessionRecord] = [:]
   var origins = StateOrigins()
-  package internal(set) var generations: [SealedGeneration] = []
-  var lastGeneration: Int64 = 0
+  package internal(set) var generations = GenerationHistory()
   var lastNode: NodeID = 0
   var lastSession: SessionID = 0
   var run = RunRecord(run: 0, restorations: 0, facts: "{}")
@@ -82,7 +81,7 @@ package final class Application {
   package var sequence: SequenceNumber { turn.sequence }
 
   /// The head holds what no generation does (R17).
-  var hasUnsealedContent: Bool { turn.contentSequence > (generations.last?.sequence ?? 0) }
+  var hasUnsealedContent: Bool { generations.hasUnsealedContent(in: turn) }
 
   // MARK: Writing
 

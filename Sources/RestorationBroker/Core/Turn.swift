@@ -43,7 +43,7 @@ package struct Turn: ~Copyable {
 
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
-  mutating func write(_ change: ArchiveChange) -> SequenceNumber {
+  package mutating func write(_ change: ArchiveChange) -> SequenceNumber {
     // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
     guard case .open = phase else { return sequence }
     sequence += 1

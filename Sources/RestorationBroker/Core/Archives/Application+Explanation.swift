@@ -48,7 +48,7 @@ extension Application {
   }
 
   /// Whether a saved object leads to it (R7).
-  private func isReferenced(_ node: Node) -> Bool { reachedNodes().contains(node.id) }
+  private func isReferenced(_ node: Node) -> Bool { tree.reachedNodes.contains(node.id) }
 }
 
 extension Node {

@@ -25,7 +25,7 @@ extension Application {
 
   /// A generation that is kept, or the error that says that it is not.
   func generation(_ number: Int64, _ pointer: String = "/generation") throws(ErrorObject) -> SealedGeneration {
-    if let sealed = generations.first(where: { $0.record.generation == number }) { return sealed }
+    if let sealed = generations[number] { return sealed }
     throw .invalidParameter(
       pointer,
       "unknown generation \(number)",

@@ -72,11 +72,11 @@ extension Application {
   /// there is no state to be kept.
   func sealHead(kind: String) -> Int64? {
     guard tree.nodes.values.contains(where: \.hasState) else { return nil }
-    if hasUnsealedContent || generations.last?.record.omitted.isEmpty == false {
-      // Nobody saves here, and nothing else keeps what no walk reaches.
-      seal(sealRecord(kind: kind, holdsAll: true))
+    if hasUnsealedContent || generations.newest?.omitted.isEmpty == false {
+      // Nobody saves here, and nothing else keeps what no walk reaches (R4).
+      seal(kind, holding: Set(tree.nodes.keys))
     }
-    return generations.last?.record.generation
+    return generations.newest?.generation
   }
 
   private func write(_ object: ImportPlan.Object, after first: NodeID) {

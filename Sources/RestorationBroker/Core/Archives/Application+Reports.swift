@@ -20,7 +20,7 @@ extension Application {
       $0.application = name
       $0.sessions = sessions.count
       $0.objects = tree.count
-      $0.generation = generations.last?.record.generation
+      $0.generation = generations.newest?.generation
       $0.bytes = budget.head
       $0.state = availability
       $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
@@ -37,7 +37,7 @@ extension Application {
     let reply = DescribeApplication.Reply().with { message in
       message.application = name
       message.archive = archive
-      message.generation = generations.last?.record.generation
+      message.generation = generations.newest?.generation
       message.sequence = sequence
       message.sessions = sessions.values.sorted { $0.id < $1.id }.map { session in
         SessionDescription().with { live in
@@ -77,7 +77,7 @@ extension Application {
   func listGenerations(_: ListGenerations, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let reply = ListGenerations.Reply().with {
-      $0.generations = generations.map { sealed in
+      $0.generations = generations.all.map { sealed in
         GenerationDescription().with {
           $0.generation = sealed.record.generation
           $0.kind = sealed.record.kind
@@ -135,7 +135,7 @@ extension Application {
   /// The nodes of a page have come: finds their paths of that time, and asks for the texts that fit.
   func finishScan(_ readings: [NodeReading], _ request: ScanRequest) {
     var page = request.page
-    let omitted = Set(generations.first { $0.record.generation == page.generation }?.record.omitted ?? [])
+    let omitted = Set(page.generation.flatMap { generations[$0] }?.record.omitted ?? [])
     let past = NodeTree(readings)
     var rows: [StateRequest.Row] = []
     var bytes = 0
@@ -231,11 +231,7 @@ extension Application {
     runFacts.outcomeByRole = [:]
     brokenWindows = []
     for session in sessions.values { session.windows = [:] }
-    if request.generations {
-      if generations.contains(where: \.isPinned) { write(.pin(generation: nil)) }
-      for sealed in generations { write(.dropGeneration(sealed.record.generation)) }
-      generations = []
-    }
+    if request.generations { generations.removeAll(in: &turn) }
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)
     drive(.discarded)

@@ -70,8 +70,8 @@ extension Application {
     carryClaims(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
-    if hasUnsealedContent { seal(sealRecord(kind: "rolledBack", holdsAll: true)) }
-    let generation = generations.last?.record.generation ?? rollback.request.generation
+    if hasUnsealedContent { seal("rolledBack", holding: Set(tree.nodes.keys)) }
+    let generation = generations.newest?.generation ?? rollback.request.generation
     forgetRestoration()
     admitWaiting()
     tellHeadReplaced(by: generation)

@@ -9,7 +9,7 @@ extension Application {
   func verify(_ request: VerifyArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let head = Verification.Point(generation: nil, sequence: sequence)
-    let points = generations.reversed().map { sealed in
+    let points = generations.all.reversed().map { sealed in
       Verification.Point(generation: sealed.record.generation, sequence: sealed.sequence)
     }
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
@@ -68,7 +68,7 @@ extension Application {
     }
     var after: SequenceNumber = 0
     if step == nil {
-      if verification.prepare(head: sequence, kept: generations) { after = sequence }
+      if verification.prepare(head: sequence, kept: generations.all) { after = sequence }
       step = verification.nextPoint.map { .nodes(after: $0.after, at: $0.at) }
     }
     if step == nil { verification.finish() }

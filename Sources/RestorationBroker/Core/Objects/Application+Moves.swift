@@ -162,7 +162,7 @@ extension Application {
   ) throws(ErrorObject) {
     let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
-    let sealing = takesOver ? sealRecord(kind: "displaced") : nil
+    let sealing = takesOver ? generations.next("displaced", of: tree, holding: tree.reachedNodes, in: turn) : nil
     // Their owners hear of it only when the move has succeeded; until then nothing is done that cannot be undone.
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
@@ -178,7 +178,7 @@ extension Application {
       yield(node)
       tell(owner, that: claim.handle, isReplacedAt: tree.node(node.id) ?? node, by: session)
     }
-    if let sealing, displacesText(outcome) { seal(sealing) }
+    if let sealing, displacesText(outcome) { generations.seal(sealing, in: &turn) }
     for (gone, into) in outcome.merged { absorb(gone, into: into) }
     for node in outcome.changed where tree.nodes[node.id] === node { write(node) }
     for node in outcome.left where node !== claimed { prune(node) }
@@ -186,8 +186,7 @@ extension Application {
 
   /// Whether a text gives way that no generation holds yet (R6).
   private func displacesText(_ outcome: RelocationOutcome) -> Bool {
-    let sealed = generations.last?.sequence ?? 0
-    return outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > sealed }
+    outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > generations.sealedUpTo }
   }
 
   /// A node that gave way to another at the same path: its claim goes over, its state is displaced.

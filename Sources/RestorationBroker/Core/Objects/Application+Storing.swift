@@ -49,7 +49,7 @@ extension Application {
   /// Bytes nobody can reach any more once the node has a newer state.
   func freed(byWritingTo node: Node?, early: Bool) -> Int {
     guard let node, !early else { return 0 }
-    let sealed = generations.last?.sequence ?? 0
+    let sealed = generations.sealedUpTo
     var bytes = 0
     for case let state? in [node.state, node.beforeClaim] where state.sequence > sealed {
       // What is withheld is kept, whatever takes its place (R35).

@@ -204,7 +204,7 @@ package struct NodeTree {
   }
 
   /// Adds a node under a path that is free.
-  mutating func insert(_ record: NodeRecord) -> Node {
+  package mutating func insert(_ record: NodeRecord) -> Node {
     let node = Node(record: record)
     node.parent = record.parent.flatMap { self.node($0) }
     node.parent?.children.insert(node.id)

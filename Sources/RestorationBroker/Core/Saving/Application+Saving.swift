@@ -128,7 +128,7 @@ extension Application {
 
   /// What a round answers that made no generation.
   func unsaved(_ obstacle: SaveApplicationState.Obstacle, since begun: Moment) -> SaveApplicationState.Reply {
-    let newest = generations.last?.record
+    let newest = generations.newest
     return SaveApplicationState.Reply().with {
       $0.reason = obstacle.rawValue
       $0.generation = newest?.generation

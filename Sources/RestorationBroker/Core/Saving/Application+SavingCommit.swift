@@ -12,15 +12,16 @@ extension Application {
     storeApplicationState(of: round)
     var refused: [NodeID: String] = [:]
     for state in round.staged { if let why = store(state) { refused[state.target.node] = why } }
-    let reached = reachedNodes()
+    let reached = tree.reachedNodes
     var reply = unsaved(.unchanged, since: round.begun)
     reply.stale = staleObjects(of: round, refused, reached)
     reply.excluded = excludedObjects(reached)
     // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
     if hasUnsealedContent {
-      let record = sealRecord(kind: "round", holding: reached)
-      releasePin()
-      seal(record)
+      let record = generations.next("round", of: tree, holding: reached, in: turn)
+      // The generation that this run started from has done its duty when the run was restored and is saved (R16).
+      if runFacts.hasCompletedRestoration { generations.unpin(in: &turn) }
+      generations.seal(record, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
       (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)
       noteSaved(record, reached)
@@ -33,13 +34,6 @@ extension Application {
       tell(waiting.call.progress(done, of: total, isLast: true, at: turn.now), of: waiting.call)
       turn.answer(waiting.call.caller, reply.listing(bytesMax: waiting.bytesMax))
     }
-  }
-
-  /// The generation that this run started from has done its duty when the run was restored and is saved (R16).
-  private func releasePin() {
-    guard runFacts.hasCompletedRestoration, let index = generations.firstIndex(where: \.isPinned) else { return }
-    write(.pin(generation: nil))
-    generations[index].isPinned = false
   }
 
   private func tellSaved(_ generation: Int64) {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import RestorationWire
+
+/// The sealed generations of an application, the oldest first (R16, R17).
+///
+/// Invariants:
+/// 1. Numbers rise and are never given again.
+/// 2. At most one is pinned; beside it the newest three are kept.
+package struct GenerationHistory {
+  private static let kept = 3
+
+  package private(set) var all: [SealedGeneration]
+  private var last: Int64
+
+  package init(_ all: [SealedGeneration] = [], last: Int64 = 0) { (self.all, self.last) = (all, last) }
+
+  package var newest: GenerationRecord? { all.last?.record }
+  /// The change that sealed the newest one; 0 if there is none.
+  package var sealedUpTo: SequenceNumber { all.last?.sequence ?? 0 }
+
+  package subscript(number: Int64) -> SealedGeneration? { all.first { $0.record.generation == number } }
+
+  /// The head holds what no generation does.
+  package func hasUnsealedContent(in turn: borrowing Turn) -> Bool { turn.contentSequence > sealedUpTo }
+
+  /// What the next generation would be if the head were sealed as it is.
+  ///
+  /// - Parameter reached: nodes whose states it holds (R4, R7).
+  package func next(
+    _ kind: String,
+    of tree: NodeTree,
+    holding reached: Set<NodeID>,
+    in turn: borrowing Turn
+  ) -> GenerationRecord {
+    let states = tree.nodes.values.filter(\.hasState)
+    let held = states.filter { reached.contains($0.id) }
+    return GenerationRecord(
+      generation: last + 1,
+      kind: kind,
+      committed: turn.now.wall,
+      objects: held.count { $0.record.kind != .application },
+      bytes: held.reduce(0) { $0 + ($1.state?.bytes ?? 0) },
+      omitted: states.map(\.id).filter { !reached.contains($0) }.sorted()
+    )
+  }
+
+  /// Seals the head as the next generation and drops the oldest ones.
+  package mutating func seal(_ record: GenerationRecord, in turn: inout Turn) {
+    last = record.generation
+    all.append(SealedGeneration(record: record, sequence: turn.write(.seal(record)), isPinned: false))
+    turn.announce {
+      GenerationSealed().with {
+        $0.generation = record.generation
+        $0.kind = record.kind
+        $0.objects = record.objects
+        $0.bytes = record.bytes
+      }
+    }
+    while all.count(where: { !$0.isPinned }) > Self.kept, let oldest = all.firstIndex(where: { !$0.isPinned }) {
+      turn.write(.dropGeneration(all.remove(at: oldest).record.generation))
+    }
+  }
+
+  /// Pins the newest one until the run that begins has restored it, unless an older one still waits for that.
+  package mutating func pinNewest(in turn: inout Turn) {
+    guard let newest, !all.contains(where: \.isPinned) else { return }
+    turn.write(.pin(generation: newest.generation))
+    all[all.count - 1].isPinned = true
+  }
+
+  package mutating func unpin(in turn: inout Turn) {
+    guard let index = all.firstIndex(where: \.isPinned) else { return }
+    turn.write(.pin(generation: nil))
+    all[index].isPinned = false
+  }
+
+  package mutating func removeAll(in turn: inout Turn) {
+    unpin(in: &turn)
+    for sealed in all { turn.write(.dropGeneration(sealed.record.generation)) }
+    all = []
+  }
+}
+
+extension NodeTree {
+  /// Included nodes, and whatever their states refer to, directly or through each other (R7).
+  package var reachedNodes: Set<NodeID> {
+    var reached: Set<NodeID> = []
+    var next = nodes.values.filter { isIncluded($0) }
+    while let node = next.popLast() {
+      guard reached.insert(node.id).inserted else { continue }
+      next += (node.state?.referencedNodes ?? []).compactMap { self.node($0) }
+    }
+    return reached
+  }
+}
