@@ -44,7 +44,7 @@ extension Application {
     case .userQuit where quitsApplication(session):
       emptyHead(discarding: sessions.values.filter { $0 !== session })
       announceDiscard(.userQuit)
-      runFacts.endedByUserQuit = true
+      runs.userQuit()
     case .closed, .userQuit:
       let objects = session.objects.values.sorted { $0.id < $1.id }
       for node in objects { node.claim = nil }
@@ -89,20 +89,14 @@ extension Application {
     var record = record(of: session)
     record.ending = ending.rawValue
     record.ended = turn.now.wall
-    record.restorationsAtEnd = run.restorations
+    record.restorationsAtEnd = runs.restorations
     endedSessions[session.id] = record
     write(.session(record))
   }
 
   private func noteOutcome(of session: Session, _ ending: SessionEnding) {
-    let outcome: RunFacts.Outcome = ending == .crashed ? .crashed : .clean
-    let isOver = sessions.values.allSatisfy(\.isDiscarded)
-    if outcome == .crashed { runFacts.outcome = .crashed }
-    if let role = session.facts.role { runFacts.outcomeByRole[role] = outcome }
-    if isOver {
-      runFacts.isOpen = false
-      runFacts.damage = nil
-    }
+    let isLast = sessions.values.allSatisfy(\.isDiscarded)
+    runs.sessionEnded(ending == .crashed ? .crashed : .clean, role: session.facts.role, isLast: isLast)
     writeRun()
   }
 
@@ -122,8 +116,8 @@ extension Application {
       session.windows = [:]
       write(.session(record(of: session)))
     }
-    runFacts.outcomeByRole = [:]
-    runFacts.units = []
+    runs.forgetRoles()
+    runs.units = []
     brokenWindows = []
     updatePulling()
     drive(.discarded)
@@ -177,7 +171,7 @@ extension Application {
       session: 0,
       handle: 0,
       released: released,
-      restorationsAtRelease: run.restorations
+      restorationsAtRelease: runs.restorations
     )
     writeClaim(record, of: node)
   }
@@ -223,7 +217,7 @@ extension Application {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
       guard let orphan = orphaned(node) else { continue }
-      if run.restorations - orphan.restorations >= 20 || turn.now.wall - orphan.since >= days90 { drop(node) }
+      if runs.restorations - orphan.restorations >= 20 || turn.now.wall - orphan.since >= days90 { drop(node) }
     }
   }
 }

@@ -20,11 +20,10 @@ extension Application {
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
     lastNode = opening.lastNode
     lastSession = opening.lastSession
-    run = opening.run ?? run
-    runFacts = RunFacts(stored: run.facts)
+    runs.load(opening.run, damage: opening.damage)
     // Archives of older brokers tell it by the handles of their claims alone.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
-    turn.noteEpoch(max(runFacts.epoch, claimed.max() ?? 0))
+    turn.noteEpoch(max(runs.facts.epoch, claimed.max() ?? 0))
     origins = StateOrigins(stored: opening.contexts, last: opening.lastContext)
     for reading in opening.nodes {
       tree.load(reading.node)
@@ -38,10 +37,7 @@ extension Application {
     for session in connected.values where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former.claims)
     turn.phase = .open
-    if let damage = opening.damage {
-      runFacts.damage = damage
-      writeRun()
-    }
+    if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
     updatePulling()
     brokenWindows = former.brokenWindows

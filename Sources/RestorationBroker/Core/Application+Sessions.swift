@@ -70,21 +70,13 @@ extension Application {
     }
     return RestorationSituation().with {
       $0.state = availability
-      $0.reason = reason(for: session.facts.role, session.unitName, hasState: newest != nil)
+      let isToRestore = restoring?.startedUnits.contains(session.unitName ?? "") == true
+      $0.reason = runs.reason(for: session.facts.role, hasState: newest != nil, isToRestore: isToRestore)
       $0.generation = generations.newest?.generation
       $0.archive = archive
       $0.coder = coder
-      $0.damaged = runFacts.damage
+      $0.damaged = runs.facts.damage
     }
-  }
-
-  private func reason(for role: String?, _ unitName: String?, hasState: Bool) -> RestorationReason {
-    if runFacts.damage != nil { return .recover }
-    guard hasState else { return .pristine }
-    if restoring?.startedUnits.contains(unitName ?? "") == true { return .restore }
-    if let role, let outcome = runFacts.outcomeByRole[role] { return outcome == .crashed ? .recover : .launch }
-    if runFacts.beganPristine { return .pristine }
-    return runFacts.previousOutcome == .crashed ? .recover : .launch
   }
 
   // MARK: Runs
@@ -95,24 +87,13 @@ extension Application {
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, hasUnsealedContent { seal("startup", holding: tree.reachedNodes) }
     generations.pinNewest(in: &turn)
-    run.run += 1
-    runFacts.previousOutcome = runFacts.outcome
-    runFacts.outcome = .clean
-    runFacts.beganPristine = !hasState
-    runFacts.isOpen = true
-    runFacts.endedByUserQuit = false
-    runFacts.hasCompletedRestoration = false
+    runs.begin(hasState: hasState)
     brokenWindows = []
     hasOpenedWindow = false
     writeRun()
   }
 
-  func writeRun() {
-    runFacts.withholdsAll = availability == .quarantined
-    runFacts.epoch = turn.settings.epoch
-    run.facts = runFacts.stored
-    write(.run(run))
-  }
+  func writeRun() { runs.write(withholdsAll: availability == .quarantined, in: &turn) }
 
   /// Seals the head as the next generation.
   func seal(_ kind: String, holding reached: Set<NodeID>) {
@@ -177,7 +158,7 @@ extension Application {
   func resumeSessions(ended: Set<SessionID>) {
     for session in sessions.values.sorted(by: { $0.id < $1.id }) {
       if ended.contains(session.id) {
-        if runFacts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }
+        if runs.facts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }
         died(session)
       } else if session.facts.isDetached {
         if session.client == nil { session.usedElsewhere = true }
@@ -189,10 +170,7 @@ extension Application {
       }
     }
     // Whoever lives on has not been logged out.
-    if runFacts.isLogout {
-      runFacts.isLogout = false
-      writeRun()
-    }
+    if runs.logIn() { writeRun() }
   }
 
   func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {

@@ -24,8 +24,7 @@ package final class Application {
   package internal(set) var generations = GenerationHistory()
   var lastNode: NodeID = 0
   var lastSession: SessionID = 0
-  var run = RunRecord(run: 0, restorations: 0, facts: "{}")
-  var runFacts = RunFacts()
+  var runs = RunHistory()
   var budget = ArchiveBudget()
   /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
   var brokenWindows: Set<NodeID> = []

@@ -108,9 +108,7 @@ extension Application {
 
   /// How runs before ended says nothing about what is there now (R20).
   func beginAnew() {
-    runFacts.outcome = .clean
-    runFacts.outcomeByRole = [:]
-    runFacts.endedByUserQuit = false
+    runs.forgetOutcomes()
     brokenWindows = []
     writeRun()
   }

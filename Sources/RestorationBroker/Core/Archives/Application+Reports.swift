@@ -24,8 +24,8 @@ extension Application {
       $0.bytes = budget.head
       $0.state = availability
       $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
-      $0.units = runFacts.units.map(\.name)
-      $0.damaged = runFacts.damage
+      $0.units = runs.facts.units.map(\.name)
+      $0.damaged = runs.facts.damage
     }
   }
 
@@ -228,7 +228,7 @@ extension Application {
       write(node)
     }
     budget.emptyHead()
-    runFacts.outcomeByRole = [:]
+    runs.forgetRoles()
     brokenWindows = []
     for session in sessions.values { session.windows = [:] }
     if request.generations { generations.removeAll(in: &turn) }

@@ -15,15 +15,15 @@ struct WaitingDecode {
 extension Application {
   // MARK: Handing out
 
-  var hasSuspects: Bool { !runFacts.blame.suspects.isEmpty }
+  var hasSuspects: Bool { !runs.blame.suspects.isEmpty }
 
-  func isSuspect(_ node: Node) -> Bool { runFacts.blame.suspects[node.id] != nil }
+  func isSuspect(_ node: Node) -> Bool { runs.blame.suspects[node.id] != nil }
 
   /// Whether a state may be handed to its owner now: a suspect travels alone.
   ///
   /// - Parameter chosen: what goes in the same call.
   func mayHandOut(_ node: Node, to session: Session, beside chosen: [NodeID] = []) -> Bool {
-    let suspects = runFacts.blame.suspects
+    let suspects = runs.blame.suspects
     guard !suspects.isEmpty else { return true }
     let isSuspect = suspects[node.id] != nil
     if isSuspect ? !chosen.isEmpty : chosen.contains(where: { suspects[$0] != nil }) { return false }
@@ -47,7 +47,7 @@ extension Application {
 
   /// The node's state is no longer suspected.
   func acquit(_ node: NodeID) {
-    guard hasSuspects, runFacts.blame.acquit(node) else { return }
+    guard hasSuspects, runs.blame.acquit(node) else { return }
     writeRun()
   }
 
@@ -128,7 +128,7 @@ extension Application {
     let isAnother = session.crashesBefore == crashCount
     if isAnother { crashCount += 1 }
     let own = session.objects.values.map(\.id)
-    let verdict = runFacts.blame.crashed(unproven: unproven, proven: own, isAnother: isAnother)
+    let verdict = runs.blame.crashed(unproven: unproven, proven: own, isAnother: isAnother)
     announce(verdict, of: session, suspects: unproven.count)
     switch verdict {
     case .undecided, .guilty: break

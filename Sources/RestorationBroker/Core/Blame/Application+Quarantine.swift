@@ -45,7 +45,7 @@ extension Application {
   func quarantineAll() {
     let nodes = tree.nodes.values.filter(\.hasState).sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
-    runFacts.quarantined = turn.now.wall
+    runs.quarantine(in: turn)
     announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
     turn.ask(
       .log(.warning, "all states are withheld, because restoring them crashed processes repeatedly", application: name)
@@ -99,11 +99,10 @@ extension Application {
     let nodes: [Node]
     if let path = request.path {
       nodes = [try requireNode(.path(path))]
-      _ = runFacts.blame.acquit(nodes[0].id)
+      _ = runs.blame.acquit(nodes[0].id)
     } else {
       nodes = tree.nodes.values.filter { $0.withheld != nil }.sorted { $0.id < $1.id }
-      runFacts.blame = Blame()
-      runFacts.quarantined = 0
+      runs.forgetBlame()
     }
     let released = nodes.filter(\.isQuarantined)
     release(released.flatMap { node in rowsOfHead(of: node) })
@@ -152,8 +151,7 @@ extension Application {
     let rows = nodes.flatMap { $0.withheld ?? [] }.map(\.row).sorted { $0.sequence < $1.sequence }
     if !rows.isEmpty { write(.release(rows)) }
     for node in nodes { node.withheld = nil }
-    runFacts.blame = Blame()
-    runFacts.quarantined = 0
+    runs.forgetBlame()
   }
 
   /// Takes in what the archive withholds; what belongs to no node any more is released.
@@ -167,7 +165,7 @@ extension Application {
       node.withheld = (node.withheld ?? []) + [withheld]
     }
     if !stray.isEmpty { write(.release(stray)) }
-    runFacts.blame.keep { tree.nodes[$0] != nil }
+    runs.blame.keep { tree.nodes[$0] != nil }
   }
 
   // MARK: Listing
@@ -176,15 +174,15 @@ extension Application {
     try turn.requireWritable()
     var after = try Application.node(after: request.cursor)
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
-    let suspects = runFacts.blame.suspects
+    let suspects = runs.blame.suspects
     let nodes = tree.nodes.values.filter { node in
       node.id > after && node.record.kind != .application && (node.withheld != nil || suspects[node.id] != nil)
     }
     .sorted { $0.id < $1.id }
-    let isInForce = runFacts.quarantined != 0 && tree.nodes.values.contains { $0.isQuarantined }
+    let isInForce = runs.facts.quarantined != 0 && tree.nodes.values.contains { $0.isQuarantined }
     var reply = ListQuarantine.Reply().with {
-      $0.archive = isInForce ? Timestamp(milliseconds: runFacts.quarantined) : nil
-      $0.strikes = runFacts.blame.strikes
+      $0.archive = isInForce ? Timestamp(milliseconds: runs.facts.quarantined) : nil
+      $0.strikes = runs.blame.strikes
     }
     var rows: [StateRequest.Row] = []
     var bytes = 0
@@ -211,7 +209,7 @@ extension Application {
       $0.object = node.claim?.handle
       $0.path = tree.path(of: node)
       $0.standing = node.isQuarantined ? .quarantined : isSuspect ? .suspect : .lifted
-      $0.strikes = runFacts.blame.suspects[node.id] ?? 0
+      $0.strikes = runs.blame.suspects[node.id] ?? 0
       $0.confidential = node.record.isConfidential
       $0.redacted = node.record.isConfidential && !reveals && !withheld.isEmpty
       $0.states = withheld.map { row in

@@ -229,7 +229,7 @@ extension Application {
   /// A handle never given out before. First the archive is told by which start of the broker, so that this stays true
   /// where the count of starts is lost.
   private func nextHandle() -> ObjectHandle {
-    if runFacts.epoch != turn.settings.epoch { writeRun() }
+    if runs.facts.epoch != turn.settings.epoch { writeRun() }
     return turn.nextHandle()
   }
 

@@ -182,7 +182,7 @@ extension Application {
   /// Whether somebody may be about to register it: not what was missing already when a restoration completed.
   private func isExpected(_ node: Node) -> Bool {
     guard node.isVacant else { return true }
-    return orphaned(node).map { $0.restorations >= run.restorations } ?? false
+    return orphaned(node).map { $0.restorations >= runs.restorations } ?? false
   }
 
   /// Whether anybody ever registered it; what only has a state may belong to any process.

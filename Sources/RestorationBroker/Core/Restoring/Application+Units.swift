@@ -31,13 +31,14 @@ extension Application {
       write(.session(record(of: session)))
     }
     guard isPermitted, !session.isDiscarded else { return }
-    var units = runFacts.units.filter { $0.name != unit.description }
+    var units = runs.units.filter { $0.name != unit.description }
     let isDelegate = sessions.values.contains { $0.facts.isDelegate && $0.facts.unit == known }
-    units.append(RunFacts.Unit().with { ($0.name, $0.isDelegate, $0.run) = (unit.description, isDelegate, run.run) })
+    let run = runs.number
+    units.append(RunFacts.Unit().with { ($0.name, $0.isDelegate, $0.run) = (unit.description, isDelegate, run) })
     // The delegate's stands first and is the last one to be forgotten.
     units = units.filter(\.isDelegate) + units.filter { !$0.isDelegate }.suffix(RunFacts.unitsMax)
-    guard units != runFacts.units else { return }
-    runFacts.units = Array(units.prefix(RunFacts.unitsMax))
+    guard units != runs.units else { return }
+    runs.units = Array(units.prefix(RunFacts.unitsMax))
     writeRun()
   }
 
@@ -50,11 +51,8 @@ extension Application {
     guard ending == .closed || ending == .userQuit, let unit = session.facts.unit,
       !sessions.values.contains(where: { $0.facts.unit == unit && !$0.isDiscarded })
     else { return }
-    runFacts.units.removeAll { $0.name == unit }
+    runs.units.removeAll { $0.name == unit }
   }
-
-  /// What was missing when a restoration completed is not started any more (R13, R23).
-  func forgetOldUnits() { runFacts.units.removeAll { $0.run < run.run } }
 
   // MARK: Starting
 
@@ -88,7 +86,7 @@ extension Application {
   /// Units of this run and the last one of which no session is there.
   private var missingUnits: [RunFacts.Unit] {
     let present = Set(sessions.values.filter { !$0.isDiscarded && !$0.hasExited }.compactMap(\.unitName))
-    return runFacts.units.filter { !present.contains($0.name) }
+    return runs.units.filter { !present.contains($0.name) }
   }
 
   package var isDelegateMissing: Bool { missingUnits.contains(where: \.isDelegate) && !hasDelegate }
@@ -218,7 +216,7 @@ extension BrokerCore {
       guard case .open = application.phase, application.sessions.values.contains(where: { !$0.facts.isDetached }) else {
         continue
       }
-      application.runFacts.isLogout = true
+      application.runs.logOut()
       application.writeRun()
     }
   }

@@ -158,20 +158,14 @@ extension Application {
       hasWindowTimer = false
       turn.ask(.cancelTimer(.windows(id)))
     }
-    guard hasOpenedWindow, brokenWindows.isEmpty, runFacts.isOpen else { return }
-    let hasCleared = runFacts.blame != Blame() && runFacts.blame.restorationCompleted()
-    guard !runFacts.hasCompletedRestoration else {
-      if hasCleared { writeRun() }
+    guard hasOpenedWindow, brokenWindows.isEmpty, runs.facts.isOpen else { return }
+    let hasCleared = runs.blame != Blame() && runs.blame.restorationCompleted()
+    if runs.completeRestoration() {
+      retireOrphans()
+      runs.forgetOldUnits()
+      if runs.isBackupDue(in: turn) { turn.ask(.backUp(id)) }
+    } else if !hasCleared {
       return
-    }
-    runFacts.hasCompletedRestoration = true
-    run.restorations += 1
-    retireOrphans()
-    forgetOldUnits()
-    let day: Int64 = 24 * 3_600 * 1_000
-    if turn.now.wall - runFacts.backedUp >= day {
-      runFacts.backedUp = turn.now.wall
-      turn.ask(.backUp(id))
     }
     writeRun()
   }

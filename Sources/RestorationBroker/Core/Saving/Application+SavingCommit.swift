@@ -20,7 +20,7 @@ extension Application {
     if hasUnsealedContent {
       let record = generations.next("round", of: tree, holding: reached, in: turn)
       // The generation that this run started from has done its duty when the run was restored and is saved (R16).
-      if runFacts.hasCompletedRestoration { generations.unpin(in: &turn) }
+      if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
       generations.seal(record, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
       (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)

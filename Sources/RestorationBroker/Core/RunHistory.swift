@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+package import RestorationWire
+
+/// The current or last run of an application, and what the archive remembers of it (R16, R20).
+///
+/// Invariant: what changes here is durable only when it has been written; one event writes it once, at its end.
+package struct RunHistory {
+  private var record = RunRecord(run: 0, restorations: 0, facts: "{}")
+  package private(set) var facts = RunFacts()
+
+  package init() {}
+
+  package var number: Int64 { record.run }
+  /// Completed restorations of all runs.
+  package var restorations: Int64 { record.restorations }
+  /// What crashes are held against (R31).
+  package var blame: Blame {
+    get { facts.blame }
+    set { facts.blame = newValue }
+  }
+  /// Units that start the application's processes again (R22).
+  package var units: [RunFacts.Unit] {
+    get { facts.units }
+    set { facts.units = newValue }
+  }
+
+  /// - Parameter record: nil if the archive has none.
+  package mutating func load(_ record: RunRecord?, damage: String?) {
+    self.record = record ?? self.record
+    facts = RunFacts(stored: self.record.facts)
+    if let damage { facts.damage = damage }
+  }
+
+  /// - Parameter withholdsAll: all that there is to restore is withheld.
+  package mutating func write(withholdsAll: Bool, in turn: inout Turn) {
+    facts.withholdsAll = withholdsAll
+    facts.epoch = turn.settings.epoch
+    record.facts = facts.stored
+    turn.write(.run(record))
+  }
+
+  // MARK: Runs
+
+  package mutating func begin(hasState: Bool) {
+    record.run += 1
+    facts.previousOutcome = facts.outcome
+    facts.outcome = .clean
+    facts.beganPristine = !hasState
+    facts.isOpen = true
+    facts.endedByUserQuit = false
+    facts.hasCompletedRestoration = false
+  }
+
+  /// - Parameter isLast: no session of the run is left.
+  package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool) {
+    if outcome == .crashed { facts.outcome = .crashed }
+    if let role { facts.outcomeByRole[role] = outcome }
+    guard isLast else { return }
+    facts.isOpen = false
+    facts.damage = nil
+  }
+
+  package mutating func userQuit() { facts.endedByUserQuit = true }
+
+  /// How runs before ended says nothing about what is there now (R20).
+  package mutating func forgetOutcomes() {
+    facts.outcome = .clean
+    facts.outcomeByRole = [:]
+    facts.endedByUserQuit = false
+  }
+
+  package mutating func forgetRoles() { facts.outcomeByRole = [:] }
+
+  /// Why a session is to restore what there is, or is not (R20).
+  package func reason(for role: String?, hasState: Bool, isToRestore: Bool) -> RestorationReason {
+    if facts.damage != nil { return .recover }
+    guard hasState else { return .pristine }
+    if isToRestore { return .restore }
+    if let role, let outcome = facts.outcomeByRole[role] { return outcome == .crashed ? .recover : .launch }
+    if facts.beganPristine { return .pristine }
+    return facts.previousOutcome == .crashed ? .recover : .launch
+  }
+
+  // MARK: Restorations
+
+  /// - Returns: whether this is the first time in this run.
+  package mutating func completeRestoration() -> Bool {
+    guard !facts.hasCompletedRestoration else { return false }
+    facts.hasCompletedRestoration = true
+    record.restorations += 1
+    return true
+  }
+
+  /// What was missing when a restoration completed is not started any more (R13, R23).
+  package mutating func forgetOldUnits() { facts.units.removeAll { $0.run < record.run } }
+
+  /// A copy is kept once a day as the last good one (R32).
+  package mutating func isBackupDue(in turn: borrowing Turn) -> Bool {
+    guard turn.now.wall - facts.backedUp >= 24 * 3_600 * 1_000 else { return false }
+    facts.backedUp = turn.now.wall
+    return true
+  }
+
+  /// Everything is put into quarantine.
+  package mutating func quarantine(in turn: borrowing Turn) { facts.quarantined = turn.now.wall }
+
+  package mutating func forgetBlame() {
+    facts.blame = Blame()
+    facts.quarantined = 0
+  }
+
+  // MARK: Logging out
+
+  /// Processes that are gone afterwards have not crashed (R30).
+  package mutating func logOut() { facts.isLogout = true }
+
+  /// - Returns: whether the user had logged out; whoever lives on has not been.
+  package mutating func logIn() -> Bool {
+    defer { facts.isLogout = false }
+    return facts.isLogout
+  }
+}

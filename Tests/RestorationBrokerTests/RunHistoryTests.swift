@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+@Suite struct RunHistoryTests {
+  private var runs = RunHistory()
+
+  init() { runs.begin(hasState: true) }
+
+  private func reason(_ role: String? = nil, hasState: Bool = true, isToRestore: Bool = false) -> RestorationReason {
+    runs.reason(for: role, hasState: hasState, isToRestore: isToRestore)
+  }
+
+  @Test mutating func aCrashIsToldToTheNextRunAndForgottenByTheOneAfter() {
+    runs.sessionEnded(.crashed, role: nil, isLast: false)
+    runs.sessionEnded(.clean, role: nil, isLast: true)
+    runs.begin(hasState: true)
+    #expect(reason() == .recover)
+    runs.sessionEnded(.clean, role: nil, isLast: true)
+    runs.begin(hasState: true)
+    #expect(reason() == .launch)
+  }
+
+  @Test mutating func howTheSameRoleEndedLastCountsMoreThanTheRun() {
+    runs.sessionEnded(.crashed, role: "viewer", isLast: false)
+    runs.sessionEnded(.clean, role: "editor", isLast: true)
+    runs.begin(hasState: true)
+    #expect(["viewer", "editor", "other"].map { reason($0) } == [.recover, .launch, .recover])
+    runs.forgetRoles()
+    #expect(reason("editor") == .recover)
+    runs.forgetOutcomes()
+    runs.begin(hasState: true)
+    #expect(reason("viewer") == .launch)
+  }
+
+  @Test mutating func withoutStateThereIsNothingToRestoreUnlessTheArchiveWasDamaged() {
+    #expect(reason(hasState: false) == .pristine)
+    #expect(reason(isToRestore: true) == .restore)
+    runs.load(nil, damage: "a page is missing")
+    #expect(reason(hasState: false) == .recover)
+    runs.sessionEnded(.clean, role: nil, isLast: true)
+    #expect(reason(hasState: false) == .pristine)
+  }
+
+  @Test mutating func aRunIsRestoredOnceAndRemembersWhatTheArchiveDoes() throws {
+    let event = try TurnFixture()
+    let (first, second) = (runs.completeRestoration(), runs.completeRestoration())
+    #expect((first, second) == (true, false))
+    runs.write(withholdsAll: true, in: &event.turn)
+    guard case .run(let record)? = event.written().last else { throw CancellationError() }
+    #expect((record.run, record.restorations) == (1, 1))
+    var loaded = RunHistory()
+    loaded.load(record, damage: nil)
+    #expect(loaded.facts == runs.facts)
+    #expect(loaded.facts.withholdsAll && loaded.facts.epoch == 7 && loaded.number == 1)
+  }
+
+  @Test mutating func aCopyIsDueOnceADay() throws {
+    let event = try TurnFixture()
+    let day: Int64 = 24 * 3_600 * 1_000
+    var due: [Bool] = []
+    for time in [day, day + 1, 2 * day - 1, 2 * day] {
+      event.context.now.wall = time
+      due.append(runs.isBackupDue(in: event.turn))
+    }
+    #expect(due == [true, false, false, true])
+  }
+
+  @Test mutating func unitsOfRunsBeforeAreForgottenWhenOneWasRestored() {
+    runs.begin(hasState: true)
+    runs.units = [1, 2].map { run in RunFacts.Unit().with { ($0.name, $0.run) = ("unit\(run)", run) } }
+    runs.forgetOldUnits()
+    #expect(runs.units.map(\.name) == ["unit2"])
+  }
+}
