@@ -93,7 +93,7 @@ struct TreeInspection {
     }
     if archive.head.generations != application.generations.all { faults.append("generations differ") }
     let live = archive.head.sessions.values.filter { $0.ending == nil }.map(\.session).sorted()
-    if live != application.sessions.keys.sorted() { faults.append("sessions differ") }
+    if live != application.sessions.inOrder.map(\.id) { faults.append("sessions differ") }
   }
 }
 

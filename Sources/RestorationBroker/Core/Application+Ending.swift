@@ -15,8 +15,9 @@ extension Application {
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys { nodesByHandle[handle] = nil }
-    sessions[session.id] = nil
-    forget(session, ending)
+    // What ended has no roles; `leaveRoles` takes them from it.
+    (session.facts.restorationClasses, session.facts.dataSources) = ([], [])
+    sessions.end(session, ending, restorations: runs.restorations, in: &turn)
     updatePulling()
     loseCalls(of: session.id)
     pulls[session.id] = nil
@@ -82,20 +83,8 @@ extension Application {
     for node in objects where node.record.component == nil && tree.nodes[node.id] === node { drop(node) }
   }
 
-  private func forget(_ session: Session, _ ending: SessionEnding) {
-    // What ended has no roles; `leaveRoles` takes them from it.
-    session.facts.restorationClasses = []
-    session.facts.dataSources = []
-    var record = record(of: session)
-    record.ending = ending.rawValue
-    record.ended = turn.now.wall
-    record.restorationsAtEnd = runs.restorations
-    endedSessions[session.id] = record
-    write(.session(record))
-  }
-
   private func noteOutcome(of session: Session, _ ending: SessionEnding) {
-    let isLast = sessions.values.allSatisfy(\.isDiscarded)
+    let isLast = sessions.allAreDiscarded
     runs.sessionEnded(ending == .crashed ? .crashed : .clean, role: session.facts.role, isLast: isLast)
     writeRun()
   }
@@ -114,7 +103,7 @@ extension Application {
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
       session.windows = [:]
-      write(.session(record(of: session)))
+      write(.session(session.record))
     }
     runs.forgetRoles()
     runs.units = []
@@ -209,7 +198,7 @@ extension Application {
   func orphaned(_ node: Node) -> (since: Int64, restorations: Int64)? {
     guard node.isVacant, let claim = node.claimRecord else { return nil }
     if claim.released != 0 { return (claim.released, claim.restorationsAtRelease) }
-    return endedSessions[claim.session].map { ($0.ended, $0.restorationsAtEnd) }
+    return sessions.ended(claim.session).map { ($0.ended, $0.restorationsAtEnd) }
   }
 
   /// Retires orphans nobody has claimed for 20 completed restorations or 90 days (R13).

@@ -11,7 +11,7 @@ extension Application {
   ///
   /// - Parameter resting: what this broker knows of the sessions from before it closed the archive.
   func load(_ opening: ArchiveOpening, after resting: RestingSessions? = nil) {
-    let connected = sessions
+    let connected = sessions.values
     let former = resting ?? restingSessions
     reset()
     archive = opening.archive
@@ -19,7 +19,6 @@ extension Application {
     budget = ArchiveBudget(reachable: opening.reachableBytes)
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
     lastNode = opening.lastNode
-    lastSession = opening.lastSession
     runs.load(opening.run, damage: opening.damage)
     // Archives of older brokers tell it by the handles of their claims alone.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
@@ -33,8 +32,10 @@ extension Application {
       budget.growHead(by: reading.state?.bytes ?? 0)
     }
     tree.indexAll()
-    loadSessions(opening.sessions, former: former.sessions, lastUsed: resting?.lastUsed ?? turn.now.monotonic)
-    for session in connected.values where sessions[session.id] == nil { abandonPoll(of: session) }
+    let lastUsed = resting?.lastUsed ?? turn.now.monotonic
+    sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: lastUsed)
+    loadRoles()
+    for session in connected where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former.claims)
     turn.phase = .open
     if opening.damage != nil { writeRun() }
@@ -47,8 +48,6 @@ extension Application {
 
   private func reset() {
     tree = NodeTree()
-    sessions = [:]
-    endedSessions = [:]
     nodesByHandle = [:]
     readsUnderWay = 0
     endCalls { _ in true }
@@ -57,38 +56,6 @@ extension Application {
     invalidated = []
     pulls = [:]
     earlyDue = nil
-  }
-
-  private func loadSessions(_ records: [SessionRecord], former: [SessionID: Session], lastUsed: Int64) {
-    for record in records {
-      guard record.ending == nil else {
-        endedSessions[record.session] = record
-        continue
-      }
-      let session = Session(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
-      session.unitName = session.facts.storyboard ?? session.facts.unit
-      let before = former[record.session]
-      session.lastUsed = lastUsed
-      if let before, before.token == record.token {
-        session.lastUsed = before.lastUsed
-        session.client = before.client
-        session.exit = before.exit
-        session.unitName = before.unitName
-        session.replaced = before.replaced
-        session.replacedNodes = before.replacedNodes
-        session.usedElsewhere = before.usedElsewhere
-        session.unfinished = before.unfinished
-        session.hasCompletedRestoration = before.hasCompletedRestoration
-        session.isPolling = before.isPolling
-        session.polled = before.polled
-        session.polled.removeCalls()
-        session.poll = before.poll
-      } else {
-        session.isPolling = session.facts.isDetached && !session.facts.serves.isEmpty
-      }
-      sessions[session.id] = session
-    }
-    loadRoles()
   }
 
   /// - Parameter former: claims known from before a transaction failed or the archive was closed.

@@ -10,51 +10,26 @@ extension Application {
   /// - Parameter unit: the one its process is in.
   func beginSession(_ facts: SessionFacts, client: ClientID?, unit: String? = nil) -> Session {
     endAbandonedSessions(of: facts.process)
-    if sessions.values.allSatisfy(\.isDiscarded) { beginRun() }
-    lastSession += 1
-    let (high, low) = turn.settings.random()
-    let session = Session(id: lastSession, token: Application.hex(high) + Application.hex(low), facts: facts)
+    if sessions.allAreDiscarded { beginRun() }
+    let session = sessions.begin(facts, in: turn)
     session.client = client
     session.unitName = facts.storyboard ?? unit
-    session.lastUsed = turn.now.monotonic
-    sessions[session.id] = session
     updatePulling()
-    write(.session(record(of: session)))
+    write(.session(session.record))
     announceBeginning(of: session)
     return session
-  }
-
-  /// Connections bound most sessions, but not those that are detached or lost.
-  func requireRoomForSession() throws(ErrorObject) {
-    let max = turn.limits.sessionsPerApplicationMax
-    guard sessions.count >= max else { return }
-    throw .restoration(
-      .limitExceeded,
-      "sessionsPerApplicationMax is \(max), this would be \(sessions.count + 1)",
-      hint: "Resume a session by its token, or say goodbye; a script that only encodes or reads needs no session.",
-      details: [
-        "limit": "sessionsPerApplicationMax", "max": .integer(Int64(max)), "value": .integer(Int64(sessions.count + 1)),
-      ]
-    )
   }
 
   /// A process that connects anew without its token leaves its former session behind; one that owns nothing ends.
   private func endAbandonedSessions(of process: ClientProcess?) {
     guard let process else { return }
-    for session in sessions.values.sorted(by: { $0.id < $1.id })
+    for session in sessions.inOrder
     where session.client == nil && !session.facts.isDetached && session.facts.process == process
       && session.objects.isEmpty && !session.isDiscarded
     {
       end(session, .expired)
     }
   }
-
-  func record(of session: Session) -> SessionRecord {
-    SessionRecord(session: session.id, token: session.token, facts: session.facts.stored)
-  }
-
-  /// The session a token names.
-  func session(token: String) -> Session? { sessions.values.first { $0.token == token } }
 
   /// What the session is told of the saved state (R20).
   func situation(for session: Session) -> RestorationSituation {
@@ -83,7 +58,8 @@ extension Application {
 
   /// Seals what the last run left, and pins it until this run has restored it (R16).
   private func beginRun() {
-    forgetUnclaimedSessions()
+    // Ended sessions are remembered only while some node was last claimed by them (R13).
+    sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, hasUnsealedContent { seal("startup", holding: tree.reachedNodes) }
     generations.pinNewest(in: &turn)
@@ -98,20 +74,6 @@ extension Application {
   /// Seals the head as the next generation.
   func seal(_ kind: String, holding reached: Set<NodeID>) {
     generations.seal(generations.next(kind, of: tree, holding: reached, in: turn), in: &turn)
-  }
-
-  /// Ended sessions are remembered only while some node was last claimed by them (R13).
-  private func forgetUnclaimedSessions() {
-    let claimed = Set(tree.nodes.values.compactMap { $0.claimRecord?.session })
-    let forgotten = endedSessions.keys.filter { !claimed.contains($0) }
-    guard !forgotten.isEmpty else { return }
-    for session in forgotten { endedSessions[session] = nil }
-    write(.forgetSessions(forgotten.sorted()))
-  }
-
-  private static func hex(_ value: UInt64) -> String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 }
 
@@ -156,7 +118,7 @@ extension Application {
 
   /// Sessions of before: those whose processes are gone have crashed, the others may come back with their token.
   func resumeSessions(ended: Set<SessionID>) {
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) {
+    for session in sessions.inOrder {
       if ended.contains(session.id) {
         if runs.facts.isLogout, session.exit == nil { session.exit = ProcessEnd(isLogout: true) }
         died(session)

@@ -17,13 +17,10 @@ package final class Application {
   @exclusivity(unchecked) var turn: Turn
   var archive = ""
   @exclusivity(unchecked) package internal(set) var tree = NodeTree()
-  @exclusivity(unchecked) package internal(set) var sessions: [SessionID: Session] = [:]
-  /// Sessions that ended while their claims are still the last ones of some node.
-  var endedSessions: [SessionID: SessionRecord] = [:]
+  @exclusivity(unchecked) package internal(set) var sessions = SessionTable()
   var origins = StateOrigins()
   package internal(set) var generations = GenerationHistory()
   var lastNode: NodeID = 0
-  var lastSession: SessionID = 0
   var runs = RunHistory()
   var budget = ArchiveBudget()
   /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
@@ -38,8 +35,6 @@ package final class Application {
   var parentWaits = ParentWaits()
   /// Monotonic milliseconds at which the early timer fires; nil while it is not set.
   var earlyDue: Int64?
-  /// Connections that have named the application.
-  var clients: Set<ClientID> = []
   /// Monotonic milliseconds of the last call.
   var lastUsed: Int64 = 0
   /// Reads of the archive whose answers have not come.
@@ -60,8 +55,6 @@ package final class Application {
   var providers = Providers()
   var resolver = ElementResolver()
   var jobs = ArchiveJobs()
-  /// Sessions just found alive; only set while the call that asked goes on (R1).
-  var verified: Set<SessionID> = []
   /// Subscribers were or would have been told that the archive is open.
   var isOpenAnnounced = false
 

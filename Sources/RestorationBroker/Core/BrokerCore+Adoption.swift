@@ -15,7 +15,7 @@ extension BrokerCore {
       record.polls = session.isPolling
     }
     for (id, token) in client.detached.sorted(by: { $0.key < $1.key }) {
-      guard let application = applications[id], let session = application.session(token: token) else { continue }
+      guard let application = applications[id], let session = application.sessions[token: token] else { continue }
       let isOwn = session.client == client.id && !session.usedElsewhere
       record.detached.append(.init(application: application.name, token: token, isOwn: isOwn))
     }
@@ -76,7 +76,7 @@ extension BrokerCore {
 
   private mutating func adopt(_ client: Client, to name: ClientSnapshot.SessionName, _ record: ClientSnapshot) -> Bool {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
-      let session = application.session(token: name.token), session.client == nil,
+      let session = application.sessions[token: name.token], session.client == nil,
       session.facts.process?.uid == client.process?.uid, (try? count(client, application)) != nil
     else { return false }
     context.emit(.cancelTimer(.lost(application.id, session.id)))
@@ -92,7 +92,7 @@ extension BrokerCore {
 
   private mutating func adopt(_ client: Client, toDetached name: ClientSnapshot.SessionName) {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
-      let session = application.session(token: name.token), (try? count(client, application)) != nil
+      let session = application.sessions[token: name.token], (try? count(client, application)) != nil
     else { return }
     if name.isOwn {
       session.client = client.id

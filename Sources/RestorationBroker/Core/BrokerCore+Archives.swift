@@ -133,7 +133,7 @@ extension Application {
   /// Sessions whose processes may just have ended: those are not in the way of what needs the application to be out of
   /// use. Nil where there are none, or it is known of them.
   fileprivate var unverifiedSessions: [SessionID]? {
-    guard verified.isEmpty else { return nil }
+    guard !sessions.isVerifying else { return nil }
     let others = sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
     return others.isEmpty ? nil : others.map(\.id)
   }

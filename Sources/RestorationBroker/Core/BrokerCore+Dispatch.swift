@@ -163,12 +163,8 @@ extension BrokerCore {
   /// Counts the connection against the application's limit when it first names it.
   func count(_ client: Client, _ application: Application) throws(ErrorObject) {
     guard !client.applications.contains(application.id) else { return }
-    let max = context.limits.connectionsPerApplicationMax
-    guard application.clients.count < max else {
-      throw .limitExceeded("connectionsPerApplicationMax", max: max, value: application.clients.count + 1)
-    }
+    try application.sessions.connect(client.id, in: application.turn)
     client.applications.insert(application.id)
-    application.clients.insert(client.id)
   }
 
   // MARK: Detached sessions
@@ -179,11 +175,11 @@ extension BrokerCore {
     _ client: Client,
     _ application: Application
   ) throws(ErrorObject) -> Session? {
-    if token == nil, let own = client.detached[application.id], application.session(token: own) == nil {
+    if token == nil, let own = client.detached[application.id], application.sessions[token: own] == nil {
       client.detached[application.id] = nil
     }
     guard let token = token ?? client.detached[application.id] else { return nil }
-    guard let session = application.session(token: token), session.facts.process?.uid == client.process?.uid else {
+    guard let session = application.sessions[token: token], session.facts.process?.uid == client.process?.uid else {
       throw .invalidParameter(
         "/session",
         "unknown or ended session of \(application.name)",
@@ -204,7 +200,7 @@ extension BrokerCore {
     var facts = SessionFacts()
     facts.isDetached = true
     facts.process = client.process
-    try application.requireRoomForSession()
+    try application.sessions.requireRoom(in: application.turn)
     let session = application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     session.isUnannounced = true
     remember(session, of: application, client)

@@ -98,6 +98,6 @@ extension BrokerCore {
     if let (_, session) = boundSession(client) { return session }
     guard let application else { return nil }
     let named = (try? CallScope(message.parameters))?.session
-    return (named ?? client.detached[application.id]).flatMap { application.session(token: $0) }
+    return (named ?? client.detached[application.id]).flatMap { application.sessions[token: $0] }
   }
 }

@@ -30,9 +30,9 @@ extension BrokerCore {
     try count(client, application)
     let others = application.sessions.values.filter { other in
       other.facts.process != nil && !other.facts.isDetached && !other.hasExited
-        && other.client != client.id && !application.verified.contains(other.id)
+        && other.client != client.id && !application.sessions.isVerified(other)
     }
-    guard others.isEmpty || !application.verified.isEmpty else {
+    guard others.isEmpty || application.sessions.isVerifying else {
       // Processes that have just died must not be taken for live ones: what the run is told hangs on it (R16, R20).
       probe(others.map(\.id), of: application, for: message, client)
       return
@@ -84,7 +84,7 @@ extension BrokerCore {
     _ client: Client,
     _ application: Application
   ) throws(ErrorObject) -> Session {
-    let resumed = request.session.flatMap { application.session(token: $0) }
+    let resumed = request.session.flatMap { application.sessions[token: $0] }
     if request.delegate,
       let other = application.sessions.values.first(where: { session in
         session.facts.isDelegate && session !== resumed && !session.isDiscarded && !session.hasExited
@@ -117,7 +117,7 @@ extension BrokerCore {
       )
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
-      try application.requireRoomForSession()
+      try application.sessions.requireRoom(in: application.turn)
       return application.beginSession(facts, client: client.canBeCalled ? client.id : nil, unit: client.unit)
     }
     if let before = resumed.client, before != client.id {
@@ -139,7 +139,7 @@ extension BrokerCore {
     resumed.exit = nil
     if resumed.facts != facts {
       resumed.facts = facts
-      application.write(.session(application.record(of: resumed)))
+      application.write(.session(resumed.record))
     }
     if client.canBeCalled { application.stopPolling(resumed) } else { resumed.isPolling = true }
     application.sessionResumed(resumed)

@@ -67,14 +67,14 @@ package struct BrokerCore {
     clients[id] = nil
     context.subscriptions.removeAll(of: id)
     for application in client.applications {
-      applications[application]?.clients.remove(id)
+      applications[application]?.sessions.disconnect(id)
       applications[application]?.forgetSaving(of: id)
       applications[application]?.forgetPolls(of: id)
       applications[application]?.loseCalls(of: id)
     }
     if let (application, session) = boundSession(client) { application.lost(session) }
     for (application, token) in client.detached {
-      guard let application = applications[application], let session = application.session(token: token) else {
+      guard let application = applications[application], let session = application.sessions[token: token] else {
         continue
       }
       if session.client == id { session.client = nil }
@@ -152,7 +152,7 @@ package struct BrokerCore {
       {
         client.bound = nil
       }
-      if let token = client.detached[application.id], application.session(token: token) == nil {
+      if let token = client.detached[application.id], application.sessions[token: token] == nil {
         client.detached[application.id] = nil
       }
     }
@@ -306,20 +306,20 @@ package struct BrokerCore {
       session.exit = end
       application?.died(session)
     }
-    application?.verified = Set(sessions)
+    application?.sessions.setVerified(sessions)
     switch call {
     case .message(let message):
       guard let client = clients[message.caller.client] else { break }
       client.isProbing = false
       // Where the archive was closed meanwhile, it is opened again.
       process(message, client)
-      application?.verified = []
+      application?.sessions.setVerified([])
       drain(client)
     case .registration(let caller, let session, let request):
       application?.finish(request, by: session, for: caller)
       application?.admitWaiting()
     }
-    application?.verified = []
+    application?.sessions.setVerified([])
   }
 
   /// Brings a message to `probed` when it is known which of the sessions' processes are gone; the client waits.
@@ -408,7 +408,7 @@ package struct BrokerCore {
     let max = context.limits.openArchivesMax
     guard applications.count >= max else { return }
     let needed = clients.values.reduce(into: Set<ApplicationID>()) { needed, client in
-      for (id, token) in client.detached where applications[id]?.session(token: token) != nil { needed.insert(id) }
+      for (id, token) in client.detached where applications[id]?.sessions[token: token] != nil { needed.insert(id) }
       if let waitsFor = client.waitsFor { needed.insert(waitsFor) }
     }
     let idle = applications.values.filter { $0.isIdle && !needed.contains($0.id) }

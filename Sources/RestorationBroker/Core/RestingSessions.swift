@@ -45,7 +45,7 @@ extension Application {
     RestingSessions(
       application: id,
       lastUsed: sessions.values.map(\.lastUsed).max() ?? turn.now.monotonic,
-      sessions: sessions,
+      sessions: sessions.byNumber,
       claims: nodesByHandle.compactMapValues(\.claim),
       pulled: pulls.sorted { $0.key < $1.key }.flatMap { $0.value.lane.asked + $0.value.lane.waiting },
       brokenWindows: brokenWindows,

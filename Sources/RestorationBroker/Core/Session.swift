@@ -81,6 +81,36 @@ package final class Session {
     (self.id, self.token, self.facts) = (id, token, facts)
   }
 
+  /// A session of the archive.
+  ///
+  /// - Parameters:
+  ///   - former: what this broker knows of it from before the archive was opened anew.
+  ///   - lastUsed: when it was last used, if nothing is known of it.
+  convenience init(_ record: SessionRecord, former: Session?, lastUsed: Int64) {
+    self.init(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
+    guard let former, former.token == token else {
+      self.lastUsed = lastUsed
+      unitName = facts.storyboard ?? facts.unit
+      isPolling = facts.isDetached && !facts.serves.isEmpty
+      return
+    }
+    self.lastUsed = former.lastUsed
+    client = former.client
+    exit = former.exit
+    unitName = former.unitName
+    replaced = former.replaced
+    replacedNodes = former.replacedNodes
+    usedElsewhere = former.usedElsewhere
+    unfinished = former.unfinished
+    hasCompletedRestoration = former.hasCompletedRestoration
+    isPolling = former.isPolling
+    polled = former.polled
+    polled.removeCalls()
+    poll = former.poll
+  }
+
+  package var record: SessionRecord { SessionRecord(session: id, token: token, facts: facts.stored) }
+
   /// No message is sent unasked that is larger than this, in bytes, where a client does not say what it reads.
   static let pushBytesDefault = 65_536
   /// What a message has besides its method and parameters, also where `nextRequest` gives it.

@@ -39,7 +39,7 @@ extension Application {
       message.archive = archive
       message.generation = generations.newest?.generation
       message.sequence = sequence
-      message.sessions = sessions.values.sorted { $0.id < $1.id }.map { session in
+      message.sessions = sessions.inOrder.map { session in
         SessionDescription().with { live in
           live.process = session.facts.role
           live.pid = session.facts.process?.pid ?? 0

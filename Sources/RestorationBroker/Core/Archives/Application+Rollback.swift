@@ -210,12 +210,12 @@ extension Application {
       session.windows = [:]
       session.hasCompletedRestoration = false
     }
-    if sessions.values.allSatisfy(\.isDiscarded) { beginAnew() } else { brokenWindows = [] }
+    if sessions.allAreDiscarded { beginAnew() } else { brokenWindows = [] }
     goOnHandingOut()
   }
 
   private func tellHeadReplaced(by generation: Int64) {
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) where !session.isDiscarded {
+    for session in sessions.inOrder where !session.isDiscarded {
       notify(session, HeadReplaced().with { $0.generation = generation })
     }
   }

@@ -26,7 +26,7 @@ extension Application {
   /// A step of an operation is done.
   func jobFinished(_ job: StoreJob, _ result: Result<StoreJob.Outcome, ArchiveCopyError>) {
     // If the client has left, nobody waits for what is still to be done.
-    guard let operation = jobs.finishStep(of: job, in: &turn), clients.contains(job.caller.client) else { return }
+    guard let operation = jobs.finishStep(of: job, in: &turn), sessions.isConnected(job.caller.client) else { return }
     switch (operation, result) {
     case (.verification(var verification), .success(let outcome)): goOn(with: &verification, outcome, job)
     case (.planning(var planning), .success(.nodes(let nodes))): goOn(with: &planning, nodes, job)

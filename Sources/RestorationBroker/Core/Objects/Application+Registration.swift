@@ -126,7 +126,7 @@ extension Application {
       yield(node)
     } else if takeOver {
       return []
-    } else if owner.facts.isDetached || owner.facts.process == nil || verified.contains(owner.id) {
+    } else if owner.facts.isDetached || owner.facts.process == nil || sessions.isVerified(owner) {
       throw Application.duplicatePath(tree.path(of: node), owner, session)
     } else {
       return [owner.id]

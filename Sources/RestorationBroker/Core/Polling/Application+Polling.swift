@@ -37,7 +37,7 @@ extension Application {
   private func serve(_ served: Set<ServedMethod>, _ session: Session) -> SequenceNumber {
     guard session.facts.serves != served else { return 0 }
     session.facts.serves = served
-    let written = write(.session(record(of: session)))
+    let written = write(.session(session.record))
     updatePulling()
     pull(from: session.id)
     return written
@@ -98,7 +98,7 @@ extension Application {
 
   /// The broker is to end: whoever waits asks the next one.
   func endPolls() {
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) {
+    for session in sessions.inOrder {
       guard let caller = endPoll(of: session) else { continue }
       turn.ask(.respond(caller, .result(NextRequest.Reply.none)))
     }

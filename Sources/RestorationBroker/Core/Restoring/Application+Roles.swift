@@ -49,7 +49,7 @@ extension Application {
   private func change(_ session: Session, _ roles: (inout SessionFacts) -> Void) {
     let before = session.facts
     roles(&session.facts)
-    if session.facts != before { write(.session(record(of: session))) }
+    if session.facts != before { write(.session(session.record)) }
   }
 
   /// Another session, or nobody, knows the view's elements from now on.

@@ -28,7 +28,7 @@ extension Application {
     let known = isPermitted ? unit.description : nil
     if session.facts.unit != known {
       session.facts.unit = known
-      write(.session(record(of: session)))
+      write(.session(session.record))
     }
     guard isPermitted, !session.isDiscarded else { return }
     var units = runs.units.filter { $0.name != unit.description }
@@ -79,7 +79,7 @@ extension Application {
   }
 
   private func unit(ofEnded session: SessionID) -> UnitName? {
-    let facts = endedSessions[session].map { SessionFacts(stored: $0.facts) }
+    let facts = sessions.ended(session).map { SessionFacts(stored: $0.facts) }
     return (facts?.unit ?? facts?.storyboard).flatMap { UnitName($0) }
   }
 

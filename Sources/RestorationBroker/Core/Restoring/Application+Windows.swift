@@ -57,7 +57,7 @@ extension Application {
   private func checkBarrier() {
     guard !isRestoring else { return }
     guard sessions.values.allSatisfy({ $0.windows.isEmpty && $0.extensions == 0 }) else { return }
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) where !session.unfinished.isEmpty {
+    for session in sessions.inOrder where !session.unfinished.isEmpty {
       let nodes = session.unfinished.sorted().compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
       session.unfinished = []
       tellFinished(nodes, of: session, isDurable: false)

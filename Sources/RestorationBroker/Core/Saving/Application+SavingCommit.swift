@@ -37,7 +37,7 @@ extension Application {
   }
 
   private func tellSaved(_ generation: Int64) {
-    for session in sessions.values.sorted(by: { $0.id < $1.id }) {
+    for session in sessions.inOrder {
       notify(session, ApplicationStateSaved().with { $0.generation = generation })
     }
   }
@@ -100,7 +100,7 @@ extension Application {
   /// Since the state came, the session has said that it is restored, or goodbye: what it wrote hides nothing (R19).
   private func isSettled(_ number: SessionID) -> Bool {
     if let session = sessions[number] { return session.hasCompletedRestoration }
-    return endedSessions[number]?.ending != SessionEnding.crashed.rawValue
+    return sessions.ended(number)?.ending != SessionEnding.crashed.rawValue
   }
 
   /// Writes a pulled state, unless it is the one that was pulled last (R16).
@@ -181,7 +181,7 @@ extension Application {
   }
 
   func endedOwner(_ session: SessionID) -> ObjectOwner? {
-    endedSessions[session].map { SessionFacts(stored: $0.facts).owner }
+    sessions.ended(session).map { SessionFacts(stored: $0.facts).owner }
   }
 
   /// Live objects that the generation leaves out, and what excludes them (R4, R5).

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// The sessions of an application, and the connections that name it.
+///
+/// Invariants:
+/// 1. Numbers and tokens are never given again.
+/// 2. A session is live until it ends; its record then stays while some node was last claimed by it (R13).
+package struct SessionTable {
+  private var live: [SessionID: Session] = [:]
+  private var ended: [SessionID: SessionRecord] = [:]
+  private var last: SessionID = 0
+  private var clients: Set<ClientID> = []
+  private var verified: Set<SessionID> = []
+
+  package init() {}
+
+  package subscript(number: SessionID) -> Session? { live[number] }
+  package subscript(token token: String) -> Session? { live.values.first { $0.token == token } }
+
+  package var values: Dictionary<SessionID, Session>.Values { live.values }
+  package var byNumber: [SessionID: Session] { live }
+  package var inOrder: [Session] { live.values.sorted { $0.id < $1.id } }
+  package var count: Int { live.count }
+  package var isEmpty: Bool { live.isEmpty }
+  /// No session is left that the application's state is of.
+  package var allAreDiscarded: Bool { live.values.allSatisfy(\.isDiscarded) }
+
+  package func ended(_ number: SessionID) -> SessionRecord? { ended[number] }
+
+  // MARK: Coming and going
+
+  /// The archive has been opened; sessions go on where they were, as far as that is known.
+  package mutating func load(
+    _ records: [SessionRecord],
+    last: SessionID,
+    former: [SessionID: Session],
+    lastUsed: Int64
+  ) {
+    self.last = last
+    ended = Dictionary(uniqueKeysWithValues: records.filter { $0.ending != nil }.map { ($0.session, $0) })
+    live = [:]
+    for record in records where record.ending == nil {
+      live[record.session] = Session(record, former: former[record.session], lastUsed: lastUsed)
+    }
+  }
+
+  /// Connections bound most sessions, but not those that are detached or lost.
+  package func requireRoom(in turn: borrowing Turn) throws(ErrorObject) {
+    let (value, max) = (live.count + 1, turn.limits.sessionsPerApplicationMax)
+    guard value > max else { return }
+    throw .restoration(
+      .limitExceeded,
+      "sessionsPerApplicationMax is \(max), this is \(value)",
+      hint: "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none.",
+      details: ["limit": "sessionsPerApplicationMax", "max": .integer(Int64(max)), "value": .integer(Int64(value))]
+    )
+  }
+
+  package mutating func begin(_ facts: SessionFacts, in turn: borrowing Turn) -> Session {
+    last += 1
+    let (high, low) = turn.settings.random()
+    let session = Session(id: last, token: Self.hex(high) + Self.hex(low), facts: facts)
+    session.lastUsed = turn.now.monotonic
+    live[last] = session
+    return session
+  }
+
+  /// - Parameter restorations: how many had completed by then.
+  package mutating func end(_ session: Session, _ ending: SessionEnding, restorations: Int64, in turn: inout Turn) {
+    var record = session.record
+    record.ending = ending.rawValue
+    record.ended = turn.now.wall
+    record.restorationsAtEnd = restorations
+    live[session.id] = nil
+    ended[session.id] = record
+    turn.write(.session(record))
+  }
+
+  package mutating func forgetEnded(besides claimed: Set<SessionID>, in turn: inout Turn) {
+    let forgotten = ended.keys.filter { !claimed.contains($0) }.sorted()
+    guard !forgotten.isEmpty else { return }
+    for session in forgotten { ended[session] = nil }
+    turn.write(.forgetSessions(forgotten))
+  }
+
+  private static func hex(_ value: UInt64) -> String {
+    let digits = String(value, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  // MARK: Connections
+
+  package func isConnected(_ client: ClientID) -> Bool { clients.contains(client) }
+
+  package mutating func connect(_ client: ClientID, in turn: borrowing Turn) throws(ErrorObject) {
+    let max = turn.limits.connectionsPerApplicationMax
+    guard clients.count < max else {
+      throw .limitExceeded("connectionsPerApplicationMax", max: max, value: clients.count + 1)
+    }
+    clients.insert(client)
+  }
+
+  package mutating func disconnect(_ client: ClientID) { clients.remove(client) }
+
+  // MARK: Processes
+
+  /// Sessions were just found alive, which counts while the call that asked goes on (R1); empty when it has ended.
+  package mutating func setVerified(_ sessions: [SessionID]) { verified = Set(sessions) }
+
+  package func isVerified(_ session: Session) -> Bool { verified.contains(session.id) }
+
+  package var isVerifying: Bool { !verified.isEmpty }
+}

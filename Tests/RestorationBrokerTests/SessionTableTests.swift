@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationWire
+internal import Testing
+
+@Suite struct SessionTableTests {
+  private let event: TurnFixture
+  private var sessions = SessionTable()
+
+  init() throws {
+    var limits = Limits()
+    (limits.sessionsPerApplicationMax, limits.connectionsPerApplicationMax) = (2, 2)
+    event = try TurnFixture(limits)
+  }
+
+  private mutating func begin() -> Session { sessions.begin(SessionFacts(), in: event.turn) }
+
+  @Test mutating func aSessionIsFoundByNumberAndTokenUntilItEnds() {
+    let (first, second) = (begin(), begin())
+    #expect(first.token == "00000000000000010000000000000002")
+    #expect(sessions[first.id] === first)
+    #expect(sessions.inOrder.map(\.id) == [1, 2])
+    sessions.end(first, .crashed, restorations: 3, in: &event.turn)
+    #expect(sessions[first.id] == nil)
+    #expect(sessions.inOrder.map(\.id) == [second.id])
+    let record = sessions.ended(first.id)
+    #expect(record?.ending == "crashed")
+    #expect(record?.restorationsAtEnd == 3)
+    #expect(event.written() == record.map { [.session($0)] })
+    #expect(begin().id == 3)
+  }
+
+  @Test mutating func endedSessionsAreRememberedWhileANodeWasLastClaimedByThem() {
+    for _ in 1...3 { sessions.end(begin(), .closed, restorations: 0, in: &event.turn) }
+    _ = event.written()
+    sessions.forgetEnded(besides: [2], in: &event.turn)
+    #expect(event.written() == [.forgetSessions([1, 3])])
+    #expect((1...3).map { sessions.ended($0) != nil } == [false, true, false])
+    sessions.forgetEnded(besides: [2], in: &event.turn)
+    #expect(event.written() == [])
+  }
+
+  @Test mutating func whatIsKnownOfASessionOutlivesAnArchiveOpenedAnewIfItsTokenIsTheSame() {
+    let (same, other) = (begin(), begin())
+    for session in [same, other] { (session.client, session.lastUsed) = (9, 500) }
+    let ended = SessionRecord(session: 5, token: "t", facts: "{}", ending: "closed")
+    let stranger = SessionRecord(session: other.id, token: "another", facts: other.record.facts)
+    sessions.load([same.record, stranger, ended], last: 7, former: sessions.byNumber, lastUsed: 100)
+    #expect(sessions[same.id]?.client == 9)
+    #expect(sessions[same.id]?.lastUsed == 500)
+    #expect(sessions[token: "another"]?.client == nil)
+    #expect(sessions[token: "another"]?.lastUsed == 100)
+    #expect(sessions.count == 2)
+    #expect(sessions.ended(5) == ended)
+    #expect(begin().id == 8)
+  }
+
+  @Test mutating func thereIsRoomForSoManySessionsAndConnections() {
+    let hasRoom = { [event] (sessions: SessionTable) in (try? sessions.requireRoom(in: event.turn)) != nil }
+    _ = begin()
+    #expect(hasRoom(sessions))
+    _ = begin()
+    #expect(!hasRoom(sessions))
+    let connected = (1...3).map { (try? sessions.connect($0, in: event.turn)) != nil }
+    #expect(connected == [true, true, false])
+    sessions.disconnect(1)
+    #expect([1, 2, 3].map { sessions.isConnected($0) } == [false, true, false])
+  }
+}
