@@ -6,16 +6,6 @@ internal import Testing
 
 /// The bytes on the socket (`Protocol/README.md`, Framing and JSON-RPC).
 @Suite struct WireTests {
-  @Test(arguments: WireCase.all)
-  func aConnectionGetsExactlyTheseAnswers(_ wire: WireCase) async throws {
-    try await withBroker { broker in
-      let client = try broker.connect()
-      try client.send(bytes: wire.input)
-      client.halfClose()
-      try MessagePattern.check(wire.answers, against: try client.receiveToEnd())
-    }
-  }
-
   @Test func inputSplitAtEveryByteGetsTheSameAnswers() async throws {
     let input = Array(
       #"""
