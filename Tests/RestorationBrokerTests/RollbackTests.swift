@@ -33,10 +33,6 @@ internal import Testing
     try tool.call("rollBack", #"{"application":"App","generation":\#(generation)\#(more)}"#)
   }
 
-  private func refusal(_ parameters: String) throws -> Peer.Failure {
-    try tool.fail("rollBack", #"{"application":"App",\#(parameters)}"#)
-  }
-
   private func archived(_ generation: Int? = nil) throws -> [String: JSONValue] {
     let number = generation.map { #","generation":\#($0)"# } ?? ""
     let result = try tool.call("readArchive", #"{"application":"App"\#(number)}"#)
@@ -52,55 +48,6 @@ internal import Testing
 
   // MARK: Effects
 
-  @Test func r16AGenerationBecomesTheHeadAndTheNextGeneration() throws {
-    try fill()
-    let result = try rollBack(1)
-    #expect(result == ["generation": 4, "former": 3, "unreadable": []])
-    #expect(try archived() == ["A": ["n": 1]])
-    #expect(try archived(4) == archived(1))
-    #expect(try archived(3) == ["A": ["n": 3], "B": ["b": 2]])
-    #expect(try generations() == ["1 startup", "2 startup", "3 startup", "4 rolledBack"])
-    driver.inspect()
-    driver.restart()
-    #expect(try archived() == ["A": ["n": 1]])
-    driver.inspect()
-  }
-
-  @Test func r16AHeadThatChangedIsSealedFirstSoThatARollbackCanBeUndone() throws {
-    try fill()
-    try tool.encode(#"["C"]"#, #"{"c":1}"#, #""application":"App""#)
-    let before = try archived()
-    let result = try rollBack(2)
-    #expect(result["former"] == 4 && result["generation"] == 5)
-    #expect(try generations() == ["1 startup", "3 startup", "4 rollBack", "5 rolledBack"])
-    #expect(try archived() == ["A": ["n": 2], "B": ["b": 2]])
-    let undone = try rollBack(4)
-    #expect(undone["former"] == 5 && undone["generation"] == 6)
-    #expect(try archived() == before)
-    driver.inspect()
-  }
-
-  @Test func r16WhatIsPinnedStaysPinned() throws {
-    try fill()
-    for generation in [1, 3, 4] { _ = try rollBack(generation) }
-    let list = try tool.call("listGenerations", #"{"application":"App"}"#)["generations"]?.array
-    #expect(list?.filter { $0["pinned"] == true }.map { $0["generation"]?.integer } == [1])
-    #expect(try archived(1) == ["A": ["n": 1]])
-  }
-
-  @Test func r17ARollbackToWhatIsThereMakesNoGeneration() throws {
-    try fill()
-    let sequence = driver.archives["App"]?.sequence
-    let result = try rollBack(3)
-    #expect(result["generation"] == 3 && result["former"] == 3)
-    #expect(try generations().last == "3 startup")
-    driver.forgetWritten()
-    _ = try rollBack(3)
-    #expect(driver.written.allSatisfy { if case .run = $0 { true } else { false } })
-    #expect(sequence != nil)
-    driver.inspect()
-  }
-
   @Test func onlyWhatDiffersIsReadAndWritten() throws {
     try run(1, (#"["A"]"#, #"{"n":1}"#), (#"["B"]"#, #"{"b":1}"#), (#"["C"]"#, #"{"c":1}"#))
     try run(2, (#"["A"]"#, #"{"n":2}"#))
@@ -111,24 +58,6 @@ internal import Testing
     let nodes = driver.written.filter { if case .node = $0 { true } else { false } }
     #expect(states.count == 1 && nodes.isEmpty)
     #expect(try archived() == ["A": ["n": 1], "B": ["b": 1], "C": ["c": 1]])
-    driver.inspect()
-  }
-
-  @Test func r16ARollbackReachesThePinnedGenerationAfterAnyNumberOfBlankStarts() throws {
-    try run(1, (#"["Main"]"#, #"{"good":1}"#), (#"["Main","Editor"]"#, #"{"line":7}"#))
-    for number in 2...9 {
-      try run(Int64(number)) { peer in
-        try peer.register("Main")
-        try peer.encode(#"["Main"]"#, #"{"blank":\#(number)}"#)
-      }
-    }
-    #expect(try generations().first == "1 startup")
-    _ = try rollBack(1)
-    #expect(try archived() == ["Main": ["good": 1], "Main/Editor": ["line": 7]])
-    let peer = driver.connect(pid: 200)
-    #expect(try peer.initialize()["restoration"]?["reason"] == "launch")
-    try peer.register("Main")
-    #expect(try peer.state(#"["Main"]"#) == ["good": 1])
     driver.inspect()
   }
 
@@ -150,18 +79,6 @@ internal import Testing
       try peer.encode(#"["A"]"#, "{}")
     }
     #expect(try archived().keys.sorted() == ["A"])
-  }
-
-  @Test func r30AfterAUserQuitARollbackBringsEverythingBack() throws {
-    try fill()
-    let peer = driver.connect(pid: 50)
-    try peer.initialize()
-    try peer.goodbye("userQuit")
-    #expect(try archived() == [:])
-    _ = try rollBack(2)
-    let next = driver.connect(pid: 51)
-    let restoration = try next.initialize()["restoration"]
-    #expect(restoration?["state"] == "available" && restoration?["reason"] == "launch")
   }
 
   @Test func r6PathsReferencesAndSuccessorsAreThoseOfTheGeneration() throws {
@@ -187,21 +104,6 @@ internal import Testing
     driver.inspect()
   }
 
-  @Test func r4WhatTheGenerationLeavesOutDoesNotComeBack() throws {
-    try run(1, (#"["Root"]"#, "{}")) { peer in
-      let excluded = try peer.register(nil, below: nil, #""kind":"viewController""#)
-      try peer.register("Inside", below: "\(excluded)", #""kind":"viewController""#)
-      try peer.encode(#"["Inside"]"#, #"{"x":1}"#)
-    }
-    try run(2, (#"["Root"]"#, #"{"y":1}"#))
-    #expect(try archived().keys.sorted() == ["Inside", "Root"])
-    let result = try rollBack(1)
-    #expect(try archived() == ["Root": [:]])
-    // The former head is kept completely.
-    #expect(try archived(Int(result["former"]?.integer ?? 0)).keys.sorted() == ["Inside", "Root"])
-    driver.inspect()
-  }
-
   @Test func r32AStateThatIsDamagedInTheGenerationIsNamed() throws {
     try fill()
     let row = driver.archives["App"]?.contents(at: 1_000).states[1]?.first?.sequence ?? 0
@@ -215,38 +117,12 @@ internal import Testing
 
   // MARK: Live sessions
 
-  @Test func liveSessionsNeedForce() throws {
+  @Test func aSessionWhoseProcessHasJustEndedIsNotInTheWay() throws {
     try fill()
     let peer = driver.connect(pid: 50)
-    try peer.initialize("App", #""process":"editor""#)
-    let failure = try refusal(#""generation":1"#)
-    #expect(failure.kind == "needsForce")
-    #expect(failure.message.contains(#""editor" (pid 50)"#))
-    #expect(try peer.fail("rollBack", #"{"generation":1}"#).kind == "needsForce")
-    // One whose process has just ended is not in the way.
+    try peer.initialize()
     driver.killUnnoticed(peer)
     #expect(try rollBack(1)["generation"] == 4)
-    driver.inspect()
-  }
-
-  @Test func r19LiveObjectsKeepTheirHandlesAndCountAsNotDecoded() throws {
-    try fill()
-    let peer = driver.connect(pid: 50)
-    try peer.initialize("App", #""serves":["headReplaced"]"#)
-    let handle = try peer.register("A")
-    _ = try peer.state(#"["A"]"#)
-    try peer.encode("\(handle)", #"{"n":50}"#, #""revision":5"#)
-    let result = try rollBack(1, #","force":true"#)
-    let generation = result["generation"]?.integer ?? 0
-    #expect(peer.takeNotifications("headReplaced") == [["generation": .integer(generation)]])
-    driver.inspect()
-    // A push of an owner that has not decoded hides nothing from it; its revisions continue.
-    #expect(try peer.encode("\(handle)", #"{"n":51}"#, #""revision":5"#) == ["superseded": true])
-    try peer.encode("\(handle)", #"{"n":52}"#, #""revision":6"#)
-    #expect(try archived()["A"] == ["n": 52])
-    #expect(try peer.state("\(handle)") == ["n": 1])
-    try peer.encode("\(handle)", #"{"n":53}"#, #""revision":7"#)
-    #expect(try peer.state("\(handle)") == ["n": 53])
     driver.inspect()
   }
 
@@ -306,19 +182,6 @@ internal import Testing
     driver.inspect()
   }
 
-  @Test func r6AnObjectThatMovedGoesBackAndItsOwnerIsTold() throws {
-    try run(1, (#"["A"]"#, #"{"n":1}"#))
-    let peer = driver.connect(pid: 50)
-    try peer.initialize("App", #""serves":["pathChanged","headReplaced"]"#)
-    let handle = try peer.register("A")
-    try peer.call("setRestorationIdentifier", #"{"object":\#(handle),"restorationIdentifier":"Z"}"#)
-    _ = try rollBack(1, #","force":true"#)
-    #expect(peer.notifications.map(\.method) == ["pathChanged", "headReplaced"])
-    #expect(peer.takeNotifications("pathChanged") == [["object": .integer(handle), "path": ["A"]]])
-    #expect(try peer.state("\(handle)") == ["n": 1])
-    driver.inspect()
-  }
-
   @Test func r8WhereTwoComeToOnePathTheGenerationsOwnObjectStays() throws {
     try run(1, (#"["A"]"#, #"{"n":1}"#))
     let (mover, other) = (driver.connect(pid: 50), driver.connect(pid: 51))
@@ -338,70 +201,7 @@ internal import Testing
     driver.inspect()
   }
 
-  @Test func r4AnExcludedLiveObjectKeepsItsPlace() throws {
-    try run(1, (#"["A"]"#, #"{"n":1}"#))
-    let peer = driver.connect(pid: 50)
-    try peer.initialize()
-    let excluded = try peer.register(nil, below: #"["A"]"#, #""kind":"viewController""#)
-    try peer.register("Inside", below: "\(excluded)", #""kind":"viewController""#)
-    try peer.encode(#"["Inside"]"#, "{}")
-    _ = try rollBack(1, #","force":true"#)
-    #expect(try peer.objects().count == 3)
-    #expect(try peer.paths() == ["A", "Inside"])
-    driver.inspect()
-  }
-
-  @Test func r34ARestorationBringsTheOldStateToLiveObjects() throws {
-    try run(1, (#"["A"]"#, #"{"n":1}"#))
-    let peer = driver.connect(pid: 50)
-    try peer.initialize("App", #""serves":["decodeRestorableStateWithCoder","headReplaced"]"#)
-    let handle = try peer.register("A")
-    peer.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
-    #expect(try peer.call("restoreApplicationState")["restored"] == [["A"]])
-    try peer.encode("\(handle)", #"{"n":50}"#)
-    #expect(try peer.call("restoreApplicationState")["restored"] == [])
-    try peer.call("rollBack", #"{"generation":1,"force":true}"#)
-    #expect(try peer.call("restoreApplicationState")["restored"] == [["A"]])
-    let states = peer.calls.filter { $0.method == "decodeRestorableStateWithCoder" }.compactMap { call in
-      call.parameters["objects"]?.array?.first?["state"]
-    }
-    #expect(states == [["n": 1], ["n": 1]])
-    // Its states from now on are its own again.
-    try peer.encode("\(handle)", #"{"n":51}"#)
-    #expect(try peer.state("\(handle)") == ["n": 51])
-    driver.inspect()
-  }
-
-  @Test func r21ARollbackEndsARestoration() throws {
-    try run(1, (#"["A"]"#, #"{"n":1}"#))
-    try run(2, (#"["A"]"#, #"{"n":2}"#))
-    let peer = driver.connect(pid: 50)
-    try peer.initialize("App", #""serves":["decodeRestorableStateWithCoder"]"#)
-    try peer.register("A")
-    let id = peer.start("restoreApplicationState")
-    #expect(peer.openCalls("decodeRestorableStateWithCoder").count == 1)
-    _ = try rollBack(1, #","force":true"#)
-    #expect(try peer.result(of: id)["skipped"] == [["path": ["A"], "reason": "discarded"]])
-    peer.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
-    #expect(try peer.call("restoreApplicationState")["restored"] == [["A"]])
-    driver.inspect()
-  }
-
   // MARK: Faults
-
-  @Test(arguments: [
-    ("invalidParams", #""x":1"#, "/generation"), ("invalidParams", #""generation":0"#, "/generation"),
-    ("invalidParams", #""generation":null"#, "/generation"), ("invalidParams", #""generation":"1""#, "/generation"),
-    ("invalidParams", #""generation":99"#, "/generation"), ("invalidParams", #""generation":1,"force":1"#, "/force"),
-  ])
-  func aCallThatIsWrongChangesNothing(_ kind: String, _ parameters: String, _ pointer: String) throws {
-    try fill()
-    let sequence = driver.archives["App"]?.sequence
-    let failure = try refusal(parameters)
-    #expect(failure.kind == kind && failure.data["pointer"]?.string == pointer)
-    #expect(driver.archives["App"]?.sequence == sequence)
-    #expect(try tool.fail("rollBack", #"{"application":"None","generation":1}"#).kind == "unknownApplication")
-  }
 
   @Test func aGenerationThatIsDroppedMeanwhileIsBroughtBackAllTheSame() throws {
     try fill()
@@ -513,13 +313,6 @@ internal import Testing
     #expect(told.last?["done"] == 1_500 && told.last?["total"] == 1_500)
     #expect(try archived().isEmpty == false)
     #expect(driver.application("App")?.tree.count == 1_500)
-    driver.inspect()
-  }
-
-  @Test func aNotificationRollsBackAsWell() throws {
-    try fill()
-    tool.notify("rollBack", #"{"application":"App","generation":1}"#)
-    #expect(try archived() == ["A": ["n": 1]])
     driver.inspect()
   }
 }
