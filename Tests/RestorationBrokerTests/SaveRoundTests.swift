@@ -5,28 +5,32 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Save rounds as clients see them: who is asked, in which order, which states are saved and which are stale (R7, R11,
-/// R12).
+/// What vectors cannot say of save rounds: processes that die, times, limits, and how it is stored (R12, R33).
 @Suite struct SaveRoundTests {
   let driver = CoreDriver()
 
   static let encode = "encodeRestorableStateWithCoder"
 
-  /// A client that automatically answers with the entry of `states` for each path, or with a state that contains the
-  /// path's name.
-  private func worker(_ pid: Int64, _ role: String = "worker", _ more: String = "") throws -> Peer {
+  /// A client that answers nothing automatically.
+  private func worker(_ pid: Int64, _ more: String = "") throws -> Peer {
     let peer = driver.connect(pid: pid)
-    peer.serves[Self.encode] = Peer.states { #"{"of":"\#($0)"}"# }
-    try peer.initialize("App", #""process":"\#(role)","serves":["\#(Self.encode)","applicationStateSaved"]"# + more)
+    try peer.initialize("App", #""process":"w\#(pid)","serves":["\#(Self.encode)"]"# + more)
     return peer
   }
 
-  private func archived(_ generation: Int64?) throws -> [String: JSONValue] {
+  /// A client that answers with a state that contains the object's path.
+  private func answering(_ pid: Int64, _ more: String = "") throws -> Peer {
+    let peer = try worker(pid, more)
+    peer.serves[Self.encode] = Peer.states { #"{"of":"\#($0)"}"# }
+    return peer
+  }
+
+  private func head() throws -> [String: JSONValue] {
     let reader = driver.connect(pid: 1)
-    let number = generation.map { #","generation":\#($0)"# } ?? ""
-    let result = try reader.call("readArchive", #"{"application":"App"\#(number)}"#)
     var states: [String: JSONValue] = [:]
-    for object in result["objects"]?.array ?? [] { states[object["path"]?.joined ?? ""] = object["state"] ?? .null }
+    for object in try reader.call("readArchive", #"{"application":"App"}"#)["objects"]?.array ?? [] {
+      states[object["path"]?.joined ?? ""] = object["state"] ?? .null
+    }
     return states
   }
 
@@ -34,35 +38,86 @@ internal import Testing
     (reply["stale"]?.array ?? []).map { "\($0["path"]?.joined ?? "null"): \($0["why"]?.string ?? "")" }
   }
 
-  private func paths(_ call: Peer.BrokerCall) -> [String] {
-    (call.parameters["objects"]?.array ?? []).map { $0["path"]?.joined ?? "null" }
-  }
+  // MARK: Sessions
 
-  // MARK: R11, R12
-
-  @Test func r12AllStatesAreOfOneGeneration() throws {
-    let (a, b) = (try worker(1), try worker(2))
-    try a.register("A")
-    try b.register("B", below: #"["A"]"#)
-    let reply = try a.call("saveApplicationState", #"{"reason":"test"}"#)
-    #expect(reply["saved"] == true)
-    #expect(reply["reason"] == nil)
-    #expect(reply["generation"] == 1)
-    #expect(reply["objects"] == 2)
-    #expect(reply["bytes"] == 22)
-    #expect(reply["stale"] == [])
-    #expect(reply["excluded"] == [])
-    #expect(try archived(1) == ["A": ["of": "A"], "A/B": ["of": "A/B"]])
-    #expect(a.takeNotifications("applicationStateSaved") == [["generation": 1]])
-    #expect(b.takeNotifications("applicationStateSaved") == [["generation": 1]])
-    driver.inspect()
-  }
-
-  @Test func r12TheRoundIsOneTransaction() throws {
+  @Test func r12AProcessThatDiesIsStaleAndBlocksNobody() throws {
     let (a, b) = (try worker(1), try worker(2))
     try a.register("A")
     try b.register("B")
-    b.serves = [:]
+    let id = a.start("saveApplicationState")
+    a.answerEncode { _ in "{}" }
+    driver.kill(b)
+    driver.disconnect(b)
+    let reply = try a.result(of: id)
+    #expect(stale(reply) == ["B: ended"])
+    #expect(reply["stale"]?.array?.first?["process"] == "w2")
+    driver.inspect()
+  }
+
+  @Test(arguments: [("logout", 2), ("restart", 2), ("", 1)])
+  func r19AGoodbyeClearsTheMarkOfWhatWaitsForTheCommit(_ reason: String, _ expected: Int64) throws {
+    let first = try worker(1)
+    try first.register("A")
+    try first.encode(#"["A"]"#, #"{"n":1}"#)
+    try first.goodbye("restart")
+    let (a, b) = (try worker(2), try worker(3))
+    try a.register("A")
+    try b.register("B")
+    let id = b.start("saveApplicationState")
+    a.answerEncode { _ in #"{"n":2}"# }
+    if reason.isEmpty { driver.crash(a) } else { try a.goodbye(reason) }
+    b.answerEncode { _ in "{}" }
+    #expect(try b.result(of: id)["saved"] == true)
+    let last = try worker(4)
+    try last.register("A")
+    #expect(try last.state(#"["A"]"#) == ["n": .integer(expected)])
+    driver.inspect()
+  }
+
+  @Test func r17UnchangedStatesTakeNoRoom() throws {
+    var limits = Limits()
+    limits.archiveBytesMax = 10_000
+    let driver = CoreDriver(limits: limits)
+    let a = driver.connect(pid: 1)
+    try a.initialize("App", #""serves":["\#(Self.encode)"]"#)
+    for name in ["A", "B"] { try a.register(name) }
+    let text = #"{"x":"\#(String(repeating: "x", count: 3_500))"}"#
+    for isSaved in [true, false] {
+      let id = a.start("saveApplicationState")
+      a.answerEncode { _ in text }
+      #expect(try a.result(of: id)["stale"] == [])
+      #expect(try a.result(of: id)["saved"] == .bool(isSaved))
+    }
+  }
+
+  @Test func r12WhatHasComeCountsAlsoWhenItsProcessDiesBeforeTheCommit() throws {
+    let (a, b) = (try worker(1), try worker(2))
+    try a.register("A")
+    try b.register("B")
+    let id = a.start("saveApplicationState")
+    b.answerEncode { _ in #"{"last":1}"# }
+    driver.crash(b)
+    a.answerEncode { _ in "{}" }
+    #expect(stale(try a.result(of: id)) == [])
+    #expect(try head()["B"] == ["last": 1])
+    driver.inspect()
+  }
+
+  // MARK: States
+
+  /// The vectors have the other bad answers.
+  @Test func r12AStateThatNamesAMemberTwiceIsMalformed() throws {
+    let peer = try worker(1)
+    try peer.register("A")
+    let id = peer.start("saveApplicationState")
+    peer.answerEncode { _ in #"{"a":1,"a":2}"# }
+    #expect(stale(try peer.result(of: id)) == ["A: malformed"])
+  }
+
+  @Test func r12TheRoundIsOneTransaction() throws {
+    let (a, b) = (try answering(1), try worker(2))
+    try a.register("A")
+    try b.register("B")
     driver.forgetWritten()
     let id = a.start("saveApplicationState")
     #expect(driver.writtenStates == 0, "no state is written before the last answer")
@@ -70,233 +125,19 @@ internal import Testing
     b.answerEncode { _ in #"{"b":1}"# }
     #expect(driver.writtenStates == 2)
     #expect(!a.hasAnswer(id))
-    #expect(a.takeNotifications("applicationStateSaved").isEmpty)
     driver.holdsCommits = false
     driver.commit()
     #expect(try a.result(of: id)["saved"] == true)
-    #expect(a.takeNotifications("applicationStateSaved").count == 1)
-  }
-
-  /// A state pushed by a client that is asked as well is current, and its references are saved.
-  @Test func r12AnObjectWhoseOwnerSaysThatNothingHasChangedIsNotStale() throws {
-    let (a, b) = (try worker(1), try worker(2))
-    try a.register("Pushed")
-    try a.register("Never")
-    try b.register("Root", below: nil, #""kind":"viewController""#)
-    let hole = try b.register(nil, below: #"["Root"]"#, #""kind":"viewController""#)
-    try b.register("Far", below: "\(hole)", #""kind":"viewController""#)
-    try a.encode(#"["Pushed"]"#, #"{"far":{"$restorable":["Far"]}}"#)
-    a.serves[Self.encode] = { parameters in
-      let handles = (parameters["objects"]?.array ?? []).compactMap { $0["object"]?.integer }
-      return #"{"states":[\#(handles.map { #"{"object":\#($0),"unchanged":true}"# }.joined(separator: ","))]}"#
-    }
-    let reply = try a.call("saveApplicationState")
-    #expect(reply["saved"] == true)
-    #expect(reply["stale"] == [])
-    #expect(reply["objects"] == 3)
-    #expect(try archived(1)["Far"] == ["of": "Far"])
-    #expect(try archived(1)["Pushed"]?["far"]?["$restorable"] == ["Far"])
-    driver.inspect()
-  }
-
-  @Test func r11OwnersAreAskedInTheOrderOfTheWalk() throws {
-    let peer = try worker(1)
-    for name in ["B", "A"] { try peer.register(name) }
-    for name in ["Y", "X"] { try peer.register(name, below: #"["A"]"#) }
-    try peer.register("Z", below: #"["B"]"#)
-    try peer.call("saveApplicationState")
-    let call = try #require(peer.calls.first)
-    #expect(paths(call) == ["B", "B/Z", "A", "A/Y", "A/X"])
-    #expect(call.parameters["round"] == 1)
-    try peer.call("saveApplicationState")
-    #expect(peer.calls.last?.parameters["round"] == 2)
-  }
-
-  @Test func r11TheDelegateIsAskedFirstAndGivesTheApplicationsState() throws {
-    let worker = try worker(1)
-    let delegate = driver.connect(pid: 2)
-    try delegate.initialize(
-      "App",
-      #""delegate":true,"bundleVersion":"7","serves":["shouldSaveApplicationState","willEncodeRestorableState"]"#
-    )
-    let handle = try worker.register("A")
-    let id = worker.start("saveApplicationState")
-    let asked = try #require(delegate.openCalls("shouldSaveApplicationState").first)
-    #expect(asked.parameters["state"] == .null)
-    delegate.answer(asked.id, "true")
-    let prepare = try #require(delegate.openCalls("willEncodeRestorableState").first)
-    #expect(prepare.parameters == ["round": 1])
-    #expect(worker.calls.isEmpty)
-    delegate.answer(prepare.id, #"{"state":{"own":{"$restorable":["A"]}}}"#)
-    #expect(try worker.result(of: id)["objects"] == 1, "the application is no object")
-    #expect(try worker.paths() == ["A"])
-    let second = worker.start("saveApplicationState")
-    let again = try #require(delegate.openCalls("shouldSaveApplicationState").first)
-    #expect(again.parameters["state"] == ["own": ["$restorable": ["A"], "object": .integer(handle)]])
-    #expect(again.parameters["coder"]?["UIApplicationStateRestorationBundleVersionKey"] == "7")
-    delegate.answer(again.id, "false")
-    let reply = try worker.result(of: second)
-    #expect(reply["saved"] == false)
-    #expect(reply["reason"] == "declined")
-    #expect(reply["generation"] == 1)
-    driver.inspect()
-  }
-
-  @Test func r11TheDelegatesFailureKeepsNobodyFromBeingSaved() throws {
-    let worker = try worker(1)
-    let delegate = driver.connect(pid: 2)
-    let serves = #""serves":["shouldSaveApplicationState","willEncodeRestorableState"]"#
-    try delegate.initialize("App", #""delegate":true,"process":"main","# + serves)
-    try worker.register("A")
-    let id = worker.start("saveApplicationState")
-    delegate.answer(try #require(delegate.openCalls("shouldSaveApplicationState").first).id, errorCode: -1, "no")
-    delegate.answer(
-      try #require(delegate.openCalls("willEncodeRestorableState").first).id,
-      #"{"state":{"UIStateRestorationX":1}}"#
-    )
-    let reply = try worker.result(of: id)
-    #expect(reply["saved"] == true)
-    #expect(stale(reply) == [": reservedKey"])
-    #expect(reply["stale"]?.array?.first?["process"] == "main")
-    let late = worker.start("saveApplicationState", #"{"deadlineMilliseconds":1000}"#)
-    driver.advance(milliseconds: 499)
-    #expect(!worker.hasAnswer(late))
-    driver.advance(milliseconds: 1)
-    #expect(stale(try worker.result(of: late)) == [": late"])
-    #expect(delegate.openCalls("shouldSaveApplicationState").isEmpty, "it is not waited for any more")
-  }
-
-  @Test func r12WhoDoesNotServeEncodeIsNotAskedAndNotStale() throws {
-    let pushes = driver.connect(pid: 1)
-    try pushes.initialize()
-    try pushes.register("A")
-    try pushes.encode(#"["A"]"#, #"{"pushed":1}"#)
-    let reply = try pushes.call("saveApplicationState")
-    #expect(reply["saved"] == true)
-    #expect(reply["stale"] == [])
-    #expect(pushes.calls.isEmpty)
-    #expect(try archived(1) == ["A": ["pushed": 1]])
-  }
-
-  @Test func anyoneMayAskForARoundAlsoByANotification() throws {
-    let peer = try worker(1)
-    try peer.register("A")
-    let tool = driver.connect(pid: 9)
-    #expect(try tool.call("saveApplicationState", #"{"application":"App"}"#)["generation"] == 1)
-    try peer.register("B")
-    tool.notify("saveApplicationState", #"{"application":"App"}"#)
-    #expect(try archived(2).count == 2)
-    #expect(try tool.fail("saveApplicationState", #"{"application":"Nobody"}"#).kind == "unknownApplication")
-  }
-
-  @Test func r17NothingNewMakesNoGeneration() throws {
-    let peer = try worker(1)
-    #expect(try peer.call("saveApplicationState")["reason"] == "unchanged")
-    try peer.register("A")
-    #expect(try peer.call("saveApplicationState")["saved"] == true)
-    let reply = try peer.call("saveApplicationState")
-    #expect(reply["saved"] == false)
-    #expect(reply["reason"] == "unchanged")
-    #expect(reply["generation"] == 1)
-    #expect(reply["objects"] == 1)
-    peer.serves[Self.encode] = Peer.states { _ in #"{"new":1}"# }
-    #expect(try peer.call("saveApplicationState")["generation"] == 2)
   }
 
   @Test func r16APulledStateThatIsTheSameIsNotWrittenAgain() throws {
-    let peer = try worker(1)
+    let peer = try answering(1)
     for name in ["A", "B", "C"] { try peer.register(name) }
     try peer.call("saveApplicationState")
     driver.forgetWritten()
     peer.serves[Self.encode] = Peer.states { $0 == "B" ? #"{"new":1}"# : #"{"of":"\#($0)"}"# }
     #expect(try peer.call("saveApplicationState")["saved"] == true)
     #expect(driver.writtenStates == 1)
-    try peer.encode(#"["A"]"#, #"{"pushed":1}"#)
-    try peer.call("saveApplicationState")
-    #expect(try archived(3)["A"] == ["of": "A"], "a push in between does not hide what was pulled before")
-  }
-
-  // MARK: R12, stale objects
-
-  @Test func r12WhoeverIsLateKeepsTheLastGoodState() throws {
-    let (good, slow) = (try worker(1, "good"), try worker(2, "slow"))
-    try good.register("A")
-    try slow.register("B")
-    try good.call("saveApplicationState")
-    slow.serves = [:]
-    good.serves[Self.encode] = Peer.states { _ in #"{"second":1}"# }
-    let id = good.start("saveApplicationState", #"{"deadlineMilliseconds":2000}"#)
-    driver.advance(milliseconds: 1_999)
-    #expect(!good.hasAnswer(id))
-    driver.advance(milliseconds: 1)
-    let reply = try good.result(of: id)
-    #expect(reply["saved"] == true)
-    #expect(reply["milliseconds"] == 2_000)
-    #expect(reply["objects"] == 2)
-    let entry = try #require(reply["stale"]?.array?.first)
-    #expect(entry["path"]?.joined == "B")
-    #expect(entry["process"] == "slow")
-    #expect(entry["pid"] == 2)
-    #expect(entry["why"] == "late")
-    #expect(try archived(2) == ["A": ["second": 1], "B": ["of": "B"]])
-    slow.answerEncode { _ in #"{"tooLate":1}"# }
-    #expect(try archived(nil)["B"] == ["of": "B"], "nobody waits for it any more")
-    #expect(driver.timerCount == 0)
-  }
-
-  @Test func r12EachBadAnswerIsStaleForItsReason() throws {
-    let peer = driver.connect(pid: 1)
-    try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
-    var handles: [Int64] = []
-    for number in 0...9 { handles.append(try peer.register("O\(number)")) }
-    let id = peer.start("saveApplicationState")
-    let long = String(repeating: "x", count: 256 << 10)
-    let call = try #require(peer.openCalls(Self.encode).first)
-    let states = [
-      #"{"object":\#(handles[0]),"state":{"fine":1}}"#,
-      #"{"object":\#(handles[1]),"state":{"UIStateRestorationX":1}}"#,
-      #"{"object":\#(handles[2]),"state":{"r":{"$restorable":["Nowhere"]}}}"#,
-      #"{"object":\#(handles[3]),"state":{"long":"\#(long)"}}"#,
-      #"{"object":\#(handles[4]),"error":{"message":"broken"}}"#,
-      #"{"object":\#(handles[5]),"state":[]}"#,
-      #"{"object":\#(handles[6])}"#,
-      #"{"object":\#(handles[7]),"state":{}},{"object":\#(handles[7]),"state":{}}"#,
-      #"{"object":99,"state":{}}"#,
-      #"{"object":\#(handles[8]),"state":{"a":1,"a":2}}"#,
-    ]
-    peer.answer(call.id, #"{"states":[\#(states.joined(separator: ","))]}"#)
-    let reply = try peer.result(of: id)
-    #expect(reply["saved"] == true)
-    #expect(
-      stale(reply).sorted() == [
-        "O1: reservedKey", "O2: invalidReference", "O3: limitExceeded", "O4: failed", "O5: malformed", "O6: malformed",
-        "O7: malformed", "O8: malformed", "O9: missing",
-      ]
-    )
-    #expect(
-      try archived(1) == [
-        "O0": ["fine": 1], "O1": .null, "O2": .null, "O3": .null, "O4": .null, "O5": .null, "O6": .null, "O7": .null,
-        "O8": .null, "O9": .null,
-      ]
-    )
-    driver.inspect()
-  }
-
-  @Test(arguments: [("7", "malformed"), (#"{"states":{}}"#, "malformed"), (#"{"states":[1]}"#, "malformed")])
-  func r12AnAnswerOfAnotherFormMakesItsBatchStale(_ answer: String, _ why: String) throws {
-    let peer = try worker(1)
-    peer.serves[Self.encode] = { _ in answer }
-    try peer.register("A")
-    #expect(stale(try peer.call("saveApplicationState")) == ["A: \(why)"])
-  }
-
-  @Test func r12AnErrorMakesTheBatchStale() throws {
-    let peer = try worker(1)
-    peer.serves = [:]
-    try peer.register("A")
-    let id = peer.start("saveApplicationState")
-    peer.answer(try #require(peer.openCalls(Self.encode).first).id, errorCode: -32601, "what?")
-    #expect(stale(try peer.result(of: id)) == ["A: failed"])
   }
 
   @Test func r12AStateThatDoesNotFitIntoTheArchiveIsStale() throws {
@@ -312,90 +153,127 @@ internal import Testing
     driver.inspect()
   }
 
-  // MARK: Batches
-
   @Test func batchesAreBoundedByCountAndByTheClientsBytes() throws {
-    let peer = try worker(1)
+    let peer = try answering(1)
     for number in 0..<70 { try peer.register("O\(number)") }
-    let narrow = try worker(2, "narrow", #","messageBytesMax":4096"#)
+    let narrow = try answering(2, #","messageBytesMax":4096"#)
     let name = String(repeating: "n", count: 200)
     for number in 0..<20 { try narrow.register("\(name)\(number)") }
     #expect(try peer.call("saveApplicationState")["objects"] == 90)
-    #expect(peer.calls.map { paths($0).count } == [64, 6])
-    #expect(narrow.calls.map { paths($0).count } == [7, 7, 6])
+    func sizes(_ peer: Peer) -> [Int?] { peer.calls.map { $0.parameters["objects"]?.array?.count } }
+    #expect(sizes(peer) == [64, 6])
+    #expect(sizes(narrow) == [7, 7, 6])
   }
 
-  @Test func r12AnObjectThatIsPutOffIsAskedForAgainAndAtLastGivenUp() throws {
-    let peer = driver.connect(pid: 1)
-    try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
-    let (a, b) = (try peer.register("A"), try peer.register("B"))
-    let id = peer.start("saveApplicationState")
-    peer.answer(
-      try #require(peer.openCalls(Self.encode).first).id,
-      #"{"states":[{"object":\#(a),"later":true},{"object":\#(b),"state":{"b":1}}]}"#
-    )
-    for _ in 1...3 {
-      let call = try #require(peer.openCalls(Self.encode).first)
-      #expect(paths(call) == ["A"])
-      peer.answer(call.id, #"{"states":[{"object":\#(a),"later":true}]}"#)
-    }
-    #expect(stale(try peer.result(of: id)) == ["A: late"])
-    #expect(try archived(1)["B"] == ["b": 1])
+  // MARK: The round as a whole
+
+  @Test func aRoundThatBeganByItselfGoesOnWhenTheLastCallerCancels() throws {
+    let (a, tool) = (try worker(1), driver.connect(pid: 2))
+    try a.register("A")
+    driver.advance(milliseconds: 15_000)
+    let id = tool.start("saveApplicationState", #"{"application":"App"}"#)
+    tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    #expect(try tool.failure(of: id).code == -32800)
+    a.answerEncode { _ in "{}" }
+    #expect(try a.call("listGenerations")["generations"]?.array?.count == 1)
   }
 
-  // MARK: R7, R14
+  @Test func r18ChangesThatARoundDidNotSaveMakeAnotherOne() throws {
+    let (a, tool) = (try worker(1), driver.connect(pid: 2))
+    try a.register("A")
+    let id = tool.start("saveApplicationState", #"{"application":"App"}"#)
+    tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    #expect(a.openCalls(Self.encode).isEmpty)
+    driver.advance(milliseconds: 15_000)
+    #expect(a.openCalls(Self.encode).count == 1)
+  }
 
-  @Test func r7AnExcludedObjectThatASavedOneRefersToIsAskedAndSaved() throws {
+  @Test func progressIsToldWhereItIsAskedFor() throws {
     let (a, b) = (try worker(1), try worker(2))
-    try a.register("Root", below: nil, #""kind":"viewController""#)
-    try a.register(nil, below: #"["Root"]"#, #""kind":"viewController""#)
-    let hole = try #require(try a.objects().first { $0["path"] == .null }?["object"]?.integer)
-    try b.register("Hidden", below: "\(hole)", #""kind":"viewController""#)
-    let other = try b.register("Other", below: "\(hole)", #""kind":"viewController""#)
-    a.serves[Self.encode] = Peer.states { _ in #"{"to":{"$restorable":["Hidden"]}}"# }
-    let reply = try a.call("saveApplicationState")
-    #expect(reply["objects"] == 2)
-    #expect(b.calls.map(paths) == [["Hidden"]])
-    let excluded = reply["excluded"]?.array ?? []
-    #expect(excluded.compactMap { $0["object"]?.integer } == [hole, other])
-    #expect(excluded.map { $0["by"]?.integer } == [hole, hole])
-    #expect(excluded.map { $0["path"]?.joined } == [nil, "Other"])
-    #expect(excluded.map { $0["pid"] } == [1, 2])
-    #expect(try archived(1)["Hidden"] == ["of": "Hidden"])
+    try a.register("A")
+    try b.register("B")
+    let id = a.start("saveApplicationState", #"{"progressToken":"p"}"#)
+    driver.advance(milliseconds: 200)
+    b.answerEncode { _ in "{}" }
+    #expect(a.takeNotifications("progress") == [["progressToken": "p", "done": 1, "total": 2]])
+    a.answerEncode { _ in "{}" }
+    #expect(a.hasAnswer(id))
+    #expect(a.takeNotifications("progress") == [["progressToken": "p", "done": 2, "total": 2]])
+  }
+
+  @Test func aFailedTransactionInterruptsTheRound() throws {
+    let a = try worker(1)
+    try a.register("A")
+    driver.holdsCommits = true
+    let id = a.start("saveApplicationState")
+    a.notify("encodeRestorableState", #"{"object":["B"],"state":{}}"#)
+    driver.failCommit("App")
+    driver.holdsCommits = false
+    #expect(try a.result(of: id)["reason"] == "interrupted")
+    let again = a.start("saveApplicationState")
+    a.answerEncode { _ in "{}" }
+    #expect(try a.result(of: again)["saved"] == true)
     driver.inspect()
   }
 
-  @Test func r5AViewWithoutControllersIsExcludedByWhatItIsBelow() throws {
-    let peer = try worker(1)
-    let object = try peer.register("Object")
-    let view = try peer.register("View", below: #"["Object"]"#, #""kind":"view""#)
-    let lonely = try peer.register("Lonely", below: nil, #""kind":"view""#)
-    let excluded = try peer.call("saveApplicationState")["excluded"]?.array ?? []
-    #expect(excluded.map { $0["object"]?.integer } == [view, lonely])
-    #expect(excluded.map { $0["by"]?.integer } == [object, lonely])
+  @Test func r12AFailedCommitFailsTheCallAndNothingIsSaved() throws {
+    let a = try worker(1)
+    try a.register("A")
+    driver.holdsCommits = true
+    let id = a.start("saveApplicationState")
+    a.answerEncode { _ in #"{"a":1}"# }
+    driver.failCommit("App")
+    driver.holdsCommits = false
+    #expect(try a.failure(of: id).kind == "storeFailed")
+    #expect(try a.call("listGenerations")["generations"] == [])
+    #expect(try head() == ["A": .null])
   }
 
-  @Test func r7ReferencesAreFollowedThroughObjectsThatNobodyIsAskedFor() throws {
-    let pushes = driver.connect(pid: 1)
-    try pushes.initialize()
-    try pushes.register("Root", below: nil, #""kind":"viewController""#)
-    let hole = try pushes.register(nil, below: #"["Root"]"#, #""kind":"viewController""#)
-    try pushes.register("One", below: "\(hole)", #""kind":"viewController""#)
-    let served = try worker(2)
-    try served.register("Two", below: "\(hole)", #""kind":"viewController""#)
-    try pushes.encode(#"["One"]"#, #"{"to":{"$restorable":["Two"]}}"#)
-    try pushes.encode(#"["Root"]"#, #"{"to":{"$restorable":["One"]}}"#)
-    #expect(try pushes.call("saveApplicationState")["objects"] == 3)
-    #expect(served.calls.map(paths) == [["Two"]])
-    // Objects that the application itself refers to are saved as well.
-    try pushes.encode(#"["Root"]"#, "{}")
-    let delegate = driver.connect(pid: 3)
-    delegate.serves["willEncodeRestorableState"] = { _ in #"{"state":{"to":{"$restorable":["Two"]}}}"# }
-    try delegate.initialize("App", #""delegate":true,"serves":["willEncodeRestorableState"]"#)
-    let reply = try pushes.call("saveApplicationState")
-    #expect(reply["objects"] == 2)
-    #expect(Set(try archived(2).keys) == ["Root", "Two"])
-    driver.inspect()
+  // MARK: R33
+
+  @Test func r33ABrokerThatIsToEndSavesWhatItsClientsHave() throws {
+    let (a, b) = (try worker(1), try worker(2))
+    try a.register("A")
+    try b.register("B")
+    driver.saveBeforeEnd()
+    #expect(driver.core.isSaving)
+    a.answerEncode { _ in #"{"a":1}"# }
+    driver.advance(milliseconds: 4_999)
+    #expect(driver.core.isSaving)
+    driver.advance(milliseconds: 1)
+    #expect(!driver.core.isSaving)
+    #expect(try head() == ["A": ["a": 1], "B": .null])
+    #expect(try a.call("listGenerations")["generations"]?.array?.count == 1)
+  }
+
+  @Test func r33ARoundUnderWayIsHurriedAndWhoHasNothingToSaveIsLeftAlone() throws {
+    let a = try worker(1)
+    try a.register("A")
+    let id = a.start("saveApplicationState", #"{"deadlineMilliseconds":60000}"#)
+    let quiet = driver.connect(pid: 5)
+    try quiet.initialize("Quiet")
+    driver.saveBeforeEnd()
+    driver.advance(milliseconds: 5_000)
+    #expect(stale(try a.result(of: id)) == ["A: late"])
+    #expect(!driver.core.isSaving)
+    #expect(try quiet.call("listGenerations")["generations"] == [])
+    let pushes = driver.connect(pid: 6)
+    try pushes.initialize("Pushes")
+    try pushes.encode(#"["P"]"#, "{}")
+    driver.saveBeforeEnd()
+    #expect(try pushes.call("listGenerations")["generations"]?.array?.count == 1)
+  }
+
+  @Test func r33ARoundOfABrokerThatEndsGetsNoMoreTimeThanIsLeft() throws {
+    let a = try worker(1)
+    try a.register("A")
+    driver.saveBeforeEnd()
+    driver.advance(milliseconds: 4_000)
+    a.answerEncode { _ in "{}" }
+    #expect(!driver.core.isSaving)
+    let id = a.start("saveApplicationState", #"{"deadlineMilliseconds":600000}"#)
+    driver.advance(milliseconds: 1_000)
+    #expect(a.hasAnswer(id))
   }
 }
 
