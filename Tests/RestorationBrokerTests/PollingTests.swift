@@ -5,7 +5,8 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Sessions that fetch the broker's calls by `nextRequest` and answer them by `answerRequest`.
+/// What vectors cannot say of sessions that fetch their calls: connections that cannot be called, restarts, times,
+/// failed commits.
 @Suite struct PollingTests {
   private let driver = CoreDriver()
   private static let encode = "encodeRestorableStateWithCoder"
@@ -16,90 +17,6 @@ internal import Testing
     return (saver, saver.start("saveApplicationState", #"{"application":"App"\#(more)}"#))
   }
 
-  @Test func whatAPollerAnswersIsSaved() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    let handle = try poller.register("Editor")
-    let (saver, round) = try save()
-    let (id, parameters) = try poller.nextCall(Self.encode)
-    #expect(parameters["objects"] == [["object": .integer(handle), "path": ["Editor"]]])
-    #expect(!saver.hasAnswer(round))
-    try poller.answer(id, #"{"states":[{"object":\#(handle),"state":{"cursor":17}}]}"#)
-    #expect(try saver.result(of: round)["saved"] == true)
-    #expect(try saver.result(of: round)["stale"] == [])
-    #expect(try saver.decode(#"["Editor"]"#, #""application":"App""#)["state"] == ["cursor": 17])
-    #expect(try poller.next().isNull)
-  }
-
-  @Test func anObjectThatIsInvalidatedIsAskedForByPolling() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    let handle = try poller.register("Editor")
-    try poller.call("invalidateRestorableState", #""object":\#(handle)"#)
-    let (peer, wait) = poller.wait()
-    driver.advance(milliseconds: 99)
-    #expect(!peer.hasAnswer(wait))
-    driver.advance(milliseconds: 1)
-    let request = try peer.result(of: wait)
-    #expect(request["params"]?["round"] == 0)
-    try poller.answer(request["id"]?.integer ?? 0, #"{"states":[{"object":\#(handle),"state":{"n":1}}]}"#)
-    #expect(try poller.call("decodeRestorableState", #""object":["Editor"]"#)["state"] == ["n": 1])
-  }
-
-  /// R12: a client that does not fetch is late, and its unfetched calls are gone.
-  @Test func aPollerThatDoesNotComeIsLateAndItsCallIsGone() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    try poller.register("Editor")
-    let (saver, round) = try save(#","deadlineMilliseconds":2000"#)
-    driver.advance(milliseconds: 2_000)
-    #expect(try saver.result(of: round)["stale"]?.array?.first?["why"] == "late")
-    #expect(try poller.next().isNull)
-  }
-
-  @Test func anErrorIsAnAnswerToo() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    try poller.register("Editor")
-    let (saver, round) = try save()
-    let (id, _) = try poller.nextCall(Self.encode)
-    try poller.call("answerRequest", #""id":\#(id),"error":{"code":-1,"message":"not now"}"#)
-    #expect(try saver.result(of: round)["stale"]?.array?.first?["why"] == "failed")
-  }
-
-  // MARK: Waiting
-
-  @Test func aWaitEndsWithWhatComesAndDelaysNothingBehindIt() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    let handle = try poller.register("Editor")
-    let (peer, wait) = poller.wait()
-    #expect(try peer.call("ping") == [:])
-    let written = try peer.call("encodeRestorableState", poller.scoped(#""object":\#(handle),"state":{"n":1}"#))
-    #expect(written["durability"] == "disk")
-    #expect(!peer.hasAnswer(wait))
-    _ = try save()
-    #expect(try peer.result(of: wait)["method"]?.string == Self.encode)
-  }
-
-  @Test func aWaitWithoutAnythingEndsWithNullInTime() throws {
-    let poller = try Poller(driver)
-    let (peer, wait) = poller.wait(30_000)
-    driver.advance(milliseconds: 29_999)
-    #expect(!peer.hasAnswer(wait))
-    driver.advance(milliseconds: 1)
-    #expect(try peer.result(of: wait).isNull)
-    let (other, again) = poller.wait(1)
-    driver.advance(milliseconds: 1)
-    #expect(try other.result(of: again).isNull)
-  }
-
-  @Test func aSecondWaitEndsTheFirstWithNull() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    try poller.register("Editor")
-    let (first, one) = poller.wait()
-    let (second, two) = poller.wait()
-    #expect(try first.result(of: one).isNull)
-    _ = try save()
-    #expect(try second.result(of: two)["method"]?.string == Self.encode)
-    #expect(driver.application("App")?.sessions.count == 1)
-  }
-
   @Test func whatComesAfterTheConnectionOfAWaitEndedIsFetchedByTheNext() throws {
     let poller = try Poller(driver, serves: [Self.encode])
     try poller.register("Editor")
@@ -107,27 +24,6 @@ internal import Testing
     driver.disconnect(peer)
     _ = try save()
     _ = try poller.nextCall(Self.encode)
-  }
-
-  @Test func aCancelledWaitIsAnsweredAndTakesNothing() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    try poller.register("Editor")
-    let (peer, wait) = poller.wait()
-    peer.notify("$/cancelRequest", #"{"id":\#(wait)}"#)
-    #expect(try peer.failure(of: wait).code == -32800)
-    _ = try save()
-    _ = try poller.nextCall(Self.encode)
-    // The timer of the wait is gone with it.
-    driver.advance(milliseconds: 40_000)
-    #expect(try peer.failure(of: wait).kind == "requestCancelled")
-  }
-
-  @Test func aWaitEndsWithItsSession() throws {
-    let poller = try Poller(driver)
-    let (peer, wait) = poller.wait()
-    try poller.call("goodbye", #""reason":"restart""#)
-    #expect(try peer.failure(of: wait).kind == "notInitialized")
-    #expect(try poller.fail("nextRequest").data["pointer"] == "/session")
   }
 
   @Test func oneConnectionMayHaveManyWaitsForManySessionsUpToALimit() throws {
@@ -146,35 +42,6 @@ internal import Testing
     #expect(!peer.hasAnswer(waits[0]))
   }
 
-  @Test func aNotificationFetchesNothing() throws {
-    let poller = try Poller(driver)
-    try poller.register("Editor")
-    let peer = poller.connect()
-    peer.notify("nextRequest", poller.scoped(#""serves":["\#(Self.encode)"]"#))
-    _ = try save()
-    peer.notify("nextRequest", poller.scoped(#""waitMilliseconds":1000"#))
-    _ = try poller.nextCall(Self.encode)
-  }
-
-  // MARK: Answering
-
-  @Test func onlyACallThatWaitsForItsAnswerCanBeAnswered() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
-    let other = try Poller(driver, pid: 701)
-    let handle = try poller.register("Editor")
-    _ = try save()
-    let number = try #require(driver.application("App")?.sessions.count)
-    #expect(number == 2)
-    let (id, _) = try poller.nextCall(Self.encode)
-    for (who, id) in [(poller, id + 1), (poller, 1), (other, id)] {
-      let failure = try who.fail("answerRequest", #""id":\#(id),"result":{}"#)
-      #expect(failure.code == -32602)
-      #expect(failure.data["pointer"] == "/id")
-    }
-    try poller.answer(id, #"{"states":[{"object":\#(handle),"state":{}}]}"#)
-    #expect(try poller.fail("answerRequest", #""id":\#(id),"result":{}"#).data["pointer"] == "/id")
-  }
-
   @Test func whatWasNotFetchedCannotBeAnswered() throws {
     let poller = try Poller(driver, serves: [Self.encode])
     try poller.register("Editor")
@@ -186,35 +53,6 @@ internal import Testing
     driver.advance(milliseconds: 1_000)
     #expect(saver.hasAnswer(round))
     #expect(try poller.fail("answerRequest", #""id":\#(id),"result":{}"#).data["pointer"] == "/id")
-  }
-
-  /// A call made over a connection is answered there.
-  @Test func aCallOverAConnectionIsNotAnsweredByACall() throws {
-    let peer = driver.connect()
-    try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
-    try peer.register("Editor")
-    _ = try save()
-    let call = try #require(peer.openCalls(Self.encode).first)
-    #expect(try peer.fail("answerRequest", #"{"id":\#(call.id),"result":{}}"#).data["pointer"] == "/id")
-    #expect(try peer.fail("answerRequest", #"{"id":\#(7 << 32 | 1),"result":{}}"#).data["pointer"] == "/id")
-  }
-
-  // MARK: Notifications
-
-  @Test func notificationsAreFetchedWithoutAnIdAndOnlyWhatIsServed() throws {
-    let poller = try Poller(driver, serves: ["pathChanged"])
-    let main = driver.connect()
-    try main.initialize()
-    try main.register("Main")
-    let handle = try poller.register("Editor", #""restorationParent":["Main"]"#)
-    try main.call("setRestorationIdentifier", #"{"object":["Main"],"restorationIdentifier":"Window"}"#)
-    try main.call("saveApplicationState")
-    #expect(
-      try poller.next() == [
-        "id": nil, "method": "pathChanged", "params": ["object": .integer(handle), "path": ["Window", "Editor"]],
-      ]
-    )
-    #expect(try poller.next().isNull)
   }
 
   /// R15: a notified change is on disk.
@@ -246,6 +84,99 @@ internal import Testing
     #expect(!peer.hasAnswer(wait))
     try other.register("Editor", #""takeOver":true"#)
     #expect(try peer.result(of: wait)["method"] == "registrationReplaced")
+  }
+
+  // MARK: Sessions
+
+  @Test func aSessionWithoutAConnectionIsDetachedAndOutlivesEachOfThem() throws {
+    let poller = try Poller(driver, #""process":"script""#)
+    let handle = try poller.register("Editor")
+    let session = try #require(driver.application("App")?.sessions.values.first)
+    #expect(session.facts.isDetached)
+    #expect(session.facts.role == "script")
+    driver.advance(milliseconds: 599_999)
+    try poller.call("encodeRestorableState", #""object":\#(handle),"state":{}"#)
+    driver.advance(milliseconds: 599_999)
+    #expect(driver.application("App")?.sessions.count == 1)
+    driver.advance(milliseconds: 1)
+    #expect(driver.application("App")?.sessions.isEmpty == true)
+  }
+
+  @Test func aConnectionThatGoesOnRemembersTheSessionItWasGiven() throws {
+    let peer = driver.connect(canBeCalled: false)
+    try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
+    let handle = try peer.register("Editor", #""application":"App""#)
+    try peer.encode("\(handle)", #"{"n":1}"#, #""application":"App""#)
+    // It is not the session of the connection: the application is named in every call.
+    #expect(try peer.fail("nextRequest").kind == "notInitialized")
+    #expect(try peer.call("nextRequest", #"{"application":"App"}"#).isNull)
+    // Another session is another one.
+    let second = try peer.initialize("App")
+    #expect(try peer.fail("unregisterObject", #"{"application":"App","object":\#(handle)}"#).kind == "notOwner")
+    #expect(second["session"]?.string?.count == 32)
+  }
+
+  @Test func eventsCannotBeSubscribedToWhereTheyCannotBeSent() throws {
+    let peer = driver.connect(canBeCalled: false)
+    let failure = try peer.fail("subscribe", #"{"application":"App"}"#)
+    #expect(failure.code == -32014)
+    #expect(failure.kind == "forbidden")
+    #expect(driver.core.subscriptionCount == 0)
+  }
+
+  @Test func aSessionThatIsResumedWithoutAConnectionPollsFromThenOn() throws {
+    let peer = driver.connect(pid: 700)
+    let token = try #require(try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)["session"]?.string)
+    let handle = try peer.register("Editor")
+    let saver = driver.connect(pid: 9)
+    let round = saver.start("saveApplicationState", #"{"application":"App"}"#)
+    #expect(peer.openCalls(Self.encode).count == 1)
+    let poller = try Poller(driver, serves: [Self.encode], #""session":"\#(token)""#)
+    #expect(poller.token == token)
+    #expect(!peer.isConnected)
+    let (id, _) = try poller.nextCall(Self.encode)
+    try poller.answer(id, #"{"states":[{"object":\#(handle),"state":{"n":1}}]}"#)
+    #expect(try saver.result(of: round)["objects"] == 1)
+    // Its process may end without that being a crash.
+    driver.kill(peer)
+    driver.advance(milliseconds: 2_000)
+    #expect(driver.application("App")?.sessions.count == 1)
+  }
+
+  @Test func afterARestartASessionServesAndPollsAsBefore() throws {
+    let poller = try Poller(driver, serves: [Self.encode])
+    let handle = try poller.register("Editor")
+    let first = driver.connect(pid: 9)
+    first.start("saveApplicationState", #"{"application":"App"}"#)
+    let (old, _) = try poller.nextCall(Self.encode)
+    driver.restart()
+    let saver = driver.connect(pid: 9)
+    let round = saver.start("saveApplicationState", #"{"application":"App"}"#)
+    let (id, _) = try poller.nextCall(Self.encode)
+    #expect(id != old)
+    // The answer to the old call cannot be mistaken for that to the new one.
+    #expect(try poller.fail("answerRequest", #""id":\#(old),"result":{}"#).data["pointer"] == "/id")
+    try poller.answer(id, #"{"states":[{"object":\#(handle),"state":{}}]}"#)
+    #expect(try saver.result(of: round)["objects"] == 1)
+  }
+
+  /// R31: a state that a process has not fetched is not blamed for its crash.
+  @Test(arguments: [false, true]) func whatWasNotFetchedIsNotToBlame(_ isFetched: Bool) throws {
+    let fixture = RestoringFixture()
+    try fixture.save([("Main", nil, "", #"{"zoom":1}"#)])
+    for attempt in 1...2 {
+      let pid = Int64(700 + attempt)
+      let peer = fixture.driver.connect(pid: pid)
+      try peer.initialize("App", #""serves":["decodeRestorableStateWithCoder"]"#)
+      #expect(try peer.call("nextRequest").isNull)
+      try peer.register("Main")
+      peer.start("restoreApplicationState")
+      if isFetched { #expect(try peer.call("nextRequest")["method"] == "decodeRestorableStateWithCoder") }
+      fixture.driver.crash(peer)
+    }
+    let tool = fixture.driver.connect(pid: 9)
+    let listed = try tool.call("listQuarantine", #"{"application":"App"}"#)
+    #expect(listed["objects"]?.array?.isEmpty == !isFetched, "\(listed)")
   }
 }
 
