@@ -103,6 +103,28 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r28ALostDataSourceEndsAllItsQuestions() throws {
+    let identify = "modelIdentifierForElementAtIndexPath"
+    let (view, data) = (try worker(1), driver.connect(pid: 2))
+    try view.register("C", below: nil, #""kind":"viewController""#)
+    let handle = try view.register("V", below: #"["C"]"#, #""kind":"view""#)
+    try data.initialize("App", #""serves":["\#(identify)"]"#)
+    try data.call("registerDataSource", #"{"view":["C","V"]}"#)
+    let id = view.start("saveApplicationState")
+    let elements = (0..<3_000).map { #"{"role":"selected","indexPath":[\#($0)]}"# }.joined(separator: ",")
+    let call = try #require(view.openCalls(Self.encode).first)
+    view.answer(call.id, #"{"states":[{"object":\#(handle),"state":{},"elements":[\#(elements)]}]}"#)
+    #expect(data.openCalls(identify).count == 64)
+    data.answer(try #require(data.openCalls(identify).first).id, #""one""#)
+    #expect(data.openCalls(identify).count == 64)
+    driver.disconnect(data)
+    #expect(try view.result(of: id)["saved"] == true)
+    let saved = try view.decode("\(handle)")["elements"]?.array
+    #expect(saved?.count == 3_000)
+    #expect(saved?.first?["identifier"] == "one")
+    driver.inspect()
+  }
+
   // MARK: States
 
   /// The vectors have the other bad answers.

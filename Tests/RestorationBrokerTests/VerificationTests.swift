@@ -56,17 +56,6 @@ internal import Testing
     return (sequence, record)
   }
 
-  @Test func aSoundArchiveIsSound() throws {
-    try fill()
-    let tool = driver.connect(pid: 7)
-    let result = try verify(tool, #","progressToken":"p""#)
-    #expect(result["sound"] == true)
-    #expect(result["objects"] == 2 && result["states"] == 2)
-    #expect(result["problems"]?.array?.isEmpty == true && result["omitted"] == nil)
-    let told = tool.takeNotifications("progress")
-    #expect(told.count == 1 && told[0]["done"] == told[0]["total"])
-  }
-
   @Test func aDamagedRowIsNamedByItsPath() throws {
     try fill()
     let (sequence, _) = try state(with: "0.1")
@@ -114,15 +103,6 @@ internal import Testing
     record.references = "[[5,17,9]]"
     let problems = try problems { $0.replace(sequence, with: .state(record)) }
     #expect(problems.map { $0["kind"]?.string } == ["reference"])
-  }
-
-  @Test func aReferenceToAnObjectThatIsGoneIsNoProblem() throws {
-    let peer = driver.connect()
-    try peer.initialize()
-    let target = try peer.register("Target")
-    try peer.encode(#"["A"]"#, #"{"r":{"$restorable":["Target"]}}"#)
-    try peer.call("unregisterObject", #"{"object":\#(target)}"#)
-    #expect(try verify(peer)["sound"] == true)
   }
 
   @Test func aTreeThatIsNoneIsNamed() throws {
@@ -247,15 +227,5 @@ internal import Testing
     for id in ids { #expect(try peer.failure(of: id).kind == "storeFailed") }
     driver.holdsCommits = false
     #expect(try peer.call("verifyArchive")["sound"] == true)
-  }
-
-  @Test(arguments: ["verifyArchive", "backupArchive", "exportArchive"])
-  func anUnknownApplicationIsNotMade(_ method: String) throws {
-    let peer = driver.connect()
-    #expect(try peer.fail(method, #"{"application":"Nobody"}"#).kind == "unknownApplication")
-    #expect(try peer.fail(method).kind == "notInitialized")
-    driver.openingFailures["Bad"] = ArchiveError(.unreadable, "no")
-    try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
-    #expect(driver.archives.keys.sorted() == ["App"])
   }
 }
