@@ -104,21 +104,4 @@ internal import Testing
       #expect(told["params"] == ["generation": 1])
     }
   }
-
-  @Test func aCallerMayCancelARound() async throws {
-    try await withBroker { broker in
-      let client = try broker.session(Self.application, ["serves": Self.serves])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      let id = try client.request("saveApplicationState")
-      let call = try client.receiveMessage()
-      try client.notify("$/cancelRequest", ["id": .integer(id)])
-      let answer = try client.receiveMessage()
-      #expect(answer["id"] == .integer(id))
-      #expect(answer["error"]?["code"] == -32_800)
-      // An answer that is no longer awaited is not an error.
-      let late: JSONValue = ["jsonrpc": "2.0", "id": call["id"] ?? .null, "result": ["states": []]]
-      try client.send(late.text + "\n")
-      #expect(try client.call("listGenerations")["generations"] == [])
-    }
-  }
 }

@@ -29,17 +29,6 @@ internal import Testing
     }
   }
 
-  @Test func inputByteByByteGetsTheSameAnswers() async throws {
-    try await withBroker { broker in
-      let client = try broker.connect()
-      for byte in Array(#"{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}"#.utf8) {
-        try client.send(bytes: [byte])
-      }
-      #expect(try client.receive() == #"{"jsonrpc":"2.0","id":1,"result":{}}"#)
-      #expect(try client.receive() == #"{"jsonrpc":"2.0","id":2,"result":{}}"#)
-    }
-  }
-
   /// R15; the state is the text that was sent, whatever its numbers are.
   @Test(arguments: [
     "0.1", "1e300", "-0.0", "9223372036854775807", "18446744073709551615", "1e400", "-0", "1E-7", "1.10",
@@ -101,34 +90,6 @@ internal import Testing
       try busy.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
       quiet.halfClose()
       #expect(try quiet.receiveToEnd().isEmpty)
-    }
-  }
-
-  @Test func aSecondRequestWithAnIdInFlightIsRefusedAndTheFirstIsNot() async throws {
-    try await withBroker { broker in
-      let client = try broker.session("a")
-      let register = """
-        {"jsonrpc":"2.0","id":"x","method":"registerObjectForStateRestoration","params":{"restorationIdentifier":"C",\
-        "restorationParent":["P"],"awaitParentMilliseconds":60000}}
-
-        """
-      try client.send(register)
-      try client.send(#"{"jsonrpc":"2.0","id":"\u0078","method":"ping"}"#)
-      try MessagePattern.like(#"{"id":{"$any":1},"error":{"code":-32600}}"#).check(try client.receive())
-      try broker.session("a").call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
-      try MessagePattern.result(#""x""#, #"{"path":["P","C"]}"#).check(try client.receive())
-      try client.send(#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#)
-      try MessagePattern.result(#""x""#).check(try client.receive())
-    }
-  }
-
-  @Test func aFrameThatIsNeverFinishedEndsItsConnection() async throws {
-    try await withBroker(BrokerOptions(limits: ["partialFrameMilliseconds": 1_000])) { broker in
-      let idle = try broker.connect()
-      let slow = try broker.connect()
-      try slow.send(#"{"jsonrpc""#)
-      _ = try slow.receiveToEnd()
-      try idle.call("ping")
     }
   }
 }
