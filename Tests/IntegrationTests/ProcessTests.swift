@@ -112,29 +112,6 @@ internal import Testing
     }
   }
 
-  /// R3: the order in which processes start does not matter.
-  @Test func aChildMayWaitForItsParent() async throws {
-    try await withBroker { broker in
-      let editors = try broker.client(.python)
-      try editors.initialize(Self.application, ["process": "editors"])
-      let waiting = try editors.command([
-        "do": "request", "method": "registerObjectForStateRestoration",
-        "params": [
-          "restorationIdentifier": "Editor", "restorationParent": .path("Main", "Panel"),
-          "awaitParentMilliseconds": 60_000,
-        ],
-      ])
-      // Later calls are not delayed.
-      try editors.call("ping")
-      let windows = try broker.client(.swift)
-      try windows.initialize(Self.application, ["process": "windows"])
-      _ = try Self.register(windows, "Main")
-      _ = try Self.register(windows, "Panel", ["restorationParent": .path("Main")])
-      let answer = try editors.command(["do": "answer", "id": try #require(waiting["id"])])
-      #expect(answer["result"]?["path"] == .path("Main", "Panel", "Editor"))
-    }
-  }
-
   /// R8
   @Test func whoTakesAPathOverIsAnnouncedToTheLoser() async throws {
     try await withBroker { broker in
@@ -191,23 +168,6 @@ internal import Testing
         // The second time the tree comes from the disk.
         try broker.crashAndRestart()
       }
-    }
-  }
-
-  /// R29
-  @Test func applicationsDoNotSeeEachOther() async throws {
-    try await withBroker { broker in
-      let one = try broker.client(.python)
-      let two = try broker.client(.python)
-      try one.initialize("org.example.One")
-      try two.initialize("org.example.Two")
-      let object = try #require(try Self.register(one, "Main")["object"])
-      try one.call("encodeRestorableState", ["object": object, "state": ["secret": "s3cr3t"]])
-      #expect(try two.failure("decodeRestorableState", ["object": object]).kind == "unknownObject")
-      #expect(try two.failure("decodeRestorableState", ["object": .path("Main")]).kind == "unknownObject")
-      #expect(try two.call("readArchive")["objects"] == [])
-      _ = try Self.register(two, "Main")
-      #expect(try two.call("decodeRestorableState", ["object": .path("Main")])["status"] == "none")
     }
   }
 }
