@@ -26,27 +26,6 @@ internal import Testing
     return peer
   }
 
-  @Test func r19ABlankPushHidesNothingFromItsOwner() throws {
-    let peer = try start(pid: 2)
-    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
-    try peer.encode(#"["Main"]"#, #"{"blank":2}"#)
-    #expect(try peer.state(#"["Main"]"#) == ["good": 1])
-    #expect(try peer.state(#"["Main"]"#) == ["good": 1])
-    driver.inspect()
-  }
-
-  @Test func r19EverybodyElseSeesTheNewestWrite() throws {
-    let peer = try start(pid: 2)
-    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
-    let other = driver.connect(pid: 3)
-    try other.initialize()
-    #expect(try other.state(#"["Main"]"#) == ["blank": 1])
-    let script = driver.connect(pid: 4)
-    #expect(try script.decode(#"["Main"]"#, #""application":"App""#)["state"] == ["blank": 1])
-    let objects = try script.call("readArchive", #"{"application":"App"}"#)["objects"]?.array
-    #expect(objects?.first?["state"] == ["blank": 1])
-  }
-
   @Test func r19BlankPushesOverSeveralRunsHideNothing() throws {
     for run in 2...6 {
       let peer = try start(pid: Int64(run))
@@ -58,55 +37,6 @@ internal import Testing
     let peer = try start(pid: 9)
     #expect(try peer.state(#"["Main"]"#) == ["good": 1])
     driver.inspect()
-  }
-
-  @Test func r19TheFirstStateOfAnObjectIsNotEarly() throws {
-    let peer = try start(pid: 2)
-    try peer.register("New")
-    try peer.encode(#"["New"]"#, #"{"a":1}"#)
-    try peer.encode(#"["New"]"#, #"{"a":2}"#)
-    driver.crash(peer)
-    let next = try start(pid: 3)
-    try next.register("New")
-    #expect(try next.state(#"["New"]"#) == ["a": 2])
-  }
-
-  @Test func r19EncodingAfterDecodingClearsTheMark() throws {
-    let peer = try start(pid: 2)
-    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
-    _ = try peer.decode(#"["Main"]"#)
-    try peer.encode(#"["Main"]"#, #"{"new":1}"#)
-    #expect(try peer.state(#"["Main"]"#) == ["new": 1])
-    driver.crash(peer)
-    #expect(try start(pid: 3).state(#"["Main"]"#) == ["new": 1])
-    driver.inspect()
-  }
-
-  @Test func r19CompletingClearsTheMark() throws {
-    let peer = try start(pid: 2)
-    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
-    try peer.call("completeStateRestoration")
-    #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
-    driver.inspect()
-    driver.crash(peer)
-    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
-  }
-
-  @Test func r19AfterCompletingPushesAreNotEarly() throws {
-    let peer = try start(pid: 2)
-    try peer.call("completeStateRestoration")
-    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
-    driver.crash(peer)
-    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
-  }
-
-  @Test(arguments: ["restart", "logout"])
-  func r19AGoodbyeThatKeepsStateClearsTheMark(_ reason: String) throws {
-    let peer = try start(pid: 2)
-    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
-    try peer.goodbye(reason)
-    driver.inspect()
-    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
   }
 
   @Test func r19SixtySecondsAfterTheClaimClearTheMark() throws {
@@ -174,24 +104,6 @@ internal import Testing
     #expect(try again.state(#"["Main"]"#) == ["new": 1])
     driver.inspect()
   }
-
-  @Test func r19UnregisteringWithStateKeptClearsTheMark() throws {
-    let peer = try start(pid: 2)
-    try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
-    try peer.call("unregisterObject", #"{"object":["Main"],"keepState":true}"#)
-    try peer.register("Main")
-    #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
-    driver.inspect()
-  }
-
-  @Test func r19ADetachedSessionThatEndsClearsTheMark() throws {
-    let peer = driver.connect(pid: 2)
-    try peer.call("registerObjectForStateRestoration", peer.registration("Main", below: nil, #""application":"App""#))
-    try peer.encode(#"["Main"]"#, #"{"kept":1}"#, #""application":"App""#)
-    driver.disconnect(peer)
-    #expect(try start(pid: 3).state(#"["Main"]"#) == ["kept": 1])
-    driver.inspect()
-  }
 }
 
 /// Decode windows, and when an application's restoration has completed (R19, R31).
@@ -213,18 +125,6 @@ internal import Testing
     try peer.initialize()
     try peer.register(name)
     return peer
-  }
-
-  @Test func r31AWindowClosesAtTheNextEncode() throws {
-    let peer = try start("A", pid: 2)
-    _ = try peer.decode(#"["A"]"#)
-    #expect(completed == 0)
-    try peer.encode(#"["A"]"#, #"{"a":2}"#)
-    #expect(completed == 1)
-    #expect(driver.backups == 1)
-    _ = try peer.decode(#"["A"]"#)
-    try peer.encode(#"["A"]"#, #"{"a":3}"#)
-    #expect(completed == 1)
   }
 
   @Test func r31AWindowClosesAtCompletion() throws {
@@ -252,7 +152,7 @@ internal import Testing
     #expect(driver.timerCount == 0)
   }
 
-  @Test func r31ReadersAndDetachedSessionsOpenNoWindow() throws {
+  @Test func r31ReadersDetachedSessionsAndObjectsWithoutAStateOpenNoWindow() throws {
     let peer = driver.connect(pid: 2)
     try peer.call("registerObjectForStateRestoration", peer.registration("A", below: nil, #""application":"App""#))
     _ = try peer.decode(#"["A"]"#, #""application":"App""#)
@@ -260,14 +160,10 @@ internal import Testing
     try other.initialize()
     _ = try other.decode(#"["B"]"#)
     _ = try other.call("readArchive")
+    try other.register("New")
+    _ = try other.decode(#"["New"]"#)
+    try other.encode(#"["New"]"#, "{}")
     driver.advance(milliseconds: 60_000)
-    #expect(completed == 0)
-  }
-
-  @Test func r31AnObjectWithoutStateOpensNoWindow() throws {
-    let peer = try start("New", pid: 2)
-    _ = try peer.decode(#"["New"]"#)
-    try peer.encode(#"["New"]"#, "{}")
     #expect(completed == 0)
   }
 
@@ -293,12 +189,16 @@ internal import Testing
     driver.inspect()
   }
 
-  @Test func r19OneCompletionARun() throws {
+  @Test func r19R31AWindowClosesAtTheNextEncodeAndARunCompletesOnce() throws {
     for run in 1...3 {
       let peer = try start("A", pid: Int64(10 + run))
       _ = try peer.decode(#"["A"]"#)
-      try peer.encode(#"["A"]"#, #"{"a":\#(run)}"#)
-      #expect(completed == Int64(run))
+      #expect(completed == Int64(run - 1))
+      for _ in 1...2 {
+        try peer.encode(#"["A"]"#, #"{"a":\#(run)}"#)
+        #expect(completed == Int64(run))
+        _ = try peer.decode(#"["A"]"#)
+      }
       try peer.goodbye("restart")
     }
     #expect(driver.backups == 1)
@@ -309,67 +209,22 @@ internal import Testing
     #expect(driver.backups == 2)
   }
 
-  // MARK: R13
-
-  private func completeRuns(_ count: Int) throws {
-    for run in 0..<count {
-      let peer = try start("B", pid: Int64(100 + run))
-      _ = try peer.decode(#"["B"]"#)
-      try peer.encode(#"["B"]"#, #"{"b":\#(run)}"#)
-      try peer.goodbye("restart")
-    }
-  }
-
-  @Test func r13AnOrphanIsRetiredAfterTwentyCompletedRestorations() throws {
-    let owner = try start("A", pid: 2)
-    try owner.register("Child", below: #"["A"]"#)
-    try owner.encode(#"["A","Child"]"#, #"{"c":1}"#)
-    try owner.goodbye("restart")
-    try completeRuns(19)
-    let reader = driver.connect(pid: 3)
-    #expect(try reader.paths(#""application":"App""#) == ["A", "A/Child", "B"])
-    try completeRuns(1)
-    #expect(try reader.paths(#""application":"App""#) == ["B"])
-    driver.inspect()
-  }
-
   @Test func r13AnOrphanIsRetiredAfterNinetyDays() throws {
-    let owner = try start("A", pid: 2)
+    let reader = driver.connect(pid: 3)
+    func retire() throws -> [String] {
+      let peer = try start("B", pid: 4)
+      _ = try peer.decode(#"["B"]"#)
+      try peer.goodbye("restart")
+      return try reader.paths(#""application":"App""#)
+    }
+    let owner = try start("C", pid: 2)
+    try owner.register("Child", below: #"["C"]"#)
+    try owner.register("D", below: nil, #""keep":"forever""#)
     try owner.goodbye("restart")
     driver.advance(days: 89)
-    try completeRuns(1)
-    let reader = driver.connect(pid: 3)
-    #expect(try reader.paths(#""application":"App""#) == ["A", "B"])
+    #expect(try retire() == ["A", "B", "C", "C/Child", "D"])
     driver.advance(days: 1)
-    try completeRuns(1)
-    #expect(try reader.paths(#""application":"App""#) == ["B"])
+    #expect(try retire() == ["A", "B", "D"], "nobody ever claimed A")
     driver.inspect()
-  }
-
-  @Test func r13KeepForeverKeepsAnOrphan() throws {
-    let owner = driver.connect(pid: 2)
-    try owner.initialize()
-    try owner.register("A", below: nil, #""keep":"forever""#)
-    try owner.goodbye("logout")
-    driver.advance(days: 1_000)
-    try completeRuns(25)
-    #expect(try driver.connect(pid: 3).paths(#""application":"App""#) == ["A", "B"])
-    driver.inspect()
-  }
-
-  @Test func r13APathThatWasNeverClaimedIsNoOrphan() throws {
-    driver.advance(days: 1_000)
-    try completeRuns(25)
-    #expect(try driver.connect(pid: 3).paths(#""application":"App""#) == ["A", "B"])
-  }
-
-  @Test func r13ClaimingAnOrphanStartsItsTimeAnew() throws {
-    for pid: Int64 in [2, 3] {
-      let owner = try start("A", pid: pid)
-      try owner.goodbye("restart")
-      driver.inspect()
-      try completeRuns(15)
-    }
-    #expect(try driver.connect(pid: 4).paths(#""application":"App""#) == ["A", "B"])
   }
 }

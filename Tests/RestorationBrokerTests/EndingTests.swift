@@ -30,82 +30,12 @@ internal import Testing
 
   // MARK: Goodbye
 
-  @Test(arguments: ["restart", "logout"])
-  func r30RestartAndLogoutKeepEverything(_ reason: String) throws {
-    let peer = try start(1, "Main")
-    try peer.goodbye(reason)
-    driver.inspect()
-    #expect(try peer.fail("unregisterObject", #"{"object":["Main"]}"#).kind == "notInitialized")
-    #expect(try situation(2) == "available launch")
-    #expect(try peer.decode(#"["Main"]"#, #""application":"App""#)["state"] == ["by": 1])
-  }
-
-  @Test func r30ClosedRemovesTheObjectsOfThatSessionDurably() throws {
-    let (first, second) = (try start(1, "Main"), try start(2, "Other"))
-    try first.goodbye("closed")
-    driver.inspect()
-    #expect(try second.paths() == ["Other"])
-    driver.restart()
-    #expect(try driver.connect(pid: 3).paths(#""application":"App""#) == ["Other"])
-  }
-
-  @Test func r30ClosedByEverybodyLeavesNothing() throws {
-    try start(1, "Main").goodbye("closed")
-    #expect(try situation(2) == "none pristine")
-  }
-
-  @Test func r30UserQuitOfTheDelegateEmptiesTheHead() throws {
-    let (boss, other) = (try start(1, "Main", #""delegate":true"#), try start(2, "Other"))
-    try boss.goodbye("userQuit")
-    driver.inspect()
-    #expect(try other.encode(#"["Other"]"#, #"{"late":1}"#) == ["discarded": true])
-    #expect(try other.encode(#"["New"]"#, #"{"late":1}"#) == ["discarded": true])
-    #expect(try other.call("registerObjectForStateRestoration", other.registration("X")) == ["discarded": true])
-    let next = try start(3)
-    #expect(try next.objects().isEmpty)
-    #expect(try next.fail("decodeRestorableState", #"{"object":["Other"]}"#).kind == "unknownObject")
-    try next.register("Other")
-    try next.encode(#"["Other"]"#, #"{"new":1}"#)
-    #expect(try other.encode(#"["Other"]"#, #"{"late":2}"#) == ["discarded": true])
-    #expect(try next.state(#"["Other"]"#) == ["new": 1])
-    try other.goodbye("closed")
-    #expect(try next.state(#"["Other"]"#) == ["new": 1])
-    driver.inspect()
-  }
-
   @Test func r30TheNextRunAfterUserQuitIsPristineAlthoughOldSessionsLive() throws {
     let (boss, old) = (try start(1, "Main", #""delegate":true"#), try start(2, "Other", #""process":"o""#))
     try boss.goodbye("userQuit")
     #expect(try situation(3, #""process":"o""#) == "none pristine")
     driver.crash(old)
     #expect(try situation(4, #""process":"o""#) == "none pristine")
-  }
-
-  @Test func r30GenerationsOutliveUserQuit() throws {
-    try start(1, "Main").goodbye("restart")
-    try start(2).goodbye("userQuit")
-    let reader = driver.connect(pid: 3)
-    let objects = try reader.call("readArchive", #"{"application":"App","generation":1}"#)["objects"]?.array
-    #expect(objects?.first?["state"] == ["by": 1])
-    #expect(try situation(4) == "none pristine")
-  }
-
-  @Test func r30UserQuitOfTheLastSessionEmptiesTheHead() throws {
-    let (first, second) = (try start(1, "Main"), try start(2, "Other"))
-    try first.goodbye("userQuit")
-    #expect(try second.paths() == ["Other"])
-    try second.goodbye("userQuit")
-    driver.inspect()
-    #expect(driver.application("App")?.tree.count == 0)
-    #expect(try situation(3) == "none pristine")
-  }
-
-  @Test func r30UserQuitOfAnotherThanTheDelegateMeansClosed() throws {
-    let (boss, other) = (try start(1, "Main", #""delegate":true"#), try start(2, "Other"))
-    try other.goodbye("userQuit")
-    #expect(try boss.paths() == ["Main"])
-    try boss.encode(#"["Main"]"#, #"{"a":1}"#)
-    driver.inspect()
   }
 
   @Test func r30DiscardedSessionsStayDiscardedWhenTheBrokerRestarts() throws {
@@ -194,16 +124,6 @@ internal import Testing
 
   // MARK: Reasons
 
-  @Test func r20AnApplicationWithoutAnythingIsPristine() throws {
-    #expect(try situation(1) == "none pristine")
-    #expect(try situation(2, #""process":"editor""#) == "none pristine")
-  }
-
-  @Test func r20AStateThatAScriptLeftIsNoCrash() throws {
-    try driver.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
-    #expect(try situation(2) == "available launch")
-  }
-
   @Test func r20ReasonsAreToldByProcessRole() throws {
     let main = try start(1, "Main", #""process":"main""#)
     let editor = try start(2, "Editor", #""process":"editor""#)
@@ -262,13 +182,5 @@ internal import Testing
     driver.crash(peer)
     try driver.connect(pid: 2).call("discardApplicationState", #"{"application":"App"}"#)
     #expect(try situation(3) == "none pristine")
-  }
-
-  @Test func r26TheCoderOfTheNewestWriteIsTold() throws {
-    let peer = try start(1, "Main", #""bundleVersion":"7""#)
-    try peer.goodbye("restart")
-    let coder = try driver.connect(pid: 2).initialize()["restoration"]?["coder"]
-    #expect(coder?["UIApplicationStateRestorationBundleVersionKey"] == "7")
-    #expect(try driver.connect(pid: 3).initialize("Other")["restoration"]?["coder"]?.isNull == true)
   }
 }
