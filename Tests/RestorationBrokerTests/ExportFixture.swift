@@ -7,16 +7,11 @@ internal import Testing
 
 extension Peer {
   /// The whole document of an export, a line for each object.
-  ///
-  /// - Parameter between: done before each page but the first.
-  func export(_ application: String, _ more: String = #""reveal":true"#, between: () throws -> Void = {}) throws
-    -> String
-  {
+  func export(_ application: String, _ more: String = #""reveal":true"#) throws -> String {
     var head = ""
     var objects: [String] = []
     var cursor: String?
     repeat {
-      if cursor != nil { try between() }
       let members = [#""application":"\#(application)""#, more, cursor.map { #""cursor":"\#($0)""# } ?? ""]
       let id = start("exportArchive", "{\(members.filter { !$0.isEmpty }.joined(separator: ","))}")
       let answer = try JSONSlice.scan(Array(try text(id).utf8), vocabulary: EncodedState.vocabulary)
