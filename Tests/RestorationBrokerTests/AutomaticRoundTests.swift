@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Automatic rounds, and objects that are pulled because they were invalidated (R18).
+/// Automatic rounds, and pulls that bring nothing (R18).
 @Suite struct AutomaticRoundTests {
   let driver = CoreDriver()
 
@@ -109,112 +109,42 @@ internal import Testing
     #expect(driver.timerCount == 0)
   }
 
-  // MARK: Invalidation
-
-  @Test func r18AnInvalidatedObjectIsPulledIntoTheHead() throws {
-    let peer = try worker(1)
-    let handle = try peer.register("A")
-    try peer.register("B")
-    #expect(try peer.call("invalidateRestorableState", #"{"object":\#(handle)}"#) == [:])
-    try peer.call("invalidateRestorableState", #"{"object":["B"]}"#)
-    try peer.call("invalidateRestorableState", #"{"object":["B"]}"#)
-    #expect(peer.calls.isEmpty, "they are gathered")
-    driver.advance(milliseconds: 100)
-    let call = try #require(peer.calls.first)
-    #expect(call.parameters["round"] == 0)
-    #expect(call.parameters["objects"]?.array?.map { $0["path"]?.joined } == ["A", "B"])
-    #expect(peer.calls.count == 1)
-    #expect(try peer.state(#"["A"]"#) == ["of": "A"])
-    #expect(try generations(peer) == 0)
-    driver.inspect()
-  }
-
-  @Test func r18SubscribersAreToldOfAStateThatWasPulledOnceItIsStored() throws {
-    let peer = try worker(1)
-    try peer.register("A")
-    let monitor = driver.connect(pid: 900)
-    try monitor.call("subscribe", #"{"events":["stateEncoded"]}"#)
-    for _ in 1...2 {
-      try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
-      driver.advance(milliseconds: 100)
-    }
-    let events = monitor.takeNotifications("event")
-    #expect(events.map { $0["path"] } == [["A"]], "what was not written again is not told again")
-    #expect(events.first?["pid"] == 1)
-  }
-
-  @Test func r18OnlyTheOwnerThatServesEncodeMayInvalidate() throws {
-    let (owner, other) = (try worker(1), try worker(2))
-    try owner.register("A")
-    #expect(try other.fail("invalidateRestorableState", #"{"object":["A"]}"#).kind == "notOwner")
-    #expect(try owner.fail("invalidateRestorableState", #"{"object":["X"]}"#).kind == "unknownObject")
-    let pushes = driver.connect(pid: 3)
-    try pushes.initialize()
-    try pushes.register("P")
-    let failure = try pushes.fail("invalidateRestorableState", #"{"object":["P"]}"#)
-    #expect(failure.code == -32602)
-    #expect(failure.message.contains("encodeRestorableStateWithCoder"))
-  }
-
-  @Test func r18WhatCannotBePulledIsToldToSubscribers() throws {
+  @Test func r18APullThatIsNotAnsweredInTimeIsToldAndExplained() throws {
     let peer = try worker(1)
     peer.serves = [:]
-    let handles = try ["A", "B", "C", "D"].map { try peer.register($0) }
+    try peer.encode("\(try peer.register("A"))", #"{"n":1}"#)
     let monitor = driver.connect(pid: 9)
     try monitor.call("subscribe", #"{"events":["encodeFailed"]}"#)
-    func invalidate() throws {
-      for handle in handles { try peer.call("invalidateRestorableState", #"{"object":\#(handle)}"#) }
-      driver.advance(milliseconds: 100)
-    }
-    func kinds() -> [String] {
-      monitor.takeNotifications("event").map { "\($0["path"]?.joined ?? ""): \($0["error"]?["kind"]?.string ?? "")" }
-    }
-    try invalidate()
-    var call = try #require(peer.openCalls(Self.encode).first)
-    peer.answer(
-      call.id,
-      #"{"states":[{"object":\#(handles[0]),"state":{"UIStateRestoration":1}},{"object":\#(handles[1]),"error":{}},"#
-        + #"{"object":\#(handles[2])}]}"#
-    )
-    #expect(kinds() == ["A: reservedKey", "B: failed", "C: malformed", "D: missing"])
-    try invalidate()
-    call = try #require(peer.openCalls(Self.encode).first)
-    peer.answer(call.id, errorCode: -1, "no")
-    #expect(kinds() == ["A: failed", "B: failed", "C: failed", "D: failed"])
-    try invalidate()
-    driver.advance(milliseconds: 5_000)
-    #expect(peer.openCalls(Self.encode).isEmpty)
-    #expect(kinds() == ["A: timedOut", "B: timedOut", "C: timedOut", "D: timedOut"])
-  }
-
-  @Test func r18APullGoesOnWhenTheSessionIsBack() throws {
-    let peer = driver.connect(pid: 1)
-    let token = try #require(try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)["session"]?.string)
-    try peer.register("A")
     try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
-    driver.advance(milliseconds: 100)
-    driver.disconnect(peer)
-    let again = driver.connect(pid: 1)
-    again.serves[Self.encode] = Peer.states { _ in #"{"again":1}"# }
-    try again.initialize("App", #""session":"\#(token)","serves":["\#(Self.encode)"]"#)
-    #expect(try again.state(#"["A"]"#) == ["again": 1])
-    driver.advance(milliseconds: 10_000)
+    driver.advance(milliseconds: 5_100)
+    #expect(peer.openCalls(Self.encode).isEmpty)
+    #expect(monitor.takeNotifications("event").map { $0["error"]?["kind"] } == ["timedOut"])
+    let explanation = try peer.call("explainRestoration", #"{"object":["A"]}"#)
+    #expect(explanation["verdict"] == "stale")
+    #expect(explanation["saved"]?.array?.last?["why"] == "late")
     driver.inspect()
   }
 
-  @Test func r18ASecondInvalidationWhileTheFirstIsAskedForIsNotLost() throws {
+  /// However often an object is pulled, the last pull is reported.
+  @Test func r18WhatWasToldOfEarlierPullsLeavesRoomForTheLast() throws {
     let peer = try worker(1)
     peer.serves = [:]
-    let handle = try peer.register("A")
-    try peer.call("invalidateRestorableState", #"{"object":\#(handle)}"#)
-    driver.advance(milliseconds: 100)
-    try peer.call("invalidateRestorableState", #"{"object":\#(handle)}"#)
-    driver.advance(milliseconds: 100)
-    #expect(peer.calls.count == 1, "one at a time")
-    peer.answerEncode { _ in #"{"n":1}"# }
-    #expect(peer.calls.count == 2)
-    peer.answerEncode { _ in #"{"n":2}"# }
-    #expect(try peer.state(#"["A"]"#) == ["n": 2])
-    #expect(peer.calls.count == 2)
+    try peer.register("A")
+    for number in 1...40 {
+      try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
+      driver.advance(milliseconds: 100)
+      peer.answer(try #require(peer.openCalls(Self.encode).last).id, errorCode: 1, "\(number)")
+    }
+    let stale = try peer.call("explainRestoration", #"{"object":["A"]}"#)["saved"]?.array?.filter { $0["step"] == "stale" }
+    #expect(stale?.map { $0["message"] } == ["40"])
+  }
+
+  @Test func r12WhatAnObjectsOwnerSaysIsCut() throws {
+    let peer = try worker(1)
+    let object = try peer.register("A")
+    let long = String(repeating: "é", count: 1_000)
+    peer.serves[Self.encode] = { _ in #"{"states":[{"object":\#(object),"error":{"message":"\#(long)"}}]}"# }
+    let stale = try peer.call("saveApplicationState")["stale"]?.array
+    #expect(stale?.first?["message"]?.string == String(repeating: "é", count: 126) + "…")
   }
 }
