@@ -135,7 +135,9 @@ internal import Testing
       driver.advance(milliseconds: 100)
       peer.answer(try #require(peer.openCalls(Self.encode).last).id, errorCode: 1, "\(number)")
     }
-    let stale = try peer.call("explainRestoration", #"{"object":["A"]}"#)["saved"]?.array?.filter { $0["step"] == "stale" }
+    let stale = try peer.call("explainRestoration", #"{"object":["A"]}"#)["saved"]?.array?.filter {
+      $0["step"] == "stale"
+    }
     #expect(stale?.map { $0["message"] } == ["40"])
   }
 

@@ -8,33 +8,7 @@ internal import Testing
 @Suite struct CancellingTests {
   private let driver = CoreDriver()
 
-  private func cancel(_ id: Int, _ peer: Peer) {
-    peer.notify("$/cancelRequest", #"{"id":\#(id)}"#)
-  }
-
-  /// R3: a client that cancels the wait for a parent has registered nothing.
-  @Test func aRegistrationThatWaitsForItsParentCanBeGivenUp() throws {
-    let peer = driver.connect()
-    try peer.initialize()
-    let timers = driver.timerCount
-    let waits = peer.start(
-      "registerObjectForStateRestoration",
-      peer.registration("C", below: #"["P"]"#, #""awaitParentMilliseconds":60000"#)
-    )
-    let other = peer.start(
-      "registerObjectForStateRestoration",
-      peer.registration("D", below: #"["P"]"#, #""awaitParentMilliseconds":60000"#)
-    )
-    cancel(waits, peer)
-    #expect(try peer.failure(of: waits).code == -32800)
-    try peer.register("P")
-    #expect(peer.hasAnswer(other))
-    #expect(try peer.paths() == ["P", "P/D"])
-    #expect(driver.timerCount == timers)
-    // Once it is answered there is nothing to cancel.
-    cancel(other, peer)
-    #expect(try peer.result(of: other)["path"]?.joined == "P/D")
-  }
+  private func cancel(_ id: Int, _ peer: Peer) { peer.notify("$/cancelRequest", #"{"id":\#(id)}"#) }
 
   /// R31: a decode that waits for a suspect to be proven has been handed nothing.
   @Test func aDecodeThatWaitsForASuspectCanBeGivenUp() throws {
@@ -67,9 +41,7 @@ internal import Testing
   private func makeGenerations() throws -> Peer {
     let peer = driver.connect()
     for number in 1...2 {
-      for name in ["A", "B", "C"] {
-        try peer.encode(#"["\#(name)"]"#, #"{"n":\#(number)}"#, #""application":"App""#)
-      }
+      for name in ["A", "B", "C"] { try peer.encode(#"["\#(name)"]"#, #"{"n":\#(number)}"#, #""application":"App""#) }
       try peer.call("saveApplicationState", #"{"application":"App"}"#)
     }
     try peer.encode(#"["A"]"#, #"{"n":3}"#, #""application":"App""#)
@@ -112,21 +84,6 @@ internal import Testing
     #expect(try peer.call("backupArchive", #"{"application":"App"}"#)["bytes"] == 4_096)
   }
 
-  /// R21: half of a restoration is worse than all of it.
-  @Test func aRestorationGoesOnWithoutItsCaller() throws {
-    let fixture = RestoringFixture()
-    try fixture.save([("Main", nil, "", "{}")])
-    let main = try fixture.join("main", pid: 1)
-    main.serves["decodeRestorableStateWithCoder"] = { _ in nil }
-    try main.register("Main")
-    let tool = fixture.driver.connect(pid: 9)
-    let restoration = tool.start("restoreApplicationState", #"{"application":"App"}"#)
-    tool.notify("$/cancelRequest", #"{"id":\#(restoration)}"#)
-    #expect(try tool.failure(of: restoration).code == -32800)
-    main.answer(try #require(main.openCalls("decodeRestorableStateWithCoder").first).id, "{}")
-    #expect(fixture.finished(main).count == 1)
-  }
-
   /// A call that waits for its archive has not begun: cancelled, it never begins, but later calls do.
   @Test func aCallThatHasNotBegunIsNeverDone() throws {
     driver.holdsOpenings = true
@@ -145,31 +102,6 @@ internal import Testing
   }
 
   // MARK: Progress
-
-  @Test(arguments: pieces.map(\.0)) func whoPollsFetchesTheProgressOfItsCalls(_ method: String) throws {
-    _ = try makeGenerations()
-    let poller = try Poller(driver)
-    let more = Self.pieces.first { $0.0 == method }?.1.dropFirst() ?? ""
-    let force = method == "rollBack" ? #""force":true"# : ""
-    let members = [String(more), force, #""progressToken":"t""#].filter { !$0.isEmpty }.joined(separator: ",")
-    try poller.call(method, members)
-    let progress = try poller.next()
-    #expect(progress["id"] == .null)
-    #expect(progress["method"] == "progress")
-    #expect(progress["params"]?["progressToken"] == "t")
-  }
-
-  @Test func aSessionThatPollsOverItsOwnConnectionIsToldNothingOverIt() throws {
-    let peer = driver.connect()
-    try peer.initialize()
-    try peer.encode("\(try peer.register("A"))", "{}")
-    try peer.call("verifyArchive", #"{"progressToken":1}"#)
-    #expect(peer.takeNotifications("progress").count == 1)
-    try peer.call("nextRequest")
-    try peer.call("verifyArchive", #"{"progressToken":2}"#)
-    #expect(peer.notifications.isEmpty)
-    #expect(try peer.call("nextRequest")["params"]?["progressToken"] == 2)
-  }
 
   @Test func whoHasNoSessionAndCannotBeToldIsNot() throws {
     _ = try makeGenerations()

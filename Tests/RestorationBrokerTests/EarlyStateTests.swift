@@ -116,9 +116,7 @@ internal import Testing
     try script.encode(#"["B"]"#, #"{"b":1}"#, #""application":"App""#)
   }
 
-  private var completed: Int64? {
-    driver.archives["App"]?.head.run?.restorations
-  }
+  private var completed: Int64? { driver.archives["App"]?.head.run?.restorations }
 
   private func start(_ name: String, pid: Int64) throws -> Peer {
     let peer = driver.connect(pid: pid)

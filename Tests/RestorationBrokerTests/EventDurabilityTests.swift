@@ -16,9 +16,7 @@ internal import Testing
     return peer
   }
 
-  private func names(_ peer: Peer) -> [String] {
-    peer.takeNotifications("event").compactMap { $0["name"]?.string }
-  }
+  private func names(_ peer: Peer) -> [String] { peer.takeNotifications("event").compactMap { $0["name"]?.string } }
 
   @Test func anEventWaitsForItsWriteAndForThoseBefore() throws {
     let monitor = try subscriber()

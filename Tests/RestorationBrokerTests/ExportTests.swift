@@ -48,9 +48,7 @@ internal import Testing
 
   @Test func aStateThatCannotBeReadIsNamedMissing() throws {
     let peer = driver.connect()
-    let sequence = try #require(
-      try peer.encode(#"["A"]"#, #"{"x":1}"#, #""application":"App""#)["sequence"]?.integer
-    )
+    let sequence = try #require(try peer.encode(#"["A"]"#, #"{"x":1}"#, #""application":"App""#)["sequence"]?.integer)
     driver.tamper("App") { $0.damaged = [sequence] }
     let document = try peer.export("App")
     #expect(document.contains(#"{"path":["A"],"kind":"object","missing":"unreadable"}"#))

@@ -83,23 +83,6 @@ internal import Testing
     #expect(driver.core.context.effects.isEmpty)
   }
 
-  @Test func r24AFactoryIsNotSentWhatItDoesNotTakeAndFetchesIt() throws {
-    let large = String(repeating: "x", count: 9_000)
-    try fixture.save([("A", nil, RestoringTests.made, #"{"t":"\#(large)"}"#)])
-    let worker = driver.connect(pid: 2)
-    let serves = #""serves":["objectWithRestorationIdentifierPath","decodeRestorableStateWithCoder"]"#
-    try worker.initialize("App", #""messageBytesMax":4096,"# + serves)
-    fixture.answer(worker, "W")
-    try fixture.makes("Pages", worker, "W")
-    let make = worker.serves["objectWithRestorationIdentifierPath"]
-    worker.serves["objectWithRestorationIdentifierPath"] = { parameters in
-      #expect(parameters["deferred"] == true && parameters["state"]?.isNull == true)
-      return make?(parameters)
-    }
-    #expect(outcome(try worker.call("restoreApplicationState")) == ["+A"])
-    #expect(fixture.log == ["W make A", "W decode A?"])
-  }
-
   @Test func aReplyThatWouldBeTooLongSaysHowMuchIsLeftOut() throws {
     try fixture.save((0..<20).map { ("N\($0)", nil, "", "{}") })
     let worker = driver.connect(pid: 2)

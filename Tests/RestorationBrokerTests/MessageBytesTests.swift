@@ -122,18 +122,6 @@ internal import Testing
     }
   }
 
-  @Test func theApplicationsOwnStateIsDecodedByTheEmptyPath() throws {
-    let delegate = try join(1, 65_536, #""delegate":true"#)
-    #expect(try delegate.decode("[]") == ["status": "none", "state": nil, "coder": nil, "elements": []])
-    delegate.serves["willEncodeRestorableState"] = { _ in #"{"state":{"n":1}}"# }
-    try delegate.encode("\(try delegate.register("A"))", "{}")
-    try delegate.call("saveApplicationState")
-    #expect(try driver.connect().decode("[]", #""application":"App""#)["state"] == ["n": 1])
-    // No other call takes it for an object.
-    #expect(try delegate.fail("encodeRestorableState", #"{"object":[],"state":{}}"#).data["pointer"] == "/object")
-    #expect(try delegate.fail("unregisterObject", #"{"object":[]}"#).data["pointer"] == "/object")
-  }
-
   /// R24: a factory is called, however little its client reads, and fetches states that do not fit.
   @Test(arguments: [1_500, 20_000, 65_536])
   func aFactoryFetchesWhatItCannotBeSent(_ bytesMax: Int) throws {
@@ -225,11 +213,7 @@ internal import Testing
   }
 
   @Test func whatAPollerFetchesFitsToo() throws {
-    let poller = try Poller(
-      driver,
-      serves: ["encodeRestorableStateWithCoder"],
-      #""messageBytesMax":20000"#
-    )
+    let poller = try Poller(driver, serves: ["encodeRestorableStateWithCoder"], #""messageBytesMax":20000"#)
     for number in 0..<64 { try poller.register("\(number)" + String(repeating: "x", count: 250)) }
     let saver = driver.connect(pid: 9)
     saver.start("saveApplicationState", #"{"application":"App"}"#)
