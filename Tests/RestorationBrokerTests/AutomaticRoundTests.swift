@@ -109,19 +109,29 @@ internal import Testing
     #expect(driver.timerCount == 0)
   }
 
-  @Test func r18APullThatIsNotAnsweredInTimeIsToldAndExplained() throws {
+  @Test(arguments: [
+    ("timedOut", "late", nil), ("malformed", "malformed", #","state":1"#), ("malformed", "malformed", ""),
+  ])
+  func r18APullWithALateOrWrongAnswerIsToldAndExplained(_ kind: String, _ why: String, _ answer: String?) throws {
     let peer = try worker(1)
     peer.serves = [:]
-    try peer.encode("\(try peer.register("A"))", #"{"n":1}"#)
+    let object = try peer.register("A")
+    try peer.encode("\(object)", #"{"n":1}"#)
     let monitor = driver.connect(pid: 9)
     try monitor.call("subscribe", #"{"events":["encodeFailed"]}"#)
     try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
-    driver.advance(milliseconds: 5_100)
+    driver.advance(milliseconds: 100)
+    let call = try #require(peer.openCalls(Self.encode).first)
+    if let answer {
+      peer.answer(call.id, #"{"states":[{"object":\#(object)\#(answer)}]}"#)
+    } else {
+      driver.advance(milliseconds: 5_000)
+    }
     #expect(peer.openCalls(Self.encode).isEmpty)
-    #expect(monitor.takeNotifications("event").map { $0["error"]?["kind"] } == ["timedOut"])
+    #expect(monitor.takeNotifications("event").map { $0["error"]?["kind"]?.string } == [kind])
     let explanation = try peer.call("explainRestoration", #"{"object":["A"]}"#)
     #expect(explanation["verdict"] == "stale")
-    #expect(explanation["saved"]?.array?.last?["why"] == "late")
+    #expect(explanation["saved"]?.array?.last?["why"]?.string == why)
     driver.inspect()
   }
 

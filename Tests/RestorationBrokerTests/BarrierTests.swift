@@ -86,7 +86,8 @@ internal import Testing
     #expect(try first.failure(of: try #require(calls.last)).kind == "limitExceeded")
   }
 
-  @Test func r28WhatTheDataSourceDoesNotSayInTimeStaysRaw() throws {
+  @Test(arguments: [nil, "true"])
+  func r28WhatTheDataSourceDoesNotSayInTimeOrSaysWronglyStaysRaw(_ answer: String?) throws {
     let owner = try fixture.join("V", pid: 6)
     let view = try owner.register("View", below: nil, #""kind":"view""#)
     let elements = #"{"role":"selected","indexPath":[0],"identifier":"x"},{"role":"topVisible","indexPath":[1]}"#
@@ -95,7 +96,11 @@ internal import Testing
     let id = owner.start("decodeRestorableState", #"{"object":\#(view)}"#)
     driver.advance(milliseconds: 999)
     #expect(!owner.hasAnswer(id))
-    driver.advance(milliseconds: 1)
+    if let answer {
+      second.answer(try #require(second.openCalls("indexPathForElementWithModelIdentifier").first).id, answer)
+    } else {
+      driver.advance(milliseconds: 1)
+    }
     #expect(try owner.result(of: id)["elements"]?.array?.map { $0["resolved"] } == [false, false])
     let steps = try owner.call("explainRestoration", #"{"object":\#(view)}"#)["restored"]?.array
     #expect(steps?.map { $0["step"] } == ["elementUnresolved"])

@@ -20,7 +20,8 @@ internal import Testing
   /// Numbers of the generations, those that are pinned with a `p`.
   private func generations() throws -> [String] {
     let result = try driver.connect().call("listGenerations", #"{"application":"App"}"#)
-    return (result["generations"]?.array ?? []).map { "\($0["generation"] ?? 0)\($0["pinned"] == true ? "p" : "")" }
+    let generations = result["generations"]?.array ?? []
+    return generations.map { "\($0["generation"]?.integer ?? 0)\($0["pinned"] == true ? "p" : "")" }
   }
 
   @Test func r16R17BlankStartsDestroyNothingAndWhatChangesNothingIsNotSealed() throws {

@@ -15,7 +15,7 @@ internal import Testing
   }
 
   @Test func r6AMoveOutlivesTheBroker() throws {
-    try peer.encode(#"["D"]"#, "{}")
+    for name in ["A", "D"] { try peer.register(name) }
     try peer.encode(#"["A","B","C"]"#, #"{"n":1}"#)
     try peer.encode(#"["R"]"#, #"{"to":{"$restorable":["A","B","C"]}}"#)
     let moved = try peer.register("B", below: #"["A"]"#)
