@@ -9,17 +9,16 @@ internal import Testing
   typealias Machine = SaveRound.StateMachine
 
   private func target(_ node: Int64, of session: Int64, bytes: Int = 10) -> EncodeTarget {
-    EncodeTarget(node: node, handle: 100 + node, session: session, bytes: bytes)
+    EncodeTarget(node: node, handle: 100 + node, session: session, bytes: bytes, batchBytesMax: 1_000)
   }
 
   /// A machine that has been told what to ask for, at 0 and with 1,000 milliseconds.
-  private func encoding(_ targets: [EncodeTarget], bytesMax: Int = 1_000) -> (Machine, [Machine.Action]) {
+  private func encoding(_ targets: [EncodeTarget]) -> (Machine, [Machine.Action]) {
     var machine = Machine(deadline: 1_000)
     _ = machine.begin(isRestoring: false, at: 0)
     _ = machine.decided(true)
     _ = machine.prepared()
-    let sessions = Set(targets.map(\.session))
-    let actions = machine.found(targets, bytesMax: Dictionary(uniqueKeysWithValues: sessions.map { ($0, bytesMax) }))
+    let actions = machine.found(targets)
     return (machine, actions)
   }
 
@@ -31,7 +30,7 @@ internal import Testing
     #expect(machine.isDeciding)
     #expect(machine.decided(true) == [.prepare])
     #expect(machine.prepared() == [.wait(until: 1_000), .walk])
-    #expect(machine.found([], bytesMax: [:]) == [.commit])
+    #expect(machine.found([]) == [.commit])
   }
 
   @Test func r11ANoOfTheDelegateEndsTheRound() {
@@ -80,7 +79,7 @@ internal import Testing
     #expect(machine.progress == (done: 71, total: 71))
   }
 
-  private func allEncoded(_ targets: ArraySlice<EncodeTarget>) -> [Int64: Machine.Fate] {
+  private func allEncoded(_ targets: ArraySlice<EncodeTarget>) -> [Int64: EncodeBatcher.Fate] {
     Dictionary(uniqueKeysWithValues: targets.map { ($0.node, .encoded) })
   }
 
@@ -95,20 +94,9 @@ internal import Testing
   @Test func r12WhatIsMissingOrRefusedIsStaleAndSaysWhy() {
     let targets = (1...3).map { target($0, of: 1) }
     var (machine, _) = encoding(targets)
-    #expect(machine.answered(1, [1: .encoded, 2: .refused("reservedKey")]) == [.commit])
-    #expect(
-      machine.stale == [
-        Machine.Stale(target: targets[1], why: "reservedKey"), Machine.Stale(target: targets[2], why: "missing"),
-      ]
-    )
-  }
-
-  @Test func r12AnErrorMakesTheBatchStaleAndTheNextOneIsAskedFor() {
-    let targets = (1...65).map { target($0, of: 1) }
-    var (machine, _) = encoding(targets)
-    #expect(machine.failed(1, .failed) == [.encode(1, [targets[64]])])
-    #expect(machine.failed(1, .malformed) == [.commit])
-    #expect(machine.stale.map(\.why) == Array(repeating: "failed", count: 64) + ["malformed"])
+    #expect(machine.answered(1, [1: .encoded, 2: .refused(EncodeRefusal(.malformed))]) == [.commit])
+    #expect(machine.stale.map(\.target) == Array(targets[1...]))
+    #expect(machine.stale.map(\.refusal?.why) == ["malformed", "missing"])
   }
 
   // MARK: Later
@@ -125,7 +113,7 @@ internal import Testing
   @Test func aBatchThatBringsNothingIsHalvedAndOneAloneIsGivenUpAtTheThirdTime() {
     let targets = (1...4).map { target($0, of: 1) }
     var (machine, _) = encoding(targets)
-    func putOff(_ nodes: ClosedRange<Int64>) -> [Int64: Machine.Fate] {
+    func putOff(_ nodes: ClosedRange<Int64>) -> [Int64: EncodeBatcher.Fate] {
       Dictionary(uniqueKeysWithValues: nodes.map { ($0, .later) })
     }
     #expect(machine.answered(1, putOff(1...4)) == [.encode(1, Array(targets[..<2]))])
@@ -133,7 +121,7 @@ internal import Testing
     #expect(machine.answered(1, putOff(1...1)) == [.encode(1, [targets[0]])])
     #expect(machine.answered(1, putOff(1...1)) == [.encode(1, [targets[0]])])
     #expect(machine.answered(1, putOff(1...1)) == [.encode(1, [targets[1]])])
-    #expect(machine.stale == [Machine.Stale(target: targets[0], why: "late")])
+    #expect(machine.stale == [.init(target: targets[0], EncodeRefusal(.late))])
     #expect(machine.answered(1, [2: .encoded]) == [.encode(1, Array(targets[2...]))])
     #expect(machine.answered(1, allEncoded(targets[2...])) == [.commit])
   }
@@ -144,9 +132,9 @@ internal import Testing
     let targets = [target(1, of: 1), target(2, of: 2)]
     var (machine, _) = encoding(targets)
     #expect(machine.lost(1) == [])
-    #expect(machine.unanswered(by: 1) == [targets[0]])
+    #expect(machine.batches.unanswered(by: 1) == [targets[0]])
     #expect(machine.answered(2, [2: .encoded]) == [.commit])
-    #expect(machine.stale == [Machine.Stale(target: targets[0], why: nil)])
+    #expect(machine.stale == [.init(target: targets[0], nil)])
   }
 
   @Test func aSessionThatComesBackInTimeIsAskedAgain() {
@@ -168,7 +156,7 @@ internal import Testing
     #expect(machine.timePassed(at: 999) == [.wait(until: 1_000)])
     #expect(machine.timePassed(at: 1_000) == [.commit])
     #expect(machine.stale.map(\.target) == Array(targets[..<66]) + [targets[67]])
-    #expect(machine.stale.map(\.why) == Array(repeating: "late", count: 66) + [nil])
+    #expect(machine.stale.map(\.refusal?.why) == Array(repeating: "late", count: 66) + [nil])
     #expect(machine.answered(1, [1: .encoded]) == [])
   }
 
@@ -189,15 +177,11 @@ internal import Testing
   @Test func r7WhatIsFoundByReferencesIsAskedForOnce() {
     let targets = [target(1, of: 1), target(2, of: 1), target(3, of: 2)]
     var (machine, _) = encoding([targets[0]])
-    #expect(
-      machine.found([targets[0], targets[1], targets[2]], bytesMax: [1: 1_000, 2: 1_000]) == [
-        .encode(2, [targets[2]])
-      ]
-    )
+    #expect(machine.found(targets) == [.encode(2, [targets[2]])])
     #expect(machine.answered(1, [1: .encoded]) == [.encode(1, [targets[1]])])
     #expect(machine.answered(2, [3: .encoded]) == [])
     #expect(machine.answered(1, [2: .encoded]) == [.commit])
-    #expect(machine.found([target(4, of: 1)], bytesMax: [:]) == [], "the round is over")
+    #expect(machine.found([target(4, of: 1)]) == [], "the round is over")
   }
 
   @Test func r28ElementsAreAskedForBeforeTheCommit() {

@@ -20,7 +20,7 @@ extension Application {
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)
     updatePulling()
     loseCalls(of: session.id)
-    pulls[session.id] = nil
+    saving.ended(session.id)
     leaveRoles(of: session)
     turn.ask(.unwatch(id, session.id))
     turn.ask(.cancelTimer(.lost(id, session.id)))
@@ -70,9 +70,7 @@ extension Application {
     session.facts.isDelegate || isLast(session) && !hasDelegate
   }
 
-  private func isLast(_ session: Session) -> Bool {
-    sessions.values.allSatisfy { $0 === session || $0.isDiscarded }
-  }
+  private func isLast(_ session: Session) -> Bool { sessions.values.allSatisfy { $0 === session || $0.isDiscarded } }
 
   var hasDelegate: Bool { sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded } }
 

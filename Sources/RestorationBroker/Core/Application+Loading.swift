@@ -52,9 +52,7 @@ extension Application {
     readsUnderWay = 0
     endCalls { _ in true }
     jobs.reset()
-    schedule.forget(in: &turn)
-    invalidated = []
-    pulls = [:]
+    saving.reset(in: &turn)
     earlyDue = nil
   }
 

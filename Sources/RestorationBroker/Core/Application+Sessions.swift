@@ -61,7 +61,7 @@ extension Application {
     // Ended sessions are remembered only while some node was last claimed by them (R13).
     sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
     let hasState = tree.nodes.values.contains { $0.hasState }
-    if hasState, hasUnsealedContent { seal("startup", holding: tree.reachedNodes) }
+    if hasState, hasUnsealedContent { _ = generations.seal("startup", of: tree, holding: tree.reachedNodes, in: &turn) }
     generations.pinNewest(in: &turn)
     runs.begin(hasState: hasState)
     brokenWindows = []
@@ -71,10 +71,6 @@ extension Application {
 
   func writeRun() { runs.write(withholdsAll: availability == .quarantined, in: &turn) }
 
-  /// Seals the head as the next generation.
-  func seal(_ kind: String, holding reached: Set<NodeID>) {
-    generations.seal(generations.next(kind, of: tree, holding: reached, in: turn), in: &turn)
-  }
 }
 
 /// Sessions that are lost, detached, or from before the broker was restarted.
@@ -99,7 +95,7 @@ extension Application {
   /// core.)
   var isIdle: Bool {
     parentWaits.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && probesUnderWay == 0 && jobs.isIdle
-      && !isRestoring && round == nil && calls.isEmpty && invalidated.isEmpty
+      && !isRestoring && saving.isIdle && calls.isEmpty
       && sessions.values.allSatisfy { session in
         session.client == nil && session.poll == nil && !session.hasExited && session.windows.isEmpty
           && session.extensions == 0

@@ -42,13 +42,7 @@ package final class Application {
   /// Questions which processes have ended whose answers have not come.
   var probesUnderWay = 0
   var calls = OutgoingCalls()
-  /// The save round that is under way (R12).
-  var round: SaveRound?
-  var roundCounter: Int64 = 0
-  var schedule = RoundSchedule()
-  /// Objects whose owners are to be asked soon, and those that are being asked (R18).
-  var invalidated: Set<NodeID> = []
-  var pulls: [SessionID: StatePull] = [:]
+  @exclusivity(unchecked) var saving = Saving()
   /// The restoration that is under way.
   var restoring: OpenRestoration?
   var restorationCounter = 0
@@ -80,7 +74,7 @@ package final class Application {
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
-    if case .open = phase, change.isContent { schedule.noteChange(in: &turn) }
+    if case .open = phase, change.isContent { saving.noteChange(in: &turn) }
     return turn.write(change)
   }
 

@@ -68,7 +68,7 @@ package struct BrokerCore {
     context.subscriptions.removeAll(of: id)
     for application in client.applications {
       applications[application]?.sessions.disconnect(id)
-      applications[application]?.forgetSaving(of: id)
+      applications[application]?.saving.forget(id)
       applications[application]?.forgetPolls(of: id)
       applications[application]?.loseCalls(of: id)
     }

@@ -138,7 +138,7 @@ extension Application {
     if case .lost = answer {} else if let session = sessions[call.session] { heard(from: session) }
     switch call.purpose {
     case .save(let question): saveCallEnded(call, question, answer)
-    case .pull: pullEnded(call, answer)
+    case .pull: encoded(answer, to: call, isPull: true)
     case .restoring(let purpose):
       callEnded(number, purpose, answer, by: call.session)
       // It has come back by another connection before the old one was gone.
@@ -148,9 +148,7 @@ extension Application {
   }
 
   /// The answers to these calls are not wanted any more.
-  func endCalls(where isOver: (PendingCall) -> Bool) {
-    for number in calls.numbers(where: isOver) { endCall(number) }
-  }
+  func endCalls(where isOver: (PendingCall) -> Bool) { for number in calls.numbers(where: isOver) { endCall(number) } }
 
   /// A session has ended, though its connection may go on.
   func loseCalls(of session: SessionID) {

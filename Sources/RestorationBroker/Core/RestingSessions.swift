@@ -47,7 +47,7 @@ extension Application {
       lastUsed: sessions.values.map(\.lastUsed).max() ?? turn.now.monotonic,
       sessions: sessions.byNumber,
       claims: nodesByHandle.compactMapValues(\.claim),
-      pulled: pulls.sorted { $0.key < $1.key }.flatMap { $0.value.lane.asked + $0.value.lane.waiting },
+      pulled: saving.pulled,
       brokenWindows: brokenWindows,
       hasOpenedWindow: hasOpenedWindow
     )

@@ -119,6 +119,10 @@ package final class Session {
   /// No message is sent to it unasked that is larger than this, in bytes.
   var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? Session.pushBytesDefault }
 
+  /// Bytes of a batch of objects for it, and about of its answer (`Protocol/limits.md`). A message has 192 bytes around
+  /// them.
+  func batchBytesMax(frameBytesMax: Int) -> Int { max(0, min(pushBytesMax, frameBytesMax) - 192) / 2 }
+
   /// Whether a message may be sent unasked to who reads so many bytes.
   static func fits(_ method: String, _ parameters: JSONText, in bytesMax: Int) -> Bool {
     parameters.count + method.utf8.count + envelopeBytes <= bytesMax

@@ -30,7 +30,7 @@ extension Application {
     }
     try budget.requireRoom(for: bytes, in: turn)
     // From here on nothing can fail but the disk.
-    let former = sealHead(kind: "import")
+    let former = generations.sealHead("import", of: tree, in: &turn)
     forgetBlame()
     if tree.count > 0 { write(.removeAll) }
     tree = plan.makeTree(after: first)
@@ -66,17 +66,6 @@ extension Application {
       hint: hint,
       details: ["owners": .array(living.prefix(16).map(Application.ownerJSON))]
     )
-  }
-
-  /// Sees to it that a generation holds all of the head, which is about to be replaced, and gives its number; nil where
-  /// there is no state to be kept.
-  func sealHead(kind: String) -> Int64? {
-    guard tree.nodes.values.contains(where: \.hasState) else { return nil }
-    if hasUnsealedContent || generations.newest?.omitted.isEmpty == false {
-      // Nobody saves here, and nothing else keeps what no walk reaches (R4).
-      seal(kind, holding: Set(tree.nodes.keys))
-    }
-    return generations.newest?.generation
   }
 
   private func write(_ object: ImportPlan.Object, after first: NodeID) {

@@ -63,14 +63,14 @@ extension Application {
     interruptRound()
     drive(.discarded)
     let states = rollback.states(beside: former)
-    let kept = sealHead(kind: "rollBack")
+    let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     tree = target.tree
     writeNodes(instead: former)
     writeStates(states, instead: former)
     carryClaims(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
-    if hasUnsealedContent { seal("rolledBack", holding: Set(tree.nodes.keys)) }
+    if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, holding: Set(tree.nodes.keys), in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation
     forgetRestoration()
     admitWaiting()
@@ -205,7 +205,7 @@ extension Application {
 
   /// What was handed out, and what has changed since it was saved, was of another head.
   private func forgetRestoration() {
-    schedule.forget(in: &turn)
+    saving.forgetChanges(in: &turn)
     for session in sessions.values where !session.isDiscarded {
       session.windows = [:]
       session.hasCompletedRestoration = false

@@ -9,7 +9,7 @@ package struct LongCall {
   /// Progress is told no more often.
   private static let intervalMilliseconds: Int64 = 100
 
-  let caller: Caller
+  package let caller: Caller
   let token: ProgressToken?
   /// The session that fetches its progress by `nextRequest`; nil where it is sent over the caller's connection.
   private let poller: SessionID?

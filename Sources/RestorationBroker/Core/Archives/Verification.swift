@@ -164,9 +164,7 @@ enum StoredText {
       return (.text, "the stored state is not JSON: \(error.message), at byte \(error.position)")
     }
     guard state.kind == .object else { return (.text, "the stored state is not an object") }
-    if let elements = record.elements, !areElements(elements) {
-      return (.text, "the stored elements are malformed")
-    }
+    if let elements = record.elements, !areElements(elements) { return (.text, "the stored elements are malformed") }
     return faultOfReferences(record, state, lastNode: lastNode).map { (.reference, $0) }
   }
 
@@ -177,7 +175,7 @@ enum StoredText {
 
   private static func faultOfReferences(_ record: StateRecord, _ state: JSONSlice, lastNode: NodeID) -> String? {
     let found = state.references.filter { !$0.target.isNull }
-    let listed = record.references.map { StateSummary.numbers(inTable: $0) } ?? []
+    let listed = record.references.map { ArchiveReferences.numbers(inTable: $0) } ?? []
     guard listed.count == 3 * found.count else {
       return "the state has \(found.count) references, its table lists \(listed.count / 3)"
     }

@@ -46,7 +46,31 @@ package struct GenerationHistory {
     )
   }
 
-  /// Seals the head as the next generation and drops the oldest ones.
+  /// Seals the head as it is.
+  package mutating func seal(
+    _ kind: String,
+    of tree: NodeTree,
+    holding reached: Set<NodeID>,
+    in turn: inout Turn
+  ) -> GenerationRecord {
+    let record = next(kind, of: tree, holding: reached, in: turn)
+    seal(record, in: &turn)
+    return record
+  }
+
+  /// Sees to it that a generation holds all of the head, which is about to be replaced.
+  ///
+  /// - Returns: its number; nil if there is no state to be kept.
+  package mutating func sealHead(_ kind: String, of tree: NodeTree, in turn: inout Turn) -> Int64? {
+    guard tree.nodes.values.contains(where: \.hasState) else { return nil }
+    if hasUnsealedContent(in: turn) || newest?.omitted.isEmpty == false {
+      // Nobody saves here, and nothing else keeps what no walk reaches (R4).
+      return seal(kind, of: tree, holding: Set(tree.nodes.keys), in: &turn).generation
+    }
+    return newest?.generation
+  }
+
+  /// Seals the head as a generation made by `next` and drops the oldest ones.
   package mutating func seal(_ record: GenerationRecord, in turn: inout Turn) {
     last = record.generation
     all.append(SealedGeneration(record: record, sequence: turn.write(.seal(record)), isPinned: false))

@@ -12,28 +12,27 @@ extension Application {
       return
     }
     try turn.requireWritable()
-    let path = request.path ?? node(request.object).flatMap { tree.path(of: $0) }
-    try check(request.state, request.elements, path: path)
+    var path: IdentifierPath? { request.path ?? self.node(request.object).flatMap { tree.path(of: $0) } }
+    let elements = try check(request.state, request.elements, path: path)
     let existing = try target(of: request, session)
     if let existing, let revision = request.revision, let claim = existing.claim, revision <= claim.revision {
       // Acknowledged means on disk, also for the push that this one repeats.
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
-    let state = try checked(request.state, elements: request.elements, revision: request.revision)
-    try checkArchiveLimit(state.bytes, replacing: existing, path: existing.map { tree.path(of: $0) } ?? request.path)
+    let state = try checked(request.state, elements: elements, revision: request.revision)
+    let freed = existing.map { self.freed(byWritingTo: $0) } ?? 0
+    try budget.requireRoom(for: state.bytes - freed, path: path, in: turn)
     let node: Node
     if let existing { node = existing } else { node = try makePath(of: request) }
     let record = record(of: state, at: node, by: session)
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
-    put(record, at: node, by: session)
+    put(record, freeing: freed, at: node, by: session)
     if turn.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
-    let sequence = sequenceOfState(node)
+    let sequence = node.state?.sequence ?? sequence
     turn.answer(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
   }
-
-  private func sequenceOfState(_ node: Node) -> SequenceNumber { node.state?.sequence ?? sequence }
 
   /// The node a push is for: the caller's own, or one that no live session owns; nil where the path is new.
   private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
@@ -86,20 +85,6 @@ extension Application {
     }
     return count
   }
-
-  // MARK: References
-
-  /// The text as given out: references name today's paths, and the handle where the target is live (R27).
-  func splice(_ record: StateRecord) -> JSONText { record.spliced { writeReference(to: tree.node($0), &$1) } }
-
-  private func writeReference(to node: Node?, _ writer: inout JSONWriter) {
-    writer.beginObject()
-    writer.key("$restorable")
-    if let path = node.flatMap({ tree.path(of: $0) }) { path.writeJSON(to: &writer) } else { writer.null() }
-    writer.key("object")
-    if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
-    writer.endObject()
-  }
 }
 
 extension Application {
@@ -117,36 +102,4 @@ extension Application {
 extension EncodeRestorableState {
   /// The path the call names, if it names one.
   fileprivate var path: IdentifierPath? { if case .path(let path) = object { path } else { nil } }
-}
-
-extension StateRecord {
-  /// The text as given out, with references as `write` has them; it is given the node that one names.
-  func spliced(_ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
-    guard let table = references else { return JSONText(validated: text) }
-    let numbers = StateSummary.numbers(inTable: table)
-    var out: [UInt8] = []
-    var copied = text.startIndex
-    for index in stride(from: 0, to: numbers.count - 2, by: 3) {
-      let begin = text.startIndex + Int(numbers[index])
-      let end = begin + Int(numbers[index + 1])
-      // The table is of our own making and covered by the row's checksum; a bad one would trap below.
-      guard copied <= begin, begin <= end, end <= text.endIndex else { break }
-      out.append(contentsOf: text[copied..<begin])
-      JSONWriter.append(to: &out) { write(numbers[index + 2], &$0) }
-      copied = end
-    }
-    out.append(contentsOf: text[copied...])
-    return JSONText(validated: out)
-  }
-}
-
-extension StateSummary {
-  /// The numbers of a reference table, flat: offset, length and node of each reference.
-  static func numbers(inTable table: String) -> [Int64] {
-    table.utf8.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-      .compactMap { Int64(String($0) ?? "") }
-  }
-
-  /// The nodes its references lead to.
-  var referencedNodes: [NodeID] { StateSummary.targets(ofTable: references) }
 }

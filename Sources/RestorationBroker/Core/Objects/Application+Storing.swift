@@ -8,54 +8,50 @@ internal import RestorationWire
 struct CheckedState {
   let text: ArraySlice<UInt8>
   let references: String?
-  /// The elements as they are stored.
-  var elements: [RestorableElement]
-  /// Nil where the writer gave none.
+  /// The text of the elements as it is stored; nil if there are none.
+  let elements: String?
+  /// Nil if the writer gave none.
   let revision: Int64?
 
-  /// The text of the elements; nil where there is none.
-  var elementsText: String? { elements.isEmpty ? nil : elements.text.string }
-
   /// Bytes that the archive limit counts for it.
-  var bytes: Int { text.count + (references?.utf8.count ?? 0) + (elementsText?.utf8.count ?? 0) }
+  var bytes: Int { text.count + (references?.utf8.count ?? 0) + (elements?.utf8.count ?? 0) }
 
   /// The nodes its references lead to.
-  var referencedNodes: [NodeID] { StateSummary.targets(ofTable: references) }
+  var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
 }
 
 /// What every state goes through on its way into the archive, pushed or pulled.
 extension Application {
   /// Passes what is allowed in a state by itself (R10).
-  func check(_ state: EncodedState, _ elements: [RestorableElement], path: IdentifierPath?) throws(ErrorObject) {
-    try state.checkKeys(path: path)
-    let bytes = state.text.bytes.count + (elements.isEmpty ? 0 : stored(elements).text.count)
-    try state.checkSize(bytes: bytes, depth: state.depth, path: path, turn.limits)
+  ///
+  /// - Returns: the text of the elements as it is stored; nil if there are none.
+  func check(
+    _ state: EncodedState,
+    _ elements: [RestorableElement],
+    path: @autoclosure () -> IdentifierPath?
+  ) throws(ErrorObject) -> String? {
+    try state.checkKeys(path: path())
+    let text = elements.isEmpty ? nil : elements.map(\.stored).text
+    let bytes = state.text.bytes.count + (text?.count ?? 0)
+    try state.checkSize(bytes: bytes, depth: state.depth, path: path(), turn.limits)
+    return text?.string
   }
 
   /// The state as it will be stored, if all its references lead somewhere (R14).
-  func checked(
-    _ state: EncodedState,
-    elements: [RestorableElement],
-    revision: Int64?
-  ) throws(ErrorObject) -> CheckedState {
+  func checked(_ state: EncodedState, elements: String?, revision: Int64?) throws(ErrorObject) -> CheckedState {
     let (text, references) = try resolveReferences(of: state)
-    return CheckedState(text: text, references: references, elements: stored(elements), revision: revision)
+    return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
-  func checkArchiveLimit(_ added: Int, replacing node: Node?, path: IdentifierPath?) throws(ErrorObject) {
-    try budget.requireRoom(for: added - freed(byWritingTo: node, early: false), path: path, in: turn)
-  }
-
-  /// Bytes nobody can reach any more once the node has a newer state.
-  func freed(byWritingTo node: Node?, early: Bool) -> Int {
-    guard let node, !early else { return 0 }
+  /// Bytes that cannot be reached any more once the node has a newer state that is not early.
+  func freed(byWritingTo node: Node) -> Int {
     let sealed = generations.sealedUpTo
-    var bytes = 0
-    for case let state? in [node.state, node.beforeClaim] where state.sequence > sealed {
+    func bytes(_ state: StateSummary?) -> Int {
+      guard let state, state.sequence > sealed else { return 0 }
       // What is withheld is kept, whatever takes its place (R35).
-      if node.withheld == nil || !node.isWithheld(state) { bytes += state.bytes }
+      return node.withheld != nil && node.isWithheld(state) ? 0 : state.bytes
     }
-    return bytes
+    return bytes(node.state) + bytes(node.beforeClaim)
   }
 
   /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
@@ -72,13 +68,15 @@ extension Application {
       written: turn.now.wall,
       text: state.text,
       references: state.references,
-      elements: state.elementsText
+      elements: state.elements
     )
   }
 
   /// Writes the state, and all that follows from the owner's having given it (R19, R31).
-  func put(_ record: StateRecord, at node: Node, by session: Session?) {
-    store(record, at: node)
+  ///
+  /// - Parameter freed: as `freed(byWritingTo:)` has it.
+  func put(_ record: StateRecord, freeing freed: Int, at node: Node, by session: Session?) {
+    store(record, freeing: freed, at: node)
     noteEncoding(record, at: node, by: session)
   }
 
@@ -95,16 +93,15 @@ extension Application {
     closeWindow(of: node.id, for: session)
   }
 
-  private func store(_ record: StateRecord, at node: Node) {
+  private func store(_ record: StateRecord, freeing freed: Int, at node: Node) {
     if !record.isEarly {
       if node.withheld != nil { liftQuarantine(of: node) }
       // What a crash is held against is the state that was, not the one that takes its place.
       acquit(node.id)
     }
-    let grown = record.bytes - freed(byWritingTo: node, early: record.isEarly)
     budget.growHead(by: record.bytes - (node.state?.bytes ?? 0))
     let sequence = write(.state(record))
-    budget.grow(by: grown, at: sequence)
+    budget.grow(by: record.isEarly ? record.bytes : record.bytes - freed, at: sequence)
     if record.isEarly {
       if let old = node.state, !old.isEarly { node.beforeClaim = old }
     } else {
@@ -112,15 +109,6 @@ extension Application {
     }
     node.isUnreadable = false
     node.state = StateSummary(record, at: sequence)
-  }
-
-  private func stored(_ elements: [RestorableElement]) -> [RestorableElement] {
-    var stored = elements
-    for index in stored.indices {
-      // Whether it is found again is said when it is decoded.
-      stored[index].resolved = false
-    }
-    return stored
   }
 
   // MARK: The writer
@@ -138,64 +126,46 @@ extension Application {
     }
     return origins.number(of: origin, in: &turn)
   }
+}
 
-  // MARK: References
-
-  /// The text as stored: references name archive ids, so that no move ever rewrites it (R6, R14).
-  private func resolveReferences(
-    of state: EncodedState
-  ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
-    let text = state.text.bytes
-    guard !state.references.isEmpty else { return (text, nil) }
-    let references = try state.references.map { reference throws(ErrorObject) in
-      if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
-      guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
-        throw .restoration(
-          .invalidReference,
-          "\(reference.target) is not an object of the application",
-          hint: "Register the target first, or write {\"$literal\": …} if it is not a reference.",
-          details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
-        )
-      }
-      return (range: reference.objectRange, target: node.id)
-    }
-    return ArchiveReferences.store(references, in: text)
+extension RestorableElement {
+  /// Whether it is found again is said when it is decoded.
+  var stored: Self {
+    var stored = self
+    stored.resolved = false
+    return stored
   }
 }
 
 extension EncodedState {
   /// Passes unless it writes what only the broker does (R10).
-  func checkKeys(path: IdentifierPath?) throws(ErrorObject) {
+  func checkKeys(path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
     guard let key = reservedKey else { return }
     throw .restoration(
       .reservedKey,
       "the key \(key) is reserved for the broker",
       hint: "Use another name: UIApplicationStateRestoration… and UIStateRestoration… are read-only.",
-      path: path,
+      path: path(),
       details: ["pointer": .string("/state/\(JSONPointer.escaped(key))")]
     )
   }
 
   /// Passes within the limits of a state; `bytes` and `depth` are what counts of it.
-  func checkSize(bytes: Int, depth: Int, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
+  func checkSize(
+    bytes: Int,
+    depth: Int,
+    path: @autoclosure () -> IdentifierPath?,
+    _ limits: Limits
+  ) throws(ErrorObject) {
     guard bytes <= limits.stateBytesMax else {
-      throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path)
+      throw .limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes, path: path())
     }
     guard depth <= limits.stateDepthMax else {
-      throw .limitExceeded("stateDepthMax", max: limits.stateDepthMax, value: depth, path: path)
+      throw .limitExceeded("stateDepthMax", max: limits.stateDepthMax, value: depth, path: path())
     }
     let count = references.count
     guard count <= limits.referencesPerStateMax else {
-      throw .limitExceeded("referencesPerStateMax", max: limits.referencesPerStateMax, value: count, path: path)
+      throw .limitExceeded("referencesPerStateMax", max: limits.referencesPerStateMax, value: count, path: path())
     }
-  }
-}
-
-extension StateSummary {
-  /// The nodes that the references of a table lead to; none where there is none.
-  static func targets(ofTable table: String?) -> [NodeID] {
-    guard let table else { return [] }
-    let numbers = numbers(inTable: table)
-    return stride(from: 2, to: numbers.count, by: 3).map { numbers[$0] }
   }
 }

@@ -17,9 +17,13 @@ package struct ArchiveBudget {
   package init(reachable: Int = 0) { self.reachable = reachable }
 
   /// Passes if so many bytes more are within the limit.
-  package func requireRoom(for bytes: Int, path: IdentifierPath? = nil, in turn: borrowing Turn) throws(ErrorObject) {
+  package func requireRoom(
+    for bytes: Int,
+    path: @autoclosure () -> IdentifierPath? = nil,
+    in turn: borrowing Turn
+  ) throws(ErrorObject) {
     let (value, max) = (reachable + bytes, turn.limits.archiveBytesMax)
-    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path) }
+    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path()) }
   }
 
   /// What was written up to a change makes so many bytes more reachable.

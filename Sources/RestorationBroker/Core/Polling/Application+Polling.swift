@@ -38,8 +38,7 @@ extension Application {
     guard session.facts.serves != served else { return 0 }
     session.facts.serves = served
     let written = write(.session(session.record))
-    updatePulling()
-    pull(from: session.id)
+    sessionResumed(session)
     return written
   }
 

@@ -303,7 +303,9 @@ extension Application: RestorationFacts {
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes, deferred: deferred)
   }
 
-  package func batchBytesMax(of session: SessionID) -> Int { batchBytesMax(sessions[session]) }
+  package func batchBytesMax(of session: SessionID) -> Int {
+    sessions[session]?.batchBytesMax(frameBytesMax: turn.limits.frameBytesMax) ?? 0
+  }
 
   package func isExtended(_ session: SessionID) -> Bool { (sessions[session]?.extensions ?? 0) > 0 }
 

@@ -6,40 +6,40 @@ internal import RestorationWire
 
 /// The end of a save round: everything that has come, and the generation, in one transaction (R12).
 extension Application {
-  func commit(_ round: SaveRound) {
+  func commit() {
     // First, so that what follows cannot bring the round anything more.
     endRoundCalls()
+    guard let round = saving.round else { return }
     storeApplicationState(of: round)
-    var refused: [NodeID: String] = [:]
-    for state in round.staged { if let why = store(state) { refused[state.target.node] = why } }
+    var refused: [NodeID: EncodeRefusal] = [:]
+    for state in round.staged {
+      do throws(ErrorObject) { _ = try store(state) } catch { refused[state.target.node] = EncodeRefusal(error) }
+    }
     let reached = tree.reachedNodes
     var reply = unsaved(.unchanged, since: round.begun)
     reply.stale = staleObjects(of: round, refused, reached)
     reply.excluded = excludedObjects(reached)
     // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
     if hasUnsealedContent {
-      let record = generations.next("round", of: tree, holding: reached, in: turn)
       // The generation that this run started from has done its duty when the run was restored and is saved (R16).
       if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
-      generations.seal(record, in: &turn)
+      let record = generations.seal("round", of: tree, holding: reached, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
       (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)
       noteSaved(record, reached)
       tellSaved(record.generation)
     }
-    schedule.forget(in: &turn)
-    finishRound()
-    let (done, total) = round.machine.progress
-    for var waiting in round.callers {
-      tell(waiting.call.progress(done, of: total, isLast: true, at: turn.now), of: waiting.call)
-      turn.answer(waiting.call.caller, reply.listing(bytesMax: waiting.bytesMax))
+    saving.forgetChanges(in: &turn)
+    let progress = saving.progress(isLast: true, at: turn.now)
+    endRound()
+    for (waiting, (call, progress)) in zip(round.callers, progress) {
+      tell(progress, of: call)
+      turn.answer(call.caller, reply.listing(bytesMax: waiting.bytesMax))
     }
   }
 
   private func tellSaved(_ generation: Int64) {
-    for session in sessions.inOrder {
-      notify(session, ApplicationStateSaved().with { $0.generation = generation })
-    }
+    for session in sessions.inOrder { notify(session, ApplicationStateSaved().with { $0.generation = generation }) }
   }
 
   private func noteSaved(_ record: GenerationRecord, _ reached: Set<NodeID>) {
@@ -60,19 +60,19 @@ extension Application {
       node = tree.insert(NodeRecord(node: lastNode, parent: nil, component: nil, kind: .application))
       write(node)
     }
-    putPulled(record(of: state, at: node, by: sessions[session]), at: node, by: nil)
+    let record = record(of: state, at: node, by: sessions[session])
+    _ = put(record, StateDigest(record), freeing: freed(byWritingTo: node), at: node, by: nil)
   }
 
-  /// Stores a state that came in the round, unless it is not the last word on its object any more.
+  /// Stores a state that was asked for, unless it is not the last word on its object any more.
   ///
-  /// - Returns: why it is refused.
-  private func store(_ staged: StagedState) -> String? {
-    guard let node = tree.node(staged.target.node) else { return nil }
-    // Another session has taken the object over, as `staleObjects` says, or its owner has let go of it or closed it.
-    guard isHeld(node, by: staged.target) else { return nil }
+  /// - Returns: whether it was written: it differs from what was there.
+  func store(_ staged: StagedState) throws(ErrorObject) -> Bool {
+    // Another session may have taken the object over, as `staleObjects` says, or its owner let go of it or closed it.
+    guard let node = tree.node(staged.target.node), isHeld(node, by: staged.target) else { return false }
     if let state = node.state, state.sequence > staged.sequence {
       node.note(.superseded)
-      return nil
+      return false
     }
     var record = staged.record
     // A move may have put another node in its place (R6).
@@ -82,19 +82,14 @@ extension Application {
       let elements = staged.elements.compactMap { $0 }
       record.elements = elements.isEmpty ? nil : elements.text.string
     }
+    let (path, max) = (tree.path(of: node), turn.limits.stateBytesMax)
+    let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
+    guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
     let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
-    do throws(ErrorObject) {
-      let (path, max) = (tree.path(of: node), turn.limits.stateBytesMax)
-      let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
-      guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
-      if !isAsItCame || !node.wasPulled(staged.digest) {
-        try checkArchiveLimit(record.bytes, replacing: node, path: path)
-      }
-    } catch {
-      return error.kind
-    }
-    putPulled(record, isAsItCame ? staged.digest : nil, at: node, by: sessions[staged.target.session])
-    return nil
+    let digest = isAsItCame ? staged.digest : StateDigest(record)
+    let freed = self.freed(byWritingTo: node)
+    if !node.wasPulled(digest) { try budget.requireRoom(for: record.bytes - freed, path: path, in: turn) }
+    return put(record, digest, freeing: freed, at: node, by: sessions[staged.target.session])
   }
 
   /// Since the state came, the session has said that it is restored, or goodbye: what it wrote hides nothing (R19).
@@ -103,63 +98,60 @@ extension Application {
     return sessions.ended(number)?.ending != SessionEnding.crashed.rawValue
   }
 
-  /// Writes a pulled state, unless it is the one that was pulled last (R16).
-  func putPulled(_ record: StateRecord, _ digest: StateDigest? = nil, at node: Node, by session: Session?) {
-    let digest = digest ?? StateDigest(record)
-    if node.wasPulled(digest) {
+  /// Writes a state that was asked for, unless it is the one that came last (R16).
+  ///
+  /// - Returns: whether it was written.
+  private func put(
+    _ record: StateRecord,
+    _ digest: StateDigest,
+    freeing freed: Int,
+    at node: Node,
+    by session: Session?
+  ) -> Bool {
+    guard !node.wasPulled(digest) else {
       node.note(.unchanged)
       noteEncoding(record, at: node, by: session)
-    } else {
-      node.note(.encoded(bytes: record.bytes))
-      if record.isEarly { node.note(.early) }
-      put(record, at: node, by: session)
-      if let state = node.state { node.pulled = Node.Pulled(sequence: state.sequence, digest: digest) }
+      return false
     }
+    node.note(.encoded(bytes: record.bytes))
+    if record.isEarly { node.note(.early) }
+    put(record, freeing: freed, at: node, by: session)
+    if let state = node.state { node.pulled = Node.Pulled(sequence: state.sequence, digest: digest) }
+    return true
   }
 
   // MARK: Reporting
 
-  private func staleObjects(of round: SaveRound, _ refused: [NodeID: String], _ reached: Set<NodeID>) -> [StaleObject] {
+  private func staleObjects(
+    of round: SaveRound,
+    _ refused: [NodeID: EncodeRefusal],
+    _ reached: Set<NodeID>
+  ) -> [StaleObject] {
     var stale: [StaleObject] = []
-    if let (session, owner, why, message) = round.applicationStale {
-      let why = why ?? cause(of: .lost, session).rawValue
-      stale.append(
-        StaleObject().with {
-          $0.path = []
-          $0.process = owner.process
-          $0.pid = owner.pid
-          $0.why = why
-          $0.message = message
-        }
-      )
+    if let (session, owner, refusal) = round.applicationStale {
+      stale.append(StaleObject(owner, refusal ?? loss(of: session)).with { $0.path = [] })
     }
     let known = round.machine.known.compactMap { tree.node($0)?.id }
     let late = reached.subtracting(known).sorted().compactMap { id -> EncodeTarget? in
       guard let node = tree.nodes[id], let claim = node.claim, claim.since <= round.walked else { return nil }
       // Time was up before it was known that something saved refers to it.
-      return target(node)
+      return EncodeTarget(node, in: tree, sessions, frameBytesMax: turn.limits.frameBytesMax)
     }
     let cases =
-      round.machine.stale.map { ($0.target, $0.why) }
-      + round.staged.map { ($0.target, refused[$0.target.node] ?? replacement(of: $0.target)) }
-      .filter { $0.1 != nil }
-      + late.map { ($0, StaleObject.Cause.late.rawValue) }
-    for (target, why) in cases {
+      round.machine.stale.map { ($0.target, replacement(of: $0.target) ?? $0.refusal ?? loss(of: $0.target.session)) }
+      + round.staged.map(\.target).compactMap { target in
+        (replacement(of: target) ?? refused[target.node]).map { (target, $0) }
+      }
+      + late.map { ($0, EncodeRefusal(.late)) }
+    for (target, refusal) in cases {
       guard let node = tree.node(target.node), isKept(node, target) else { continue }
-      let cause = replacement(of: target) ?? why ?? cause(of: .lost, target.session).rawValue
       let owner = sessions[target.session]?.owner ?? endedOwner(target.session)
-      let message = cause == StaleObject.Cause.failed.rawValue ? round.messages[node.id] : nil
-      node.note(.stale(owner, why: cause, message: message))
-      stale.append(
-        StaleObject().with {
-          $0.object = node.claim?.handle == target.handle ? target.handle : nil
-          $0.path = tree.path(of: node)?.components
-          $0.process = owner?.process
-          $0.pid = owner?.pid
-          $0.why = cause
-          $0.message = node.record.isConfidential ? nil : message
-        }
-      )
+      node.note(.stale(owner, why: refusal.why, message: refusal.message))
+      var object = StaleObject(owner, refusal)
+      object.object = node.claim?.handle == target.handle ? target.handle : nil
+      object.path = tree.path(of: node)?.components
+      if node.record.isConfidential { object.message = nil }
+      stale.append(object)
     }
     return stale
   }
@@ -175,9 +167,14 @@ extension Application {
   }
 
   /// Another session has taken the object over since it was asked for (R8).
-  private func replacement(of target: EncodeTarget) -> String? {
+  private func replacement(of target: EncodeTarget) -> EncodeRefusal? {
     guard let claim = tree.node(target.node)?.claim, claim.session != target.session else { return nil }
-    return sessions[target.session] == nil ? StaleObject.Cause.ended.rawValue : ErrorCode.replaced.kind
+    return sessions[target.session] == nil ? EncodeRefusal(.ended) : EncodeRefusal(Application.replaced())
+  }
+
+  /// Nothing came of a session whose connection or process is gone.
+  private func loss(of session: SessionID) -> EncodeRefusal {
+    EncodeRefusal(sessions[session]?.hasExited == false ? .disconnected : .ended)
   }
 
   func endedOwner(_ session: SessionID) -> ObjectOwner? {
@@ -200,6 +197,13 @@ extension Application {
         $0.by = reference ?? .handle(handle)
       }
     }
+  }
+}
+
+extension StaleObject {
+  fileprivate init(_ owner: ObjectOwner?, _ refusal: EncodeRefusal) {
+    self.init()
+    (process, pid, why, message) = (owner?.process, owner?.pid, refusal.why, refusal.message)
   }
 }
 

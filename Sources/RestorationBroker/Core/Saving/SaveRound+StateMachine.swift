@@ -18,7 +18,7 @@ extension SaveRound {
       case giveUpDelegate
       /// Find the objects that are to be asked for, and tell `found`.
       case walk
-      /// Ask a session for these states, and tell `answered`, `failed` or `lost`.
+      /// Ask a session for these states, and tell `answered` or `lost`.
       case encode(SessionID, [EncodeTarget])
       /// Ask a data source for the identifier of an element, and tell `identified` or `lost` (R28).
       case identify(SessionID, Question)
@@ -38,25 +38,6 @@ extension SaveRound {
       package init(node: NodeID, element: Int) { (self.node, self.element) = (node, element) }
     }
 
-    /// What an answer says of one object.
-    package enum Fate: Hashable, Sendable {
-      /// A state that passes.
-      case encoded
-      /// To be asked for again.
-      case later
-      /// No state, and why: a word of `StaleObject`.
-      case refused(String)
-    }
-
-    /// An object whose state is not of this round.
-    package struct Stale: Hashable, Sendable {
-      package let target: EncodeTarget
-      /// A word of `StaleObject`; nil where its session was lost.
-      package let why: String?
-
-      package init(target: EncodeTarget, why: String?) { (self.target, self.why) = (target, why) }
-    }
-
     private enum Phase: Hashable {
       case restoring, deciding, preparing, encoding, ended
     }
@@ -68,27 +49,22 @@ extension SaveRound {
     private var deadline: Int64
     /// When the delegate has had its time.
     private var delegateDue: Int64?
-    private var lanes: [SessionID: EncodeLane] = [:]
-    private var questions: [SessionID: QuestionLane] = [:]
-    /// Sessions whose connection is lost; what they have not answered is asked again if they come back in time.
-    private var absent: Set<SessionID> = []
+    package private(set) var batches = EncodeBatcher()
+    private var questions: [SessionID: QuestionQueue] = [:]
     /// Nodes that were found to be asked for.
     package private(set) var known: Set<NodeID> = []
-    package private(set) var stale: [Stale] = []
+    package private(set) var stale: [EncodeBatcher.Stale] = []
 
-    private struct QuestionLane: Hashable {
-      private var waiting: [Question] = []
-      private var next = 0
+    private struct QuestionQueue: Hashable {
+      var waiting: ArraySlice<Question> = []
       var asked: Set<Question> = []
 
-      mutating func add(_ new: [Question]) { waiting += new }
-
       /// The questions that are to be asked now.
-      mutating func take() -> ArraySlice<Question> {
-        let end = min(waiting.count, next + max(0, StateMachine.questionsMax - asked.count))
-        defer { next = end }
-        asked.formUnion(waiting[next..<end])
-        return waiting[next..<end]
+      mutating func next() -> ArraySlice<Question> {
+        let next = waiting.prefix(max(0, StateMachine.questionsMax - asked.count))
+        waiting.removeFirst(next.count)
+        asked.formUnion(next)
+        return next
       }
     }
 
@@ -98,20 +74,10 @@ extension SaveRound {
 
 extension SaveRound.StateMachine {
   /// Everything that waits for an answer has one, or never will have.
-  private var isSettled: Bool {
-    lanes.values.allSatisfy { !$0.isAsking } && questions.values.allSatisfy { $0.asked.isEmpty }
-  }
+  private var isSettled: Bool { !batches.isAsking && questions.values.allSatisfy { $0.asked.isEmpty } }
 
   /// Objects that need not be waited for any more, and all there are so far.
-  package var progress: (done: Int, total: Int) {
-    (known.count - lanes.values.reduce(0) { $0 + $1.asked.count + $1.waiting.count }, known.count)
-  }
-
-  /// The batch that the session is to answer, and everything that it has not answered.
-  package func asked(of session: SessionID) -> [EncodeTarget] { lanes[session]?.asked ?? [] }
-  package func unanswered(by session: SessionID) -> [EncodeTarget] {
-    lanes[session].map { $0.asked + $0.waiting } ?? []
-  }
+  package var progress: (done: Int, total: Int) { (known.count - batches.count, known.count) }
 
   package var isDeciding: Bool { phase == .deciding }
 
@@ -153,56 +119,30 @@ extension SaveRound.StateMachine {
   // MARK: States
 
   /// Objects to be asked for, in the order of the walk; those asked for already are left out.
-  ///
-  /// - Parameter bytesMax: bytes of one batch for each of their sessions.
-  package mutating func found(_ targets: [EncodeTarget], bytesMax: [SessionID: Int]) -> [Action] {
+  package mutating func found(_ targets: [EncodeTarget]) -> [Action] {
     guard phase == .encoding else { return [] }
-    for target in targets where known.insert(target.node).inserted {
-      lanes[target.session, default: EncodeLane(bytesMax: bytesMax[target.session] ?? 0)].add(target)
-    }
+    for target in targets where known.insert(target.node).inserted { batches.add(target) }
     return advance()
   }
 
-  /// A session has answered its batch; an object it says nothing of is missing.
-  package mutating func answered(_ session: SessionID, _ fates: [NodeID: Fate]) -> [Action] {
-    guard phase == .encoding, let batch = lanes[session]?.asked, !batch.isEmpty else { return [] }
-    for target in batch {
-      switch fates[target.node] {
-      case .encoded, .later: break
-      case .refused(let why): stale.append(Stale(target: target, why: why))
-      case nil: stale.append(Stale(target: target, why: StaleObject.Cause.missing.rawValue))
-      }
-    }
-    if let late = lanes[session]?.answered(later: { fates[$0.node] == .later }) {
-      stale.append(Stale(target: late, why: StaleObject.Cause.late.rawValue))
-    }
+  package mutating func answered(_ session: SessionID, _ fates: [NodeID: EncodeBatcher.Fate]) -> [Action] {
+    guard phase == .encoding, !batches.asked(of: session).isEmpty else { return [] }
+    stale += batches.answered(session, fates)
     return advance()
-  }
-
-  /// A session has answered its batch in a way that says nothing of any object.
-  package mutating func failed(_ session: SessionID, _ why: StaleObject.Cause) -> [Action] {
-    let batch = lanes[session]?.asked ?? []
-    return answered(session, Dictionary(uniqueKeysWithValues: batch.map { ($0.node, .refused(why.rawValue)) }))
   }
 
   /// A session can be asked nothing now: its connection is lost, or it has ended.
-  package mutating func lost(_ session: SessionID) -> [Action] {
-    absent.insert(session)
-    lanes[session]?.lost()
+  ///
+  /// - Parameter isBack: it has another connection already.
+  package mutating func lost(_ session: SessionID, isBack: Bool = false) -> [Action] {
+    batches.lost(session, isBack: isBack)
     // Elements whose data source is gone stay as they are.
-    questions[session] = nil
+    if !isBack { questions[session] = nil }
     return advance()
   }
 
-  /// A session's answer is lost with a connection, and it has another one already.
-  package mutating func asksAgain(_ session: SessionID) -> [Action] {
-    lanes[session]?.lost()
-    return advance()
-  }
-
-  /// A lost session is back.
   package mutating func resumed(_ session: SessionID) -> [Action] {
-    absent.remove(session)
+    batches.resumed(session)
     return advance()
   }
 
@@ -210,8 +150,8 @@ extension SaveRound.StateMachine {
 
   /// A state has come with elements that a data source is to be asked about.
   package mutating func ask(_ session: SessionID, _ new: [Question]) -> [Action] {
-    guard phase == .encoding, !absent.contains(session) else { return [] }
-    questions[session, default: QuestionLane()].add(new)
+    guard phase == .encoding, !batches.isAbsent(session) else { return [] }
+    questions[session, default: QuestionQueue()].waiting += new
     return advance()
   }
 
@@ -246,22 +186,16 @@ extension SaveRound.StateMachine {
   /// Asks whatever can be asked now, and commits when everything is answered.
   private mutating func advance() -> [Action] {
     guard phase == .encoding else { return [] }
-    var actions: [Action] = []
-    for session in lanes.keys.sorted() where !absent.contains(session) {
-      if let batch = lanes[session]?.next() { actions.append(.encode(session, batch)) }
-    }
+    var actions = batches.next().map { Action.encode($0.session, $0.batch) }
     for session in questions.keys.sorted() {
-      actions += (questions[session]?.take() ?? []).map { .identify(session, $0) }
+      actions += (questions[session]?.next() ?? []).map { .identify(session, $0) }
     }
     return isSettled ? actions + commit() : actions
   }
 
   private mutating func commit() -> [Action] {
     phase = .ended
-    for session in lanes.keys.sorted() {
-      let why = absent.contains(session) ? nil : StaleObject.Cause.late.rawValue
-      for target in lanes[session]?.giveUp() ?? [] { stale.append(Stale(target: target, why: why)) }
-    }
+    stale += batches.giveUp()
     return [.commit]
   }
 

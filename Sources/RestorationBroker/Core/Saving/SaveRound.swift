@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
 /// A save round of an application: what has come for it, and who waits for it (R11, R12).
 ///
-/// Confined to the application that holds it. No state is written before its commit.
-package final class SaveRound {
+/// Invariant: no state is written before its commit.
+package struct SaveRound {
+  package typealias Action = StateMachine.Action
+  /// Who waits for the round, and how long the lists of its answer may be.
+  package typealias Waiting = (call: LongCall, bytesMax: Int)
+
   /// How clients are told of it: 1, 2, 3 … as long as the broker runs.
-  let number: Int64
+  package let number: Int64
   let begun: Moment
-  var machine: StateMachine
-  var callers: [Waiting] = []
-  /// What is still to be carried out; an action that leads to others does not begin them by itself.
-  var actions: [StateMachine.Action] = []
-  var isPerforming = false
+  private let frameBytesMax: Int
+  package var machine: StateMachine
+  package internal(set) var callers: [Waiting] = []
   /// It goes on also when its last caller cancels: it began by itself, or somebody who asked for it has left.
   var isWanted = false
   /// States that have come, in the order in which they came.
@@ -24,33 +27,133 @@ package final class SaveRound {
   private(set) var stagedBytes = 0
   /// The application's own state, and who gave it.
   var application: (state: CheckedState, session: SessionID)?
-  /// Why there is none although the delegate was to give one; `why` is nil where its session was lost.
-  var applicationStale: (session: SessionID, owner: ObjectOwner, why: String?, message: String?)?
-  /// What owners have said of states that they could not give.
-  var messages: [NodeID: String] = [:]
+  /// Why there is none although the delegate was to give one; `refusal` is nil if its session was lost.
+  var applicationStale: (session: SessionID, owner: ObjectOwner, refusal: EncodeRefusal?)?
   /// Views with an element that was not named when it was asked for (R28).
-  var unnamed: Set<NodeID> = []
+  private var unnamed: Set<NodeID> = []
   /// Nodes that the generation will hold, as far as it is known.
-  var reached: Set<NodeID> = []
+  private var reached: Set<NodeID> = []
   /// When objects were looked for; what is claimed later is not of this round.
-  var walked: Int64 = 0
+  private(set) var walked: Int64 = 0
 
-  init(number: Int64, deadline: Int64, at now: Moment) {
-    self.number = number
-    begun = now
-    machine = StateMachine(deadline: now.monotonic + deadline)
+  init(number: Int64, deadline: Int64, in turn: borrowing Turn) {
+    (self.number, begun, frameBytesMax) = (number, turn.now, turn.limits.frameBytesMax)
+    machine = StateMachine(deadline: begun.monotonic + deadline)
   }
 
-  func stage(_ state: StagedState, growth: Int) {
+  mutating func handle(_ event: (inout Self) -> [Action]) -> [Action] { event(&self) }
+
+  /// What a call of the round asks for.
+  package enum Question {
+    case decide, prepare, encode
+    case identify(StateMachine.Question)
+  }
+
+  /// How far it has come, for each caller that is to be told.
+  mutating func progress(isLast: Bool = false, at now: Moment) -> [(LongCall, ArchiveProgress?)] {
+    let (done, total) = machine.progress
+    return callers.indices.map { index in
+      let progress = callers[index].call.progress(done, of: total, isLast: isLast, at: now)
+      return (callers[index].call, progress)
+    }
+  }
+}
+
+/// What the round is about (R7, R11).
+extension SaveRound {
+  /// A node, and the step that led to it.
+  private typealias Finding = (id: NodeID, step: SavingStep?)
+
+  /// Finds whom to ask: what is included, parents first and in the order of registration, then what the application's
+  /// own state refers to.
+  package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, at now: Moment) -> [Action] {
+    walked = now.monotonic
+    var found: [Finding] = []
+    for node in tree.walkOrder {
+      if tree.isIncluded(node) {
+        node.note(.included, isFirst: true)
+        found.append((node.id, nil))
+      } else {
+        node.note(.excluded(by: tree.excluder(of: node).flatMap { tree.path(of: $0) }), isFirst: true)
+      }
+    }
+    let own = application?.state.referencedNodes ?? tree.applicationNode?.state?.referencedNodes ?? []
+    return reach(found + own.map { ($0, .referenced(by: nil)) }, tree, sessions)
+  }
+
+  /// Takes nodes into the round, with all that they refer to by states that will not change any more (R7). Asks for
+  /// those whose owners can be; what these refer to is known when they have answered.
+  private mutating func reach(_ found: [Finding], _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
+    var targets: [EncodeTarget] = []
+    var next = found[...]
+    while let (id, step) = next.popFirst() {
+      guard let node = tree.node(id), reached.insert(node.id).inserted else { continue }
+      if let step { node.note(step) }
+      if let target = EncodeTarget(node, in: tree, sessions, frameBytesMax: frameBytesMax) {
+        targets.append(target)
+      } else {
+        node.note(node.claim.flatMap { sessions[$0.session] }.map { .notServed($0.owner) } ?? .orphaned)
+        next += references(of: node.id, tree)
+      }
+    }
+    return machine.found(targets)
+  }
+
+  /// What a node leads to by the state that came, or else by the one it has.
+  private func references(of id: NodeID, _ tree: NodeTree) -> [Finding] {
+    guard let node = tree.nodes[id] else { return [] }
+    let targets = staged(id)?.record.referencedNodes ?? node.state?.referencedNodes ?? []
+    guard !targets.isEmpty else { return [] }
+    let step = SavingStep.referenced(by: tree.path(of: node))
+    return targets.map { ($0, step) }
+  }
+
+  // MARK: Answers
+
+  mutating func answered(
+    _ session: SessionID,
+    _ fates: [NodeID: EncodeBatcher.Fate],
+    _ tree: NodeTree,
+    _ sessions: SessionTable,
+    _ providers: Providers
+  ) -> [Action] {
+    let batch = machine.batches.asked(of: session).map(\.node)
+    let found = batch.filter { fates[$0] != .later }.flatMap { references(of: $0, tree) }
+    // Before the answer is taken, so that the round is not over while there is something to ask.
+    var actions = reach(found, tree, sessions)
+    for node in batch where fates[node] == .encoded { actions += nameElements(of: node, sessions, providers) }
+    return actions + machine.answered(session, fates)
+  }
+
+  /// A session cannot be asked now. What its objects refer to is saved with them as they are (R7).
+  mutating func lost(_ session: SessionID, isBack: Bool, _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
+    let found = isBack ? [] : machine.batches.unanswered(by: session).flatMap { references(of: $0.node, tree) }
+    return reach(found, tree, sessions) + machine.lost(session, isBack: isBack)
+  }
+
+  /// Keeps a state until the commit.
+  mutating func stage(_ state: StagedState, growth: Int) {
     places[state.target.node] = staged.count
     staged.append(state)
-    stagedBytes += growth
+    stagedBytes += max(0, growth)
   }
 
   func staged(_ node: NodeID) -> StagedState? { places[node].map { staged[$0] } }
 
-  /// What the data source has said of an element: nil takes it out (R28).
-  func identify(_ question: StateMachine.Question, as identifier: String?) {
+  // MARK: Elements
+
+  /// Asks who knows what a view shows for the identifiers of elements that have none (R28).
+  private mutating func nameElements(of node: NodeID, _ sessions: SessionTable, _ providers: Providers) -> [Action] {
+    guard let source = providers.dataSource(of: node).flatMap({ sessions[$0] }), source.isReachable,
+      source.serves(.modelIdentifierForElementAtIndexPath), let staged = staged(node)
+    else { return [] }
+    let questions = staged.elements.indices.filter { staged.elements[$0]?.identifier == nil }
+      .map { StateMachine.Question(node: node, element: $0) }
+    return questions.isEmpty ? [] : machine.ask(source.id, questions)
+  }
+
+  /// What a data source has said of an element: nil takes it out (R28).
+  mutating func name(_ question: StateMachine.Question, as identifier: String?) {
     guard let place = places[question.node] else { return }
     if let identifier {
       staged[place].elements[question.element]?.identifier = identifier
@@ -59,16 +162,26 @@ package final class SaveRound {
     }
   }
 
-  /// Who waits for the round, and how long the lists of its answer may be.
-  struct Waiting {
-    var call: LongCall
-    let bytesMax: Int
-  }
+  /// A data source has not said what it was asked. Returns whether that is told of the view: once in a round.
+  mutating func noteUnnamed(_ view: NodeID) -> Bool { unnamed.insert(view).inserted }
+}
 
-  /// What a call of the round asks for.
-  package enum Question {
-    case decide, prepare, encode
-    case identify(StateMachine.Question)
+extension NodeTree {
+  /// All nodes, parents before children, siblings by age. An object below an exclusion is unscoped: a root (R4).
+  fileprivate var walkOrder: [Node] {
+    func isRoot(_ node: Node) -> Bool {
+      guard let parent = node.parent else { return true }
+      return node.record.kind == .object && isExcluded(parent)
+    }
+    var order: [Node] = []
+    order.reserveCapacity(count)
+    var stack = nodes.values.filter { isRoot($0) && $0.record.kind != .application }.sorted { $0.id > $1.id }
+    while let node = stack.popLast() {
+      order.append(node)
+      guard !node.children.isEmpty else { continue }
+      stack += node.children.sorted(by: >).compactMap { nodes[$0] }.filter { !isRoot($0) }
+    }
+    return order
   }
 }
 

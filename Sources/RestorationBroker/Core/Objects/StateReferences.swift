@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// References in the text of a state: by archive id as they are stored, with a table of where they are, so that no move
+/// ever rewrites it (R6, R14); by path as they are given out (R27).
+extension Application {
+  /// The text as stored, if all its references lead somewhere.
+  func resolveReferences(of state: EncodedState) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
+    let text = state.text.bytes
+    guard !state.references.isEmpty else { return (text, nil) }
+    let references = try state.references.map { reference throws(ErrorObject) in
+      if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
+      guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
+        throw .restoration(
+          .invalidReference,
+          "\(reference.target) is not an object of the application",
+          hint: "Register the target first, or write {\"$literal\": …} if it is not a reference.",
+          details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
+        )
+      }
+      return (range: reference.objectRange, target: node.id)
+    }
+    return ArchiveReferences.store(references, in: text)
+  }
+
+  /// The text as given out: references name today's paths, and the handle if the target is live.
+  func splice(_ record: StateRecord) -> JSONText {
+    record.spliced { target, writer in
+      let node = tree.node(target)
+      writer.beginObject()
+      writer.key("$restorable")
+      if let path = node.flatMap({ tree.path(of: $0) }) { path.writeJSON(to: &writer) } else { writer.null() }
+      writer.key("object")
+      if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
+      writer.endObject()
+    }
+  }
+}
+
+/// References as documents have them, by path or to nothing, and as they are stored.
+enum ArchiveReferences {
+  /// The text with these references, in its order, as it is stored, and their table; what stands beside a reference is
+  /// dropped. One without target stays a reference to nothing and is not in the table.
+  static func store(
+    _ references: [(range: Range<Int>, target: NodeID?)],
+    in text: ArraySlice<UInt8>
+  ) -> (text: ArraySlice<UInt8>, table: String) {
+    var stored: [UInt8] = []
+    stored.reserveCapacity(text.count)
+    var table = JSONWriter()
+    table.beginArray()
+    var copied = text.startIndex
+    for (range, target) in references {
+      stored += text[copied..<(text.startIndex + range.lowerBound)]
+      copied = text.startIndex + range.upperBound
+      guard let target else {
+        stored += nothing.bytes
+        continue
+      }
+      let offset = stored.count
+      stored += "{\"$restorable\":\(target)}".utf8
+      table.beginArray()
+      table.integer(offset)
+      table.integer(stored.count - offset)
+      table.integer(target)
+      table.endArray()
+    }
+    stored += text[copied...]
+    table.endArray()
+    return (stored[...], String(decoding: table.bytes, as: UTF8.self))
+  }
+
+  static func write(_ path: IdentifierPath?, to writer: inout JSONWriter) {
+    if let path {
+      writer.object { $0.member("$restorable", path) }
+    } else {
+      writer.text(nothing)
+    }
+  }
+
+  /// A reference to nothing, as it is stored and given out.
+  static let nothing = JSONText(validated: Array("{\"$restorable\":null,\"object\":null}".utf8))
+
+  /// The numbers of a table, flat: offset, length and node of each reference.
+  static func numbers(inTable table: String) -> [Int64] {
+    table.utf8.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      .compactMap { Int64(String($0) ?? "") }
+  }
+
+  /// The nodes that the references of a table lead to; empty without a table.
+  static func targets(ofTable table: String?) -> [NodeID] {
+    guard let table else { return [] }
+    let numbers = numbers(inTable: table)
+    return stride(from: 2, to: numbers.count, by: 3).map { numbers[$0] }
+  }
+}
+
+extension StateRecord {
+  /// The text as given out, with references as `write` has them; it is given the node that one names.
+  func spliced(_ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
+    guard let table = references else { return JSONText(validated: text) }
+    let numbers = ArchiveReferences.numbers(inTable: table)
+    var out: [UInt8] = []
+    var copied = text.startIndex
+    for index in stride(from: 0, to: numbers.count - 2, by: 3) {
+      let begin = text.startIndex + Int(numbers[index])
+      let end = begin + Int(numbers[index + 1])
+      // The table is of our own making and covered by the row's checksum; a bad one would trap below.
+      guard copied <= begin, begin <= end, end <= text.endIndex else { break }
+      out.append(contentsOf: text[copied..<begin])
+      JSONWriter.append(to: &out) { write(numbers[index + 2], &$0) }
+      copied = end
+    }
+    out.append(contentsOf: text[copied...])
+    return JSONText(validated: out)
+  }
+
+  /// The nodes its references lead to.
+  var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
+}
+
+extension StateSummary {
+  /// The nodes its references lead to.
+  var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
+}
