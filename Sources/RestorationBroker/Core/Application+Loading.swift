@@ -85,6 +85,7 @@ extension Application {
   /// claim, which after a restart could not be told apart from those of this one (R15).
   func hold(_ node: Node, _ claim: Node.Claim, by session: Session) {
     var claim = claim
+    claim.origin = nil
     if let state = node.state, state.session == session.id { claim.revision = max(claim.revision, state.revision) }
     node.claim = claim
     session.objects[claim.handle] = node

@@ -139,6 +139,7 @@ extension BrokerCore {
     resumed.exit = nil
     if resumed.facts != facts {
       resumed.facts = facts
+      for node in resumed.objects.values { node.claim?.origin = nil }
       application.write(.session(resumed.record))
     }
     if client.canBeCalled { application.stopPolling(resumed) } else { resumed.isPolling = true }

@@ -116,6 +116,7 @@ extension Application {
   /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
   private func originID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
     guard let facts = session?.facts else { return origins.numberWithoutSession(in: &turn) }
+    if isOwner, let known = node.claim?.origin { return known }
     var origin = StateOrigin()
     (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
     origin.userInterfaceIdiom = facts.userInterfaceIdiom
@@ -124,7 +125,9 @@ extension Application {
       origin.classes = node.claim?.classes ?? []
       if node.record.kind == .viewController { origin.storyboard = node.record.storyboard ?? facts.storyboard }
     }
-    return origins.number(of: origin, in: &turn)
+    let number = origins.number(of: origin, in: &turn)
+    if isOwner { node.claim?.origin = number }
+    return number
   }
 }
 

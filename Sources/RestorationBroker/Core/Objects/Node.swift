@@ -46,7 +46,9 @@ package final class Node {
     /// Milliseconds of the monotonic clock.
     package let since: Int64
     /// The classes the owner declared, its own first; empty where it declared none (R25).
-    package var classes: [String]
+    package var classes: [String] { didSet { origin = nil } }
+    /// The number of what is recorded of the owner with its states (R25); nil until it is looked up anew.
+    var origin: ContextID?
     /// Highest revision the owner has pushed (R15).
     package var revision: Int64 = 0
     /// Whether the owner has asked for the state since it claimed the node (R19).
