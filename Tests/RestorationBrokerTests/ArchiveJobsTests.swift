@@ -18,7 +18,7 @@ internal import Testing
   private mutating func begin(cancellable: Bool = false) throws -> StoreJob {
     let operation: Operation = cancellable ? .verification(Verification(call, [])) : .backup(call, to: nil)
     jobs.begin(operation, .check(nil), for: caller, in: &event.turn)
-    guard case .carryOut(_, let job, _)? = event.context.effects.last else { throw CancellationError() }
+    guard case .carryOut(_, let job, _)? = event.context.outcome.effects.last else { throw CancellationError() }
     _ = event.asked()
     return job
   }

@@ -297,17 +297,18 @@ final class CoreDriver {
   /// Carries out effects, and makes durable what was written, until nothing is left.
   private func settle() {
     repeat {
-      var effects: [Effect] = []
-      core.swapEffects(with: &effects)
-      while !effects.isEmpty {
-        answersForNobody += effects.count(where: \.onlyAnswersNobody)
-        for effect in effects { perform(effect) }
-        effects = []
-        core.swapEffects(with: &effects)
+      var outcome = Outcome()
+      core.swapOutcome(with: &outcome)
+      while !outcome.isEmpty {
+        answersForNobody += outcome.effects.count(where: \.onlyAnswersNobody)
+        for (id, change) in outcome.changes { write(change, to: id) }
+        for effect in outcome.effects { perform(effect) }
+        outcome.removeAll()
+        core.swapOutcome(with: &outcome)
       }
       placeNotices()
       answerCalls()
-    } while !core.context.effects.isEmpty || !holdsCommits && commitAll()
+    } while !core.context.outcome.isEmpty || !holdsCommits && commitAll()
   }
 
   /// Clients that were called answer, as far as they do so by themselves.
@@ -392,7 +393,6 @@ final class CoreDriver {
     case .respond(let caller, let answer): send(answer, to: caller)
     case .respondAfter(let id, let sequence, let caller, let answer):
       respond(answer, to: caller, after: sequence, in: id)
-    case .write(let id, let change): write(change, to: id)
     case .read(let id, let request, let after):
       if isDurable(after, id) { read(id, request) } else { files[id]?.reads.append((request, after)) }
     case .readState(let id, let row, let caller): readState(id, row, caller)

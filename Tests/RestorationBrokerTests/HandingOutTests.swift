@@ -80,7 +80,7 @@ internal import Testing
     ]
     for _ in 1...2 { #expect(nodes.map { application.handing(of: $0.id, to: $0.id) } == answers) }
     #expect(nodes.map(\.restoringSteps) == steps)
-    #expect(driver.core.context.effects.isEmpty)
+    #expect(driver.core.context.outcome.isEmpty)
   }
 
   @Test func aReplyThatWouldBeTooLongSaysHowMuchIsLeftOut() throws {

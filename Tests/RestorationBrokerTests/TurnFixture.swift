@@ -10,6 +10,7 @@ final class TurnFixture {
   let context: CoreContext
   var turn: Turn
   private var seen = 0
+  private var seenChanges = 0
 
   init(_ limits: Limits = Limits()) throws {
     let settings = CoreSettings(epoch: 7, version: "1.0", systemVersion: "Test 1", random: { (1, 2) })
@@ -21,8 +22,11 @@ final class TurnFixture {
   /// What has been asked for since the last call, by the names of the effects.
   func asked() -> [String] { news().map { Mirror(reflecting: $0).children.first?.label ?? "\($0)" } }
 
-  /// What has been written since the last call; all else that was asked for goes unseen.
-  func written() -> [ArchiveChange] { news().compactMap { if case .write(_, let change) = $0 { change } else { nil } } }
+  /// What has been written since the last call.
+  func written() -> [ArchiveChange] {
+    defer { seenChanges = context.outcome.changes.count }
+    return context.outcome.changes[seenChanges...].map(\.change)
+  }
 
   /// The delay of the timer that was set since the last call.
   func timer() -> Int64? {
@@ -30,7 +34,7 @@ final class TurnFixture {
   }
 
   private func news() -> ArraySlice<Effect> {
-    defer { seen = context.effects.count }
-    return context.effects[seen...]
+    defer { seen = context.outcome.effects.count }
+    return context.outcome.effects[seen...]
   }
 }

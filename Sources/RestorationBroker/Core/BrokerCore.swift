@@ -22,8 +22,8 @@ package struct BrokerCore {
     self.context = CoreContext(limits: limits, settings: settings)
   }
 
-  /// Hands over the effects of the last event, to be carried out in this order, for an empty list.
-  package mutating func swapEffects(with effects: inout [Effect]) { swap(&context.effects, &effects) }
+  /// Hands over what the last event led to, for an empty outcome.
+  package mutating func swapOutcome(with outcome: inout Outcome) { swap(&context.outcome, &outcome) }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
   /// Whether sessions of closed archives are expected back: what is known of them would be lost with the broker.

@@ -24,13 +24,26 @@ package enum Answer: Sendable {
   case error(ErrorObject)
 }
 
-/// What the core wants done; the service carries it out in this order.
+/// What an event led to: the changes of one transaction, then what else is to be done, in this order.
+package struct Outcome: Sendable {
+  package fileprivate(set) var changes: [(application: ApplicationID, change: ArchiveChange)] = []
+  package fileprivate(set) var effects: [Effect] = []
+
+  package init() {}
+
+  package var isEmpty: Bool { changes.isEmpty && effects.isEmpty }
+
+  package mutating func removeAll() {
+    changes.removeAll(keepingCapacity: true)
+    effects.removeAll(keepingCapacity: true)
+  }
+}
+
+/// What the core wants done besides writing.
 package enum Effect: Sendable {
   case respond(Caller, Answer)
   /// Respond when the application's change with this number is durable; an error if it cannot be (R15).
   case respondAfter(ApplicationID, SequenceNumber, Caller, Answer)
-  /// Add a change to the application's next transaction.
-  case write(ApplicationID, ArchiveChange)
   /// Answer a decode with this row once it is durable: `decoded` makes the answer, or `readingFinished`.
   case readState(ApplicationID, StateRequest.Row, Caller)
   /// Read states once the changes up to `after` are durable, and bring them to `readingFinished`.
@@ -226,7 +239,7 @@ package final class CoreContext {
   package internal(set) var settings: CoreSettings
   /// Times of the event being handled.
   package var now = Moment()
-  package internal(set) var effects: [Effect] = []
+  package internal(set) var outcome = Outcome()
   var subscriptions = Subscriptions()
   /// Monotonic milliseconds when save rounds are over, because the broker ends (R33).
   var roundsEnd: Int64?
@@ -239,7 +252,11 @@ package final class CoreContext {
 
   package init(limits: Limits, settings: CoreSettings) { (self.limits, self.settings) = (limits, settings) }
 
-  func emit(_ effect: consuming Effect) { effects.append(effect) }
+  func emit(_ effect: consuming Effect) { outcome.effects.append(effect) }
+
+  func write(_ change: consuming ArchiveChange, of application: ApplicationID) {
+    outcome.changes.append((application, change))
+  }
 
   /// An archive was opened that has seen this start of a broker. Where the count was lost and the number is still to
   /// come, or is this broker's own, handles and calls are numbered above it.

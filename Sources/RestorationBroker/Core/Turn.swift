@@ -10,7 +10,8 @@ package import RestorationWire
 /// the application while it writes.
 ///
 /// Invariants:
-/// 1. Everything asked for during one event is one list, in the order in which it was asked, across applications.
+/// 1. All that is written during one event is one list, and so is all that is asked for, across applications. The
+///    changes of an event share a transaction and precede what it asks for.
 /// 2. `sequence` is the number of the last change written; the archive gives the same numbers.
 /// 3. An answer that promises durability leaves when its change is durable (R15).
 package struct Turn: ~Copyable {
@@ -48,7 +49,7 @@ package struct Turn: ~Copyable {
     guard case .open = phase else { return sequence }
     sequence += 1
     if change.isContent { contentSequence = sequence }
-    ask(.write(application, change))
+    context.write(change, of: application)
     return sequence
   }
 

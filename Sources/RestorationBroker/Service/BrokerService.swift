@@ -23,7 +23,7 @@ package actor BrokerService {
   private var log: BrokerLog
   private var clock: BrokerClock
   @exclusivity(unchecked) private var core: BrokerCore
-  @exclusivity(unchecked) private var effects: [Effect] = []
+  @exclusivity(unchecked) private var outcome = Outcome()
   @exclusivity(unchecked) private var isCarryingOut = false
   /// Waits until the last save rounds are over (R33).
   private var whenSaved: CheckedContinuation<Void, Never>?
@@ -64,10 +64,11 @@ package actor BrokerService {
     isCarryingOut = true
     defer { isCarryingOut = false }
     repeat {
-      core.swapEffects(with: &effects)
-      for effect in effects { perform(effect) }
-      effects.removeAll(keepingCapacity: true)
-    } while !core.context.effects.isEmpty || archives.sendNotices(for: self)
+      core.swapOutcome(with: &outcome)
+      for (id, change) in outcome.changes { archives.write(change, to: id, for: self) }
+      for effect in outcome.effects { perform(effect) }
+      outcome.removeAll()
+    } while !core.context.outcome.isEmpty || archives.sendNotices(for: self)
     clients.settleReleased { archives.awaitSettling(of: $0) }
     if clients.hasPausedWriters, archives.hasRoom { clients.resumeWriters() }
     if let waiting = whenSaved, !core.isSaving {
@@ -83,7 +84,6 @@ package actor BrokerService {
     case .respond(let caller, let answer): send(answer, to: caller)
     case .respondAfter(let id, let sequence, let caller, let answer):
       archives.respond(answer, to: caller, after: sequence, in: id, for: self)
-    case .write(let id, let change): archives.write(change, to: id, for: self)
     case .readState(let id, let row, let caller): readState(id, row, caller)
     case .read(let id, let request, let after): archives.read(id, request, after: after, for: self)
     case .scan(let id, let request): archives.scan(id, request, for: self)

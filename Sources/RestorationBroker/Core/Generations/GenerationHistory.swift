@@ -17,7 +17,7 @@ package struct GenerationHistory {
   package init(_ all: [SealedGeneration] = [], last: Int64 = 0) { (self.all, self.last) = (all, last) }
 
   package var newest: GenerationRecord? { all.last?.record }
-  /// The change that sealed the newest one; 0 if there is none.
+  /// The change that sealed the newest one; 0 without one.
   package var sealedUpTo: SequenceNumber { all.last?.sequence ?? 0 }
 
   package subscript(number: Int64) -> SealedGeneration? { all.first { $0.record.generation == number } }
@@ -64,7 +64,7 @@ package struct GenerationHistory {
   package mutating func sealHead(_ kind: String, of tree: NodeTree, in turn: inout Turn) -> Int64? {
     guard tree.nodes.values.contains(where: \.hasState) else { return nil }
     if hasUnsealedContent(in: turn) || newest?.omitted.isEmpty == false {
-      // Nobody saves here, and nothing else keeps what no walk reaches (R4).
+      // No round saves here, and nothing else keeps what no walk reaches (R4).
       return seal(kind, of: tree, holding: Set(tree.nodes.keys), in: &turn).generation
     }
     return newest?.generation

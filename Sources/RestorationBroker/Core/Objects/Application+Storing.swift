@@ -43,7 +43,7 @@ extension Application {
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
-  /// Bytes that cannot be reached any more once the node has a newer state that is not early.
+  /// Bytes that become unreachable when the node gets a newer state that is not early.
   func freed(byWritingTo node: Node) -> Int {
     let sealed = generations.sealedUpTo
     func bytes(_ state: StateSummary?) -> Int {

@@ -68,7 +68,7 @@ extension Application {
 
   // MARK: Events
 
-  /// The caller does not wait any longer. If nobody does, the round ends before anything is written.
+  /// The caller stops waiting. After the last one the round ends, before anything is written.
   ///
   /// - Returns: whether it was waiting.
   func cancelSaving(_ caller: Caller) -> Bool {
@@ -165,7 +165,6 @@ extension Application {
     for waiting in saving.end(in: &turn) { if let reply { turn.ask(.respond(waiting.call.caller, .result(reply))) } }
   }
 
-  /// No answer to the round is wanted any more.
   func endRoundCalls() { endCalls { if case .save = $0.purpose { true } else { false } } }
 
   /// What a round answers that made no generation.

@@ -32,7 +32,7 @@ extension Application {
       }
     }
     if self.call(session, call, for: purpose) != nil { return true }
-    // Paths are for information: an object is known by its handle, also to a client that reads but little.
+    // Paths are for information: a client that reads little knows the object by its handle.
     let brief = call.with { for index in $0.objects.indices { $0.objects[index].path = nil } }
     return self.call(session, brief, for: purpose) != nil
   }

@@ -64,7 +64,7 @@ extension Application {
     _ = put(record, StateDigest(record), freeing: freed(byWritingTo: node), at: node, by: nil)
   }
 
-  /// Stores a state that was asked for, unless it is not the last word on its object any more.
+  /// Stores a state that was asked for, unless there is a later word on its object.
   ///
   /// - Returns: whether it was written: it differs from what was there.
   func store(_ staged: StagedState) throws(ErrorObject) -> Bool {
@@ -161,7 +161,7 @@ extension Application {
     (node.claim?.handle ?? node.claimRecord?.handle) == target.handle
   }
 
-  /// Whether it is still the object that was asked for; one that its owner has let go of is nobody's any more.
+  /// Whether it is still the object that was asked for; one that its owner has let go of is not.
   private func isKept(_ node: Node, _ target: EncodeTarget) -> Bool {
     isHeld(node, by: target) || node.claim.map { $0.session != target.session } ?? false
   }

@@ -20,7 +20,7 @@ package struct EncodeTarget: Hashable, Sendable {
     self.batchBytesMax = batchBytesMax
   }
 
-  /// Nil if nobody can be asked.
+  /// Nil if there is no session to ask.
   init?(_ node: Node, in tree: NodeTree, _ sessions: SessionTable, frameBytesMax: Int) {
     guard let claim = node.claim, let owner = sessions[claim.session], !owner.isDiscarded,
       owner.serves(.encodeRestorableStateWithCoder)

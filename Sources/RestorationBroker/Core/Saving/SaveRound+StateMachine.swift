@@ -6,8 +6,8 @@ package import RestorationWire
 extension SaveRound {
   /// What a round waits for, and what comes next (R11, R12): events in, actions out.
   ///
-  /// The delegate is asked first, then all sessions at the same time, each one batch after the other. Nobody is waited
-  /// for beyond the deadline: what has not been answered by then is stale, and the round commits without it.
+  /// The delegate is asked first, then all sessions at the same time, each one batch after the other. After the
+  /// deadline the round commits without what has not been answered, which is stale.
   package struct StateMachine: Hashable, Sendable {
     package enum Action: Hashable, Sendable {
       /// Ask the delegate whether to save, and tell `decided`.
@@ -76,7 +76,7 @@ extension SaveRound.StateMachine {
   /// Everything that waits for an answer has one, or never will have.
   private var isSettled: Bool { !batches.isAsking && questions.values.allSatisfy { $0.asked.isEmpty } }
 
-  /// Objects that need not be waited for any more, and all there are so far.
+  /// Objects that the round does not wait for, and all that it knows of.
   package var progress: (done: Int, total: Int) { (known.count - batches.count, known.count) }
 
   package var isDeciding: Bool { phase == .deciding }

@@ -18,7 +18,7 @@ package struct SaveRound {
   private let frameBytesMax: Int
   package var machine: StateMachine
   package internal(set) var callers: [Waiting] = []
-  /// It goes on also when its last caller cancels: it began by itself, or somebody who asked for it has left.
+  /// It does not end when its last caller cancels: it began by itself, or a caller's connection is gone.
   var isWanted = false
   /// States that have come, in the order in which they came.
   private(set) var staged: [StagedState] = []
@@ -81,7 +81,7 @@ extension SaveRound {
     return reach(found + own.map { ($0, .referenced(by: nil)) }, tree, sessions)
   }
 
-  /// Takes nodes into the round, with all that they refer to by states that will not change any more (R7). Asks for
+  /// Takes nodes into the round, with all that they refer to by states that the round will not change (R7). Asks for
   /// those whose owners can be; what these refer to is known when they have answered.
   private mutating func reach(_ found: [Finding], _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
     var targets: [EncodeTarget] = []

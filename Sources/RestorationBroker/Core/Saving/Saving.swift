@@ -65,7 +65,7 @@ package struct Saving {
   ) {
     let now = turn.now.monotonic
     lastRound += 1
-    // Of a broker that is to end nobody gets more time than it has (R33).
+    // A broker that is to end gives no more time than it has (R33).
     let deadline = turn.roundsEnd.map { min(deadline, max(1, $0 - now)) } ?? deadline
     round = SaveRound(number: lastRound, deadline: deadline, in: turn)
     _ = join(caller)
@@ -158,7 +158,7 @@ package struct Saving {
     invalidated.formUnion(nodes)
   }
 
-  /// - Parameter target: whom to ask for a node; nil if nobody can be.
+  /// - Parameter target: whom to ask for a node; nil if there is no session to ask.
   package mutating func pullInvalidated(_ target: (NodeID) -> EncodeTarget?) {
     for target in invalidated.sorted().compactMap(target) {
       pulls.add(target)
