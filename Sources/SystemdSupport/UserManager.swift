@@ -74,9 +74,7 @@ package final class UserManager: Sendable {
       func text(_ value: BusMessage.Value?) -> String { if case .string(let text) = value { text } else { "" } }
       func number(_ name: String) -> Int32 { if case .integer(let number) = properties[name] { number } else { 0 } }
       func process(_ name: String) -> Int32? { number(name) > 0 ? number(name) : nil }
-      func time(_ value: BusMessage.Value?) -> UInt64 {
-        if case .microseconds(let time) = value { time } else { 0 }
-      }
+      func time(_ value: BusMessage.Value?) -> UInt64 { if case .microseconds(let time) = value { time } else { 0 } }
       var unitResult = UnitResult(
         activeState: text(state["ActiveState"]),
         subState: text(state["SubState"]),

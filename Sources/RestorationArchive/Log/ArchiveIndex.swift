@@ -26,9 +26,7 @@ struct ArchiveIndex {
 
   // MARK: Reading
 
-  func state(of node: NodeID, at point: ArchivePoint) -> NodeLog.State? {
-    logs[node]?.state(at: point, under: horizon)
-  }
+  func state(of node: NodeID, at point: ArchivePoint) -> NodeLog.State? { logs[node]?.state(at: point, under: horizon) }
 
   func description(of node: NodeID, at point: ArchivePoint) -> NodeLog.Description? {
     logs[node]?.description(at: point, under: horizon)

@@ -51,9 +51,7 @@ extension BrokerConnection {
   /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
   /// restoring.
   @discardableResult
-  public func completeStateRestoration() async throws -> Int64 {
-    try await perform(CompleteStateRestoration()).pending
-  }
+  public func completeStateRestoration() async throws -> Int64 { try await perform(CompleteStateRestoration()).pending }
 
   /// Ends the session and says what becomes of its objects (R30).
   public func goodbye(_ reason: GoodbyeReason) async throws {

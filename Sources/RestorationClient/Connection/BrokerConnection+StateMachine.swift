@@ -193,9 +193,7 @@ extension BrokerConnection {
 
     // MARK: The window
 
-    private func hasRoom(for bytes: Int) -> Bool {
-      unconfirmedBytes == 0 || unconfirmedBytes + bytes <= windowBytes
-    }
+    private func hasRoom(for bytes: Int) -> Bool { unconfirmedBytes == 0 || unconfirmedBytes + bytes <= windowBytes }
 
     /// Sends what there is room for, from the front of the queue.
     private mutating func drain() -> [Action] {

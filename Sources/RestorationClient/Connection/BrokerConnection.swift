@@ -78,9 +78,7 @@ public final class BrokerConnection: Sendable {
 
   /// The broker's notifications to this session; ends with the connection. Each notification is delivered once, so read
   /// them in one place. Up to 1,024 unread notifications wait; beyond that `missed` says how many were lost.
-  public var notifications: AsyncStream<BrokerNotification> {
-    AsyncStream { [link] in await link.nextNotification() }
-  }
+  public var notifications: AsyncStream<BrokerNotification> { AsyncStream { [link] in await link.nextNotification() } }
 
   /// Makes any call of the protocol: parameters as JSON text of an object or array in, the result's JSON text out.
   ///

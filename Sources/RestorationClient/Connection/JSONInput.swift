@@ -8,9 +8,7 @@ enum JSONInput {
   /// The value in the text, of any kind and size.
   ///
   /// Throws a `RestorationError` with code `parseError`; `subject` names the text in its message.
-  static func scan(_ text: String, subject: String) throws -> JSONSlice {
-    try scan(Array(text.utf8), subject: subject)
-  }
+  static func scan(_ text: String, subject: String) throws -> JSONSlice { try scan(Array(text.utf8), subject: subject) }
 
   /// Parameters of any call: an object or an array; `nil` if there are none.
   static func parameters(_ text: String?) throws -> JSONText? {

@@ -237,9 +237,7 @@ extension RestorationSession {
     // MARK: Objects
 
     /// An object was registered by a call.
-    package mutating func registered(_ object: ObjectID, below parent: ObjectID?) {
-      plan.add(object, below: parent)
-    }
+    package mutating func registered(_ object: ObjectID, below parent: ObjectID?) { plan.add(object, below: parent) }
 
     package mutating func moved(_ object: ObjectID, below parent: ObjectID?) { plan.move(object, below: parent) }
 

@@ -254,9 +254,7 @@ extension SessionDriver {
 private struct UnservedObject: Error, CustomStringConvertible {
   let path: IdentifierPath?
 
-  var description: String {
-    "nothing in this process answers for \(path.map { $0.description } ?? "the object") now"
-  }
+  var description: String { "nothing in this process answers for \(path.map { $0.description } ?? "the object") now" }
 }
 
 extension SavedApplicationState {

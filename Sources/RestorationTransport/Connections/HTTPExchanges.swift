@@ -193,9 +193,7 @@ final class HTTPRequestHandler: ChannelInboundHandler {
 
   init(_ handler: ConnectionHandler) { self.handler = handler }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    handler.exchanges?.append(unwrapInboundIn(data))
-  }
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) { handler.exchanges?.append(unwrapInboundIn(data)) }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if let error = error as? HTTPParserError { handler.exchanges?.failed("\(error)") }

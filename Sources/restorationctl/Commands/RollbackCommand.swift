@@ -57,9 +57,7 @@ struct RollbackCommand: ControlCommand {
   private func text(of result: RolledBackArchive) -> String {
     var text = "\(application) is back at generation \(generation)"
     if result.generation != generation { text += ", now generation \(result.generation)" }
-    if let former = result.former, former != result.generation {
-      text += "; the former state is generation \(former)"
-    }
+    if let former = result.former, former != result.generation { text += "; the former state is generation \(former)" }
     text += ".\n"
     for path in result.unreadable {
       text += "The state of \(path.description.printable) is damaged and was not restored.\n"

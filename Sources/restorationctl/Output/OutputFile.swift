@@ -61,9 +61,7 @@ struct OutputFile {
     }
   }
 
-  private func failure() -> Fault {
-    Fault(message: "\(path) cannot be written: \(String(cString: strerror(errno)))")
-  }
+  private func failure() -> Fault { Fault(message: "\(path) cannot be written: \(String(cString: strerror(errno)))") }
 
   /// A path as seen from the root directory.
   static func absolute(_ path: String) throws(Fault) -> String {

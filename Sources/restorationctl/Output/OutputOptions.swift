@@ -64,9 +64,7 @@ extension JSONLayout {
   func show(_ value: some JSONWritable) throws { try Output.show(lay(out: value.text.string) + "\n") }
 
   /// Prints JSON text in this layout.
-  func print(_ jsonText: String) throws {
-    try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n")
-  }
+  func print(_ jsonText: String) throws { try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n") }
 
   /// The same, in a pager if that is of use.
   func show(_ jsonText: String) throws { try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n") }
