@@ -5,7 +5,10 @@ internal import RestorationClient
 
 /// A command of the tool.
 protocol ControlCommand: AsyncParsableCommand {
-  var options: CommonOptions { get }
+  associatedtype Options: ControlOptions
+
+  /// Named alike in all commands, so that options before a command's name are found by it.
+  var options: Options { get }
 }
 
 extension ControlCommand {
@@ -14,11 +17,31 @@ extension ControlCommand {
   var legend: LegendOptions { options.legend }
 }
 
+extension ControlCommand where Options == ApplicationOptions {
+  var application: String { options.application }
+}
+
 /// The options of every command, before or after its name.
-struct CommonOptions: ParsableArguments {
+protocol ControlOptions: ParsableArguments {
+  var connection: ConnectionOptions { get }
+  var output: OutputOptions { get }
+  var legend: LegendOptions { get }
+}
+
+struct CommonOptions: ControlOptions {
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
   @OptionGroup var legend: LegendOptions
+}
+
+/// Those of a command about one application.
+struct ApplicationOptions: ControlOptions {
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance if it has one.")
+  var application: String
 }
 
 /// Which broker to speak to, and how long.

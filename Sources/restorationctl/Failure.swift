@@ -63,9 +63,6 @@ struct Failure: Error {
     }
   }
 
-  /// Standard input is invalid.
-  static func input(_ message: String) -> Failure { Failure(ExitStatus.usage, kind: "usage", message) }
-
   /// An unknown object, in the broker's words.
   static func unknownObject(_ path: IdentifierPath, _ message: String, hint: String) -> Failure {
     let code = ErrorCode.unknownObject

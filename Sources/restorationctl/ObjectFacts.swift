@@ -9,27 +9,15 @@ struct ObjectFacts {
   let application: String
   /// `nil` for the head.
   let generation: Int64?
-  /// The newest generation; `nil` if none has been sealed, or it was not asked for.
-  var newestGeneration: Int64?
+  /// `nil` if none has been sealed, and for a generation.
+  let newestGeneration: Int64?
   let path: IdentifierPath
-  let object: Int64?
-  let kind: ObjectKind
-  let classes: [String]
-  let process: String?
-  /// `nil` if unclaimed, and for a generation.
-  var pid: Int64?
-  /// `nil` for a generation.
-  var included: Bool?
-  let orphaned: Bool
-  let confidential: Bool
-  /// Its state is withheld from its owner.
-  var quarantined = false
+  let object: any DescribedObject
+  /// What is known of objects of the head only.
+  let head: ObjectDescription?
   /// Its state and elements are left out, because it is confidential.
-  var redacted = false
+  let redacted: Bool
   let status: String
-  var revision: Int64?
-  let bytes: Int
-  let modified: Timestamp?
   let origin: ReservedKeys?
   let elements: [RestorableElement]
   let state: RestorableState?
@@ -42,48 +30,38 @@ struct ObjectFacts {
     reveal: Bool,
     of application: ApplicationDescription
   ) {
-    self.application = application.application.description
-    generation = nil
+    (self.application, generation) = (application.application.description, nil)
     newestGeneration = application.generation
-    self.path = path
-    self.object = object.object
-    kind = object.kind
-    classes = object.classes
-    process = object.process
-    pid = object.pid
-    included = object.included
-    orphaned = object.orphaned
-    confidential = object.confidential
-    quarantined = object.quarantined
-    redacted = confidential && !reveal && decoded.state != nil
-    status = decoded.status.rawValue
-    revision = object.revision
-    bytes = object.bytes
-    modified = object.modified
-    origin = decoded.origin
+    (self.path, self.object, head) = (path, object, object)
+    redacted = object.confidential && !reveal && decoded.state != nil
+    (status, origin) = (decoded.status.rawValue, decoded.origin)
     elements = redacted ? [] : decoded.elements
     state = redacted ? nil : decoded.state
   }
 
   /// An object of a generation.
   init(_ saved: ArchivedObject, generation: Int64, of application: String) {
-    (self.application, self.generation) = (application, generation)
-    path = saved.path
-    object = saved.object
-    kind = saved.kind
-    classes = saved.classes
-    process = saved.process
-    orphaned = saved.orphaned
-    confidential = saved.confidential
-    redacted = saved.redacted
-    status = saved.status.rawValue
-    bytes = saved.bytes
-    modified = saved.modified
-    origin = saved.origin
-    elements = saved.elements
-    state = saved.state
+    (self.application, self.generation, newestGeneration) = (application, generation, nil)
+    (path, object, head) = (saved.path, saved, nil)
+    (redacted, status, origin) = (saved.redacted, saved.status.rawValue, saved.origin)
+    (elements, state) = (saved.elements, saved.state)
   }
 }
+
+/// What `describeApplication` and `readArchive` both say of an object.
+protocol DescribedObject {
+  var object: ObjectHandle? { get }
+  var kind: ObjectKind { get }
+  var classes: [String] { get }
+  var process: String? { get }
+  var orphaned: Bool { get }
+  var confidential: Bool { get }
+  var bytes: Int { get }
+  var modified: Timestamp? { get }
+}
+
+extension ObjectDescription: DescribedObject {}
+extension ArchivedObject: DescribedObject {}
 
 // For people
 extension ObjectFacts {
@@ -94,15 +72,15 @@ extension ObjectFacts {
       if let value { table.add([TextTable.Cell(name + ":"), TextTable.Cell(value, colour)]) }
     }
     add("Path", path.description, .bold)
-    add("Class", classes.isEmpty ? nil : classes.joined(separator: " < "))
-    add("Kind", kind.rawValue)
+    add("Class", object.classes.isEmpty ? nil : object.classes.joined(separator: " < "))
+    add("Kind", object.kind.rawValue)
     add("Owner", owner)
     add("Marks", marks.isEmpty ? nil : marks.joined(separator: ", "))
     add("Generation", generation.map { "\($0)" } ?? newestGeneration.map { "head, after \($0)" } ?? "head")
-    add("Revision", revision.map { "\($0)" })
-    if let modified {
+    add("Revision", head?.revision.map { "\($0)" })
+    if let modified = object.modified {
       add("Modified", "\(modified.local) (\(Quantity.age(now - modified.milliseconds)) ago)")
-      add("Size", Quantity.bytes(bytes))
+      add("Size", Quantity.bytes(object.bytes))
     }
     add("Bundle", origin?.bundleVersion)
     add("System", origin?.systemVersion)
@@ -114,18 +92,18 @@ extension ObjectFacts {
   }
 
   private var owner: String {
-    let role = process ?? "a process without a role"
-    if generation != nil { return process.map { "written by \($0)" } ?? "unknown" }
-    if let pid { return "\(role), process \(pid)" }
-    return "unowned" + (process.map { "; written by \($0)" } ?? "")
+    let role = object.process ?? "a process without a role"
+    if generation != nil { return object.process.map { "written by \($0)" } ?? "unknown" }
+    if let pid = head?.pid { return "\(role), process \(pid)" }
+    return "unowned" + (object.process.map { "; written by \($0)" } ?? "")
   }
 
   private var marks: [String] {
     var marks: [String] = []
-    if orphaned { marks.append("orphaned") }
-    if included == false { marks.append("excluded") }
-    if confidential { marks.append("confidential") }
-    if quarantined { marks.append("quarantined") }
+    if object.orphaned { marks.append("orphaned") }
+    if head?.included == false { marks.append("excluded") }
+    if object.confidential { marks.append("confidential") }
+    if head?.quarantined == true { marks.append("quarantined") }
     return marks
   }
 
@@ -150,21 +128,21 @@ extension ObjectFacts: JSONWritable {
       writer.member("application", application)
       writer.member("generation", generation)
       writer.member("path", path)
-      writer.member("object", object)
-      writer.member("kind", kind)
-      writer.member("classes", classes)
-      writer.member("process", process)
-      writer.member("pid", pid)
-      writer.member("vacant", object == nil)
-      writer.member("orphaned", orphaned)
-      writer.member("included", included)
-      writer.member("confidential", confidential)
+      writer.member("object", object.object)
+      writer.member("kind", object.kind)
+      writer.member("classes", object.classes)
+      writer.member("process", object.process)
+      writer.member("pid", head?.pid)
+      writer.member("vacant", object.object == nil)
+      writer.member("orphaned", object.orphaned)
+      writer.member("included", head?.included)
+      writer.member("confidential", object.confidential)
       writer.member("redacted", redacted)
-      writer.member("quarantined", ifTrue: quarantined)
+      writer.member("quarantined", ifTrue: head?.quarantined ?? false)
       writer.member("status", status)
-      writer.member("bytes", bytes)
-      writer.member("modified", modified)
-      writer.member("revision", revision)
+      writer.member("bytes", object.bytes)
+      writer.member("modified", object.modified)
+      writer.member("revision", head?.revision)
       writer.member("coder", origin)
       writer.member("elements", elements.map { $0.with { $0.resolved = nil } })
       writer.member("state", state.map { JSONText(compact: $0.jsonText) })

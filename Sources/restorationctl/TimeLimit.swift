@@ -44,26 +44,13 @@ enum TimeLimit {
       state.count += 1
       return state.count
     }
-    guard let count else { return }
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread,
-      nil,
-      { count in
-        TimeLimit.wait(count.map { Int(bitPattern: $0) } ?? 0)
-        return nil
-      },
-      UnsafeMutableRawPointer(bitPattern: count)
-    )
-    if code == 0 { pthread_detach(thread) }
+    if let count { DetachedThread.start { wait(count) } }
   }
 
   private static func wait(_ count: Int) {
     guard let milliseconds = state.withLock({ $0.limit?.milliseconds }) else { return }
     let end = now + milliseconds
-    while end > now {
-      poll(nil, 0, Int32(clamping: end - now))
-    }
+    while end > now { poll(nil, 0, Int32(clamping: end - now)) }
     // The lock is never released: later output of other threads would contradict this one.
     state.withLock { state in
       guard state.count == count, let limit = state.limit else { return }

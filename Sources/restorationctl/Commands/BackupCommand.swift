@@ -20,10 +20,7 @@ struct BackupCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
+  @OptionGroup var options: ApplicationOptions
 
   @Argument(help: "The file to copy to.")
   var file: String?

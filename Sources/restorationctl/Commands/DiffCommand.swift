@@ -22,13 +22,10 @@ struct DiffCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Flag(help: "Name the keys of confidential objects.")
   var reveal = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   @Argument(help: "The number of a generation.", transform: GenerationNumber.read)
   var from: Int64

@@ -24,7 +24,7 @@ struct DiscardCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Flag(help: "Remove the generations as well.")
   var generations = false
@@ -37,9 +37,6 @@ struct DiscardCommand: ControlCommand {
 
   @Option(help: ArgumentHelp("Why, for the broker's log.", valueName: "text"))
   var reason: String?
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   func validate() throws {
     if !yes, !force, !Terminal.canAsk {

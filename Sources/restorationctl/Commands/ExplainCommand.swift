@@ -21,13 +21,10 @@ struct ExplainCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Flag(help: "Also show details that may quote the state of a confidential object.")
   var reveal = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
   var path: IdentifierPath

@@ -21,10 +21,7 @@ struct ExportCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
+  @OptionGroup var options: ApplicationOptions
 
   @Option(
     name: [.customShort("o"), .customLong("output")],

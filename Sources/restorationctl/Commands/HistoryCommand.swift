@@ -23,10 +23,7 @@ struct HistoryCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
+  @OptionGroup var options: ApplicationOptions
 
   func run() async throws {
     try await connection.run { broker in
@@ -34,12 +31,8 @@ struct HistoryCommand: ControlCommand {
         let parameters = PrintedObject { $0.member("application", application) }
         return try layout.show(try await broker.call("listGenerations", parameters.text.string))
       }
-      let generations = try await broker.listGenerations(of: application)
-      var text = generations.isEmpty ? "" : table(of: generations).text(header: !legend.hidesLegend)
-      if !legend.hidesLegend {
-        text += (generations.isEmpty ? "" : "\n") + Quantity.count(generations.count, "generation") + ".\n"
-      }
-      try Output.show(text)
+      let table = table(of: try await broker.listGenerations(of: application))
+      try Output.show(table.text(counting: "generation", legend))
     }
   }
 

@@ -21,10 +21,7 @@ struct ImportCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
+  @OptionGroup var options: ApplicationOptions
 
   @Argument(help: "The document (default: -, which reads standard input).")
   var file: String?

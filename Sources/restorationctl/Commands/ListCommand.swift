@@ -24,13 +24,8 @@ struct ListCommand: ControlCommand {
   func run() async throws {
     try await connection.run { broker in
       if let layout = output.layout { return try layout.show(try await broker.call("listApplications")) }
-      let applications = try await broker.listApplications()
-      var text = applications.isEmpty ? "" : table(of: applications).text(header: !legend.hidesLegend)
-      if !legend.hidesLegend {
-        let count = applications.count
-        text += (count == 0 ? "" : "\n") + Quantity.count(count, "application") + ".\n"
-      }
-      try Output.show(text)
+      let table = table(of: try await broker.listApplications())
+      try Output.show(table.text(counting: "application", legend))
     }
   }
 

@@ -31,18 +31,15 @@ struct LoginCommand: ControlCommand {
   var deadline: Seconds?
 
   func run() async throws {
-    var hasFailed = false
     try await connection.run { broker in
       let outcomes = try await bringBack(broker)
-      hasFailed = outcomes.contains { $0.hasFailed }
       for case (let application, .success(let result)?) in outcomes.map({ ($0.application, $0.result) }) {
         RestoreCommand.complain(of: result, application)
       }
       // As text they were reported as they came.
-      guard let layout = output.layout else { return }
-      try layout.print(PrintedObject { $0.member("applications", outcomes) })
+      try output.layout?.print(PrintedObject { $0.member("applications", outcomes) })
+      if outcomes.contains(where: \.hasFailed) { throw ExitStatus.refused }
     }
-    if hasFailed { throw ExitStatus.refused }
   }
 
   /// The most questions on the screen at once; the others follow as these are answered.

@@ -44,13 +44,10 @@ struct QuarantineListCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Flag(help: "Show the states of confidential objects, in JSON.")
   var reveal = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   func run() async throws {
     try await connection.run { broker in
@@ -80,10 +77,7 @@ struct QuarantineReleaseCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
+  @OptionGroup var options: ApplicationOptions
 
   @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
   var path: IdentifierPath?

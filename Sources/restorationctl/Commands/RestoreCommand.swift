@@ -22,29 +22,20 @@ struct RestoreCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Option(help: ArgumentHelp("Deadline in seconds (default: 10).", valueName: "seconds"))
   var deadline: Seconds?
 
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
-
   func run() async throws {
-    var isDone = true
     try await connection.run { broker in
       let result = try await ProgressLine.during("restoring") { progress in
         try await broker.restoreApplicationState(of: application, deadline: deadline?.duration, progress: progress)
       }
-      isDone = !result.declined && result.failedUnits.isEmpty
-      if let layout = output.layout {
-        try layout.print(result)
-      } else {
-        try Output.show(text(of: result))
-      }
+      try output.show(result, or: text(of: result))
       Self.complain(of: result, application)
+      if result.declined || !result.failedUnits.isEmpty { throw ExitStatus.refused }
     }
-    if !isDone { throw ExitStatus.refused }
   }
 
   /// Names the units that could not be started.

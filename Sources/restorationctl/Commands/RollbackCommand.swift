@@ -22,13 +22,10 @@ struct RollbackCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Flag(help: "Also while sessions are live.")
   var force = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   @Argument(help: "The number of the generation.", transform: GenerationNumber.read)
   var generation: Int64

@@ -48,7 +48,6 @@ struct SaveCommand: ControlCommand {
 
   func run() async throws {
     guard let application else { return try await saveAll() }
-    var isSaved = true
     try await connection.run { broker in
       let result = try await ProgressLine.during("saving") { progress in
         try await broker.saveApplicationState(
@@ -58,32 +57,22 @@ struct SaveCommand: ControlCommand {
           progress: progress
         )
       }
-      isSaved = result.isSaved
-      if let layout = output.layout {
-        try layout.print(result)
-      } else {
-        try Output.show(text(of: result, application))
-      }
+      try output.show(result, or: text(of: result, application))
+      if !result.isSaved { throw ExitStatus.refused }
     }
-    if !isSaved { throw ExitStatus.refused }
   }
 
   // MARK: All
 
   /// One application's failure does not keep the others from being saved.
   private func saveAll() async throws {
-    var isSaved = true
     try await connection.run { broker in
       let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application.description)
       let results = try await save(applications, broker)
-      isSaved = results.allSatisfy { (try? $0.result?.get().isSaved) == true }
-      if let layout = output.layout {
-        try layout.print(PrintedObject { $0.member("applications", results) })
-      } else {
-        try Output.show(results.map { text(of: $0) }.joined())
-      }
+      let document = PrintedObject { $0.member("applications", results) }
+      try output.show(document, or: results.map { text(of: $0) }.joined())
+      if !results.allSatisfy({ (try? $0.result?.get().isSaved) == true }) { throw ExitStatus.refused }
     }
-    if !isSaved { throw ExitStatus.refused }
   }
 
   private typealias Outcome = ApplicationOutcome<SaveResult>

@@ -23,16 +23,13 @@ struct ShowCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Option(help: ArgumentHelp("Show a generation instead of the head.", valueName: "number"))
   var generation: Int64?
 
   @Flag(help: "Show the state of a confidential object.")
   var reveal = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
   var path: IdentifierPath

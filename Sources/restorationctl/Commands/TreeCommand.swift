@@ -29,13 +29,10 @@ struct TreeCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: ApplicationOptions
 
   @Flag(help: "Draw with ASCII characters; the default if the locale is not UTF-8.")
   var plain = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
 
   func run() async throws {
     try await connection.run { broker in

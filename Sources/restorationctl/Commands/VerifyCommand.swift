@@ -20,21 +20,16 @@ struct VerifyCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: CommonOptions
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String
+  @OptionGroup var options: ApplicationOptions
 
   func run() async throws {
-    var isSound = true
     try await connection.run { broker in
       let found = try await ProgressLine.during("verifying") { progress in
         try await broker.verifyArchive(of: application, progress: progress)
       }
-      isSound = found.sound
       try output.show(found, or: text(of: found))
+      if !found.sound { throw ExitStatus.refused }
     }
-    if !isSound { throw ExitStatus.refused }
   }
 
   private func text(of found: ArchiveVerification) -> String {

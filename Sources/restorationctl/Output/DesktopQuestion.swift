@@ -27,31 +27,9 @@ struct DesktopQuestion {
   /// Asks on its own thread, because nothing else may wait for a person.
   func answer() async -> Answer {
     await withCheckedContinuation { continuation in
-      let body = Unmanaged.passRetained(Body { continuation.resume(returning: ask()) })
-      var thread = pthread_t()
-      let code = pthread_create(
-        &thread,
-        nil,
-        { argument in
-          guard let argument else { return nil }
-          Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
-          return nil
-        },
-        body.toOpaque()
-      )
-      if code == 0 {
-        pthread_detach(thread)
-      } else {
-        body.release()
-        continuation.resume(returning: .impossible)
-      }
+      let isStarted = DetachedThread.start { continuation.resume(returning: ask()) }
+      if !isStarted { continuation.resume(returning: .impossible) }
     }
-  }
-
-  private final class Body: Sendable {
-    let run: @Sendable () -> Void
-
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
   }
 
   private func ask() -> Answer {

@@ -9,23 +9,11 @@ enum Interruption {
   /// SIGINT and SIGTERM end the tool with status 0; when the reader of its output has gone, it ends silently.
   static func endsTheTool() {
     for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
-    watchOutput()
-  }
-
-  /// Without this it would notice only at the next event that `head` has gone.
-  private static func watchOutput() {
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread,
-      nil,
-      { _ in
-        var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
-        while poll(&output, 1, -1) < 0, errno == EINTR {}
-        if output.revents != 0 { _exit(ExitStatus.outputFailed.rawValue) }
-        return nil
-      },
-      nil
-    )
-    if code == 0 { pthread_detach(thread) }
+    // Otherwise only the next event would show that `head` has gone.
+    DetachedThread.start {
+      var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+      while poll(&output, 1, -1) < 0, errno == EINTR {}
+      if output.revents != 0 { _exit(ExitStatus.outputFailed.rawValue) }
+    }
   }
 }

@@ -90,21 +90,10 @@ enum Output {
 
   /// Everything on standard input.
   static func readInput() throws -> String {
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = read(STDIN_FILENO, &buffer, buffer.count)
-      if count > 0 {
-        bytes += buffer[..<count]
-      } else if count == 0 {
-        break
-      } else if errno != EINTR {
-        throw Failure.input("standard input cannot be read: \(String(cString: strerror(errno)))")
-      }
+    do throws(OutputFile.Fault) {
+      return try OutputFile.read(STDIN_FILENO, "standard input")
+    } catch {
+      throw Failure(ExitStatus.usage, kind: "usage", error.message)
     }
-    guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw Failure.input("standard input is not UTF-8")
-    }
-    return text
   }
 }

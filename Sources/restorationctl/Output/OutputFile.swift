@@ -14,15 +14,14 @@ struct OutputFile {
   /// Replaces a file that may exist; a symbolic link to it stays. A device, a pipe or anything else that is not a
   /// regular file is written to directly.
   func write(_ text: String) throws(Fault) {
-    let bytes = Array(text.utf8)
     var status = stat()
     if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
       let descriptor = open(path, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw failure() }
       defer { close(descriptor) }
-      return try fill(descriptor, bytes)
+      return try fill(descriptor, text)
     }
-    try replace(target, bytes)
+    try replace(target, text)
   }
 
   /// The file the path leads to.
@@ -32,13 +31,13 @@ struct OutputFile {
     return String(cString: resolved)
   }
 
-  private func replace(_ target: String, _ bytes: [UInt8]) throws(Fault) {
+  private func replace(_ target: String, _ text: String) throws(Fault) {
     // In the same directory, so that giving it its name is one step.
     let draft = "\(target).\(getpid()).part"
     let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure() }
     do throws(Fault) {
-      try fill(descriptor, bytes)
+      try fill(descriptor, text)
       guard fsync(descriptor) == 0 else { throw failure() }
       guard rename(draft, target) == 0 else { throw failure() }
       close(descriptor)
@@ -49,19 +48,14 @@ struct OutputFile {
     }
   }
 
-  private func fill(_ descriptor: Int32, _ bytes: [UInt8]) throws(Fault) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count > 0 {
-        rest = rest.dropFirst(count)
-      } else if errno != EINTR {
-        throw failure()
-      }
-    }
+  private func fill(_ descriptor: Int32, _ text: String) throws(Fault) {
+    let error = Output.write(text, descriptor: descriptor)
+    if error != 0 { throw failure(error) }
   }
 
-  private func failure() -> Fault { Fault(message: "\(path) cannot be written: \(String(cString: strerror(errno)))") }
+  private func failure(_ error: Int32 = errno) -> Fault {
+    Fault(message: "\(path) cannot be written: \(String(cString: strerror(error)))")
+  }
 
   /// A path as seen from the root directory.
   static func absolute(_ path: String) throws(Fault) -> String {
@@ -78,6 +72,11 @@ struct OutputFile {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw unreadable(path) }
     defer { close(descriptor) }
+    return try read(descriptor, path)
+  }
+
+  /// - Parameter subject: what the descriptor leads to, for messages.
+  static func read(_ descriptor: Int32, _ subject: String) throws(Fault) -> String {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
@@ -87,16 +86,14 @@ struct OutputFile {
       } else if count == 0 {
         break
       } else if errno != EINTR {
-        throw unreadable(path)
+        throw unreadable(subject)
       }
     }
-    guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw Fault(message: "\(path) is not UTF-8")
-    }
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw Fault(message: "\(subject) is not UTF-8") }
     return text
   }
 
-  private static func unreadable(_ path: String) -> Fault {
-    Fault(message: "\(path) cannot be read: \(String(cString: strerror(errno)))")
+  private static func unreadable(_ subject: String) -> Fault {
+    Fault(message: "\(subject) cannot be read: \(String(cString: strerror(errno)))")
   }
 }

@@ -6,9 +6,7 @@ internal import RestorationClient
 /// One line on standard error that shows the progress of long work, if that is a terminal.
 enum ProgressLine {
   /// Whether a person is likely to look.
-  private static var isShown: Bool {
-    isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
-  }
+  private static var isShown: Bool { isatty(STDERR_FILENO) == 1 && !Terminal.isDumb }
 
   private static let blank = "\r\u{1B}[K"
 

@@ -71,6 +71,13 @@ struct TextTable {
     return text
   }
 
+  /// The table, and below it how many rows it has.
+  func text(counting name: String, _ legend: LegendOptions) -> String {
+    let table = rows.isEmpty ? "" : text(header: !legend.hidesLegend)
+    if legend.hidesLegend { return table }
+    return table + (rows.isEmpty ? "" : "\n") + Quantity.count(rows.count, name) + ".\n"
+  }
+
   /// Shortens the columns with the most to spare, until all fit or none can be shortened.
   private func fit(_ widths: [Int], into width: Int?) -> [Int] {
     var widths = widths
