@@ -51,18 +51,9 @@ final class ManagerConnection {
     let connection = ManagerConnection(bus: bus, destination: service)
     guard connection.becomesReady(deadline) else { return nil }
     // A bus without a manager would try to start one.
-    let name = "org.freedesktop.DBus"
-    guard
-      let reply = try? connection.call(
-        name,
-        "/org/freedesktop/DBus",
-        name,
-        "NameHasOwner",
-        [service],
-        deadline
-      ), reply.readBool() == true
-    else { return nil }
-    return connection
+    let (name, path) = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
+    let reply = try? connection.call("NameHasOwner", [service], deadline, of: name, at: path, to: name)
+    return reply?.readBool() == true ? connection : nil
   }
 
   private static func ownSocket(_ deadline: MonotonicTime) -> ManagerConnection? {
@@ -102,33 +93,16 @@ final class ManagerConnection {
 
   // MARK: Calls
 
-  /// Calls a method of the manager whose parameters are strings.
-  func callManager(
-    _ member: String,
-    _ parameters: [String],
-    _ deadline: MonotonicTime
-  ) throws(UserManagerError) -> BusMessage {
-    try call(destination, Self.managerPath, Self.managerInterface, member, parameters, deadline)
-  }
-
+  /// Calls a method whose parameters are strings; of the manager unless another destination is given.
   func call(
-    _ path: String,
-    _ interface: String,
     _ member: String,
     _ parameters: [String],
-    _ deadline: MonotonicTime
+    _ deadline: MonotonicTime,
+    of interface: String = managerInterface,
+    at path: String = managerPath,
+    to other: String? = nil
   ) throws(UserManagerError) -> BusMessage {
-    try call(destination, path, interface, member, parameters, deadline)
-  }
-
-  private func call(
-    _ destination: String?,
-    _ path: String,
-    _ interface: String,
-    _ member: String,
-    _ parameters: [String],
-    _ deadline: MonotonicTime
-  ) throws(UserManagerError) -> BusMessage {
+    let destination = other ?? destination
     var created: OpaquePointer?
     let result = sd_bus_message_new_method_call(bus, &created, destination, path, interface, member)
     guard result >= 0, let created else { throw failure(member, result) }
@@ -169,7 +143,7 @@ final class ManagerConnection {
   func start(_ start: UnitStart, callDeadline: MonotonicTime) {
     do throws(UserManagerError) {
       try awaitJobs()
-      let reply = try callManager("StartUnit", [start.unit, "replace"], callDeadline)
+      let reply = try call("StartUnit", [start.unit, "replace"], callDeadline)
       guard let job = reply.readString("o") else {
         throw UserManagerError(.unavailable, "the user manager's answer to StartUnit names no job")
       }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Glibc
-
 /// A message of a service to its manager (sd_notify(3)).
 package enum NotifyMessage: Hashable, Sendable {
   case ready
@@ -24,18 +22,12 @@ package enum NotifyMessage: Hashable, Sendable {
     case .status(let line): "STATUS=\(line.split(whereSeparator: \.isNewline).joined(separator: " "))"
     case .stopping: "STOPPING=1"
     // Managers from 253 on want to know when; older ones ignore it.
-    case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
+    case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(MonotonicTime.now.microseconds)"
     case .extendTimeout(let microseconds): "EXTEND_TIMEOUT_USEC=\(microseconds)"
     case .watchdog: "WATCHDOG=1"
     case .store(let name, _): "FDSTORE=1\nFDNAME=\(name)"
     case .removeStored(let name): "FDSTOREREMOVE=1\nFDNAME=\(name)"
     case .errno(let number): "ERRNO=\(number)"
     }
-  }
-
-  private static var monotonicMicroseconds: Int {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
   }
 }

@@ -94,6 +94,7 @@ package final class UserManager: Sendable {
     }
   }
 
+  private static let propertyInterface = "org.freedesktop.DBus.Properties"
   /// When the unit stopped being active, and when its main process began and ended.
   private static let leaveTime = "ActiveExitTimestampMonotonic"
   private static let startTime = "ExecMainStartTimestampMonotonic"
@@ -103,13 +104,8 @@ package final class UserManager: Sendable {
   nonisolated(nonsending) package func isStopping() async -> Bool {
     do throws(UserManagerError) {
       return try await perform { (connection, deadline) throws(UserManagerError) -> Bool in
-        let reply = try connection.call(
-          ManagerConnection.managerPath,
-          "org.freedesktop.DBus.Properties",
-          "Get",
-          [ManagerConnection.managerInterface, "SystemState"],
-          deadline
-        )
+        let state = [ManagerConnection.managerInterface, "SystemState"]
+        let reply = try connection.call("Get", state, deadline, of: Self.propertyInterface)
         return reply.readVariant() == .string("stopping")
       }
     } catch {
@@ -152,7 +148,7 @@ package final class UserManager: Sendable {
     _ deadline: MonotonicTime
   ) throws(UserManagerError) -> String? {
     do throws(UserManagerError) {
-      return try connection.callManager("LoadUnit", [unit], deadline).readString("o")
+      return try connection.call("LoadUnit", [unit], deadline).readString("o")
     } catch {
       if error.kind == .refused { return nil }
       throw error
@@ -166,13 +162,7 @@ package final class UserManager: Sendable {
     _ connection: ManagerConnection,
     _ deadline: MonotonicTime
   ) throws(UserManagerError) -> [String: BusMessage.Value] {
-    let reply = try connection.call(
-      path,
-      "org.freedesktop.DBus.Properties",
-      "GetAll",
-      ["\(ManagerConnection.service).\(interface)"],
-      deadline
-    )
-    return reply.readProperties(names)
+    let kind = "\(ManagerConnection.service).\(interface)"
+    return try connection.call("GetAll", [kind], deadline, of: propertyInterface, at: path).readProperties(names)
   }
 }
