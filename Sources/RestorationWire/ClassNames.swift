@@ -32,11 +32,6 @@ package struct ClassList: WireValue, Hashable {
   package func writeJSON(to writer: inout JSONWriter) {
     if names.count == 1 { writer.string(names[0]) } else { names.writeJSON(to: &writer) }
   }
-
-  /// Writes one name as a string, several as an array, none as null.
-  package static func write(_ classes: [String], to writer: inout JSONWriter) {
-    ClassList(classes).writeJSON(to: &writer)
-  }
 }
 
 extension MemberWalk {

@@ -14,7 +14,7 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
-  /// A member that is always written. Older brokers leave it out; the value then stays as it is.
+  /// A member that is always written. Older brokers leave it out; when it is read, the value then stays as it is.
   mutating func added<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value,
@@ -51,6 +51,15 @@ package protocol MemberWalk {
 }
 
 extension MemberWalk {
+  package mutating func added<Value: WireValue>(
+    _ name: StaticString,
+    _ value: inout Value,
+    _ bounds: Bounds,
+    _ about: StaticString
+  ) throws(Misfit) {
+    try required(name, &value, bounds, about)
+  }
+
   package mutating func required<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value,
@@ -147,11 +156,8 @@ extension WireObject {
 
   /// Writes the members of an object that the caller has begun.
   package func writeMembers(to writer: inout JSONWriter) {
-    var members = MemberWriter()
-    swap(&members.writer, &writer)
     var value = self
-    try? value.walk(&members)
-    swap(&members.writer, &writer)
+    MemberWriter.write(to: &writer) { (members) throws(Misfit) in try value.walk(&members) }
   }
 
   /// The same value with changes, for building messages.

@@ -1,44 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
+internal import JSONRPC
 
 /// Writes members of an object that has been begun.
 package struct MemberWriter: MemberWalk {
-  package var writer = JSONWriter()
+  private var writer = JSONWriter()
 
-  package mutating func required<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value,
-    _: Bounds,
-    _: StaticString
-  ) {
+  /// Writes what `walk` visits, which throws only while it reads.
+  static func write(to writer: inout JSONWriter, _ walk: (inout MemberWriter) throws(Misfit) -> Void) {
+    var members = MemberWriter()
+    swap(&members.writer, &writer)
+    try? walk(&members)
+    swap(&members.writer, &writer)
+  }
+
+  package mutating func required(_ name: StaticString, _ value: inout some WireValue, _: Bounds, _: StaticString) {
     writer.member(name, value)
   }
 
-  package mutating func added<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value,
-    _ bounds: Bounds,
-    _ about: StaticString
-  ) {
-    required(name, &value, bounds, about)
-  }
-
-  package mutating func nullable<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value?,
-    _: Bounds,
-    _: StaticString
-  ) {
+  package mutating func nullable(_ name: StaticString, _ value: inout (some WireValue)?, _: Bounds, _: StaticString) {
     writer.member(name, value)
   }
 
-  package mutating func optional<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value?,
-    _: Bounds,
-    _: StaticString
-  ) {
+  package mutating func optional(_ name: StaticString, _ value: inout (some WireValue)?, _: Bounds, _: StaticString) {
     writer.member(name, ifPresent: value)
   }
 
@@ -64,15 +48,6 @@ package struct MemberDescriber: MemberWalk {
     _ about: StaticString
   ) {
     members.append(.required(name.description, Value.schema(within: bounds), about.description))
-  }
-
-  package mutating func added<Value: WireValue>(
-    _ name: StaticString,
-    _ value: inout Value,
-    _ bounds: Bounds,
-    _ about: StaticString
-  ) {
-    required(name, &value, bounds, about)
   }
 
   package mutating func nullable<Value: WireValue>(

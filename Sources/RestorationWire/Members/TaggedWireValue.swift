@@ -48,10 +48,8 @@ extension TaggedWireValue {
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member(Self.tag, word)
-      var (form, members) = (self, MemberWriter())
-      swap(&members.writer, &writer)
-      try? form.walk(&members)
-      swap(&members.writer, &writer)
+      var form = self
+      MemberWriter.write(to: &writer) { (members) throws(Misfit) in try form.walk(&members) }
     }
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lists the applications that have live sessions or an archive.
 package struct ListApplications: RestorationMethod {
   package static let method = "listApplications"
   package static let summary = "Lists applications."

@@ -47,7 +47,6 @@ package struct PolledRequest: WireObject, Hashable {
   }
 }
 
-/// Answers a call of the broker that `nextRequest` gave.
 package struct AnswerRequest: RestorationMethod {
   package static let method = "answerRequest"
   package static let summary = "Answers a call of the broker."

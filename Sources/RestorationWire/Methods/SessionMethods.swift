@@ -121,7 +121,6 @@ package struct Goodbye: RestorationMethod {
   }
 }
 
-/// Does nothing; shows that the broker answers.
 package struct Ping: RestorationMethod {
   package static let method = "ping"
   package static let summary = "Does nothing."
@@ -130,7 +129,6 @@ package struct Ping: RestorationMethod {
   package init() {}
 }
 
-/// Reports every limit the broker holds its clients to.
 package struct ReportLimits: RestorationMethod {
   package static let method = "limits"
   package static let summary = "Reports limits."
@@ -141,7 +139,6 @@ package struct ReportLimits: RestorationMethod {
   package init() {}
 }
 
-/// Reports what the broker has done since it started and what it holds now.
 package struct ReportStatistics: RestorationMethod {
   package static let method = "statistics"
   package static let summary = "Reports what the broker has done."
@@ -152,7 +149,6 @@ package struct ReportStatistics: RestorationMethod {
   package init() {}
 }
 
-/// Describes every method, call, notification and event to a program.
 package struct Discover: RestorationMethod {
   package static let method = "rpc.discover"
   package static let summary = "Describes the protocol to programs."

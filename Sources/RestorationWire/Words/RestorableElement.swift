@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
-
 /// A row or item of a view that is selected or topmost (R28).
 public struct RestorableElement: WireObject, Hashable {
   package static let sharedName: String? = "Element"
@@ -42,10 +40,5 @@ public struct RestorableElement: WireObject, Hashable {
       default: nil,
       "On decoding, whether a data source has given its current index path."
     )
-  }
-
-  /// Writes the array of `elements`.
-  package static func write(_ elements: [RestorableElement], to writer: inout JSONWriter) {
-    elements.writeJSON(to: &writer)
   }
 }

@@ -95,42 +95,25 @@ extension SavingStep: TaggedWireValue {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     switch self {
     case .included, .orphaned, .unchanged, .superseded, .early: break
-    case .excluded(var path):
-      try members.nullable("by", &path, "")
-      self = .excluded(by: path)
-    case .referenced(var path):
-      try members.nullable("by", &path, "")
-      self = .referenced(by: path)
-    case .asked(var owner, var round):
-      try members.required("owner", &owner, "")
-      try members.required("round", &round, .from(0), "")
-      self = .asked(owner, round: round)
-    case .notServed(var owner):
-      try members.required("owner", &owner, "")
-      self = .notServed(owner)
-    case .encoded(var bytes):
-      try members.required("bytes", &bytes, "")
-      self = .encoded(bytes: bytes)
-    case .elementUnnamed(var owner, var message):
-      try members.required("owner", &owner, "")
-      try members.optional("message", &message, "")
-      self = .elementUnnamed(owner, message: message)
-    case .stale(var owner, var why, var message):
-      try members.nullable("owner", &owner, "")
-      try members.required("why", &why, .text(of: StaleObject.Cause.self), "")
-      try members.optional("message", &message, "")
-      self = .stale(owner, why: why, message: message)
-    case .pushed(var bytes):
-      try members.required("bytes", &bytes, "")
-      self = .pushed(bytes: bytes)
-    case .ownerEnded(var owner, var ending, var outcome):
-      try members.required("owner", &owner, "")
-      try members.required("ending", &ending, "")
+    case .excluded(let by): self = .excluded(by: try members.nullable("by", by))
+    case .referenced(let by): self = .referenced(by: try members.nullable("by", by))
+    case .asked(let owner, let round):
+      self = .asked(try members.required("owner", owner), round: try members.required("round", round, .from(0)))
+    case .notServed(let owner): self = .notServed(try members.required("owner", owner))
+    case .encoded(let bytes): self = .encoded(bytes: try members.required("bytes", bytes))
+    case .elementUnnamed(let owner, let message):
+      let owner = try members.required("owner", owner)
+      self = .elementUnnamed(owner, message: try members.optional("message", message))
+    case .stale(let owner, let why, let message):
+      let owner = try members.nullable("owner", owner)
+      let why = try members.required("why", why, .text(of: StaleObject.Cause.self))
+      self = .stale(owner, why: why, message: try members.optional("message", message))
+    case .pushed(let bytes): self = .pushed(bytes: try members.required("bytes", bytes))
+    case .ownerEnded(let owner, let ending, var outcome):
+      let (owner, ending) = (try members.required("owner", owner), try members.required("ending", ending))
       try outcome.walk(&members)
       self = .ownerEnded(owner, ending, outcome)
-    case .saved(var generation):
-      try members.required("generation", &generation, .generation, "")
-      self = .saved(generation: generation)
+    case .saved(let generation): self = .saved(generation: try members.required("generation", generation, .generation))
     }
   }
 }
@@ -204,54 +187,58 @@ extension RestoringStep: TaggedWireValue {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     switch self {
     case .awaited, .unreadable, .noState, .suspected, .finished, .absent: break
-    case .lookedUp(var lookup, var owner):
-      try members.required("by", &lookup, "")
-      try members.nullable("owner", &owner, "")
-      self = .lookedUp(lookup, owner)
-    case .located(var owner):
-      try members.required("owner", &owner, "")
-      self = .located(owner)
-    case .refused(var lookup):
-      try members.required("by", &lookup, "")
-      self = .refused(lookup)
-    case .unitStarted(var unit):
-      try members.required("unit", &unit, "")
-      self = .unitStarted(unit: unit)
-    case .unitFailed(var unit, var message):
-      try members.required("unit", &unit, "")
-      try members.required("message", &message, "")
-      self = .unitFailed(unit: unit, message: message)
-    case .ownerEnded(var owner, var ending, var outcome):
-      try members.required("owner", &owner, "")
-      try members.required("ending", &ending, "")
+    case .lookedUp(let lookup, let owner):
+      self = .lookedUp(try members.required("by", lookup), try members.nullable("owner", owner))
+    case .located(let owner): self = .located(try members.required("owner", owner))
+    case .refused(let lookup): self = .refused(try members.required("by", lookup))
+    case .unitStarted(let unit): self = .unitStarted(unit: try members.required("unit", unit))
+    case .unitFailed(let unit, let message):
+      self = .unitFailed(unit: try members.required("unit", unit), message: try members.required("message", message))
+    case .ownerEnded(let owner, let ending, var outcome):
+      let (owner, ending) = (try members.required("owner", owner), try members.required("ending", ending))
       try outcome.walk(&members)
       self = .ownerEnded(owner, ending, outcome)
-    case .classMismatch(var saved, var declared):
-      try members.required("saved", &saved, "")
-      try members.required("declared", &declared, "")
-      self = .classMismatch(saved: saved, declared: declared)
-    case .quarantined(var since):
-      try members.required("since", &since, "")
-      self = .quarantined(since: since)
-    case .handedOut(var owner, var deferred):
-      try members.required("owner", &owner, "")
-      try members.required("deferred", &deferred, "")
-      self = .handedOut(owner, deferred: deferred)
-    case .decoded(var owner):
-      try members.required("owner", &owner, "")
-      self = .decoded(owner)
-    case .resolved(var identifier, var found):
-      try members.required("identifier", &identifier, "")
-      try members.required("found", &found, "")
-      self = .resolved(identifier: identifier, found: found)
-    case .elementUnresolved(var owner, var message):
-      try members.required("owner", &owner, "")
-      try members.optional("message", &message, "")
-      self = .elementUnresolved(owner, message: message)
-    case .skipped(var reason, var message):
-      try members.required("reason", &reason, .text(of: RestoreApplicationState.Reason.self), "")
-      try members.optional("message", &message, "")
-      self = .skipped(reason: reason, message: message)
+    case .classMismatch(let saved, let declared):
+      let saved = try members.required("saved", saved)
+      self = .classMismatch(saved: saved, declared: try members.required("declared", declared))
+    case .quarantined(let since): self = .quarantined(since: try members.required("since", since))
+    case .handedOut(let owner, let deferred):
+      self = .handedOut(try members.required("owner", owner), deferred: try members.required("deferred", deferred))
+    case .decoded(let owner): self = .decoded(try members.required("owner", owner))
+    case .resolved(let identifier, let found):
+      let identifier = try members.required("identifier", identifier)
+      self = .resolved(identifier: identifier, found: try members.required("found", found))
+    case .elementUnresolved(let owner, let message):
+      let owner = try members.required("owner", owner)
+      self = .elementUnresolved(owner, message: try members.optional("message", message))
+    case .skipped(let reason, let message):
+      let reason = try members.required("reason", reason, .text(of: RestoreApplicationState.Reason.self))
+      self = .skipped(reason: reason, message: try members.optional("message", message))
     }
+  }
+}
+
+/// A member of a case: the value is given back as it was read.
+extension MemberWalk {
+  fileprivate mutating func required<Value: WireValue>(
+    _ name: StaticString,
+    _ value: Value,
+    _ bounds: Bounds = .none
+  ) throws(Misfit) -> Value {
+    var value = value
+    try required(name, &value, bounds, "")
+    return value
+  }
+
+  fileprivate mutating func nullable<Value: WireValue>(_ name: StaticString, _ value: Value?) throws(Misfit) -> Value? {
+    var value = value
+    try nullable(name, &value, "")
+    return value
+  }
+
+  fileprivate mutating func optional<Value: WireValue>(_ name: StaticString, _ value: Value?) throws(Misfit) -> Value? {
+    var value = value
+    try optional(name, &value, "")
+    return value
   }
 }
