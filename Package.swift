@@ -130,6 +130,7 @@ let package = Package(
         "JSONRPC",
         "RestorationTransport",
         "RestorationWire",
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 extension BrokerConnection {
   /// Decides what is sent, when, and how each call ends. Pure: events in, actions out; `BrokerLink` carries them out.
   ///
@@ -67,9 +69,8 @@ extension BrokerConnection {
     private let windowBytes: Int
     private var state = State.open
     private var lastTicket = 0
-    /// In order of submission from `head` on; tickets that are no longer in `waiting` are skipped.
-    private var queue: [Ticket] = []
-    private var head = 0
+    /// In order of submission; tickets that are no longer in `waiting` are skipped.
+    private var queue: Deque<Ticket> = []
     private var waiting: [Ticket: Waiting] = [:]
     /// Handed out to be sent; without an id because it was not reported yet, or because the connection is about to end.
     private var sending: [Ticket: Int] = [:]
@@ -180,7 +181,6 @@ extension BrokerConnection {
       let tickets = (Array(waiting.keys) + sending.keys + callIDs.keys).sorted()
       self.state = state
       queue = []
-      head = 0
       waiting = [:]
       sending = [:]
       pingsToSend = []
@@ -200,8 +200,7 @@ extension BrokerConnection {
       guard state == .open else { return [] }
       var actions: [Action] = []
       var isBlocked = false
-      while head < queue.count {
-        let ticket = queue[head]
+      while let ticket = queue.first {
         if let message = waiting[ticket] {
           guard hasRoom(for: message.bytes) else {
             isBlocked = true
@@ -210,9 +209,8 @@ extension BrokerConnection {
           waiting[ticket] = nil
           actions.append(send(ticket, message))
         }
-        head += 1
+        queue.removeFirst()
       }
-      compactQueue()
       if unclaimedBytes > windowBytes / 2 || isBlocked && unclaimedBytes > 0 {
         pingsToSend.append(unclaimedBytes)
         unclaimedBytes = 0
@@ -229,13 +227,6 @@ extension BrokerConnection {
       }
       unclaimedBytes += message.bytes
       return .sendNotification(ticket)
-    }
-
-    /// Gives up the front of the queue when it is the larger part, so that it costs each message one move at most.
-    private mutating func compactQueue() {
-      guard head > 32, head * 2 >= queue.count else { return }
-      queue.removeFirst(head)
-      head = 0
     }
   }
 }

@@ -108,12 +108,9 @@ extension BrokerConnection {
   /// Subscribes, and gives the subscription's number.
   func subscribe(_ parameters: JSONText) async throws -> Int64 {
     try await check(parameters, of: Subscribe.method)
-    switch try await link.subscribe(parameters) {
-    case .result(let result):
-      guard let reply = Subscribe.Reply(result) else { throw unexpectedAnswer(to: Subscribe.method) }
-      return reply.subscription
-    case .error(let error): throw RestorationError(answer: error)
-    }
+    let result = try await link.call(Subscribe.method, parameters, isSubscribing: true).get()
+    guard let reply = Subscribe.Reply(result) else { throw unexpectedAnswer(to: Subscribe.method) }
+    return reply.subscription
   }
 
   func unexpectedAnswer(to method: String) -> BrokerConnectionError {
@@ -130,10 +127,7 @@ extension BrokerConnection {
 
   private func answer(to method: String, _ parameters: JSONText?) async throws -> JSONSlice {
     try await check(parameters, of: method)
-    switch try await link.call(method, parameters) {
-    case .result(let result): return result
-    case .error(let error): throw RestorationError(answer: error)
-    }
+    return try await link.call(method, parameters).get()
   }
 
   static func parameters<Method: RestorationMethod>(of call: Method, application: String? = nil) -> JSONText {
@@ -153,11 +147,8 @@ extension BrokerConnection {
     if let limits = known.withLock({ $0.limits }) { return try check.run(limits) }
     // Whatever the broker's limits are, most messages are within them.
     if check.passes(.lowest) { return }
-    let limits: Limits
-    switch try await link.call(ReportLimits.method, nil) {
-    case .result(let result): limits = Limits(result) ?? Limits()
-    case .error: limits = Limits()
-    }
+    let answer = try await link.call(ReportLimits.method, nil)
+    let limits = (try? answer.get()).flatMap { Limits($0) } ?? Limits()
     known.withLock { $0.limits = limits }
     try check.run(limits)
   }

@@ -118,9 +118,12 @@ actor BrokerLink {
   // MARK: Messages
 
   /// Calls the broker and gives its answer, good or bad. Cancelling the task gives the call up.
-  func call(_ method: String, _ parameters: JSONText?) async throws -> Response.Outcome {
+  ///
+  /// - Parameter isSubscribing: from the answer on events are kept for `nextEvent`, until `endSubscription`.
+  func call(_ method: String, _ parameters: JSONText?, isSubscribing: Bool = false) async throws -> Response.Outcome {
     try Task.checkCancellation()
     let ticket = machine.makeTicket()
+    if isSubscribing { subscribing.insert(ticket) }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation {
         submit(ticket, Waiter(method: method, parameters: parameters, continuation: .answer($0)))
@@ -150,9 +153,20 @@ actor BrokerLink {
     run(machine.submit(ticket, expectsAnswer: expectsAnswer, bytes: bytes))
   }
 
-  private nonisolated func cancel(_ ticket: Ticket) {
-    eventLoop.execute {
-      self.assumeIsolated { $0.run($0.machine.cancelled(ticket)) }
+  /// Runs on the event loop, soon.
+  private nonisolated func enter(_ body: @escaping @Sendable (isolated BrokerLink) -> Void) {
+    eventLoop.execute { self.assumeIsolated { body($0) } }
+  }
+
+  private nonisolated func cancel(_ ticket: Ticket) { enter { $0.cancelled(ticket) } }
+
+  private func cancelled(_ ticket: Ticket) {
+    if subscribing.contains(ticket), waiters[ticket]?.parameters == nil {
+      // It was sent, and the answer must be awaited anyway: it names the subscription to end.
+      fail(ticket, CancellationError())
+    } else {
+      subscribing.remove(ticket)
+      run(machine.cancelled(ticket))
     }
   }
 
@@ -204,9 +218,7 @@ actor BrokerLink {
         }
       }
     } onCancel: {
-      eventLoop.execute {
-        self.assumeIsolated { $0.endNotificationWait(ticket) }
-      }
+      enter { $0.endNotificationWait(ticket) }
     }
   }
 
@@ -226,33 +238,6 @@ actor BrokerLink {
   }
 
   // MARK: Events
-
-  /// Subscribes. From its answer on events are kept for `nextEvent`, until `endSubscription`.
-  func subscribe(_ parameters: JSONText) async throws -> Response.Outcome {
-    try Task.checkCancellation()
-    let ticket = machine.makeTicket()
-    subscribing.insert(ticket)
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation {
-        submit(ticket, Waiter(method: Subscribe.method, parameters: parameters, continuation: .answer($0)))
-      }
-    } onCancel: {
-      eventLoop.execute {
-        self.assumeIsolated { $0.giveUpSubscribing(ticket) }
-      }
-    }
-  }
-
-  /// Once sent, the answer must be awaited anyway: it names the subscription to end.
-  private func giveUpSubscribing(_ ticket: Ticket) {
-    guard subscribing.contains(ticket), let waiter = waiters[ticket] else { return }
-    if waiter.parameters != nil {
-      subscribing.remove(ticket)
-      run(machine.cancelled(ticket))
-    } else {
-      fail(ticket, CancellationError())
-    }
-  }
 
   private func subscribed(_ answer: Response.Outcome, isAwaited: Bool) {
     guard case .result(let result) = answer, let number = Subscribe.Reply(result)?.subscription else { return }
@@ -279,9 +264,7 @@ actor BrokerLink {
         }
       }
     } onCancel: {
-      eventLoop.execute {
-        self.assumeIsolated { $0.endEventWait(ticket, of: number) }
-      }
+      enter { $0.endEventWait(ticket, of: number) }
     }
   }
 
@@ -300,11 +283,7 @@ actor BrokerLink {
   }
 
   /// Ends a subscription; may be called repeatedly.
-  nonisolated func endSubscription(_ number: Int64) {
-    eventLoop.execute {
-      self.assumeIsolated { $0.forgetSubscription(number) }
-    }
-  }
+  nonisolated func endSubscription(_ number: Int64) { enter { $0.forgetSubscription(number) } }
 
   private func forgetSubscription(_ number: Int64) {
     guard let subscription = subscriptions.removeValue(forKey: number) else { return }
@@ -328,18 +307,10 @@ actor BrokerLink {
   }
 
   /// Closes the connection without waiting, when no reference to it is left.
-  nonisolated func abandon() {
-    eventLoop.execute {
-      self.assumeIsolated { $0.run($0.machine.close()) }
-    }
-  }
+  nonisolated func abandon() { enter { $0.run($0.machine.close()) } }
 
   /// Closes the connection at once: unsent messages do not reach the broker.
-  nonisolated func cut() {
-    eventLoop.execute {
-      self.assumeIsolated { $0.connection?.close(afterOutput: false) }
-    }
-  }
+  nonisolated func cut() { enter { $0.connection?.close(afterOutput: false) } }
 
   private func closeAfterOutput() {
     connection?.close(afterOutput: true)

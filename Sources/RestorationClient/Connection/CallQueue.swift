@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// The calls of a session from submission to end, in order: which wait, which are with the broker.
 ///
 /// Tickets count up in the order of submission. A call that returns to the queue goes to its place by ticket, so that
@@ -47,9 +49,8 @@ package struct CallQueue {
 
   private let windowBytes: Int
   private var entries: [Ticket: Entry] = [:]
-  /// In order from `head` on; tickets that no longer wait are skipped.
-  private var order: [Ticket] = []
-  private var head = 0
+  /// In order; tickets that no longer wait are skipped.
+  private var order: Deque<Ticket> = []
   private var parked: [ObjectID: Parked] = [:]
   /// Objects that parked calls name, and all that those wait for: later calls that name them may not pass.
   private var blockers: [ObjectID: Set<ObjectID>] = [:]
@@ -64,16 +65,13 @@ package struct CallQueue {
   /// Whether calls wait for an object.
   package var hasParked: Bool { parked.values.contains { !$0.tickets.isEmpty } }
   /// The length of the order of calls; some that no longer wait stay for a while.
-  package var length: Int { order.count - head }
+  package var length: Int { order.count }
 
   package subscript(ticket: Ticket) -> Entry? { entries[ticket] }
 
   package mutating func append(_ ticket: Ticket, _ call: Call, at now: Int64) {
     entries[ticket] = Entry(call: call, since: now)
-    if length > 2 * count + 32 {
-      order = order[head...].filter { entries[$0]?.place == .waiting }
-      head = 0
-    }
+    if length > 2 * count + 32 { order.removeAll { entries[$0]?.place != .waiting } }
     order.append(ticket)
   }
 
@@ -87,13 +85,8 @@ package struct CallQueue {
 
   /// The first that waits.
   package mutating func first() -> Ticket? {
-    while head < order.count, entries[order[head]]?.place != .waiting { head += 1 }
-    // Each element moves at most once: at least as many are removed as stay.
-    if head * 2 >= order.count {
-      order.removeFirst(head)
-      head = 0
-    }
-    return head < order.count ? order[head] : nil
+    while let first = order.first, entries[first]?.place != .waiting { order.removeFirst() }
+    return order.first
   }
 
   package func hasRoom(for bytes: Int) -> Bool { sentBytes == 0 || sentBytes + bytes <= windowBytes }
@@ -110,8 +103,7 @@ package struct CallQueue {
     guard let entry = entries[ticket], entry.place == .sent else { return }
     sentBytes -= entry.call.bytes
     entries[ticket]?.place = .waiting
-    order = (order[head...].filter { $0 != ticket } + [ticket]).sorted()
-    head = 0
+    order = Deque((order.filter { $0 != ticket } + [ticket]).sorted())
   }
 
   /// Lets a call wait for an object while others proceed.
@@ -138,8 +130,7 @@ package struct CallQueue {
       if blockers[name]?.isEmpty == true { blockers[name] = nil }
     }
     for ticket in parked.tickets { entries[ticket]?.place = .waiting }
-    order = (order[head...] + parked.tickets).filter { entries[$0]?.place == .waiting }.sorted()
-    head = 0
+    order = Deque((order + parked.tickets).filter { entries[$0]?.place == .waiting }.sorted())
   }
 
   /// The connection is lost: everything waits again, for a broker that is gone since then.
@@ -148,8 +139,7 @@ package struct CallQueue {
       entries[ticket]?.place = .waiting
       entries[ticket]?.since = max(since, entry.since)
     }
-    order = tickets
-    head = 0
+    order = Deque(tickets)
     parked = [:]
     blockers = [:]
     sentBytes = 0

@@ -35,6 +35,20 @@ enum JSONInput {
   }
 }
 
+extension JSONText {
+  /// The value in the text; `nil` if it is not JSON.
+  var scanned: JSONSlice? { try? JSONInput.scan(Array(bytes), subject: "the text") }
+}
+
+extension Sequence<UInt8> {
+  /// An upper bound of the values in JSON text: each but the outermost follows one of these characters.
+  var jsonValuesMax: Int {
+    reduce(1) { count, byte in
+      byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: ":") ? count + 1 : count
+    }
+  }
+}
+
 extension FrameLimits {
   /// The client reads frames of any size: the broker bounds what it sends, and a skipped frame would leave a call
   /// without its answer.

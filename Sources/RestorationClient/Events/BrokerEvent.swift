@@ -14,45 +14,26 @@ public struct BrokerEvent: Hashable, Sendable {
   /// All members as JSON text, on one line.
   public let jsonText: String
 
-  /// The members of an event.
+  /// The members of an event; its type says what happened.
   public enum Facts: Hashable, Sendable {
-    /// A session was opened; resuming a session is not an event.
     case sessionBegan(SessionBegan)
-    /// A session ended, and with it the registrations of its objects (R30).
     case sessionEnded(SessionEnded)
-    /// An object was registered that its session had not registered before (R1).
     case objectRegistered(ObjectRegistered)
-    /// The registration of an object ended while its session continues.
     case objectUnregistered(ObjectUnregistered)
-    /// The event `pathChanged`: an object was moved, and everything below it with it (R6).
     case pathChanged(ObjectMoved)
-    /// The state of an object was stored.
     case stateEncoded(StateEncoded)
-    /// An encode that was sent as a notification stored nothing, and had no answer to say so.
     case encodeFailed(EncodeFailed)
-    /// A generation was sealed (R16).
     case generationSealed(GenerationSealed)
-    /// An archive was opened, made, or opened again after a write that failed.
     case archiveOpened(ArchiveOpened)
-    /// An archive that is not needed now was closed.
     case archiveClosed(ArchiveClosed)
-    /// An archive was found damaged when it was opened (R32).
     case archiveDamaged(ArchiveDamaged)
-    /// An archive exists but could not be opened; it was left untouched (R20).
     case archiveUnreadable(ArchiveUnreadable)
-    /// The head was replaced by an imported document.
     case archiveImported(ArchiveImported)
-    /// The head was emptied (R30).
     case applicationDiscarded(ApplicationDiscarded)
-    /// A process ended abnormally while it was processing states it had been handed (R31).
     case restorationCrashed(RestorationCrashed)
-    /// The state of an object is withheld from now on (R35).
     case stateQuarantined(StateQuarantined)
-    /// All states there are are withheld from now on (R31).
     case archiveQuarantined(ArchiveQuarantined)
-    /// States are no longer withheld (R35).
     case quarantineEnded(QuarantineEnded)
-    /// Events that exceeded the client's unread bytes were dropped; this one takes their place.
     case eventsLost(EventsLost)
   }
 }

@@ -21,16 +21,7 @@ public enum BrokerNotification: Hashable, Sendable {
 
   /// The notifications a session can ask for.
   public enum Kind: String, CaseIterable, Hashable, Sendable {
-    /// `BrokerNotification.pathChanged`
-    case pathChanged
-    /// `BrokerNotification.registrationReplaced`
-    case registrationReplaced
-    /// `BrokerNotification.applicationFinishedRestoringState`
-    case applicationFinishedRestoringState
-    /// `BrokerNotification.applicationStateSaved`
-    case applicationStateSaved
-    /// `BrokerNotification.headReplaced`
-    case headReplaced
+    case pathChanged, registrationReplaced, applicationFinishedRestoringState, applicationStateSaved, headReplaced
 
     var wire: ServedMethod {
       switch self {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// A set of notifications of which one says how many others were lost.
 package protocol CountsMissed: Sendable {
   static func missed(count: Int) -> Self
@@ -11,8 +13,7 @@ extension BrokerNotification: CountsMissed {}
 package struct NotificationQueue<Notification: Sendable>: Sendable {
   private let capacity: Int
   private let missedNotification: @Sendable (_ count: Int64) -> Notification?
-  private var notifications: [Notification] = []
-  private var head = 0
+  private var notifications: Deque<Notification> = []
   /// Lost since the newest in the queue.
   private var missed: Int64 = 0
 
@@ -27,7 +28,7 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
   /// Adds a notification, or counts it as lost; as `count` if it itself reports that many lost ones.
   package mutating func append(_ notification: Notification, standingFor count: Int64 = 1) {
     // After a loss, later notifications are lost too until the loss is reported; otherwise they would precede it.
-    if missed > 0 || notifications.count - head >= capacity {
+    if missed > 0 || notifications.count >= capacity {
       missed += count
     } else {
       notifications.append(notification)
@@ -36,19 +37,10 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
 
   /// The next notification; `nil` if there is none.
   package mutating func next() -> Notification? {
-    guard head < notifications.count else {
-      guard missed > 0 else { return nil }
-      defer { missed = 0 }
-      return missedNotification(missed)
-    }
-    let notification = notifications[head]
-    head += 1
-    // Each element moves at most once: at least as many are removed as stay.
-    if head * 2 >= notifications.count {
-      notifications.removeFirst(head)
-      head = 0
-    }
-    return notification
+    if let notification = notifications.popFirst() { return notification }
+    guard missed > 0 else { return nil }
+    defer { missed = 0 }
+    return missedNotification(missed)
   }
 }
 

@@ -67,7 +67,7 @@ struct EncodedBatch {
       let elementValues = elements.reduce(0) { $0 + 6 + $1.indexPath.count }
       let elementBytes = elements.reduce(0) { $0 + 64 + 21 * $1.indexPath.count + 6 * ($1.identifier?.utf8.count ?? 0) }
       let bytes = state.text.count + elementBytes + Self.entryBytes
-      let values = Self.values(in: state.text) + elementValues + Self.entryValues
+      let values = state.text.bytes.jsonValuesMax + elementValues + Self.entryValues
       let bytesMax = limits.frameBytesMax / 2
       guard bytes <= bytesMax else {
         throw RestorationError(.limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes))
@@ -84,16 +84,6 @@ struct EncodedBatch {
       states.append(EncodedObject(object: object, .encoded(encoded)))
     } catch {
       fail(object, error)
-    }
-  }
-
-  /// At least as many values as the text has: each but the first follows a comma or a bracket.
-  private static func values(in text: JSONText) -> Int {
-    text.bytes.reduce(1) { count, byte in
-      switch byte {
-      case UInt8(ascii: ","), UInt8(ascii: "["), UInt8(ascii: ":"): count + 1
-      default: count
-      }
     }
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
+
 /// The broker's calls to a session, from their arrival to their end. Pure: events in, actions out.
 ///
 /// Invariants:
@@ -29,15 +31,14 @@ package struct ServedCallQueue {
   }
 
   private var lastNumber = 0
-  private var waiting: [(number: Number, lane: Lane)] = []
-  private var head = 0
+  private var waiting: Deque<(number: Number, lane: Lane)> = []
   private var current: (number: Number, lane: Lane)?
   private var others: Set<Number> = []
 
   package init() {}
 
   /// Those that have not ended.
-  package var count: Int { waiting.count - head + (current == nil ? 0 : 1) + others.count }
+  package var count: Int { waiting.count + (current == nil ? 0 : 1) + others.count }
 
   /// A name for the next call.
   package mutating func makeNumber() -> Number {
@@ -66,22 +67,13 @@ package struct ServedCallQueue {
   package mutating func drop() -> [Action] {
     var actions = others.sorted().map { Action.cancel($0) }
     if let current, current.lane == .inOrder { actions.append(.cancel(current.number)) }
-    let dropped = waiting[head...].filter { $0.lane == .inOrder }
-    actions += dropped.map { .drop($0.number) }
-    waiting = waiting[head...].filter { $0.lane != .inOrder }
-    head = 0
+    actions += waiting.filter { $0.lane == .inOrder }.map { .drop($0.number) }
+    waiting.removeAll { $0.lane == .inOrder }
     return actions
   }
 
   private mutating func next() -> [Action] {
-    guard current == nil, head < waiting.count else { return [] }
-    let next = waiting[head]
-    head += 1
-    // Each element moves at most once: at least as many are removed as stay.
-    if head * 2 >= waiting.count {
-      waiting.removeFirst(head)
-      head = 0
-    }
+    guard current == nil, let next = waiting.popFirst() else { return [] }
     current = next
     return [.begin(next.number)]
   }

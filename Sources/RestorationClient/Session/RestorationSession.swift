@@ -132,10 +132,7 @@ extension RestorationSession {
     // The session must not end while a task waits for it.
     defer { withExtendedLifetime(self) {} }
     let completion = try await driver.perform(call)
-    switch completion.answer {
-    case .result(let result): return (result, completion.object)
-    case .error(let error): throw RestorationError(answer: error)
-    }
+    return (try completion.answer.get(), completion.object)
   }
 
   func owns(_ object: RestorableObject) async -> Bool { await driver.owns(object) }

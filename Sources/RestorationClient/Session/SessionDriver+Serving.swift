@@ -140,11 +140,8 @@ extension SessionDriver {
     let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }
     }
-    switch try await perform(call).answer {
-    case .error(let error): throw RestorationError(answer: error)
-    case .result(let result):
-      return DecodeRestorableState.Reply(result).flatMap(DecodedState.init).flatMap(ObjectState.init)
-    }
+    let result = try await perform(call).answer.get()
+    return DecodeRestorableState.Reply(result).flatMap(DecodedState.init).flatMap(ObjectState.init)
   }
 
   func tellFinished(_ ids: [ObjectPlan.ObjectID]) async {

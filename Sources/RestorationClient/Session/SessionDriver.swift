@@ -126,14 +126,11 @@ actor SessionDriver {
     let info: SessionInfo
     do {
       let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
-      switch try await link.call(Initialize.method, BrokerConnection.parameters(of: call)) {
-      case .error(let error): throw RestorationError(answer: error)
-      case .result(let result):
-        guard let reply = Initialize.Reply(result) else {
-          throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: socket.path)
-        }
-        info = SessionInfo(reply, resuming: nil)
+      let result = try await link.call(Initialize.method, BrokerConnection.parameters(of: call)).get()
+      guard let reply = Initialize.Reply(result) else {
+        throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: socket.path)
       }
+      info = SessionInfo(reply, resuming: nil)
     } catch {
       link.abandon()
       let isOver = (error as? BrokerConnectionError)?.code == .closed
@@ -238,8 +235,7 @@ actor SessionDriver {
     case .initialize: initialize()
     case .register(let id): register(id)
     case .ping: ask(.unawaited, Ping.method, parameters: nil)
-    case .replay:
-      replay()
+    case .replay: replay()
     case .send(let ticket): send(ticket)
     case .forget(let ticket): forget(ticket)
     case .complete(let ticket): complete(ticket)

@@ -61,7 +61,7 @@ struct ImportedDocument {
     var bytes = 0
     var values = 0
     for (index, object) in objects.enumerated() {
-      let more = (bytes: object.text.count, values: Self.valuesMost(in: object.text))
+      let more = (bytes: object.text.count, values: object.text.jsonValuesMax)
       if index > begin, bytes + more.bytes > bytesMax || values + more.values > valuesMax {
         ranges.append(begin..<index)
         (begin, bytes, values) = (index, 0, 0)
@@ -90,13 +90,5 @@ struct ImportedDocument {
     }
     writer.endObject()
     return try JSONInput.scan(writer.bytes, subject: "a part")
-  }
-
-  /// An upper bound of the values in the text: each but the outermost follows one of these characters.
-  private static func valuesMost(in text: ArraySlice<UInt8>) -> Int {
-    1
-      + text.reduce(0) { count, byte in
-        byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: ":") ? count + 1 : count
-      }
   }
 }

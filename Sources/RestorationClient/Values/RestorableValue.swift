@@ -87,14 +87,10 @@ extension RestorableState {
   public init(_ values: [String: RestorableValue]) { self.init(JSONText(.object(RestorableValue.members(values)))) }
 
   /// All values by their names. Numbers beyond 64 bits come as the nearest `real`.
-  public var values: [String: RestorableValue] { scanned.map { RestorableValue.values(of: $0) } ?? [:] }
+  public var values: [String: RestorableValue] { text.scanned.map { RestorableValue.values(of: $0) } ?? [:] }
 
   /// The value of that name at the top level.
-  public subscript(name: String) -> RestorableValue? { scanned?[name].map { RestorableValue($0) } }
-
-  private var scanned: JSONSlice? {
-    try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .ofAnswers)
-  }
+  public subscript(name: String) -> RestorableValue? { text.scanned?[name].map { RestorableValue($0) } }
 }
 
 extension RestorableState: ExpressibleByDictionaryLiteral {

@@ -57,11 +57,7 @@ extension RestorationError {
 
   /// An error found by the library itself, in the broker's words.
   init(_ error: ErrorObject, message: String? = nil) {
-    self.init(
-      ErrorCode(rawValue: error.code),
-      message ?? error.message,
-      error.data.flatMap { try? JSONSlice.scan(Array(JSONText($0).bytes), vocabulary: EncodedState.vocabulary) }
-    )
+    self.init(ErrorCode(rawValue: error.code), message ?? error.message, error.data.flatMap { JSONText($0).scanned })
   }
 
   private init(_ code: ErrorCode, _ message: String, _ data: JSONSlice?) {
@@ -74,6 +70,16 @@ extension RestorationError {
     indeterminate = data?["indeterminate"]?.bool() ?? false
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
     dataText = data?.compactText.string
+  }
+}
+
+extension Response.Outcome {
+  /// The result of a call; throws the broker's error.
+  func get() throws(RestorationError) -> JSONSlice {
+    switch self {
+    case .result(let result): return result
+    case .error(let error): throw RestorationError(answer: error)
+    }
   }
 }
 

@@ -39,7 +39,7 @@ extension ReservedKeys {
 
   /// `nil` unless the text is a coder.
   init?(coder text: JSONText) {
-    guard let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary) else { return nil }
+    guard let slice = text.scanned else { return nil }
     try? self.init(wire: slice)
   }
 }
@@ -75,8 +75,7 @@ extension RestorableElement {
   /// The elements of an array; `nil` unless the text is one.
   static func read(_ text: JSONText?) -> [RestorableElement]? {
     guard let text else { return [] }
-    return (try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .ofAnswers))
-      .flatMap { [RestorableElement]($0) }
+    return text.scanned.flatMap { [RestorableElement]($0) }
   }
 }
 
