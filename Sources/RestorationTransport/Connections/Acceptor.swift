@@ -3,8 +3,8 @@
 internal import JSONRPC
 internal import NIOCore
 
-/// Decides about each connection a listener gets, and pauses the listening channel, whose handler it is, when it gets
-/// none for an error. Used on its event loop only.
+/// Accepts or refuses each connection of a listener, and pauses the listening channel, whose handler it is, after an
+/// error. Used on its event loop only.
 final class Acceptor: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
@@ -15,14 +15,14 @@ final class Acceptor: ChannelInboundHandler {
   let handoff: ConnectionHandoff?
   /// Refused connections whose peers have not read the refusal yet.
   private var lingering = 0
-  /// Beyond this many, a refused connection is closed without a word.
+  /// Beyond this many, a refused connection is closed without a message.
   private static let lingeringMax = 64
   private(set) var statistics = AcceptStatistics()
-  /// The listener closes on purpose.
+  /// Whether `UnixListener.stop` is closing the channel.
   var isStopping = false
-  /// Why accepting failed since the last connection that was accepted.
+  /// The last error since a connection was accepted.
   private(set) var lastError: (any Error)?
-  /// Of the pause of accepting.
+  /// Ends the pause.
   private var timer: Scheduled<Void>?
 
   init(
@@ -36,7 +36,7 @@ final class Acceptor: ChannelInboundHandler {
     self.flushQueue = FlushQueue(eventLoop: eventLoop)
   }
 
-  /// Sets up an accepted channel; one that throws is closed.
+  /// Sets up an accepted channel. If this throws, the channel is closed.
   func accept(_ channel: any Channel) throws {
     let peer = try peer(of: channel)
     guard statistics.connections < settings.limits.connectionsMax else { return try refuse(channel, peer) }
@@ -45,7 +45,7 @@ final class Acceptor: ChannelInboundHandler {
     statistics.accepted += 1
   }
 
-  /// The same for a channel of a connection that the process before had.
+  /// Sets up the channel of a connection that the former process had.
   func adopt(_ channel: any Channel, key: UInt64, _ record: ConnectionSnapshot) throws {
     try install(on: channel, peer(of: channel), adopting: (key, record))
   }
@@ -70,7 +70,7 @@ final class Acceptor: ChannelInboundHandler {
   private func peer(of channel: any Channel) throws -> PeerCredentials {
     let peer = try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
       socket in
-      // NIO accepts without it; nothing that might start a program runs in between on this thread.
+      // NIO does not set this flag. Nothing on this thread can start a program in between.
       try SystemCalls.setCloseOnExec(socket)
       return try PeerCredentials.read(from: socket)
     }
@@ -82,7 +82,7 @@ final class Acceptor: ChannelInboundHandler {
     return peer
   }
 
-  /// Tells a peer why it is not served: all that is to be done for its connection is to send that.
+  /// Sends the peer an error and closes: a connection without a delegate, whose only output is the error.
   private func refuse(_ channel: any Channel, _ peer: PeerCredentials) throws {
     statistics.refusedOverLimit += 1
     let limit = settings.limits.connectionsMax
@@ -99,16 +99,16 @@ final class Acceptor: ChannelInboundHandler {
     _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: nil, adopting: (0, refusal))
   }
 
-  /// Stops accepting for a while after an error such as EMFILE, because the socket stays ready all that time.
+  /// Pauses after an error such as EMFILE, because the socket stays ready.
   ///
-  /// NIO's own handler for this delays the next read only, and a failed accept leaves the current one pending: the loop
-  /// would go round at full speed.
+  /// NIO's own handler delays only the next read, but a failed accept leaves the current read pending: the loop would
+  /// spin.
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard error is IOError else { return }
     lastError = error
     guard timer == nil, let options = context.channel.syncOptions else { return }
     statistics.pauses += 1
-    // Fails only for a closed channel, which does not accept anyway.
+    // Fails only if the channel is closed.
     try? options.setOption(.autoRead, value: false)
     let pause = TimeAmount.milliseconds(Int64(settings.limits.acceptPauseMilliseconds))
     timer = context.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How far a connection has come, from its opening to its end. Pure: what happens in, the next step out.
+/// The states of a connection, from its opening to its end. Pure: events in, the next step out.
 ///
 ///     opening ──▶ open ── close after output ──▶ ending ──▶ flushing ── peer may still send ──▶ lingering ──▶ closed
 ///                  │                               │           └─────── peer has ended ──────────────────────▶ closed
 ///                  └── close at once, overflow ────┴──▶ aborting ────────────────────────────────────────────▶ closed
 ///
-/// Lingering matters because a socket closed with unread input fails the peer's next write, and many clients write
-/// everything before they read our last words.
+/// A connection lingers because closing a socket with unread input fails the peer's next write. Many clients write
+/// everything before they read our last messages.
 ///
 /// Invariants:
-/// 1. A state is never left for one before it; the channel may become inactive in each.
-/// 2. The first reason stays. Waiting for output can be called off, but not called for later.
+/// 1. States only advance. The channel may become inactive in every state.
+/// 2. The first reason is kept. Waiting for output can be cancelled, but not requested later.
 /// 3. The end of the output is awaited once.
-/// 4. An end is reported once, and only of a connection that was opened.
+/// 4. The end is reported once, and only if the connection was opened.
 package struct Closing {
   package enum Step: Hashable {
-    /// Tell by `outputIsTaken` when the peer has taken all output.
+    /// Call `outputIsTaken` when the kernel has taken all output.
     case awaitOutput
-    /// End the output, and discard input until the peer's end or the end of its time.
+    /// Shut the output down, and discard input until the peer ends or the time is over.
     case linger
     case close
   }
 
   private enum State {
     case opening, open
-    /// Nothing is delivered any more; all output so far is to be written.
+    /// Nothing is delivered; collected output is still to be written.
     case ending
-    /// The end of the output is on its way to the kernel.
+    /// All output is written; the kernel has not taken all of it.
     case flushing
-    /// Ends without regard to output.
+    /// Output is dropped.
     case aborting
-    /// All output is with the kernel and shut down.
+    /// The kernel has all output, and the output is shut down.
     case lingering
     case closed
   }
@@ -40,29 +40,29 @@ package struct Closing {
   private var state = State.opening
   private var reason = CloseReason.peerClosed
 
-  /// - Parameter lingers: whether the peer is left time to read the last words.
+  /// - Parameter lingers: whether the peer gets time to read the last messages.
   package init(lingers: Bool) { self.lingers = lingers }
 
   package var isOpen: Bool { state == .open }
   package var isLingering: Bool { state == .lingering }
   package var isClosed: Bool { state == .closed }
-  /// Whether the connection ends when the peer has been sent what was collected.
+  /// Whether the connection ends once collected output is sent.
   package var isEnding: Bool { state == .ending || state == .flushing }
-  /// Whether what was collected is not written any more.
+  /// Whether collected output is dropped.
   package var dropsOutput: Bool { state == .aborting }
 
   /// The channel is active.
   ///
-  /// - Returns: false if the connection was opened before or has ended.
+  /// - Returns: false if the connection was opened before, or has ended.
   package mutating func open() -> Bool {
     guard state == .opening else { return false }
     state = .open
     return true
   }
 
-  /// Nothing is delivered from here on.
+  /// Stops delivering.
   ///
-  /// - Returns: whether that changes anything.
+  /// - Returns: whether the state has changed.
   package mutating func begin(_ reason: CloseReason, afterOutput: Bool) -> Bool {
     switch state {
     case .open: (self.reason, state) = (reason, afterOutput ? .ending : .aborting)
@@ -74,7 +74,7 @@ package struct Closing {
     return true
   }
 
-  /// What was collected is written.
+  /// Collected output is written.
   package mutating func advance() -> Step? {
     if state == .aborting { return .close }
     guard state == .ending else { return nil }
@@ -92,7 +92,7 @@ package struct Closing {
 
   /// The channel is inactive.
   ///
-  /// - Returns: why the connection has ended; nil if it was never opened, or if its end was reported before.
+  /// - Returns: why the connection has ended; `nil` if it was never opened, or its end was reported before.
   package mutating func end() -> CloseReason? {
     defer { state = .closed }
     return state == .opening || state == .closed ? nil : reason

@@ -17,8 +17,8 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
 
 /// One connection to a peer.
 ///
-/// Everything but the constants is used on `eventLoop` only; elsewhere it traps. Output is collected and written at
-/// the end of the loop's tick. After the connection has closed, output goes nowhere.
+/// Everything but the constants is used on `eventLoop` only; elsewhere it traps. Output is collected, and written at
+/// the end of the loop's tick. After the connection has closed, output is dropped.
 package final class Connection: Sendable {
   package let id: ConnectionID
   package let peer: PeerCredentials
@@ -31,12 +31,13 @@ package final class Connection: Sendable {
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 
-  /// Answers a request. Answers are never dropped while the peer is there; a peer that does not read them is not read.
+  /// Answers a request. Answers are never dropped while the connection is open. While the peer does not read its
+  /// answers, its requests are not read.
   package func respond(to call: Conversation.Call, with outcome: Outcome) {
     handler.value.respond(to: call, with: outcome)
   }
 
-  /// The same with the result that `writing` writes as one value, straight into the output.
+  /// Answers a request; `writing` writes the result as one value into the output.
   package func respond(to call: Conversation.Call, writing: (inout JSONWriter) -> Void) {
     handler.value.respond(to: call, writing: writing)
   }
@@ -46,28 +47,28 @@ package final class Connection: Sendable {
     handler.value.notify(method: method, parameters: parameters)
   }
 
-  /// Sends a notification that may be left out when the peer does not read: false where it was refused, because more
-  /// than `TransportLimits.offeredBytesMax` of such would wait. `ConnectionDelegate.hasRoomForOffers` then tells when
-  /// to go on. One is always taken when none waits, and when nothing can reach the peer any more.
+  /// Sends a notification that may be dropped if the peer does not read. Returns false if it was refused, because more
+  /// than `TransportLimits.offeredBytesMax` of offers would wait; `ConnectionDelegate.hasRoomForOffers` then says when
+  /// to try again. An offer is always accepted if no other waits, or if nothing can reach the peer.
   package func offer(method: String, parameters: JSONText?) -> Bool {
     handler.value.offer(method: method, parameters: parameters)
   }
 
-  /// Calls the peer and gives the call's id; its answer is delivered, or the call is reported abandoned or void with
-  /// the connection. Nil when no answer can come any more. Counts against `TransportLimits.outQueueBytesMax`.
+  /// Calls the peer and returns the call's id; `nil` if no answer can come. The answer is delivered, unless the call is
+  /// reported abandoned or the connection closes. Counts against `TransportLimits.outQueueBytesMax`.
   package func call(method: String, parameters: JSONText?) -> Int? {
     handler.value.call(method: method, parameters: parameters)
   }
 
-  /// No longer expects an answer to a call of ours; one that comes is dropped.
+  /// Drops the answer to a call of ours when it comes.
   package func forget(_ callID: Int) { handler.value.conversation.forget(callID) }
 
-  /// Takes a request out of the count of those under way, because its answer depends on others.
+  /// Stops counting a request as in flight, because its answer depends on others.
   ///
-  /// Throws the error to answer with when too many are parked.
+  /// Throws the error to answer with if too many requests are parked.
   package func park(_ call: Conversation.Call) throws(ErrorObject) { try handler.value.park(call) }
 
-  /// Counts a parked request as under way again.
+  /// Counts a parked request as in flight again.
   package func unpark(_ call: Conversation.Call) { handler.value.conversation.unpark(call) }
 
   /// The peer's request with that id, while it awaits its answer.
@@ -75,22 +76,20 @@ package final class Connection: Sendable {
     handler.value.conversation.pendingCall(withID: id)
   }
 
-  /// Stops (or resumes) reading from the peer, for a receiver that has too much to do already.
+  /// Pauses or resumes reading from the peer, for a receiver that has too much to do.
   package func setInputPaused(_ isPaused: Bool) { handler.value.setInputPaused(isPaused) }
 
-  /// Closes the connection at the end of the tick, `afterOutput` only when the peer has taken all output so far.
-  /// Nothing is delivered any more.
+  /// Stops delivering, and closes the connection at the end of the tick, or with `afterOutput` once the kernel has
+  /// taken all output so far.
   package func close(afterOutput: Bool) { handler.value.beginClosing(.closed, afterOutput: afterOutput) }
 
-  /// Has this told to `ConnectionDelegate.connectionAdopted` where the connection goes on in another process.
+  /// Stores what `ConnectionDelegate.connectionAdopted` gets if another process adopts the connection.
   package func setContext(_ context: [UInt8]) { handler.value.setContext(context) }
 
-  /// A notification of the peer has effects that are not durable, or has none such any more: the connection is not
-  /// idle meanwhile.
+  /// Counts notifications of the peer whose effects are not durable yet. Until they are, the connection is not idle.
   package func countUnsettled(_ change: Int) { handler.value.countUnsettled(change) }
 
-  /// Whether the peer can be sent calls and notifications; known with its first message. What is sent to one that
-  /// cannot is dropped.
+  /// Whether the peer can be sent calls and notifications; otherwise they are dropped. Known after its first message.
   package var canBeCalled: Bool { handler.value.canBeCalled }
 
   /// Whether output can still reach the peer.
@@ -102,16 +101,16 @@ package final class Connection: Sendable {
 
 /// What one connection holds now.
 package struct ConnectionUsage: Hashable, Sendable {
-  /// Input in bytes that is not decoded yet.
+  /// Input that is not decoded.
   package var inputBytes = 0
-  /// Requests in bytes that were read while too many were under way.
+  /// Requests that were read while too many were in flight.
   package var heldBackBytes = 0
-  /// Answers in bytes that the peer has not taken yet.
+  /// Answers that the peer has not taken.
   package var replyBytes = 0
-  /// Notifications and calls in bytes that the peer has not taken yet.
+  /// Notifications and calls that the peer has not taken.
   package var unsolicitedBytes = 0
-  /// Offered notifications in bytes that the peer has not taken yet.
+  /// Offered notifications that the peer has not taken.
   package var offeredBytes = 0
-  /// Whether nothing more is read from the peer for now.
+  /// Whether reading from the peer is paused.
   package var isPaused = false
 }

@@ -4,10 +4,10 @@ internal import JSONRPC
 internal import NIOCore
 internal import NIOHTTP1
 
-/// A connection whose peer speaks HTTP: NIO's decoder behind this handler makes parts of requests of the bytes,
-/// `HTTPExchanges` decides about them, and each request's frame goes the way of all frames.
+/// A connection whose peer speaks HTTP: NIO's decoder, behind this handler, parses the bytes into parts of requests;
+/// `HTTPExchanges` decides about them; each request's frame is then received like any other.
 extension ConnectionHandler {
-  /// The peer's first bytes were the beginning of a request.
+  /// - Parameter input: the peer's first bytes, which begin a request.
   func beginHTTP(_ input: [UInt8]) {
     guard let context else { return }
     exchanges = HTTPExchanges(settings: settings)
@@ -17,7 +17,7 @@ extension ConnectionHandler {
         ByteToMessageHandler(decoder, maximumBufferSize: HTTPExchanges.headBytesMax), HTTPRequestHandler(self),
       ])
     } catch {
-      // Only a channel that is closed takes no handlers.
+      // Fails only if the channel is closed.
       context.close(promise: nil)
       return
     }
@@ -35,7 +35,7 @@ extension ConnectionHandler {
     context.fireChannelRead(wrapInboundOut(bytes))
   }
 
-  /// The next frame; what HTTP asks for besides is done at once.
+  /// The next frame. Responses that HTTP itself requires are sent at once.
   func nextHTTPEvent() -> FrameDecoder.Event? {
     while let action = exchanges?.next() {
       switch action {
@@ -51,7 +51,7 @@ extension ConnectionHandler {
     return nil
   }
 
-  /// Goes on with the next request when nothing is owed for this one any more.
+  /// Continues with the next request once this one is answered completely.
   func endExchangeIfAnswered() {
     guard !conversation.owesAnswers, let (rest, keepsAlive) = exchanges?.endExchange() else { return }
     out += rest.utf8

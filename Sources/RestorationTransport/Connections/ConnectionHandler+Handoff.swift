@@ -3,21 +3,19 @@
 internal import JSONRPC
 internal import NIOCore
 
-/// A connection that outlives its process: what of it is here, and how it leaves and comes back.
+/// A connection that outlives its process: when it is idle, how it is handed over, and how it is adopted.
 extension ConnectionHandler {
-  /// Nothing of the connection is in this process but what its page says (`ConnectionLedger`).
+  /// Whether this process holds nothing of the connection but its page (`ConnectionLedger`).
   private var isIdle: Bool {
     isOpen && !gate.isEnded && !gate.hasInput && out.isEmpty && output.allIsTaken && handoffState.isSettled
       && position == .betweenFrames && decoder.bufferedBytes == 0 && conversation.isSettled
   }
 
-  /// Called at the end of each tick with something to do.
   func updatePage() {
     if let page, isIdle { page.markIdle(framing: conversation.framing, callsMade: conversation.callsMade) }
     if gate.isDraining, !owesAnswers { handoff?.drained(self) }
   }
 
-  /// What the delegate wants to know again of this connection, in another process.
   func setContext(_ context: [UInt8]) {
     handoffState.setContext(context)
     guard let page else { return }
@@ -32,8 +30,7 @@ extension ConnectionHandler {
 
   // MARK: Leaving
 
-  /// Answers what has been taken in, and takes in nothing more than is needed to come to the end of what has begun and
-  /// could not go on elsewhere.
+  /// Answers received requests, and reads only what is needed to finish a frame that another process could not finish.
   func drain() {
     gate.drain()
     queueForEndOfTick()
@@ -46,13 +43,13 @@ extension ConnectionHandler {
     return position.mustBeFinished && !gate.isEnded
   }
 
-  /// Puts down what is left of the connection and closes it here, so that the peer does not notice.
+  /// Writes a snapshot of the connection and closes it here, unnoticed by the peer.
   ///
-  /// - Returns: false where that cannot be: the peer sees the connection end.
+  /// - Returns: false if that is impossible; the peer then sees the connection end.
   func handOver() -> Bool {
     guard let context else { return false }
     let snapshot = snapshot()
-    // Nobody is told any more: the connection has not ended.
+    // The delegate must not see an end: for the peer the connection stays open.
     giveUpDelegate()
     if let page, let snapshot, (try? page.handOver(snapshot)) != nil {
       handoff = nil
@@ -63,7 +60,7 @@ extension ConnectionHandler {
     return false
   }
 
-  /// Nil if no other process could go on.
+  /// `nil` if no other process could continue the connection.
   private func snapshot() -> ConnectionSnapshot? {
     guard !owesAnswers, isOpen || closing.isEnding else { return nil }
     var snapshot = handoffState.snapshot(collected: out, inChannel: bytesInChannel)
@@ -79,15 +76,15 @@ extension ConnectionHandler {
     return snapshot
   }
 
-  /// Ends the connection for the peer too where others hold its socket as well.
+  /// Ends the connection for the peer as well, even if a store holds a duplicate of the socket.
   func closeForPeer(_ context: ChannelHandlerContext) {
     if page != nil, let socket { SystemCalls.shutDown(socket) }
     context.close(promise: nil)
   }
 
-  // MARK: Coming back
+  // MARK: Adopting
 
-  /// Goes on where the process before has left off.
+  /// Continues a connection of the former process.
   func goOn(with snapshot: ConnectionSnapshot) {
     out = snapshot.output
     page?.setContext(snapshot.context)
@@ -102,7 +99,7 @@ extension ConnectionHandler {
   }
 }
 
-/// Tells that bytes are about to be read, which nothing else does before they are.
+/// Marks the page busy before bytes are read: NIO asks its allocator first.
 struct MarkingAllocator: RecvByteBufferAllocator {
   private let handler: NIOLoopBound<ConnectionHandler>
   private var allocator = AdaptiveRecvByteBufferAllocator()

@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import NIOCore
 
-/// What `Connection` offers: changes of the conversation, whose output is collected and written in `endTick`.
+/// The methods of `Connection`. Their output is collected, and written in `endTick`.
 extension ConnectionHandler {
   var isOpen: Bool { closing.isOpen }
 
@@ -23,7 +23,7 @@ extension ConnectionHandler {
     responded(out.count - before)
   }
 
-  /// An answer has added so many bytes to the output.
+  /// An answer has added `count` bytes to the output.
   @inline(__always)
   private func responded(_ count: Int) {
     if count == 0 { output.gatherAnswer() }
@@ -79,18 +79,18 @@ extension ConnectionHandler {
   }
 }
 
-/// The way from `out` to the kernel.
+/// Writing `out` to the kernel.
 extension ConnectionHandler {
-  /// Storage larger than this is not kept for the next tick.
+  /// Larger storage is not kept for the next tick.
   private static let keptBytesMax = 32 << 10
 
-  /// From which amount on the channel tells when it has become small again: far below what pauses input.
+  /// The channel reports when its output falls below the low mark. Both marks are far below what pauses input.
   static func waterMark(for limits: TransportLimits) -> ChannelOptions.Types.WriteBufferWaterMark {
     let high = max(limits.replyBytesPause / 8 * 3, 2)
     return .init(low: high / 2, high: high)
   }
 
-  /// What waits in the channel, to the byte.
+  /// The exact number of bytes that wait in the channel.
   var bytesInChannel: Int { (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
 
   /// Called after each message.
@@ -100,9 +100,10 @@ extension ConnectionHandler {
     if output.isFull(collected: out.count, gathered: gathered, inChannel: bytesInChannel) { gate.pause(.output) }
   }
 
-  /// Hands everything collected to the kernel; what it does not take waits in the channel.
+  /// Writes collected output. What the kernel does not take waits in the channel.
   ///
-  /// The kernel is asked directly as long as nothing waits: the channel's own way costs more than the answer's text.
+  /// While nothing waits, the socket is written directly: a write through the channel costs more than making the
+  /// answer.
   func writeOutput(_ context: ChannelHandlerContext) {
     if closing.dropsOutput { return }
     if !out.isEmpty {

@@ -5,14 +5,14 @@ internal import NIOCore
 
 /// The event-loop side of a `Connection`: bytes in, through decoder and conversation to the delegate; answers out.
 ///
-/// Events of the channel are told to machines that do nothing themselves, and what they decide is done here.
+/// It passes the channel's events to pure machines and carries out what they decide.
 ///
 /// Invariants:
-/// 1. The delegate is called in the order of arrival, from channel events or `endTick` only, and never again after
+/// 1. The delegate is called in the order of arrival, only from channel events and `endTick`, and never after
 ///    `connectionClosed`.
-/// 2. Everything a `Connection` method changes takes effect in `endTick`.
-/// 3. A machine cannot reach the handler, and all runs on one event loop. No access to a machine overlaps another, so
-///    that Swift need not check that at run time (`@exclusivity`), which took a tenth of a request.
+/// 2. Changes made by a `Connection` method take effect in `endTick`.
+/// 3. Machines cannot reach the handler, and everything runs on one event loop. So accesses to a machine never overlap,
+///    and Swift need not check that at run time (`@exclusivity`); the check took a tenth of a request.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -22,19 +22,19 @@ final class ConnectionHandler: ChannelInboundHandler {
   private let flushQueue: FlushQueue
   private var isQueued = false
   private var delegate: (any ConnectionDelegate)?
-  /// Set before the channel is active; given up when it closes, because the connection holds this handler.
+  /// Set before the channel is active; `nil` after it has closed, because the connection holds this handler.
   var connection: Connection?
   private(set) var context: ChannelHandlerContext?
-  /// The channel's socket, as long as it is open.
+  /// `nil` after the channel has closed.
   var socket: Int32?
 
   @exclusivity(unchecked) var closing: Closing
   @exclusivity(unchecked) var gate: InputGate
   @exclusivity(unchecked) var decoder: FrameDecoder
-  /// Takes the decoder's place where the peer speaks HTTP.
+  /// Used instead of the decoder if the peer speaks HTTP.
   @exclusivity(unchecked) var exchanges: HTTPExchanges?
   @exclusivity(unchecked) var conversation: Conversation
-  /// Empty but for its room, which is kept from one frame to the next.
+  /// Always empty here; kept for its capacity.
   private var deliveries: [Conversation.Delivery] = []
   private var frameTimer: Scheduled<Void>?
   private var lingerTimer: Scheduled<Void>?
@@ -43,12 +43,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var output: OutputAccount
 
   var handoffState: HandoffState
-  /// Sees to it that the connection outlives this process, where that is possible.
+  /// `nil` if connections end with this process.
   var handoff: ConnectionHandoff?
-  /// What the process after this one is told, from the moment the connection is stored.
+  /// `nil` until the connection is stored.
   var page: ConnectionPage?
 
-  /// - Parameter snapshot: what is left of the connection by the process that had it before.
+  /// - Parameter snapshot: of the former process's connection.
   init(
     settings: ConnectionSettings,
     flushQueue: FlushQueue,
@@ -72,7 +72,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) {
     self.context = nil
-    // Still set where the channel has failed before it became active.
+    // Still set if the channel failed before it became active.
     handoff?.closed(self)
     handoff = nil
     giveUpDelegate()
@@ -125,11 +125,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A failed read or write: the peer is gone. NIO closes the channel by itself for most of them.
+    // A read or write failed: the peer is gone. After most errors NIO closes the channel itself.
     closeForPeer(context)
   }
 
-  /// Requests that input was paused for are dropped here: nobody would get their answers.
+  /// Requests that are not delivered yet are dropped: their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
     let reason = closing.end()
     stopFrameTimer()
@@ -152,8 +152,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Whether more bytes may be read from the socket now.
   var wantsInput: Bool { isOpen ? gate.wantsInput(at: position) : closing.isLingering }
 
-  /// Whether more frames may be delivered now. Over HTTP, the peer's end is noticed while it waits for a response, and
-  /// what is for the next process was put aside before.
+  /// Whether frames may be delivered now. Over HTTP, the peer's end is noticed even while a response is pending, and
+  /// requests for the next process were set aside before.
   private var pullsInput: Bool {
     guard isOpen else { return false }
     guard let isAwaitingResponse = exchanges?.isAwaitingResponse else { return gate.takesFrames(at: decoder.position) }
@@ -165,9 +165,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     context.read()
   }
 
-  /// Delivers the frames that are there, until input has to pause.
+  /// Delivers the available frames until input pauses.
   private func pull() {
-    // Each use of a property that a call may change costs more than one of a local variable.
+    // Accessing a property that a call may change costs more than accessing a local variable.
     var deliveries: [Conversation.Delivery] = []
     swap(&deliveries, &self.deliveries)
     while pullsInput {
@@ -216,13 +216,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Nobody is told of anything any more.
+  /// Detaches the delegate: it is not called again.
   func giveUpDelegate() {
     delegate = nil
     connection = nil
   }
 
-  /// Tells the conversation when all input was delivered and no more can come.
+  /// Ends the conversation's input after all input was delivered.
   private func deliverEndOfInput() {
     guard gate.deliversEnd() else { return }
     var deliveries = decoder.finish().map { conversation.receive($0, into: &out) } ?? []
@@ -231,7 +231,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
   }
 
-  /// Limits the age of a frame that has begun; a timer exists only while there is one and we are reading.
+  /// Limits how long a frame may stay incomplete. The timer exists only while a frame is incomplete and input is read.
   private func watchFrame(_ context: ChannelHandlerContext) {
     guard isOpen, wantsInput, position.isInsideFrame else { return stopFrameTimer() }
     guard frameTimer == nil else { return }
@@ -256,7 +256,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if exchanges != nil {
       out += HTTPExchanges.refusal("408 Request Timeout", error).utf8
     } else {
-      // Its delivery is the order to close, which is given here with another reason.
+      // The delivery would only request the close that follows here with another reason.
       _ = conversation.receive(.refused(error), into: &out)
     }
     beginClosing(.partialFrame, afterOutput: true)
@@ -270,7 +270,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     flushQueue.add(self)
   }
 
-  /// Goes on with paused input where there is room again, then writes what was collected.
+  /// Resumes paused input if there is room, then writes collected output.
   func endTick() {
     isQueued = false
     guard let context, !closing.isClosed else { return }
@@ -309,7 +309,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     case nil: break
     case .close: closeForPeer(context)
     case .awaitOutput:
-      // An empty write completes when everything before it has.
+      // An empty write completes after all writes before it.
       let promise = context.eventLoop.makePromise(of: Void.self)
       promise.futureResult.assumeIsolated().whenSuccess { [self] in
         guard let context = self.context else { return }
@@ -318,7 +318,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: promise)
     case .linger:
       context.close(mode: .output, promise: nil)
-      // The peer's end of input closes the channel by itself, now that our output is closed.
+      // With our output shut down, the peer's end of input closes the channel.
       guard closing.isLingering else { return }
       let time = TimeAmount.seconds(Int64(settings.limits.lingerSeconds))
       lingerTimer = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in

@@ -3,7 +3,7 @@
 package import JSONRPC
 internal import NIOCore
 
-/// What all connections of a listener or connector have in common.
+/// Settings shared by all connections of a listener or connector.
 package struct ConnectionSettings: Sendable {
   package var limits: TransportLimits
   /// The keys of special objects in the payload.
@@ -13,11 +13,11 @@ package struct ConnectionSettings: Sendable {
     (self.limits, self.vocabulary) = (limits, vocabulary)
   }
 
-  /// Makes a new channel a connection. On the channel's event loop, before the channel is active.
+  /// Makes a new channel a connection. Called on the channel's event loop, before the channel is active.
   ///
   /// - Parameters:
-  ///   - handoff: sees to it that the connection outlives this process.
-  ///   - stored: what is left of the connection by the process before, and under which key.
+  ///   - handoff: lets the connection outlive this process.
+  ///   - stored: the former process's snapshot of the connection, and its key.
   func install(
     on channel: any Channel,
     peer: PeerCredentials,

@@ -2,10 +2,9 @@
 
 internal import NIOCore
 
-/// The connections of one event loop that have something to do at the end of the loop's current tick.
+/// The connections that have work to do at the end of the event loop's current tick. Used on that loop only.
 ///
-/// All answers of a tick are written together afterwards: a write inside the read loop was measured to be slower.
-/// Used on its event loop only.
+/// All answers of a tick are written together afterwards: writing inside the read loop was measured to be slower.
 final class FlushQueue {
   private let eventLoop: any EventLoop
   private var waiting: [ConnectionHandler] = []
@@ -14,7 +13,7 @@ final class FlushQueue {
 
   init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-  /// Has the connection's `endTick` called soon; it may be added again from there.
+  /// Schedules the handler's `endTick`, which may add the handler again.
   func add(_ handler: ConnectionHandler) {
     waiting.append(handler)
     if isScheduled { return }
@@ -24,7 +23,7 @@ final class FlushQueue {
 
   private func run() {
     isScheduled = false
-    // The two arrays change places, so that neither is allocated anew.
+    // The arrays are swapped, so that neither is allocated again.
     swap(&waiting, &spare)
     for handler in spare { handler.endTick() }
     spare.removeAll(keepingCapacity: true)

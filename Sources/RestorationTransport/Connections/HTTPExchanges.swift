@@ -4,24 +4,24 @@ package import JSONRPC
 internal import NIOCore
 package import NIOHTTP1
 
-/// The requests of a peer that speaks HTTP, one after the other. Pure: parts of requests in, what is to be done out.
+/// The requests of a peer that speaks HTTP, one after the other. Pure: parts of requests in, actions out.
 ///
 /// Invariants:
-/// 1. Nothing is done about a request before the one before it has its response.
-/// 2. A request that is refused is the last one: the rest of its body is not read.
-/// 3. Each request has one response. It has no content if there is nothing to answer.
+/// 1. A request is not looked at before the former one has its response.
+/// 2. A refused request is the last one: the rest of its body is not read.
+/// 3. Each request gets one response. If there is nothing to answer, the response has no content.
 /// 4. While the connection is drained, requests that have not begun are left to the next process.
 package struct HTTPExchanges {
   package enum Action {
-    /// One frame, to be answered with one response, after which the connection goes on or not.
+    /// One frame, to be answered with one response.
     case frame(FrameDecoder.Event, keepsAlive: Bool)
-    /// Send this. After a last response the connection is closed.
+    /// Text to send; after the last response the connection is closed.
     case send(String, isLast: Bool)
   }
 
   private enum Mode {
     case betweenRequests, body, awaitingResponse
-    /// Nothing that comes is looked at.
+    /// Input is ignored.
     case refused
   }
 
@@ -29,16 +29,16 @@ package struct HTTPExchanges {
   private var mode = Mode.betweenRequests
   private var parts = CircularBuffer<HTTPServerRequestPart>()
   private var fault: ErrorObject?
-  /// The request under way is the last one of its connection.
+  /// Whether the current request is the last one of its connection.
   private var isLast = false
   private var body: FrameBody
-  /// The response of the request under way is in the output.
+  /// Whether the response to the current request is in the output.
   private var responseIsWritten = false
-  /// What the decoder found last is not the end of a request.
+  /// Whether the decoder's last part was not the end of a request.
   private var decoderIsInRequest = false
-  /// What came last is the beginning of a request's head.
+  /// Whether the last bytes begin a head that is incomplete.
   private var headIsPartial = false
-  /// Requests that are for the process after this one.
+  /// Requests for the next process.
   package private(set) var nextRequests: [UInt8] = []
 
   package init(settings: ConnectionSettings) {
@@ -51,44 +51,44 @@ package struct HTTPExchanges {
 
   package var hasInput: Bool { !parts.isEmpty || fault != nil }
 
-  /// Only this process can come to the end of a request. What waits behind one is looked at when that has its response.
+  /// A request that has begun must be finished by this process. Requests behind it wait for its response.
   package var position: FramePosition {
     !isAwaitingResponse && (headIsPartial || isInsideRequest) ? .finishingFrame : .betweenFrames
   }
 
-  /// Whether the decoder is to be given these bytes of the peer; their last one by itself, after `lastByteFollows`.
+  /// Whether to give these bytes to the decoder: the last byte separately, after `lastByteFollows`.
   package mutating func takes(_ bytes: some Sequence<UInt8>, isDraining: Bool) -> Bool {
-    // The decoder would keep what comes after the last request.
+    // The decoder would buffer what follows the last request.
     if mode == .refused || isAwaitingResponse && isLast { return false }
     if isDraining, !headIsPartial, !isInsideRequest, !hasInput {
       nextRequests += bytes
       return false
     }
-    // Line ends between requests mean nothing.
+    // Line ends between requests are ignored.
     return headIsPartial || decoderIsInRequest || !bytes.allSatisfy { $0 == 13 || $0 == 10 }
   }
 
-  /// The decoder does not say what it keeps, but whether the last byte ends a request is seen by itself.
+  /// The decoder does not report what it buffers. With the last byte alone, a part that it completes is visible.
   package mutating func lastByteFollows() { headIsPartial = !decoderIsInRequest }
 
-  /// The decoder has found this.
+  /// The decoder has parsed a part.
   package mutating func append(_ part: HTTPServerRequestPart) {
     headIsPartial = false
     if case .end = part { decoderIsInRequest = false } else { decoderIsInRequest = true }
     if mode != .refused { parts.append(part) }
   }
 
-  /// What came is no HTTP; nothing follows.
+  /// The input is not HTTP; no part follows.
   package mutating func failed(_ message: String) {
     fault = .parseError(hint: "This is not HTTP/1.1 (\(message)). Send POST requests with a JSON-RPC 2.0 body.")
   }
 
-  /// The response of the request under way was collected.
+  /// The response to the current request was collected.
   package mutating func wroteResponse() { responseIsWritten = true }
 
-  /// Nothing is owed for the request under way any more.
+  /// The current request is answered.
   ///
-  /// - Returns: what is still to be sent for it, and whether another may follow; nil if none is under way.
+  /// - Returns: the rest of the response, and whether another request may follow; `nil` if there is no request.
   package mutating func endExchange() -> (rest: String, keepsAlive: Bool)? {
     guard isAwaitingResponse else { return nil }
     let rest = responseIsWritten ? "" : "HTTP/1.1 204 No Content\r\n\(isLast ? "Connection: close\r\n" : "")\r\n"
@@ -97,7 +97,7 @@ package struct HTTPExchanges {
     return (rest, !isLast)
   }
 
-  /// The next thing to do, or nil when more parts are needed or a response is.
+  /// The next action; `nil` if it needs more parts, or a response is pending.
   package mutating func next() -> Action? {
     while mode == .betweenRequests || mode == .body {
       guard let part = parts.popFirst() else {
@@ -142,7 +142,7 @@ package struct HTTPExchanges {
     if let length = head.headers.first(name: "content-length").flatMap({ Int($0) }), length > frameBytesMax {
       return refuse("413 Content Too Large", FrameBody.tooLong(length, max: frameBytesMax))
     }
-    // After the request for another protocol the decoder reads no further one.
+    // After a request to upgrade, the decoder parses no further request.
     isLast = !head.isKeepAlive || head.version != .http1_1 || head.headers.contains(name: "upgrade")
     mode = .body
     guard head.version == .http1_1 else { return nil }
@@ -162,7 +162,7 @@ package struct HTTPExchanges {
     return .send(Self.refusal(status, error, headers: headers, hasBody: hasBody), isLast: true)
   }
 
-  /// A response with an error that concerns HTTP itself, after which the connection is to be closed.
+  /// The response to an error of HTTP itself; the connection must be closed after it.
   static func refusal(_ status: String, _ error: ErrorObject, headers: String = "", hasBody: Bool = true) -> String {
     let body = Conversation.text(of: error)
     let head = Framing.responseHead(status: status, length: body.count, keepsAlive: false, headers: headers)
@@ -171,10 +171,9 @@ package struct HTTPExchanges {
 }
 
 extension HTTPExchanges {
-  /// Bytes of a head that the decoder holds until it is whole, and of a read behind it.
+  /// The bytes that the decoder may buffer: an incomplete head, and one read behind it.
   static let headBytesMax = 256 << 10
 
-  /// Limits of a request's head.
   static var headLimits: NIOHTTPDecoderLimitConfiguration {
     var limits = NIOHTTPDecoderLimitConfiguration()
     limits.maxHeaderFieldSize = 16 << 10
@@ -184,8 +183,7 @@ extension HTTPExchanges {
   }
 }
 
-/// Hands the parts NIO's decoder finds to the connection's handler, which stands before both in the pipeline and has
-/// the bytes first.
+/// Passes the parts from NIO's decoder to the connection's handler, which comes first in the pipeline.
 final class HTTPRequestHandler: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
 

@@ -2,25 +2,24 @@
 
 package import JSONRPC
 
-/// Decides when an open connection reads from its socket, when it takes frames from what was read, and when calls that
-/// were held back are delivered. Pure: what happens in, whether to go on out.
+/// Decides when an open connection reads from its socket, when it takes frames from the input, and when calls that were
+/// held back are delivered. Pure: events in, decisions out.
 ///
 /// Invariants:
-/// 1. One read is asked for at a time, and only while nothing waits to be taken: what a peer sends beyond our limits
-///    stays in its own socket buffer. (At the end of the input NIO delivers what is left there in one go; the kernel
-///    bounds that.)
+/// 1. One read is requested at a time, and only while no input waits: what a peer sends beyond our limits stays in the
+///    socket's buffer. (At the end of the input NIO delivers the rest of that buffer at once; the kernel bounds it.)
 /// 2. While input is paused, no frame is taken. So the decoder holds at most one frame and one read.
-/// 3. Input is paused for each reason by itself, and also while more is held back than `heldBackBytesPause`.
+/// 3. Each reason pauses input independently, and so does more than `heldBackBytesPause` of held-back input.
 /// 4. While the connection is drained, only what must be finished is read and taken, and no call is resumed.
-/// 5. After the end of the input nothing is read. The end is delivered once, when all input before it was taken.
+/// 5. After the end of the input nothing is read. The end is delivered once, after all input before it.
 package struct InputGate {
   package struct Pause: OptionSet, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The receiver has too much to do already.
+    /// The receiver has too much to do.
     package static let receiver = Pause(rawValue: 1)
-    /// The peer does not take its answers.
+    /// The peer does not read its answers.
     package static let output = Pause(rawValue: 2)
   }
 
@@ -32,7 +31,7 @@ package struct InputGate {
   private var heldBackBytes = 0
   private var isReading = false
   private var end = End.no
-  /// The decoder may have more frames than were taken.
+  /// Whether the decoder may have further frames.
   package private(set) var hasInput = false
   package private(set) var isDraining = false
 
@@ -45,27 +44,23 @@ package struct InputGate {
   package mutating func resume(_ reason: Pause) { pauses.remove(reason) }
   package func isPaused(_ reason: Pause) -> Bool { pauses.contains(reason) }
 
-  /// Takes in no more than must be finished.
   package mutating func drain() { isDraining = true }
 
-  /// Whether there may be frames that were not taken.
   package mutating func inputWaits(_ hasInput: Bool) { self.hasInput = hasInput }
 
-  /// So much of what was taken is held back now.
   package mutating func holdBack(bytes: Int) { heldBackBytes = bytes }
 
   package mutating func readCompleted() { isReading = false }
 
-  /// The peer sends nothing more.
+  /// The peer has ended its output.
   package mutating func inputEnded() { if end == .no { end = .reached } }
 
   package var isEnded: Bool { end != .no }
   package var endIsDelivered: Bool { end == .delivered }
 
-  /// Whether frames are to be taken now, as far as that does not depend on the decoder.
+  /// Whether frames may be taken now, apart from the decoder's position.
   package var takesInput: Bool { pauses.isEmpty && heldBackBytes <= heldBackBytesPause }
 
-  /// Whether frames are to be taken now.
   package func takesFrames(at position: FramePosition) -> Bool {
     takesInput && (!isDraining || position.mustBeFinished)
   }
@@ -73,21 +68,21 @@ package struct InputGate {
   /// Whether more bytes may be read from the socket now.
   package func wantsInput(at position: FramePosition) -> Bool { end == .no && !hasInput && takesFrames(at: position) }
 
-  /// Whether to ask for a read now that one is possible: false if one is under way.
+  /// Whether to request a read; false if one is pending.
   package mutating func beginsRead() -> Bool {
     defer { isReading = true }
     return !isReading
   }
 
-  /// Whether the end of a tick may go on with input.
+  /// Whether the end of a tick may continue with input.
   package var hasWork: Bool { hasInput || heldBackBytes > 0 || !isReading }
 
-  /// Whether calls held back are to be delivered while so many are in flight.
+  /// Whether to deliver calls that were held back.
   package func resumesCalls(inFlight: @autoclosure () -> Int) -> Bool {
     heldBackBytes > 0 && !isDraining && pauses.isEmpty && inFlight() < inFlightMax
   }
 
-  /// Whether, with all input taken, the end is to be delivered now.
+  /// Whether to deliver the end now, after all input was taken.
   package mutating func deliversEnd() -> Bool {
     guard end == .reached else { return false }
     end = .delivered

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A Unix socket that takes connections; they wait in its queue until a `UnixListener` accepts them.
+/// A listening Unix socket. Connections wait in its queue until a `UnixListener` accepts them.
 package struct ListeningSocket: ~Copyable, Sendable {
-  /// The socket's name in the file system; nil for an inherited socket, whose name is somebody else's.
+  /// The socket's name in the file system; `nil` for an inherited socket, whose name belongs to its creator.
   package let name: SocketName?
   private let descriptor: Descriptor
 
   /// Prepares the directory, takes the lock, replaces a stale socket, binds with mode 0600 and listens.
   ///
-  /// `backlog` is how many connections may wait to be accepted. Throws whatever stands in the way, with what to do.
+  /// - Parameter backlog: how many connections may wait to be accepted.
   package init(binding path: SocketPath, backlog: Int) throws(TransportError) {
     _ = try PrivateDirectory(preparing: path.directory, use: path.directoryUse)
     let remedy = "stop it first or give another --socket PATH"
@@ -18,7 +18,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let descriptor = try TransportError.reporting(purpose, calling: try SystemCalls.unixSocket())
     let number = descriptor.number
     let file = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      // The socket's own mode becomes that of its name, less the umask: never for a moment open to others.
+      // The name gets the socket's mode, less the umask: it is never open to others.
       try SystemCalls.changeMode(of: number, to: 0o600)
       try SystemCalls.bind(number, to: path.path)
       let file = try SystemCalls.status(of: path.path)
@@ -31,9 +31,9 @@ package struct ListeningSocket: ~Copyable, Sendable {
     self.descriptor = descriptor
   }
 
-  /// Takes over a descriptor that listens already, as socket activation passes it on.
+  /// Takes over a listening descriptor from socket activation.
   ///
-  /// Throws `notASocket` when it is anything else; then it stays the caller's.
+  /// Throws `notASocket` if it is anything else; the descriptor then stays the caller's.
   package init(inheriting number: Int32) throws(TransportError) {
     let isListening = try TransportError.reporting("cannot use inherited descriptor \(number)") {
       () throws(SystemCallError) in
@@ -51,14 +51,14 @@ package struct ListeningSocket: ~Copyable, Sendable {
     self.descriptor = Descriptor(number)
   }
 
-  /// Gives the descriptor away; it has to be closed by the caller.
+  /// Gives the descriptor away: the caller closes it.
   consuming func releaseDescriptor() -> Int32 { descriptor.release() }
 }
 
-/// The name of a socket we have bound, and the lock that makes it ours as long as this object lives.
+/// The name of a socket that this process has bound, and its lock, which is held while this object lives.
 ///
-/// Invariants: the name is touched only while its lock is held; what is unlinked is a socket of this user before the
-/// bind, and exactly the socket bound then afterwards.
+/// Invariants: the name is changed only while the lock is held. Before the bind, only a socket of this user is
+/// unlinked; after it, only the socket bound then.
 package final class SocketName: Sendable {
   package let path: SocketPath
   private let lock: LockFile
@@ -68,10 +68,10 @@ package final class SocketName: Sendable {
     (self.path, self.lock, self.file) = (path, lock, file)
   }
 
-  /// Removes the name if it still is our socket's: new clients see that there is no broker.
+  /// Removes the name if it is still our socket's, so that new clients see that no broker runs.
   package func unlink() {
     guard let current = try? SystemCalls.status(of: path.path), current.isSameFile(as: file) else { return }
-    // Gone already is as good.
+    // The name may be gone already.
     try? SystemCalls.unlink(path.path)
   }
 
@@ -87,7 +87,7 @@ package final class SocketName: Sendable {
     }
     guard let status else { return }
     guard status.kind == .socket, status.owner == SystemCalls.userID else {
-      throw TransportError(.notASocket, "\(path) exists and is not a socket of yours; remove it or name another")
+      throw TransportError(.notASocket, "\(path) exists and is not your socket; remove it or choose another path")
     }
     try TransportError.reporting(purpose, calling: try SystemCalls.unlink(path))
   }

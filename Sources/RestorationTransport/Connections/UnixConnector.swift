@@ -3,15 +3,15 @@
 package import NIOCore
 internal import NIOPosix
 
-/// Connects to a broker, or one end to another.
+/// Connects to a broker, or makes a pair of connections.
 package enum UnixConnector {
-  /// Between two tries while the broker's queue of connections is full.
+  /// The wait between two tries while the broker's queue is full.
   private static let retryMilliseconds: Int64 = 10
 
   /// Connects to a socket; the delegate is called on one event loop of `group`.
   ///
-  /// `peer` of the connection is the process that listens. Throws a `TransportError` with code `noSocket`, `refused`,
-  /// `notPermitted`, `busy` (the queue stayed full for `connectSeconds`), or that of a failed system call.
+  /// The connection's `peer` is the listening process. Throws `noSocket`, `refused`, `notPermitted`, `busy` (the queue
+  /// was full for `connectSeconds`) or `systemCall`.
   package static func connect(
     to path: SocketPath,
     on group: any EventLoopGroup,
@@ -27,13 +27,13 @@ package enum UnixConnector {
       } catch {
         guard error.code == .busy, NIODeadline.now() < deadline else { throw error }
       }
-      // Fails only when the loop shuts down, which the next try then reports.
+      // Fails only if the loop shuts down; the next try then fails as well.
       try? await eventLoop.scheduleTask(in: .milliseconds(retryMilliseconds)) {}.futureResult.get()
     }
   }
 
-  /// Two ends connected to each other without a listener or a path: real sockets, for tests and for a broker and a
-  /// client in one process.
+  /// Two connected ends without a listener or a path: real sockets, for tests, and for a broker and a client in one
+  /// process.
   package static func pair(
     on eventLoop: any EventLoop,
     settings: ConnectionSettings,
@@ -48,7 +48,7 @@ package enum UnixConnector {
     return (first, second)
   }
 
-  /// Makes a connected socket a connection; the descriptor is the connection's from here on, also on failure.
+  /// Makes a connected socket a connection, which owns the descriptor from here on, even if this throws.
   package static func adopt(
     _ number: Int32,
     on eventLoop: any EventLoop,
@@ -56,7 +56,7 @@ package enum UnixConnector {
     delegate: any ConnectionDelegate
   ) async throws(TransportError) -> Connection {
     let socket = Descriptor(number)
-    let peer = try TransportError.reporting("cannot tell the peer") { () throws(SystemCallError) in
+    let peer = try TransportError.reporting("cannot identify the peer") { () throws(SystemCallError) in
       try SystemCalls.setCloseOnExec(number)
       return try PeerCredentials.read(from: number)
     }
@@ -93,13 +93,16 @@ package enum UnixConnector {
   private static func connectError(_ error: SystemCallError, _ path: String) -> TransportError {
     switch error.number {
     case SystemCallError.notFound:
-      TransportError(.noSocket, "no broker has made \(path); start restorationd or give its --socket PATH")
+      TransportError(
+        .noSocket,
+        "no broker has created \(path); start restorationd, or give --socket the path of its socket"
+      )
     case SystemCallError.connectionRefused:
-      TransportError(.refused, "nobody listens on \(path); the broker has ended or is restarting, so try again")
+      TransportError(.refused, "no process listens on \(path): the broker has ended or is restarting; try again")
     case SystemCallError.accessDenied, SystemCallError.notPermitted:
-      TransportError(.notPermitted, "this user may not connect to \(path); every user has a broker of their own")
+      TransportError(.notPermitted, "this user may not connect to \(path); every user has their own broker")
     case SystemCallError.wouldBlock:
-      TransportError(.busy, "the broker on \(path) has too many connections waiting; try again later")
+      TransportError(.busy, "too many connections wait for the broker on \(path); try again later")
     default:
       TransportError(error, doing: "cannot connect to \(path)")
     }

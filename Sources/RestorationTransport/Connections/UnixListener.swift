@@ -3,7 +3,7 @@
 package import NIOCore
 internal import NIOPosix
 
-/// Accepts connections of one user on a Unix socket; all of them live on one event loop.
+/// Accepts connections of one user on a Unix socket, all on one event loop.
 package final class UnixListener: Sendable {
   package let eventLoop: any EventLoop
   private let name: SocketName?
@@ -15,12 +15,13 @@ package final class UnixListener: Sendable {
     (self.name, self.channel, self.acceptor) = (name, channel, acceptor)
   }
 
-  /// Starts to accept. Connections of another user than `allowedUser` (by default our own) are closed at once.
+  /// Starts to accept. Connections of any other user than `allowedUser` (default: our own) are closed at once.
   ///
   /// - Parameters:
-  ///   - store: keeps the connections when this process ends; those that it has kept before are gone on with first.
-  ///   - whenAdopted: told what has become of those, before any other connection is accepted.
-  ///   - whenLost: told why, should the listener close otherwise than by `stop`: nobody can connect any more.
+  ///   - store: keeps connections beyond the end of this process. `nil` ends them with it.
+  ///   - inherited: connections of the former process, which are adopted first.
+  ///   - whenAdopted: gets the outcome of that before any other connection is accepted.
+  ///   - whenLost: gets the reason if the listener closes without `stop`: no client can connect then.
   package static func start(
     _ socket: consuming ListeningSocket,
     on eventLoop: any EventLoop,
@@ -49,7 +50,7 @@ package final class UnixListener: Sendable {
       }.get()
       whenAdopted(try await adopted.get())
       let channel = try await accept(on: descriptor, acceptor)
-      // NIO listens again with a backlog of its own.
+      // NIO has called `listen` with a backlog of its own.
       try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
       SystemCalls.closeEventLoopOnExec(watching: descriptor)
       channel.closeFuture.whenComplete { _ in
@@ -58,7 +59,7 @@ package final class UnixListener: Sendable {
       }
       return UnixListener(name: name, channel: channel, acceptor: acceptor)
     } catch {
-      throw TransportError(.closed, "the event loop does not take the listening socket: \(error)")
+      throw TransportError(.closed, "cannot accept connections: \(error)")
     }
   }
 
@@ -74,18 +75,19 @@ package final class UnixListener: Sendable {
       .get()
   }
 
-  /// Stops accepting and removes the socket's name; connections stay. The lock stays until this object goes.
+  /// Stops accepting and removes the socket's name. Connections stay open, and the lock is held while this object
+  /// lives.
   package func stop() async {
     name?.unlink()
     let (channel, acceptor) = (channel, acceptor)
-    // Fails only when it is closed already.
+    // Fails only if the channel is closed already.
     try? await eventLoop.flatSubmit {
       acceptor.value.isStopping = true
       return channel.close()
     }.get()
   }
 
-  /// Stops accepting if there is no connection; on the event loop only, where nothing can be accepted meanwhile.
+  /// Stops accepting if there is no connection. On the event loop only, where nothing can be accepted in between.
   package func stopIfUnused() -> Bool {
     guard acceptor.value.statistics.connections == 0 else { return false }
     name?.unlink()
@@ -94,8 +96,8 @@ package final class UnixListener: Sendable {
     return true
   }
 
-  /// Stops reading what could be read by the process after this one as well, and returns when all that was taken in is
-  /// answered, or when that time is over. Does nothing without a store that keeps connections.
+  /// Stops reading what the next process can read as well. Returns when all received requests are answered, or the time
+  /// is over. Does nothing without a store.
   package func drain(milliseconds: Int64) async {
     let acceptor = acceptor
     try? await eventLoop.flatSubmit {
@@ -103,10 +105,9 @@ package final class UnixListener: Sendable {
     }.get()
   }
 
-  /// Leaves all connections to the process after this one; `stop` and `drain` come first. Their delegate hears
-  /// nothing any more.
+  /// Hands all connections over to the next process, after `stop` and `drain`. The delegate is not called again.
   ///
-  /// - Returns: how many go on, and how many end because they owe an answer.
+  /// - Returns: how many were handed over, and how many end because they owe an answer.
   package func handOver() async -> AdoptedConnections {
     let acceptor = acceptor
     return (try? await eventLoop.submit { acceptor.value.handoff?.handOver() }.get()) ?? AdoptedConnections()
@@ -116,16 +117,15 @@ package final class UnixListener: Sendable {
   package var statistics: AcceptStatistics { acceptor.value.statistics }
 }
 
-/// What a listener has accepted and refused.
 package struct AcceptStatistics: Hashable, Sendable {
-  /// Connections at this moment.
+  /// Open connections.
   package var connections = 0
   /// Connections ever accepted.
   package var accepted = 0
   /// Connections of other users, closed at once.
   package var refusedUsers = 0
-  /// Connections above the limit, told so and closed.
+  /// Connections above the limit, closed after an error.
   package var refusedOverLimit = 0
-  /// Times accepting paused, for lack of descriptors or memory.
+  /// How often accepting was paused, for lack of descriptors or memory.
   package var pauses = 0
 }

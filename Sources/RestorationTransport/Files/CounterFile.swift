@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A number in a file that only ever counts up, also over crashes and power cuts.
+/// A number in a file that only counts up, across crashes and power cuts.
 package struct CounterFile: Sendable {
   package let path: String
 
   package init(path: String) { self.path = path }
 
-  /// Adds one and makes that durable before it returns.
+  /// Adds one, and returns when that is durable.
   ///
-  /// The number is written in place and in one piece of fixed width, so that a cut leaves the old or the new one.
-  /// Throws also when the file holds anything but a number: starting over would give numbers out twice.
+  /// The number is written in place with a fixed width, so that a power cut leaves the old or the new one. If the file
+  /// does not hold a number, this throws: starting over would use numbers twice.
   package func increment() throws(TransportError) -> Int64 {
     let path = path
     let purpose = "cannot count in \(path)"
@@ -17,7 +17,10 @@ package struct CounterFile: Sendable {
     let number = file.number
     let old = try TransportError.reporting(purpose, calling: try SystemCalls.read(number, count: 32))
     guard let next = Self.successor(of: old) else {
-      throw TransportError(.damaged, "\(path) does not hold a number; write a higher one than ever used into it")
+      throw TransportError(
+        .damaged,
+        "invalid counter in \(path); write a number into it that is higher than any used before"
+      )
     }
     let digits = String(next)
     let line = String(repeating: "0", count: Self.width - digits.count) + digits + "\n"
@@ -30,7 +33,7 @@ package struct CounterFile: Sendable {
     return next
   }
 
-  /// Digits in the file, enough for every number.
+  /// Digits in the file.
   private static let width = 20
 
   private static func successor(of text: [UInt8]) -> Int64? {

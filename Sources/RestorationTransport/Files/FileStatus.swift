@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a file system says of a name or an open file, as far as this module asks.
+/// The status of a name or an open file.
 struct FileStatus: Hashable, Sendable {
   enum Kind: Hashable, Sendable {
     case directory, regular, socket, symbolicLink, other
@@ -15,9 +15,7 @@ struct FileStatus: Hashable, Sendable {
   let device: UInt64
   let inode: UInt64
 
-  /// Whether somebody other than the owner may write.
   var isWritableByOthers: Bool { mode & 0o022 != 0 }
 
-  /// Whether both are one and the same file.
   func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }

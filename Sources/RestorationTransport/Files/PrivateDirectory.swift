@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A directory that exists, belongs to this user and lets nobody else write: fit for the socket and for archives.
+/// An existing directory of this user that no other user may write to: fit for the socket and for archives.
 package struct PrivateDirectory: Hashable, Sendable {
-  /// Whose directory it is, which decides how strict its mode has to be.
+  /// Decides how strict its mode must be.
   package enum Use: Hashable, Sendable {
-    /// Ours alone: readable to nobody else either; permissions to read that others have are taken away.
+    /// Ours alone: other users' permissions to read it are removed.
     case dedicated
-    /// Named by the user, who may share it with other programs: it is taken as it is if only the owner can write.
+    /// Named by the user, who may share it with other programs: accepted as it is if only the owner may write.
     case named
   }
 
   /// The path without slashes at its end.
   package let path: String
 
-  /// Creates the directory and its missing ancestors (mode 0700 whatever the umask), or checks the one that is there.
+  /// Creates the directory and its missing ancestors (mode 0700 whatever the umask), or checks the existing one.
   ///
-  /// Throws when it is a symbolic link, another user's, or writable by others.
+  /// Throws if it is a symbolic link, another user's, or writable by others.
   package init(preparing path: String, use: Use) throws(TransportError) {
     let path = Self.withoutClosingSlashes(path)
     guard !path.isEmpty, !path.utf8.contains(0) else {
-      throw TransportError(.invalidPath, "the directory's path is empty or holds a NUL; give another one")
+      throw TransportError(.invalidPath, "invalid directory path: it is empty or contains a NUL; give another one")
     }
     self.path = path
     let purpose = "cannot use directory \(path)"
@@ -36,13 +36,13 @@ package struct PrivateDirectory: Hashable, Sendable {
   private func check(_ status: FileStatus) throws(TransportError) {
     guard status.kind == .directory else {
       let what = status.kind == .symbolicLink ? "a symbolic link" : "not a directory"
-      throw TransportError(.notADirectory, "\(path) is \(what); name a real directory of your own")
+      throw TransportError(.notADirectory, "\(path) is \(what); use a directory of your own")
     }
     let user = SystemCalls.userID
     guard status.owner == user else {
       throw TransportError(
         .foreignOwner,
-        "\(path) belongs to user \(status.owner), not to user \(user); name a directory of your own"
+        "\(path) belongs to user \(status.owner), not to user \(user); use a directory of your own"
       )
     }
     guard !status.isWritableByOthers else {
@@ -50,23 +50,23 @@ package struct PrivateDirectory: Hashable, Sendable {
     }
   }
 
-  /// Creates what is missing of a path; false when the directory itself is there already.
+  /// Creates the missing directories of a path; false if the last one exists.
   private static func createIfMissing(_ path: String) throws(SystemCallError) -> Bool {
     do throws(SystemCallError) {
       return try create(path)
     } catch {
       guard error.number == SystemCallError.notFound, let parent = parent(of: path) else { throw error }
       if try createIfMissing(parent) {
-        // The umask may have taken the owner's own bits.
+        // The umask may have cleared the owner's own bits.
         let directory = try SystemCalls.openName(parent)
         try makePrivate(directory.number, SystemCalls.status(of: directory.number))
       }
-      // Once more only: nothing can be made below a link to nowhere, or in /proc, however often it is tried.
+      // Tried only once more: below a dangling link or in /proc, every try fails.
       return try create(path)
     }
   }
 
-  /// Creates the last part of a path; false when it is there already.
+  /// Creates the last directory of a path; false if it exists.
   private static func create(_ path: String) throws(SystemCallError) -> Bool {
     do throws(SystemCallError) {
       try SystemCalls.createDirectory(path)
@@ -77,14 +77,14 @@ package struct PrivateDirectory: Hashable, Sendable {
     }
   }
 
-  /// Gives the directory mode 0700. By descriptor, so that the name cannot be exchanged in between.
+  /// Sets mode 0700 by the descriptor, so that the name cannot be exchanged in between.
   private static func makePrivate(_ descriptor: Int32, _ status: FileStatus) throws(SystemCallError) {
     guard status.mode & 0o777 != 0o700 else { return }
-    // fchmod refuses descriptors opened as a mere name; the same file by its name in /proc is accepted.
+    // fchmod refuses descriptors opened with O_PATH; chmod of their name in /proc works.
     try SystemCalls.changeMode(of: "/proc/self/fd/\(descriptor)", to: 0o700)
   }
 
-  /// The directory a path lies in; nil for `/` and for a name in the current directory.
+  /// The directory that contains a path; `nil` for `/` and for a name in the current directory.
   private static func parent(of path: String) -> String? {
     guard let slash = path.lastIndex(of: "/") else { return nil }
     let parent = withoutClosingSlashes(String(path[..<slash]))

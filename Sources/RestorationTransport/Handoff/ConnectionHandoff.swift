@@ -2,13 +2,13 @@
 
 internal import NIOCore
 
-/// Sees to it that connections outlive this process: their sockets are in a `DescriptorStore`, and what has to be known
-/// of them is in a `ConnectionLedger` beside those. Used on one event loop only.
+/// Lets connections outlive this process: a `DescriptorStore` holds their sockets, and a `ConnectionLedger` beside them
+/// holds their state. Used on one event loop only.
 ///
-/// When the process is killed, whoever comes after it goes on with the connections that were idle, and the peers of the
-/// others see them end. When it ends in order, all of them go on.
+/// If the process is killed, the next one adopts the connections that were idle, and the peers of the others see them
+/// end. If the process ends in order, all connections are adopted.
 final class ConnectionHandoff {
-  /// A connection is stored at this age: most are those of a command that is over before.
+  /// Connections are stored at this age, because most connections are those of a short command.
   private static let ageMilliseconds: Int64 = 50
   static let ledgerName = "ledger"
 
@@ -18,7 +18,7 @@ final class ConnectionHandoff {
   private var handlers: [ObjectIdentifier: ConnectionHandler] = [:]
   private var young: [ConnectionHandler] = []
   private var hasTimer = false
-  /// Those that still owe answers, while all of them are brought to rest.
+  /// Connections that still owe answers while all are drained.
   private var draining: Set<ObjectIdentifier> = []
   private var whenDrained: EventLoopPromise<Void>?
 
@@ -27,7 +27,6 @@ final class ConnectionHandoff {
     store.store(ledger.descriptor, as: Self.ledgerName)
   }
 
-  /// The connection with this socket is new.
   func opened(_ handler: ConnectionHandler) {
     handlers[ObjectIdentifier(handler)] = handler
     young.append(handler)
@@ -35,14 +34,14 @@ final class ConnectionHandoff {
     hasTimer = true
     eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(Self.ageMilliseconds)) { [self] in
       hasTimer = false
-      // Those that came meanwhile are stored a little early.
+      // Connections opened meanwhile are stored a little early.
       let due = young
       young = []
       for handler in due { keep(handler) }
     }
   }
 
-  /// The connection is one of those that the process before had; it is stored already.
+  /// A connection of the former process, which is stored already.
   func adopted(_ handler: ConnectionHandler, key: UInt64, on channel: any Channel) throws {
     handlers[ObjectIdentifier(handler)] = handler
     handler.page = ledger.claim(key)
@@ -75,7 +74,7 @@ final class ConnectionHandoff {
 
   // MARK: Ending
 
-  /// Stops reading, and tells when all connections owe no answer or that time is over.
+  /// Stops reading; succeeds when no connection owes an answer, or the time is over.
   func drain(milliseconds: Int64) -> EventLoopFuture<Void> {
     let promise = eventLoop.makePromise(of: Void.self)
     draining = Set(handlers.keys)
@@ -101,9 +100,9 @@ final class ConnectionHandoff {
     promise.succeed()
   }
 
-  /// Puts down what is left of all connections and closes them on this side.
+  /// Writes snapshots of all connections and closes them on this side.
   ///
-  /// - Returns: how many go on, and how many do not because they owe an answer.
+  /// - Returns: how many were handed over, and how many end because they owe an answer.
   func handOver() -> AdoptedConnections {
     var outcome = AdoptedConnections()
     for handler in Array(handlers.values) {
@@ -114,11 +113,11 @@ final class ConnectionHandoff {
   }
 }
 
-/// Keeps descriptors under names beyond the end of this process, for the one that comes after it.
+/// Keeps descriptors by name for the next process.
 ///
-/// Neither call waits. What is stored is a duplicate, so the caller's descriptor stays the caller's.
+/// Neither call waits. The store duplicates a descriptor: the caller's stays the caller's.
 package protocol DescriptorStore: Sendable {
   func store(_ descriptor: Int32, as name: String)
-  /// Lets go of what is stored under that name, if anything is.
+  /// Drops the descriptors of that name, if there are any.
   func remove(_ name: String)
 }

@@ -3,21 +3,21 @@
 internal import CLinux
 internal import JSONRPC
 
-/// A page for each connection in memory that outlives this process, so that whoever comes after it knows which
-/// connections it can go on with, and how. Used on one event loop only.
+/// A page for each connection, in memory that outlives this process: it lets the next process adopt the connections.
+/// Used on one event loop only.
 ///
-/// The file begins with a page about itself. What does not fit into a page when the process ends in order stands
-/// behind all of them. Numbers are words of 64 bits in the order of the machine, which such a file never leaves:
+/// The first page describes the file. If the process ends in order, data that does not fit into a page is appended
+/// behind all pages. Numbers are 64-bit words in the machine's byte order, because the file never leaves the machine:
 ///
-///     first page:   magic, version, number of pages, the key given last
+///     first page:   magic, version, number of pages, the last key
 ///     other pages:  key (0: free), state, framing, our last call, unanswered calls, bytes of context,
 ///                   place behind the pages (0: none), bytes of input and of output there; at 128 the context
 ///
 /// Invariants:
-/// 1. A page says `idle` only while nothing of its connection is in this process: nothing that was read and is not
-///    answered, nothing that is still to be sent. It says `busy` before a byte is read or sent.
+/// 1. A page says `idle` only while this process holds nothing of its connection: no unanswered input, no unsent
+///    output. It says `busy` before a byte is read or sent.
 /// 2. The rest of a page is written only while it says `busy`.
-/// 3. A key is never given twice, by none of the processes that have the file one after the other.
+/// 3. A key is never used twice, by none of the processes that use the file one after the other.
 package final class ConnectionLedger {
   static let pageBytes = 4_096
   private static let magic: UInt64 = 0x5253_544E_4C44_4752
@@ -27,21 +27,19 @@ package final class ConnectionLedger {
   private let base: UnsafeMutableRawPointer
   private let pageCount: Int
   private var freePages: [Int]
-  /// Where what does not fit into the pages goes next.
+  /// Where data behind the pages is appended next.
   private var end: Int
 
-  /// Of the file; whoever stores it stores a duplicate.
   package var descriptor: Int32 { file.number }
 
-  /// A new one with room for so many connections.
   package static func make(connectionsMax: Int) throws(TransportError) -> ConnectionLedger {
     try TransportError.reporting(
-      "cannot keep connections",
+      "cannot create the connection ledger",
       calling: try ConnectionLedger(SystemCalls.memoryFile("connections"), pageCount: connectionsMax + 1, lastKey: 0)
     )
   }
 
-  /// All pages are free; what is behind them goes.
+  /// Frees all pages and drops the data behind them.
   private init(_ file: consuming Descriptor, pageCount: Int, lastKey: UInt64) throws(SystemCallError) {
     self.pageCount = pageCount
     freePages = Array((1..<max(pageCount, 1)).reversed())
@@ -60,16 +58,16 @@ package final class ConnectionLedger {
     SystemCalls.unmap(base, bytes: pageCount * Self.pageBytes)
   }
 
-  /// Takes over the one of the process before, with what it says of its connections by their keys; those that cannot
-  /// be gone on with are missing. The descriptor is the ledger's from now on.
+  /// Takes over the former process's ledger and its descriptor. Returns the snapshots of its connections by key,
+  /// without those that cannot be adopted.
   ///
-  /// Throws where the file is none, or one of a version we do not know.
+  /// Throws if the file is not a ledger, or of an unknown version.
   package static func inherit(
     _ descriptor: Int32,
     connectionsMax: Int
   ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
     try TransportError.reporting(
-      "cannot go on with connections",
+      "cannot adopt connections",
       calling: try inherit(Descriptor(descriptor), connectionsMax: connectionsMax)
     )
   }
@@ -88,7 +86,7 @@ package final class ConnectionLedger {
     for page in 1..<max(before, 1) {
       let words = try words(of: file.number, page: page)
       guard words.count > Word.outputBytes.rawValue, words[.key] != 0 else { continue }
-      // One that cannot be read ends its own connection only.
+      // If a page cannot be read, only its own connection ends.
       records[words[.key]] = try? record(words, of: file.number, page: page, size: size)
     }
     let pageCount = max(before, connectionsMax + 1)
@@ -97,13 +95,12 @@ package final class ConnectionLedger {
 
   // MARK: Pages
 
-  /// A key never given before.
   package func nextKey() -> UInt64 {
     self[0, .lastKey] += 1
     return self[0, .lastKey]
   }
 
-  /// A page that says `busy`; nil where all are taken.
+  /// A page that says `busy`; `nil` if all pages are taken.
   package func claim(_ key: UInt64) -> ConnectionPage? {
     guard let number = freePages.popLast() else { return nil }
     self[number, .state] = State.busy.rawValue
@@ -117,7 +114,7 @@ package final class ConnectionLedger {
     freePages.append(page)
   }
 
-  /// Puts down what is left of a connection, whatever its length.
+  /// Writes the snapshot of a connection, whatever its length.
   func handOver(_ record: ConnectionSnapshot, page: Int) throws(SystemCallError) {
     let bytes = record.context + record.input + record.output
     try SystemCalls.write(descriptor, bytes, at: end)
@@ -136,7 +133,7 @@ package final class ConnectionLedger {
 
   enum State: UInt64 {
     case busy, idle
-    /// The process has ended in order, and what is left of the connection stands behind the pages.
+    /// The process has ended in order; the snapshot is behind the pages.
     case handedOver
   }
 
@@ -150,9 +147,9 @@ package final class ConnectionLedger {
   }
 
   private static let contextStart = 128
-  /// Beside the framing.
+  /// A bit of the word `framing`.
   private static let closingMark: UInt64 = 1 << 8
-  /// Beyond every number that counts something real.
+  /// Greater than any valid number.
   private static let numberMax: UInt64 = 1 << 53
   package static let contextBytesMax = pageBytes - contextStart
 
@@ -161,7 +158,7 @@ package final class ConnectionLedger {
     set { base.storeBytes(of: newValue, toByteOffset: page * Self.pageBytes + 8 * word.rawValue, as: UInt64.self) }
   }
 
-  /// Written after everything else of the page, and before what follows.
+  /// An atomic store: ordered after all earlier writes to the page, and before what follows.
   func setState(_ state: State, page: Int) {
     let word = base.advanced(by: page * Self.pageBytes + 8 * Word.state.rawValue)
     clinux_store(word, state.rawValue)
@@ -190,7 +187,7 @@ package final class ConnectionLedger {
     subscript(word: Word) -> UInt64 { words[word.rawValue] }
   }
 
-  /// Nil for a connection that nobody can go on with.
+  /// `nil` if the connection cannot be adopted.
   private static func record(
     _ words: Words,
     of file: Int32,

@@ -8,24 +8,24 @@ package final class ConnectionPage {
   private let number: Int
   private let ledger: ConnectionLedger
   private var isBusy = true
-  /// A connection with more of it can only be handed over in order.
+  /// Otherwise the connection can be handed over only if the process ends in order.
   private var contextFits = true
 
   init(key: UInt64, number: Int, ledger: ConnectionLedger) {
     (self.key, self.number, self.ledger) = (key, number, ledger)
   }
 
-  /// What is stored beside the page: the connection's socket, under this name.
+  /// The name under which the connection's socket is stored.
   var name: String { Self.namePrefix + String(key) }
 
   private static let namePrefix = "connection-"
 
-  /// The key of a stored connection; nil for any other name.
+  /// The key of a stored connection; `nil` for any other name.
   static func key(ofName name: String) -> UInt64? {
     name.hasPrefix(namePrefix) ? UInt64(name.dropFirst(namePrefix.count)) : nil
   }
 
-  /// To be called before a byte is read or sent.
+  /// Called before a byte is read or sent.
   @inline(__always)
   package func markBusy() {
     guard !isBusy else { return }
@@ -33,7 +33,7 @@ package final class ConnectionPage {
     ledger.setState(.busy, page: number)
   }
 
-  /// Nothing of the connection is in this process.
+  /// This process holds nothing of the connection.
   package func markIdle(framing: Framing?, callsMade: CallsMade) {
     guard isBusy, contextFits else { return }
     ledger[number, .framing] = ConnectionSnapshot(framing: framing).framingNumber
@@ -54,6 +54,5 @@ package final class ConnectionPage {
     try TransportError.reporting("cannot hand over a connection", calling: try ledger.handOver(record, page: number))
   }
 
-  /// The connection has ended.
   package func release() { ledger.release(number) }
 }

@@ -2,21 +2,21 @@
 
 package import JSONRPC
 
-/// What another process has to know to go on with a connection, beside its socket.
+/// What another process needs to adopt a connection, besides its socket.
 package struct ConnectionSnapshot: Hashable, Sendable {
-  /// Nil where the peer has not sent enough to tell.
+  /// `nil` if the peer has not sent enough to decide it.
   package var framing: Framing?
-  /// Our calls to the peer so far.
+  /// Our calls to the peer.
   package var callsMade = CallsMade()
-  /// What the connection's delegate wants to know again.
+  /// Given by the connection's delegate.
   package var context: [UInt8] = []
-  /// What was read and not taken in.
+  /// Input that was read and not delivered.
   package var input: [UInt8] = []
-  /// What the peer is still to be sent.
+  /// Output that the kernel has not taken.
   package var output: [UInt8] = []
-  /// The connection ends when the peer has taken that.
+  /// Whether the connection ends after that output.
   package var isClosing = false
-  /// The process before was killed: what was not durable is gone, and nobody knows what peers have not been told.
+  /// Whether the former process was killed: what was not durable is lost, and what the peers were told is unknown.
   package var wasKilled = false
 
   package init(framing: Framing? = nil, callsMade: CallsMade = CallsMade()) {
@@ -25,7 +25,7 @@ package struct ConnectionSnapshot: Hashable, Sendable {
 }
 
 extension ConnectionSnapshot {
-  /// The framing as it is written down.
+  /// The framing in a ledger.
   var framingNumber: UInt64 {
     switch framing {
     case nil: 0
@@ -35,7 +35,7 @@ extension ConnectionSnapshot {
     }
   }
 
-  /// Nil for a number that means nothing to us.
+  /// `nil` if the number is unknown.
   static func framing(_ number: UInt64) -> Framing?? {
     switch number {
     case 0: .some(nil)

@@ -2,19 +2,18 @@
 
 package import NIOCore
 
-/// What a connection has taken over from the process before, and what of it the one after would miss. Pure: no page
-/// and no store is touched here.
+/// What a connection has adopted from the former process, and what the next one would miss. Pure: it uses neither pages
+/// nor the store.
 ///
 /// Invariants:
-/// 1. What the process before has left is taken over once.
-/// 2. A snapshot's output is what the kernel has not taken, in the order in which it was written, and then what was
-///    only collected. No byte that the kernel has taken is in it.
-/// 3. A connection whose peer has sent notifications without durable effects is not settled.
+/// 1. A snapshot is adopted once.
+/// 2. A snapshot's output is what the kernel has not taken, in the order of writing, then collected output.
+/// 3. A connection is not settled while effects of its peer's notifications are not durable.
 package struct HandoffState {
   private var adopted: ConnectionSnapshot?
-  /// What the delegate wants to know again of the connection, in another process.
+  /// Given by the connection's delegate, for another process.
   package private(set) var context: [UInt8]
-  /// Notifications of the peer whose effects are not durable.
+  /// Notifications of the peer whose effects are not durable yet.
   private var unsettledNotifications = 0
   /// The writes that wait in the channel, in order.
   private var writes: [ByteBuffer] = []
@@ -35,15 +34,14 @@ package struct HandoffState {
 
   package mutating func countUnsettled(_ change: Int) { unsettledNotifications += change }
 
-  /// This waits in the channel now.
   package mutating func wrote(_ bytes: ByteBuffer) { writes.append(bytes) }
 
-  /// The kernel has all of the first write that waited.
+  /// The kernel has taken the first write that waited.
   package mutating func firstIsTaken() { if !writes.isEmpty { writes.removeFirst() } }
 
-  /// What is known here. The rest of the snapshot is the conversation's and the decoder's.
+  /// This part of the snapshot; the conversation and the decoder add theirs.
   ///
-  /// - Parameter inChannel: how many bytes of the writes the kernel has not taken.
+  /// - Parameter inChannel: bytes of the writes that the kernel has not taken.
   package func snapshot(collected: [UInt8], inChannel: Int) -> ConnectionSnapshot {
     var snapshot = ConnectionSnapshot()
     snapshot.context = context

@@ -3,14 +3,14 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// What a `DescriptorStore` has kept of the process before.
+/// What a `DescriptorStore` has kept for this process.
 package struct InheritedConnections: Sendable {
   private let ledger: Int32?
   private let sockets: [(key: UInt64, name: String, descriptor: Int32)]
-  /// Kept, and nobody knows what for; they are closed.
+  /// Descriptors of unknown names, which are closed.
   private let others: [(name: String, descriptor: Int32)]
 
-  /// - Parameter descriptors: open, by name; they belong to this value from now on.
+  /// - Parameter descriptors: open descriptors with their names; this value owns them from now on.
   package init(_ descriptors: [(name: String, descriptor: Int32)] = []) {
     ledger = descriptors.last { $0.name == ConnectionHandoff.ledgerName }?.descriptor
     var sockets: [(key: UInt64, name: String, descriptor: Int32)] = []
@@ -25,7 +25,7 @@ package struct InheritedConnections: Sendable {
     (self.sockets, self.others) = (sockets, others)
   }
 
-  /// Goes on with all connections that can be gone on with, and ends the others. On the acceptor's event loop.
+  /// Adopts the connections whose snapshots are valid, and ends the others. On the acceptor's event loop.
   func adopt(
     _ store: any DescriptorStore,
     limits: TransportLimits,
@@ -42,7 +42,7 @@ package struct InheritedConnections: Sendable {
     var adopted: [EventLoopFuture<Bool>] = []
     var names: Set<String> = []
     for (key, name, socket) in sockets {
-      // Two descriptors under one name would be two readers of one connection.
+      // Two descriptors of one name would be two readers of one connection.
       guard let record = records[key], limits.connectionsMax > adopted.count, names.insert(name).inserted,
         (try? SystemCalls.isUnixStream(socket, listening: false)) == true
       else {
@@ -56,7 +56,7 @@ package struct InheritedConnections: Sendable {
         .withConnectedSocket(socket)
       adopted.append(
         channel.map { _ in true }.flatMapErrorThrowing { _ in
-          // NIO has closed the socket, but the store has it as well.
+          // NIO has closed the socket, but the store holds a duplicate.
           store.remove(name)
           return false
         }
@@ -70,7 +70,7 @@ package struct InheritedConnections: Sendable {
     return (acceptor, all)
   }
 
-  /// The one that was kept, where we can read it; else a new one, and no connection is gone on with.
+  /// The inherited ledger if it is valid; otherwise a new one, so that no connection is adopted.
   private func openLedger(
     _ store: any DescriptorStore,
     _ limits: TransportLimits
@@ -91,7 +91,7 @@ package struct InheritedConnections: Sendable {
   }
 }
 
-/// What has become of the connections of the process before.
+/// How many connections of the former process were adopted, and how many were ended.
 package struct AdoptedConnections: Hashable, Sendable {
   package var kept = 0
   package var ended = 0

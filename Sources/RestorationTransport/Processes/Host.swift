@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the host and its system say of themselves.
+/// The host, and the environment of this process.
 package enum Host {
-  /// This process's number.
   package static var processID: Int64 { Int64(SystemCalls.processID) }
 
-  /// Milliseconds since 1970, UTC, by the system's clock, which people may set.
+  /// Milliseconds since 1970, UTC, by a clock that people may set.
   package static var wallMilliseconds: Int64 { SystemCalls.wallMilliseconds }
 
   /// Milliseconds of a clock that never goes back.
   package static var monotonicMilliseconds: Int64 { SystemCalls.monotonicMilliseconds }
 
-  /// A variable of the environment; nil where it is not set.
+  /// A variable of the environment; `nil` if it is not set.
   package static func environment(_ name: String) -> String? { SystemCalls.environment(name) }
 
-  /// Lets this process have at least `count` descriptors, as far as the hard limit goes, and says how many it may have
-  /// now; 0 where the system does not tell. Call once, early.
+  /// Lets this process open at least `count` descriptors, within the hard limit. Returns how many it may open now; 0 if
+  /// unknown. Call once, early.
   @discardableResult
   package static func raiseDescriptorLimit(to count: Int) -> Int {
     (try? SystemCalls.raiseDescriptorLimit(to: count)) ?? 0
   }
 
-  /// `PRETTY_NAME` of os-release; nil where the system has none.
+  /// `PRETTY_NAME` of os-release; `nil` if there is none.
   package static var systemVersion: String? {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
       guard let text = try? readFile(path) else { continue }
@@ -33,7 +32,7 @@ package enum Host {
     return nil
   }
 
-  /// The text of a small file, its first `bytesMax` bytes at most; nil where there is none.
+  /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist.
   package static func readFile(_ path: String, bytesMax: Int = 1 << 20) throws(TransportError) -> String? {
     let bytes = try TransportError.reporting("cannot read \(path)") { () throws(SystemCallError) -> [UInt8]? in
       do throws(SystemCallError) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A hold on one process: it keeps naming that process, also after its end and the reuse of its number.
+/// A pidfd: names one process even after its end and the reuse of its number.
 package final class ProcessHandle: Sendable {
-  /// The process number; 0 for a process outside our namespace.
+  /// 0 for a process outside our namespace.
   package let pid: Int32
   private let descriptor: Descriptor
 
@@ -14,16 +14,16 @@ package final class ProcessHandle: Sendable {
     self.descriptor = descriptor
   }
 
-  /// Whether the process has ended (it may still be waited for by its parent); asks the kernel and does not wait.
+  /// Whether the process has ended, even if its parent has not waited for it. Does not block.
   package var hasExited: Bool { SystemCalls.isReadable(descriptor.number) }
 
-  /// How the process ended; nil while it lives, and where the host does not tell.
+  /// How the process ended; `nil` if it is alive, or if its end is unknown.
   ///
-  /// The kernel tells of one that was waited for (6.15), `/proc` of one that was not yet.
+  /// After its parent has waited for it, the kernel knows (since 6.15); before that, `/proc` does.
   package var ending: Ending? {
     guard hasExited else { return nil }
     if let status = try? SystemCalls.exitStatus(number) { return Ending(status: status) }
-    // As long as nobody has waited for it, its number is its own: what was read before the check was about it.
+    // Its number cannot be reused before its parent has waited for it: what was read before the check is about it.
     if let status = ProcessIdentity.readExitStatus(ofZombie: pid), !SystemCalls.isHungUp(number) {
       return Ending(status: status)
     }
@@ -35,28 +35,28 @@ package final class ProcessHandle: Sendable {
     case exited(code: Int32)
     case signalled(signal: Int32)
 
-    /// - Parameter status: as `wait` gives it.
+    /// - Parameter status: as `wait` returns it.
     init(status: Int32) {
       let signal = status & 0x7F
       self = signal == 0 ? .exited(code: (status >> 8) & 0xFF) : .signalled(signal: signal)
     }
   }
 
-  /// What to store to find this process again; nil once it has ended.
+  /// What to store to find this process again; `nil` if it has ended.
   package var identity: ProcessIdentity? {
-    // As long as the process lives, its number is its own: what was read before the check was about it.
+    // The number of a live process is not reused: what was read before the check is about this process.
     guard let identity = ProcessIdentity.current(of: pid), !hasExited else { return nil }
     return identity
   }
 
-  /// Takes hold of a process known from before; nil if it has ended or its number is another process's now.
+  /// The handle of a stored process; `nil` if it has ended.
   package static func open(_ identity: ProcessIdentity) -> ProcessHandle? {
     guard identity.bootID == ProcessIdentity.currentBootID else { return nil }
     guard let handle = open(pid: identity.pid) else { return nil }
     return handle.identity == identity ? handle : nil
   }
 
-  /// Takes hold of the process that has this number now; nil if there is none.
+  /// The handle of the process that has this number now; `nil` if there is none.
   package static func open(pid: Int32) -> ProcessHandle? {
     guard pid > 0, let descriptor = try? SystemCalls.openProcess(pid) else { return nil }
     return ProcessHandle(pid: pid, descriptor: descriptor)

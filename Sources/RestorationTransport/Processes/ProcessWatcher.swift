@@ -5,12 +5,12 @@ internal import Synchronization
 
 /// Reports the end of processes.
 ///
-/// One thread sleeps on the pidfds without a time limit: while no process ends, nothing runs.
+/// One thread waits on all pidfds without a time limit: it runs only when a process ends.
 package final class ProcessWatcher: Sendable {
   private let waiting: WaitingProcesses
   private let thread: Mutex<SystemCalls.Thread?>
 
-  /// Starts the thread. Throws when there is no descriptor or thread left.
+  /// Starts the thread. Throws if no descriptor or thread is left.
   package init() throws(TransportError) {
     do throws(SystemCallError) {
       let waiting = try WaitingProcesses(set: SystemCalls.epoll(), wakeUp: SystemCalls.eventCounter())
@@ -25,7 +25,7 @@ package final class ProcessWatcher: Sendable {
     stop()
   }
 
-  /// Ends the thread and forgets all watches without calling back; returns when the thread is gone.
+  /// Drops all watches without calling back, and returns when the thread has ended.
   package func stop() {
     let thread = thread.withLock { thread in
       defer { thread = nil }
@@ -36,12 +36,12 @@ package final class ProcessWatcher: Sendable {
     SystemCalls.join(thread)
   }
 
-  /// How many watches have neither called back nor been cancelled.
+  /// The number of watches that have neither called back nor been cancelled.
   package var count: Int { waiting.count }
 
-  /// Calls back once, on `eventLoop`, when the process has ended, also if it already has.
+  /// Calls back once, on `eventLoop`, when the process has ended, even if it has ended before.
   ///
-  /// The event loop has to outlive the watch. Throws when the kernel has no room for another watch.
+  /// The event loop must outlive the watch. Throws if the kernel has no room for another watch.
   package func watch(
     _ process: ProcessHandle,
     on eventLoop: any EventLoop,
@@ -59,15 +59,15 @@ package final class ProcessWatcher: Sendable {
     fileprivate let key: UInt64
     fileprivate let waiting: WaitingProcesses
 
-    /// Ends the watch; called on the watch's event loop, the callback certainly does not run afterwards.
+    /// Ends the watch. If this is called on the watch's event loop, the callback does not run afterwards.
     package func cancel() { waiting.remove(key) }
   }
 }
 
-/// The watches and the epoll set of their pidfds; shared by the watcher, its thread and the tokens.
+/// The watches, and the epoll set of their pidfds; shared by the watcher, its thread and the tokens.
 ///
-/// Invariants: a pidfd is in the epoll set exactly as long as `keys` lists it, and every key listed there has a watch,
-/// which holds the pidfd open. A watch leaves `watches` when it is cancelled or just before it calls back.
+/// Invariants: a pidfd is in the epoll set exactly while `keys` lists it. Every key listed there has a watch, which
+/// holds the pidfd open. A watch is removed when it is cancelled, or just before it calls back.
 private final class WaitingProcesses: Sendable {
   private struct Watch {
     let process: ProcessHandle
@@ -77,7 +77,7 @@ private final class WaitingProcesses: Sendable {
 
   private struct State {
     var watches: [UInt64: Watch] = [:]
-    /// The watches of each pidfd that has not been reported yet.
+    /// The watches of each pidfd that was not reported.
     var keys: [Int32: [UInt64]] = [:]
     var lastKey: UInt64 = 0
     var hasEnded = false
@@ -111,7 +111,7 @@ private final class WaitingProcesses: Sendable {
   }
 
   func remove(_ key: UInt64) {
-    // The watch is let go of outside the lock: its callback may own anything.
+    // The watch is released outside the lock, because its callback may own anything.
     _ = state.withLock { state -> Watch? in
       guard let watch = state.watches.removeValue(forKey: key) else { return nil }
       let number = watch.process.number
@@ -139,7 +139,7 @@ private final class WaitingProcesses: Sendable {
   /// The thread.
   func run() {
     while !state.withLock({ $0.hasEnded }) {
-      // Fails only for a bad descriptor, and both are open as long as this object lives.
+      // Fails only for a bad descriptor, and both stay open while this object lives.
       guard let ready = try? SystemCalls.epollWait(set.number) else { return }
       for number in ready { report(number) }
     }
@@ -147,7 +147,7 @@ private final class WaitingProcesses: Sendable {
 
   private func report(_ number: Int32) {
     let ended = state.withLock { state -> [(UInt64, any EventLoop)] in
-      // The number may be another process's since epoll_wait returned, so the process itself is asked.
+      // Since epoll_wait returned, the descriptor's number may have been reused: the process itself is checked.
       guard let keys = state.keys[number], let first = keys.first.flatMap({ state.watches[$0] }),
         first.process.hasExited
       else { return [] }
@@ -157,7 +157,7 @@ private final class WaitingProcesses: Sendable {
     }
     for (key, eventLoop) in ended {
       eventLoop.execute {
-        // Absent when it was cancelled in the meantime.
+        // Absent if it was cancelled meanwhile.
         let watch = self.state.withLock { $0.watches.removeValue(forKey: key) }
         watch?.callback()
       }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An open descriptor with one owner, closed when the owner goes.
+/// An open descriptor with one owner; closed at the end of its lifetime.
 struct Descriptor: ~Copyable, Sendable {
-  /// The number; valid as long as this value lives.
   let number: Int32
 
   /// Takes over an open descriptor.

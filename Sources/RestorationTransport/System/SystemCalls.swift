@@ -3,14 +3,14 @@
 internal import CLinux
 internal import Glibc
 
-/// A C call that failed, with what it left in `errno`.
+/// A C call that failed.
 struct SystemCallError: Error, Hashable, Sendable {
   /// The C function's name.
   let call: String
-  /// What `errno` was.
+  /// Its `errno`.
   let number: Int32
 
-  /// The system's own words for the error.
+  /// The system's text for the error.
   var reason: String {
     guard let text = strerror(number) else { return "error \(number)" }
     return String(cString: text)
@@ -29,11 +29,11 @@ struct SystemCallError: Error, Hashable, Sendable {
   static let invalid = EINVAL
 }
 
-/// One Swift function for each C call this module makes; the only file that imports Glibc.
+/// One Swift function for each C call of this module; the only file that imports Glibc.
 ///
-/// Every function repeats the call after EINTR where that is right, and creates descriptors that close on exec.
+/// The functions repeat a call after EINTR if that is safe. All descriptors close on exec.
 enum SystemCalls {
-  /// Repeats `body` while a signal interrupts it; anything below zero is an error.
+  /// Repeats `body` while a signal interrupts it. A negative value is an error.
   private static func checked<Value: BinaryInteger>(
     _ call: String,
     _ body: () -> Value
@@ -48,29 +48,26 @@ enum SystemCalls {
 
   // MARK: Files
 
-  /// The effective user of this process.
   static var userID: UInt32 { geteuid() }
-  /// This process.
   static var processID: Int32 { getpid() }
 
-  /// Opens a name without following it and without any right on what it names; for `status` and `changeMode`.
+  /// Opens a name with O_PATH, without following a link; for `status` and `changeMode`.
   static func openName(_ path: String) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("open") { open(path, clinux_o_path | O_NOFOLLOW | O_CLOEXEC) })
   }
 
-  /// Opens a file for reading.
   static func openForReading(_ path: String) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("open") { open(path, O_RDONLY | O_CLOEXEC) })
   }
 
-  /// Opens a file for reading and writing, created with mode 0600 where it is missing; a symbolic link fails.
+  /// Opens a file for reading and writing. A missing file is created with mode 0600; a symbolic link is an error.
   static func openOrCreate(_ path: String) throws(SystemCallError) -> Descriptor {
     Descriptor(
       try checked("open") { open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0o600) }
     )
   }
 
-  /// Closes a descriptor; never repeated, because Linux has freed the number even after EINTR.
+  /// Never repeated: Linux has freed the number even after EINTR.
   static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
   /// Reads up to `count` bytes.
@@ -81,7 +78,7 @@ enum SystemCalls {
     return bytes
   }
 
-  /// The contents of a regular file, its first `bytesMax` bytes at most; anything else could keep us waiting.
+  /// The first `bytesMax` bytes of a regular file; reading anything else could block.
   static func contents(of path: String, bytesMax: Int) throws(SystemCallError) -> [UInt8] {
     let file = Descriptor(try checked("open") { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) })
     var status = stat()
@@ -89,7 +86,7 @@ enum SystemCalls {
     switch status.st_mode & S_IFMT {
     case S_IFREG: break
     case S_IFDIR: throw SystemCallError(call: "open", number: EISDIR)
-    default: throw SystemCallError(call: "open (of what is no regular file)", number: EINVAL)
+    default: throw SystemCallError(call: "open (not a regular file)", number: EINVAL)
     }
     var bytes: [UInt8] = []
     while bytes.count < bytesMax {
@@ -100,52 +97,49 @@ enum SystemCalls {
     return bytes
   }
 
-  /// Writes a small file's contents over the old ones in one piece, then cuts off what was longer.
+  /// Replaces a small file's contents in place by one write, then truncates the file.
   static func overwrite(_ descriptor: Int32, with bytes: [UInt8]) throws(SystemCallError) {
     let count = try checked("pwrite") { pwrite(descriptor, bytes, bytes.count, 0) }
-    // Only a full disk takes a part of so little.
+    // Only a full disk takes part of so little.
     if count < bytes.count { throw SystemCallError(call: "pwrite", number: ENOSPC) }
     _ = try checked("ftruncate") { ftruncate(descriptor, off_t(bytes.count)) }
   }
 
-  /// Makes a file or directory durable. A failure is final: repeating it would report success for data that is lost.
+  /// Makes a file or directory durable. Never repeated: a second call would report success for lost data.
   static func sync(_ descriptor: Int32) throws(SystemCallError) {
     if fsync(descriptor) != 0 { throw SystemCallError(call: "fsync", number: errno) }
   }
 
-  /// The status of an open descriptor.
   static func status(of descriptor: Int32) throws(SystemCallError) -> FileStatus {
     var status = stat()
     _ = try checked("fstat") { fstat(descriptor, &status) }
     return FileStatus(status)
   }
 
-  /// The status of a name itself, not of what a symbolic link leads to.
+  /// Does not follow a symbolic link.
   static func status(of path: String) throws(SystemCallError) -> FileStatus {
     var status = stat()
     _ = try checked("lstat") { lstat(path, &status) }
     return FileStatus(status)
   }
 
-  /// Creates a directory with mode 0700 less the umask.
+  /// The mode is 0700 less the umask.
   static func createDirectory(_ path: String) throws(SystemCallError) {
     _ = try checked("mkdir") { mkdir(path, 0o700) }
   }
 
-  /// Changes the mode of a file or of an unbound socket.
   static func changeMode(of descriptor: Int32, to mode: UInt32) throws(SystemCallError) {
     _ = try checked("fchmod") { fchmod(descriptor, mode) }
   }
 
-  /// Changes the mode of what a name leads to.
+  /// Follows a symbolic link.
   static func changeMode(of path: String, to mode: UInt32) throws(SystemCallError) {
     _ = try checked("chmod") { chmod(path, mode) }
   }
 
-  /// Removes a name.
   static func unlink(_ path: String) throws(SystemCallError) { _ = try checked("unlink") { Glibc.unlink(path) } }
 
-  /// Takes the exclusive lock of an open file without waiting; false when another descriptor holds it.
+  /// Takes the exclusive lock of an open file without waiting; false if another descriptor holds it.
   static func tryLock(_ descriptor: Int32) throws(SystemCallError) -> Bool {
     do throws(SystemCallError) {
       _ = try checked("flock") { flock(descriptor, LOCK_EX | LOCK_NB) }
@@ -156,10 +150,9 @@ enum SystemCalls {
     }
   }
 
-  /// Gives back the lock of an open file, also where a forked process shares the descriptor.
+  /// Releases the lock of an open file, even if a forked process shares the descriptor.
   static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
 
-  /// Makes a descriptor close on exec.
   static func setCloseOnExec(_ descriptor: Int32) throws(SystemCallError) {
     _ = try checked("fcntl") { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
   }
@@ -169,48 +162,48 @@ enum SystemCalls {
   private static let streamType = Int32(SOCK_STREAM.rawValue)
   private static let creationFlags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
 
-  /// A new Unix stream socket that does not block.
+  /// A non-blocking Unix stream socket.
   static func unixSocket() throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("socket") { socket(AF_UNIX, streamType | creationFlags, 0) })
   }
 
-  /// Two connected Unix stream sockets that do not block, as their bare numbers: the caller owns both.
+  /// Two connected, non-blocking Unix stream sockets. The caller owns both descriptors.
   static func unixSocketPair() throws(SystemCallError) -> (Int32, Int32) {
     var pair: [Int32] = [-1, -1]
     _ = try checked("socketpair") { socketpair(AF_UNIX, streamType | creationFlags, 0, &pair) }
     return (pair[0], pair[1])
   }
 
-  /// Names a socket. The path has at most 107 bytes (`SocketPath` has checked it).
+  /// The path has at most 107 bytes (`SocketPath`).
   static func bind(_ descriptor: Int32, to path: String) throws(SystemCallError) {
     try withAddress(path) { (address, length) throws(SystemCallError) in
       _ = try checked("bind") { Glibc.bind(descriptor, address, length) }
     }
   }
 
-  /// Connects a socket to a path, without waiting for room in the listener's queue.
+  /// Does not wait for room in the listener's queue.
   static func connect(_ descriptor: Int32, to path: String) throws(SystemCallError) {
     try withAddress(path) { (address, length) throws(SystemCallError) in
       _ = try checked("connect") { Glibc.connect(descriptor, address, length) }
     }
   }
 
-  /// Sends as much as the kernel takes now; 0 also where it takes nothing any more. Never raises SIGPIPE.
+  /// Sends what the kernel takes now; 0 also after an error. Never raises SIGPIPE.
   static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     let count = try? checked("send") { Glibc.send(descriptor, bytes.baseAddress, bytes.count, flags) }
     return count ?? 0
   }
 
-  /// Ends a connection for the peer, also where others hold the descriptor as well.
+  /// Ends a connection for the peer, even if other processes hold the socket.
   static func shutDown(_ descriptor: Int32) { _ = Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// Lets a bound socket take connections, `backlog` of them waiting at most.
+  /// - Parameter backlog: how many connections may wait.
   static func listen(_ descriptor: Int32, backlog: Int32) throws(SystemCallError) {
     _ = try checked("listen") { Glibc.listen(descriptor, backlog) }
   }
 
-  /// Whether a descriptor is a Unix stream socket, and takes connections or does not.
+  /// Whether a descriptor is a Unix stream socket that does, or does not, listen.
   static func isUnixStream(_ descriptor: Int32, listening: Bool) throws(SystemCallError) -> Bool {
     let domain = try intOption(SO_DOMAIN, of: descriptor)
     let type = try intOption(SO_TYPE, of: descriptor)
@@ -218,13 +211,13 @@ enum SystemCalls {
     return domain == AF_UNIX && type == streamType && isListening == listening
   }
 
-  /// Refuses descriptors sent along with data, where the kernel can (6.16); elsewhere plain reads drop them.
+  /// Makes the kernel refuse descriptors that are sent with data (since 6.16). Older kernels drop them at each read.
   static func refuseDescriptors(_ descriptor: Int32) {
     var value: Int32 = 0
     _ = setsockopt(descriptor, SOL_SOCKET, clinux_so_passrights, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// Who called `connect` (on an accepted socket) or `listen` (on a connected one), fixed at that moment.
+  /// The process that called `connect` (for an accepted socket) or `listen` (for a connected one), at that moment.
   static func peer(of descriptor: Int32) throws(SystemCallError) -> (pid: Int32, uid: UInt32, gid: UInt32) {
     var value = clinux_ucred()
     var length = socklen_t(MemoryLayout<clinux_ucred>.size)
@@ -232,7 +225,7 @@ enum SystemCalls {
     return (value.pid, value.uid, value.gid)
   }
 
-  /// A pidfd of the process `peer(of:)` names; the kernel holds on to that process, so its number cannot be reused.
+  /// A pidfd of the process that `peer(of:)` names.
   static func peerProcess(of descriptor: Int32) throws(SystemCallError) -> Descriptor {
     Descriptor(try intOption(clinux_so_peerpidfd, of: descriptor))
   }
@@ -251,7 +244,7 @@ enum SystemCalls {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { field in
-      // One byte less than the field, which keeps its closing NUL.
+      // The last byte of the field stays NUL.
       for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
     }
     let length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -264,25 +257,25 @@ enum SystemCalls {
 
   // MARK: Processes
 
-  /// A pidfd of a process in our namespace; it becomes readable when the process ends.
+  /// A pidfd, which becomes readable when the process ends.
   static func openProcess(_ pid: Int32) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("pidfd_open") { clinux_pidfd_open(pid) })
   }
 
-  /// The wait status of a process that has ended and been waited for; throws where the kernel does not tell.
+  /// The wait status of a process whose parent has waited for it. Throws if the kernel does not know it.
   static func exitStatus(_ process: Int32) throws(SystemCallError) -> Int32 {
     var status: Int32 = 0
     _ = try checked("ioctl") { clinux_pidfd_exit_status(process, &status) }
     return status
   }
 
-  /// Whether a descriptor can be read right now.
+  /// Does not wait.
   static func isReadable(_ descriptor: Int32) -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return ((try? checked("poll") { poll(&entry, 1, 0) }) ?? 0) > 0 && entry.revents & Int16(POLLIN) != 0
   }
 
-  /// Whether the other end of a connected socket is closed altogether.
+  /// Whether the other end of a connected socket is closed in both directions.
   static func isHungUp(_ descriptor: Int32) -> Bool {
     var entry = pollfd(fd: descriptor, events: 0, revents: 0)
     return ((try? checked("poll") { poll(&entry, 1, 0) }) ?? 0) > 0 && entry.revents & Int16(POLLHUP) != 0
@@ -302,10 +295,10 @@ enum SystemCalls {
     return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// A variable of the environment; nil where it is not set.
+  /// A variable of the environment; `nil` if it is not set.
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-  /// Lets this process have at least `count` descriptors, as far as the hard limit goes; how many it may have now.
+  /// Lets this process open at least `count` descriptors, within the hard limit. Returns how many it may open now.
   static func raiseDescriptorLimit(to count: Int) throws(SystemCallError) -> Int {
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     var limit = rlimit()
@@ -320,12 +313,11 @@ enum SystemCalls {
 
   // MARK: Waiting
 
-  /// A new epoll set.
   static func epoll() throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
   }
 
-  /// Adds a descriptor to an epoll set, which reports it as long as it is readable.
+  /// The set reports the descriptor while it is readable.
   static func epollAdd(_ set: Int32, _ descriptor: Int32) throws(SystemCallError) {
     var event = epoll_event()
     event.events = EPOLLIN.rawValue
@@ -333,26 +325,24 @@ enum SystemCalls {
     _ = try checked("epoll_ctl") { epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) }
   }
 
-  /// Takes a descriptor out of an epoll set.
   static func epollRemove(_ set: Int32, _ descriptor: Int32) throws(SystemCallError) {
-    // Kernels before 2.6.9 wanted an event here, newer ones ignore it.
+    // The event is ignored.
     var event = epoll_event()
     _ = try checked("epoll_ctl") { epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event) }
   }
 
-  /// Sleeps until descriptors in the set are readable and gives them; no time limit.
+  /// Waits without a limit, and returns the readable descriptors of the set.
   static func epollWait(_ set: Int32) throws(SystemCallError) -> [Int32] {
     var events = [epoll_event](repeating: epoll_event(), count: 64)
     let count = try checked("epoll_wait") { epoll_wait(set, &events, Int32(events.count), -1) }
     return events.prefix(Int(count)).map(\.data.fd)
   }
 
-  /// A new event counter at zero.
   static func eventCounter() throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("eventfd") { eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK)) })
   }
 
-  /// Adds one to an event counter, which makes it readable.
+  /// Makes an event counter readable.
   static func signal(_ counter: Int32) {
     // EAGAIN means that the counter is full, so it is readable already.
     _ = eventfd_write(counter, 1)
@@ -360,7 +350,7 @@ enum SystemCalls {
 
   // MARK: Memory
 
-  /// Memory that has a descriptor; `name` is for people only.
+  /// Memory with a descriptor; `name` is only for debugging.
   static func memoryFile(_ name: String) throws(SystemCallError) -> Descriptor {
     Descriptor(try checked("memfd_create") { clinux_memfd_create(name) })
   }
@@ -375,7 +365,7 @@ enum SystemCalls {
     _ = try checked("ftruncate") { ftruncate(file, off_t(bytes)) }
   }
 
-  /// Shares the first bytes of a file with whoever else maps it.
+  /// Maps the first bytes of a file as shared memory.
   static func map(_ file: Int32, bytes: Int) throws(SystemCallError) -> UnsafeMutableRawPointer {
     let address = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
     guard let address, address != MAP_FAILED else { throw SystemCallError(call: "mmap", number: errno) }
@@ -384,7 +374,7 @@ enum SystemCalls {
 
   static func unmap(_ address: UnsafeMutableRawPointer, bytes: Int) { munmap(address, bytes) }
 
-  /// Writes all of the bytes at this place of a file.
+  /// Writes all bytes.
   static func write(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws(SystemCallError) {
     var done = 0
     while done < bytes.count {
@@ -397,7 +387,7 @@ enum SystemCalls {
     }
   }
 
-  /// Reads `count` bytes at this place of a file, fewer where it ends.
+  /// Reads `count` bytes, fewer at the end of the file.
   static func read(_ file: Int32, count: Int, at offset: Int) throws(SystemCallError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     var done = 0
@@ -417,7 +407,7 @@ enum SystemCalls {
 
   // MARK: Threads
 
-  /// Starts a thread that takes no signals; it must be joined.
+  /// Starts a thread that blocks all signals. It must be joined.
   static func startThread(_ body: @escaping @Sendable () -> Void) throws(SystemCallError) -> Thread {
     let argument = Unmanaged.passRetained(ThreadBody(run: body))
     var thread = pthread_t()
@@ -441,7 +431,7 @@ enum SystemCalls {
     return Thread(id: thread)
   }
 
-  /// Waits for a thread's end; on the thread itself it only lets go of it.
+  /// Waits for the thread's end. On the thread itself, detaches it instead.
   static func join(_ thread: Thread) {
     if pthread_equal(thread.id, pthread_self()) != 0 {
       pthread_detach(thread.id)
@@ -483,7 +473,7 @@ extension FileStatus {
 }
 
 extension SystemCalls {
-  /// Makes the event loop's own set close on exec, by a descriptor that the loop watches: a program that this process
-  /// starts would inherit it otherwise, because NIO makes it without the flag.
+  /// Makes the event loop's epoll set close on exec; NIO creates it without the flag, so that child programs would
+  /// inherit it. The set is found by a descriptor that the loop watches.
   static func closeEventLoopOnExec(watching descriptor: Int32) { clinux_close_epolls_on_exec(descriptor) }
 }
