@@ -85,7 +85,7 @@ extension ConnectionHandler {
   // MARK: Adopting
 
   /// Continues a connection of the former process.
-  func goOn(with snapshot: ConnectionSnapshot) {
+  func adopt(_ snapshot: ConnectionSnapshot) {
     out = snapshot.output
     page?.setContext(snapshot.context)
     if case .http = snapshot.framing {

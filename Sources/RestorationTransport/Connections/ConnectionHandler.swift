@@ -82,7 +82,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     guard let connection, closing.open() else { return }
     if let adopted = handoffState.takeAdopted() {
-      goOn(with: adopted)
+      adopt(adopted)
       delegate?.connectionAdopted(connection, context: adopted.context, afterKill: adopted.wasKilled)
       pull()
       watchFrame(context)

@@ -326,9 +326,7 @@ enum SystemCalls {
   }
 
   static func epollRemove(_ set: Int32, _ descriptor: Int32) throws(SystemCallError) {
-    // The event is ignored.
-    var event = epoll_event()
-    _ = try checked("epoll_ctl") { epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event) }
+    _ = try checked("epoll_ctl") { epoll_ctl(set, EPOLL_CTL_DEL, descriptor, nil) }
   }
 
   /// Waits without a limit, and returns the readable descriptors of the set.
