@@ -25,6 +25,11 @@ package struct ProgressToken: WireValue, Hashable {
   package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
+/// A method that may take long, and tells how far it has come.
+package protocol LongMethod: RestorationMethod {
+  var progressToken: ProgressToken? { get set }
+}
+
 /// The notification by which a client cancels one of its calls.
 package struct CancelRequest: Sendable {
   package static let method = "$/cancelRequest"

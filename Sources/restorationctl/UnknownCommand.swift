@@ -2,7 +2,6 @@
 
 internal import ArgumentParser
 
-/// A command that there is not.
 enum UnknownCommand {
   /// Names the command that was meant, as the parser does for options; `nil` if the error has another reason.
   static func error(_ error: any Error, _ arguments: [String]) -> ValidationError? {

@@ -55,7 +55,6 @@ package struct Conversation: Sendable {
     outgoing = OutgoingCalls(after: past)
   }
 
-  /// The calls made so far.
   package var callsMade: CallsMade { outgoing.past }
 
   /// Whether a request that was delivered has not been answered.

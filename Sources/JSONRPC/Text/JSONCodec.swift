@@ -226,6 +226,5 @@ private struct JanssonFormatter {
 }
 
 extension ScanVocabulary {
-  /// No references at all.
   static let empty = ScanVocabulary(referenceKey: "", literalKey: "")
 }

@@ -41,7 +41,6 @@ extension JSONValue {
   /// The object, or `nil` when this is of another kind.
   package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-  /// Whether this is `null`.
   package var isNull: Bool { if case .null = self { true } else { false } }
 
   /// The member of that name, or `nil` when there is none or this is no object.

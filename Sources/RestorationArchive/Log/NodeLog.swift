@@ -23,7 +23,6 @@ struct NodeLog {
     var bytes: UInt32 { summary.size }
   }
 
-  /// A row of the node log.
   struct Description: LogRow {
     static let log = DeadRow.Log.descriptions
     var sequence: SequenceNumber
@@ -214,6 +213,5 @@ extension NodeLog.Description {
 extension NodeRecord {
   var textBytes: Int { [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
 
-  /// Removed without a successor.
   var leavesNothing: Bool { isRemoved && successor == nil }
 }

@@ -3,7 +3,6 @@
 internal import CSQLite
 internal import Synchronization
 
-/// An error of SQLite.
 struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// The extended result code.
   var code: Int32

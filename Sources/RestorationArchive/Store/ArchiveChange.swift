@@ -227,7 +227,6 @@ package struct ClaimRecord: Hashable, Sendable {
 
 /// The record of the application's current or last run, which outlives a broker.
 package struct RunRecord: Hashable, Sendable {
-  /// 1, 2, 3 …
   package var run: Int64
   /// Restorations completed so far, over all runs (R13).
   package var restorations: Int64

@@ -9,9 +9,7 @@ extension BrokerConnection {
     of application: String? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ArchiveVerification {
-    try await withProgress(progress) { token in
-      try await perform(VerifyArchive().with { $0.progressToken = token }, application: application)
-    }
+    try await perform(VerifyArchive(), application: application, progress: progress)
   }
 
   /// Copies an archive to a file, or renews the copy the broker falls back to when the archive is damaged (R32).
@@ -24,15 +22,7 @@ extension BrokerConnection {
     to path: String? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ArchiveBackup {
-    try await withProgress(progress) { token in
-      try await perform(
-        BackupArchive().with {
-          $0.to = path
-          $0.progressToken = token
-        },
-        application: application
-      )
-    }
+    try await perform(BackupArchive().with { $0.to = path }, application: application, progress: progress)
   }
 
   /// The saved state of an application at one moment, as the text of a document that `importArchive` accepts
@@ -108,6 +98,17 @@ extension BrokerConnection {
     let last = try parts.part(parts.count - 1)
     if parts.count == 1 { call.document = last } else { call.part = last }
     return try await perform(call, application: application)
+  }
+
+  /// Calls a method that tells how far it has come.
+  func perform<Method: LongMethod>(
+    _ call: Method,
+    application: String?,
+    progress: ArchiveProgress.Handler?
+  ) async throws -> Method.Reply {
+    try await withProgress(progress) { token in
+      try await perform(call.with { $0.progressToken = token }, application: application)
+    }
   }
 
   /// Calls `body` with a token for the broker's `progress` notifications; without a token if there is no handler.

@@ -16,14 +16,11 @@ extension BrokerConnection {
     force: Bool = false,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> RolledBackArchive {
-    try await withProgress(progress) { token in
-      let call = RollBack().with {
-        $0.generation = generation
-        $0.force = force
-        $0.progressToken = token
-      }
-      return try await perform(call, application: application)
+    let call = RollBack().with {
+      $0.generation = generation
+      $0.force = force
     }
+    return try await perform(call, application: application, progress: progress)
   }
 
   /// What differs between two generations of an application, or a generation and the head, path by path. Reads all

@@ -17,15 +17,11 @@ extension BrokerConnection {
     deadline: Duration? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> SaveResult {
-    try await withProgress(progress) { token in
-      let milliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
-      let call = SaveApplicationState().with {
-        $0.reason = reason
-        $0.deadlineMilliseconds = milliseconds
-        $0.progressToken = token
-      }
-      return try await perform(call, application: application)
+    let call = SaveApplicationState().with { message in
+      message.reason = reason
+      message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
     }
+    return try await perform(call, application: application, progress: progress)
   }
 
   /// Restores all saved objects of an application that are not restored yet (R21–R24, R34). Joins a restoration that is
@@ -40,11 +36,9 @@ extension BrokerConnection {
     deadline: Duration? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> RestoreResult {
-    try await withProgress(progress) { token in
-      var call = RestoreApplicationState().with { $0.progressToken = token }
-      if let deadline { call.deadlineMilliseconds = max(1, deadline.wholeMilliseconds) }
-      return try await perform(call, application: application)
-    }
+    let milliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
+    let call = RestoreApplicationState().with { $0.deadlineMilliseconds = milliseconds }
+    return try await perform(call, application: application, progress: progress)
   }
 
   /// Holds back the end of the restoration until `completeStateRestoration` was called as often (R21); gives how many

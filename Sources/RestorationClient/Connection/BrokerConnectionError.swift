@@ -33,7 +33,6 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
     public static let unexpectedAnswer = Code(value: .unexpectedAnswer)
   }
 
-  /// What is wrong.
   public let code: Code
   /// The socket it is about; `nil` if none could be named.
   public let socketPath: String?
@@ -45,7 +44,6 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
 }
 
 extension BrokerConnectionError: CustomStringConvertible {
-  /// The message.
   public var description: String { message }
 }
 

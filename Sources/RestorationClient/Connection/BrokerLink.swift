@@ -42,7 +42,6 @@ actor BrokerLink {
   private var closeWaiters: [CheckedContinuation<Void, Never>] = []
   private var notifications = NotificationQueue<BrokerNotification>(capacity: BrokerLink.notificationsMax)
   private var notificationWaiters: [NotificationWaiter] = []
-  /// Handlers of progress, by token.
   var progressHandlers: [ProgressToken: ArchiveProgress.Handler] = [:]
   var lastProgress = 0
   private(set) weak var observer: (any BrokerLinkObserver)?

@@ -43,7 +43,6 @@ package struct CallQueue {
   /// Calls that wait for one object.
   private struct Parked {
     var tickets: [Ticket] = []
-    /// The objects that they name.
     var names: Set<ObjectID> = []
   }
 

@@ -39,7 +39,6 @@ public struct BrokerEvent: Hashable, Sendable {
 }
 
 extension BrokerEvent: CustomStringConvertible {
-  /// The JSON text.
   public var description: String { jsonText }
 }
 

@@ -17,7 +17,6 @@ public import RestorationWire
 /// }
 /// ```
 public final class EventSubscription: AsyncSequence, Sendable {
-  /// Something that happened.
   public typealias Element = BrokerEvent
 
   // Kept, because the connection ends with the last reference to it.
@@ -36,7 +35,6 @@ public final class EventSubscription: AsyncSequence, Sendable {
   /// Ends the subscription. Unread events are dropped, and the sequence ends.
   public func cancel() { link.endSubscription(number) }
 
-  /// Begins to take events.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: self) }
 
   /// Reads the events one after the other.

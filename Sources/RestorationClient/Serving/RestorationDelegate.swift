@@ -27,19 +27,14 @@ public protocol RestorationDelegate: AnyObject, Sendable {
 }
 
 extension RestorationDelegate {
-  /// Yes.
   public func shouldSaveApplicationState(_ saved: SavedApplicationState) async -> Bool { true }
 
-  /// Yes.
   public func shouldRestoreApplicationState(_ saved: SavedApplicationState) async -> Bool { true }
 
-  /// Nothing.
   public func willEncodeRestorableState() async throws -> RestorableState? { nil }
 
-  /// Does nothing.
   public func didDecodeRestorableState(_ saved: SavedApplicationState) async {}
 
-  /// None.
   public func viewController(for request: RestorationRequest) async throws -> RestorableObject? { nil }
 }
 

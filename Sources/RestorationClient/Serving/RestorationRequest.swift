@@ -14,13 +14,11 @@ public struct RestorationRequest: Sendable {
   public let restorationClass: String?
   /// The whole path that the object had.
   public let path: IdentifierPath
-  /// The kind of object it was.
   public let kind: ObjectKind
   /// The class that it had; `nil` if none was named.
   public let objectClass: String?
   /// The state it wrote; `nil` if it wrote none.
   public let state: RestorableState?
-  /// Who wrote that and when.
   public let origin: ReservedKeys?
   /// The session that is asked.
   public let session: RestorationSession

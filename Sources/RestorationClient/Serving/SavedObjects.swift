@@ -6,7 +6,6 @@ public import RestorationWire
 ///
 /// One iteration shows the archive at one moment, whatever is written meanwhile. Each iteration reads again.
 public struct SavedObjects: AsyncSequence, Sendable {
-  /// One object of the archive.
   public typealias Element = ArchivedObject
 
   let connection: BrokerConnection
@@ -14,7 +13,6 @@ public struct SavedObjects: AsyncSequence, Sendable {
   let reveal: Bool
   let application: String?
 
-  /// Begins to read.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(objects: self) }
 
   /// Reads the objects one after the other.

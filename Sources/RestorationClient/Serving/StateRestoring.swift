@@ -27,7 +27,6 @@ public protocol StateRestoring: AnyObject, Sendable {
 }
 
 extension StateRestoring {
-  /// Does nothing.
   public func applicationFinishedRestoringState() async {}
 }
 

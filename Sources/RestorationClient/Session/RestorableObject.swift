@@ -56,10 +56,8 @@ public final class RestorableObject: Sendable {
 }
 
 extension RestorableObject: Hashable {
-  /// Whether it is the very same object.
   public static func == (left: RestorableObject, right: RestorableObject) -> Bool { left === right }
 
-  /// By identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 

@@ -236,7 +236,6 @@ extension RestorationSession {
 
     // MARK: Objects
 
-    /// An object was registered by a call.
     package mutating func registered(_ object: ObjectID, below parent: ObjectID?) { plan.add(object, below: parent) }
 
     package mutating func moved(_ object: ObjectID, below parent: ObjectID?) { plan.move(object, below: parent) }
@@ -290,7 +289,6 @@ extension RestorationSession {
       return [.initialize]
     }
 
-    /// The wait is over.
     package mutating func elapsed() -> [Action] {
       guard case .waiting = state else { return [] }
       state = .connecting

@@ -26,7 +26,6 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
     public static let notRegistered = Code(value: .notRegistered)
   }
 
-  /// What is wrong.
   public let code: Code
   /// The broker's error, if that is the reason: for `notRegistered`, e.g. `duplicatePath` with its `owners`.
   public let refusal: RestorationError?

@@ -134,9 +134,7 @@ public struct SessionOptions: Hashable, Sendable {
 
 /// The broker's answer to `BrokerConnection.initialize`.
 public struct SessionInfo: Hashable, Sendable {
-  /// The version of the protocol that is spoken.
   public let protocolVersion: Int64
-  /// The broker's program.
   public let broker: BrokerVersion
   /// The full name, with the instance, even if the broker chose it.
   public let application: ApplicationName
@@ -144,9 +142,7 @@ public struct SessionInfo: Hashable, Sendable {
   public let session: String
   /// Whether the token was known, so that objects, handles and revisions continue.
   public let wasResumed: Bool
-  /// The state available to restore.
   public let restoration: RestorationSituation
-  /// The limits that the broker enforces.
   public let limits: Limits
 
   init(_ wire: Initialize.Reply, resuming: String?) {

@@ -37,7 +37,6 @@ public struct RestorableState: Hashable, Sendable {
 }
 
 extension RestorableState: CustomStringConvertible {
-  /// The JSON text.
   public var description: String { jsonText }
 }
 

@@ -12,15 +12,12 @@ internal import RestorationWire
 public enum RestorableValue: Hashable, Sendable {
   /// Nothing; also a reference whose target is gone.
   case null
-  /// True or false.
   case bool(Bool)
   /// A number without fraction.
   case integer(Int64)
   /// Any other number; infinities and NaN are saved as null.
   case real(Double)
-  /// Text.
   case string(String)
-  /// Values in their order.
   case array([RestorableValue])
   /// Values by name. One that has a name `$restorable` or `$literal` is saved as data and holds no references.
   case object([String: RestorableValue])
@@ -28,15 +25,12 @@ public enum RestorableValue: Hashable, Sendable {
   case reference(RestorableReference)
 }
 
-// Looking
+// Each is `nil` if the value is of another kind.
 extension RestorableValue {
-  /// The boolean; `nil` if this is something else.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
-  /// The integer; `nil` if this is something else.
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
-  /// The number; `nil` if this is something else.
   public var real: Double? {
     switch self {
     case .real(let value): value
@@ -45,13 +39,10 @@ extension RestorableValue {
     }
   }
 
-  /// The text; `nil` if this is something else.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  /// The values; `nil` if this is something else.
   public var array: [RestorableValue]? { if case .array(let value) = self { value } else { nil } }
 
-  /// The values by name; `nil` if this is something else.
   public var object: [String: RestorableValue]? { if case .object(let value) = self { value } else { nil } }
 
   /// The object referred to; `nil` if this is something else. Decoded references are paths.
@@ -64,17 +55,11 @@ extension RestorableValue {
 extension RestorableValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// Null.
   public init(nilLiteral: ()) { self = .null }
-  /// A boolean.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
-  /// An integer.
   public init(integerLiteral value: Int64) { self = .integer(value) }
-  /// Any other number.
   public init(floatLiteral value: Double) { self = .real(value) }
-  /// Text.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// Values in their order.
   public init(arrayLiteral elements: RestorableValue...) { self = .array(elements) }
   /// Values by name; of two with the same name the last counts.
   public init(dictionaryLiteral elements: (String, RestorableValue)...) {

@@ -7,7 +7,6 @@ public import RestorationWire
 ///
 /// Nothing was changed, except if `indeterminate` is true.
 public struct RestorationError: Error, Hashable, Sendable {
-  /// Which error it is.
   public let code: ErrorCode
   /// One sentence for people; it may change at any time.
   public let message: String
@@ -32,9 +31,7 @@ public struct RestorationError: Error, Hashable, Sendable {
   public struct ExceededLimit: Hashable, Sendable {
     /// The limit's name, as `limits` reports it.
     public let name: String
-    /// The limit's value.
     public let max: Int64
-    /// The value sent or needed.
     public let value: Int64
   }
 }

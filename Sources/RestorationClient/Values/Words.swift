@@ -7,27 +7,22 @@ internal import JSONRPC
 // MARK: Durations
 
 extension SaveResult {
-  /// How long the round took.
   public var duration: Duration { .milliseconds(milliseconds) }
 }
 
 extension RestoreResult {
-  /// How long it took.
   public var duration: Duration { .milliseconds(milliseconds) }
 }
 
 extension ArchiveVerification {
-  /// How long the check took.
   public var duration: Duration { .milliseconds(milliseconds) }
 }
 
 extension ArchiveBackup {
-  /// How long it took.
   public var duration: Duration { .milliseconds(milliseconds) }
 }
 
 extension BrokerStatistics {
-  /// Time since the broker started.
   public var uptime: Duration { .milliseconds(uptimeMilliseconds) }
 }
 

@@ -181,7 +181,6 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
     }
   }
 
-  /// Of an object.
   package struct Content: WireObject, Hashable {
     package var state = JSONText.emptyObject
     package var coder: JSONText?

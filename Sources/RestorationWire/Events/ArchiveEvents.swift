@@ -100,7 +100,6 @@ public struct ApplicationDiscarded: RestorationEvent {
   package static let name = EventName.applicationDiscarded
   package static let summary = "The head was emptied."
 
-  /// Who wanted it.
   public enum Cause: String, OpenWireWord {
     /// `discardApplicationState`.
     case discarded

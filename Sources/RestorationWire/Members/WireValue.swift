@@ -93,7 +93,6 @@ package enum Bounds: Sendable {
   case role
   /// The absolute path of a file.
   case file
-  /// Not empty.
   case some
   /// Parameters of whichever method.
   case parameters

@@ -3,7 +3,7 @@
 package import JSONRPC
 
 /// Exports the saved state, page by page, as a document that `importArchive` accepts (`Protocol/export-format.md`).
-package struct ExportArchive: RestorationMethod {
+package struct ExportArchive: LongMethod {
   package static let method = "exportArchive"
   package static let summary = "Exports the saved state as a document."
   package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled]
@@ -35,7 +35,7 @@ package struct ExportArchive: RestorationMethod {
 }
 
 /// Puts a document that `exportArchive` gave in the place of the application's head, all of it or nothing.
-package struct ImportArchive: RestorationMethod {
+package struct ImportArchive: LongMethod {
   package static let method = "importArchive"
   package static let summary = "Replaces the saved state by a document."
   package static let errors: [ErrorCode] = [
@@ -85,7 +85,7 @@ package struct ImportArchive: RestorationMethod {
 }
 
 /// Copies the archive: as its own last good copy, or to a file (R32).
-package struct BackupArchive: RestorationMethod {
+package struct BackupArchive: LongMethod {
   package static let method = "backupArchive"
   package static let summary = "Copies the archive."
   package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed]
@@ -104,7 +104,7 @@ package struct BackupArchive: RestorationMethod {
 }
 
 /// Checks everything that is stored of an application, and changes nothing (R32).
-package struct VerifyArchive: RestorationMethod {
+package struct VerifyArchive: LongMethod {
   package static let method = "verifyArchive"
   package static let summary = "Checks the stored states."
   package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable, .requestCancelled]

@@ -19,7 +19,7 @@ package struct ListGenerations: RestorationMethod {
 }
 
 /// Tells what differs between two generations, or a generation and the head, path by path.
-package struct DiffGenerations: RestorationMethod {
+package struct DiffGenerations: LongMethod {
   package static let method = "diffGenerations"
   package static let summary = "Tells what differs between two generations."
   package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .requestCancelled]
@@ -44,7 +44,7 @@ package struct DiffGenerations: RestorationMethod {
 }
 
 /// Copies a generation into the head and seals that as the next one (R16).
-package struct RollBack: RestorationMethod {
+package struct RollBack: LongMethod {
   package static let method = "rollBack"
   package static let summary = "Goes back to a generation."
   package static let errors: [ErrorCode] = [

@@ -62,7 +62,6 @@ extension RestorationMethod {
   }
 }
 
-/// The result `{}`.
 package struct EmptyResult: WireObject, Hashable {
   package init() {}
 

@@ -3,7 +3,7 @@
 internal import JSONRPC
 
 /// Runs a save round: asks every process for the states of its objects and seals them as one generation (R11, R12).
-package struct SaveApplicationState: RestorationMethod {
+package struct SaveApplicationState: LongMethod {
   package static let method = "saveApplicationState"
   package static let summary = "Runs a save round."
   package static let errors: [ErrorCode] = [
@@ -53,7 +53,7 @@ package struct SaveApplicationState: RestorationMethod {
 }
 
 /// Restores the objects of the head that are not restored yet (R21 – R29, R34).
-package struct RestoreApplicationState: RestorationMethod {
+package struct RestoreApplicationState: LongMethod {
   package static let method = "restoreApplicationState"
   package static let summary = "Restores the saved objects."
   package static let errors: [ErrorCode] = [

@@ -115,7 +115,6 @@ extension ObjectReference: ExpressibleByArrayLiteral, ExpressibleByIntegerLitera
   /// A path: `["Main", "Editor"]`.
   public init(arrayLiteral components: String...) { self = .path(IdentifierPath(components)) }
 
-  /// A handle.
   public init(integerLiteral handle: ObjectHandle) { self = .handle(handle) }
 }
 

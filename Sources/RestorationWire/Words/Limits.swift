@@ -90,10 +90,8 @@ public struct Limit: Sendable {
     case count
   }
 
-  /// On the wire and in configurations.
   public let name: String
   package let keyPath: any WritableKeyPath<Limits, Int> & Sendable
-  /// Of its values.
   public let unit: Unit
   /// The values that a configuration may choose.
   public let range: ClosedRange<Int>

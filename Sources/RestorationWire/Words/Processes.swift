@@ -31,7 +31,6 @@ extension ObjectOwner: CustomStringConvertible {
 
 /// How a process ended that did not say goodbye, as events and explanations tell it.
 public struct ProcessOutcome: WireObject, Hashable {
-  /// How it ended.
   public enum How: String, OpenWireWord {
     case exited, signalled, outOfMemory
     /// By the service manager.

@@ -7,7 +7,6 @@ public struct RestorableElement: WireObject, Hashable {
 
   /// Why the element is remembered.
   public enum Role: String, WireWord {
-    /// It is selected.
     case selected
     /// It is the first that can be seen.
     case topVisible
@@ -21,7 +20,6 @@ public struct RestorableElement: WireObject, Hashable {
   public var resolved: Bool?
   package init() {}
 
-  /// An element at this index path.
   public init(_ role: Role, at indexPath: [Int], identifier: String? = nil) {
     self.init(role: role, indexPath: indexPath, identifier: identifier)
   }

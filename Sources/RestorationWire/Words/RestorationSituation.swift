@@ -16,9 +16,7 @@ public enum RestorationState: String, WireWord {
 
 /// Whether there is a state, and if not why not.
 public enum DecodingStatus: String, WireWord {
-  /// There is one, and it is given.
   case available
-  /// There is none.
   case none
   /// There is one, of a class that the object is not (R25).
   case classMismatch

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl backup`
 struct BackupCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl call`
 struct CallCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "call",

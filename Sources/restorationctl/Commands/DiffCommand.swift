@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl diff`
 struct DiffCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",

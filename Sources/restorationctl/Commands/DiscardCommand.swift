@@ -5,7 +5,6 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl discard`
 struct DiscardCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "discard",

@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl explain`
 struct ExplainCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl export`
 struct ExportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",

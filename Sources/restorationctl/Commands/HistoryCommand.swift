@@ -5,7 +5,6 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl history`
 struct HistoryCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "history",

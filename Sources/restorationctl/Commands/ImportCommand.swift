@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl import`
 struct ImportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",

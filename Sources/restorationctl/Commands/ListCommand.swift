@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl list`
 struct ListCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",

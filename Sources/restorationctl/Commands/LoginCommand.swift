@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl login`
 struct LoginCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "login",

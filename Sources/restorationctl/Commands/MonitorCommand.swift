@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl monitor`
 struct MonitorCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "monitor",

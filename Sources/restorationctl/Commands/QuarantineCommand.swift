@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl quarantine`
 struct QuarantineCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "quarantine",
@@ -26,7 +25,6 @@ struct QuarantineCommand: ControlCommand {
   @OptionGroup var options: CommonOptions
 }
 
-/// `restorationctl quarantine list`
 struct QuarantineListCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
@@ -61,7 +59,6 @@ struct QuarantineListCommand: ControlCommand {
   }
 }
 
-/// `restorationctl quarantine release`
 struct QuarantineReleaseCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "release",

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl restore`
 struct RestoreCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl rollback`
 struct RollbackCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",

@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl save`
 struct SaveCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "save",

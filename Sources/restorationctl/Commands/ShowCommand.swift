@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl show`
 struct ShowCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",

@@ -5,7 +5,6 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// `restorationctl status`
 struct StatusCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",

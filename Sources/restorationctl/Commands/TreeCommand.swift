@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl tree`
 struct TreeCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "tree",

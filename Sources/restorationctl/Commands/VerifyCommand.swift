@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import RestorationClient
 
-/// `restorationctl verify`
 struct VerifyCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",

@@ -16,7 +16,6 @@ extension JSONText {
   init(compact text: String) { self.init(validated: Array(text.utf8)) }
 }
 
-/// The outcome for one of several applications.
 struct ApplicationOutcome<Value: JSONWritable & Sendable>: JSONWritable, Sendable {
   let application: String
   /// `nil` if nothing was done.

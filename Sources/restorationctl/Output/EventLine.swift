@@ -21,7 +21,6 @@ struct EventLine {
     self.showsApplication = showsApplication
   }
 
-  /// The header above the lines.
   var header: String {
     line("TIME    ", "EVENT", "APPLICATION", "DETAILS").map { Colour.bold.paint($0) }.joined(separator: "  ")
   }

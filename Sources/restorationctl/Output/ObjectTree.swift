@@ -77,10 +77,8 @@ struct ObjectTree {
 }
 
 extension ObjectDescription {
-  /// It is unclaimed.
   var isVacant: Bool { object == nil }
 
-  /// There is a saved state.
   var hasState: Bool { modified != nil }
 
   /// Its last path component: the identifier, and the position where it has one.

@@ -14,7 +14,6 @@ enum Output {
     case messages
   }
 
-  /// The output settings of the command line.
   struct Settings: Sendable {
     /// `nil` if people are to read it.
     var layout: JSONLayout?
@@ -55,7 +54,6 @@ enum Output {
     try print(text)
   }
 
-  /// Says what went wrong.
   static func complain(_ message: String) { write("restorationctl: \(message)\n", to: .messages) }
 
   /// Writes all of the text; gives the number of the error if that fails, otherwise 0.

@@ -57,13 +57,11 @@ struct LegendOptions: ParsableArguments {
 }
 
 extension JSONLayout {
-  /// Prints a value in this layout.
   func print(_ value: some JSONWritable) throws { try Output.print(lay(out: value.text.string) + "\n") }
 
   /// The same, in a pager if that is of use.
   func show(_ value: some JSONWritable) throws { try Output.show(lay(out: value.text.string) + "\n") }
 
-  /// Prints JSON text in this layout.
   func print(_ jsonText: String) throws { try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n") }
 
   /// The same, in a pager if that is of use.

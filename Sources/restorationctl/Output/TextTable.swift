@@ -37,10 +37,8 @@ struct TextTable {
 
   init(_ columns: [Column]) { self.columns = columns }
 
-  /// Adds a row with one text for each column.
   mutating func add(_ row: [String]) { rows.append(row.map { Cell($0) }) }
 
-  /// Adds a row with one cell for each column.
   mutating func add(_ row: [Cell]) { rows.append(row) }
 
   /// The table, one line a row, without spaces at the ends of lines.
