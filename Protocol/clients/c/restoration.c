@@ -52,10 +52,10 @@ typedef struct served_method {
 struct restoration_object {
   restoration_object *next;
   restoration *handle;
-  json_int_t number;  /* 0 while the broker knows no such object of this session */
+  json_int_t number;  /* 0 while the object is not registered */
   json_t *path;
   json_t *params;              /* as they were registered */
-  restoration_object *parent;  /* where `params` names it by handle */
+  restoration_object *parent;  /* if `params` names it by handle */
   restoration_callbacks callbacks;
   void *data;
   char found[16];
@@ -78,14 +78,14 @@ struct restoration {
   json_t *session;  /* parameters of initialize */
   json_t *token, *found, *limits;
   bool serves_states;
-  unsigned connection;  /* counts them: a descriptor may have the number of one before */
-  unsigned depth;       /* of calls into this handle; nothing is freed while it is above zero */
+  unsigned connection;  /* counts connections: a descriptor's number may be reused */
+  unsigned depth;       /* of calls into this handle; nothing is freed while it is positive */
   bool is_closing;
 };
 
 /* -- Failures --------------------------------------------------------------------------------------------------- */
 
-/* Copies what fits, and cuts no character in two. */
+/* Copies what fits, without splitting a character. */
 static void copy_text(char *to, size_t size, const char *from) {
   size_t length = strlen(from);
   if (length >= size) {
@@ -130,7 +130,7 @@ static void out_of_memory(restoration_failure *failure) {
   fail(failure, RESTORATION_NO_MEMORY, "there is no memory left");
 }
 
-/* In a forked child what is sent and what comes is for the parent alone. */
+/* In a forked child the connection belongs to the parent. */
 static bool is_inherited(const restoration *handle) { return handle->pid != getpid(); }
 
 static void lost(const restoration *handle, restoration_failure *failure) {
@@ -145,7 +145,7 @@ static const char *text_of(const json_t *object, const char *name) {
   return text ? text : "";
 }
 
-/* What the broker says; it may say anything. */
+/* Reads an error of the broker, which may have any form. */
 static void refused(restoration_failure *failure, const json_t *error) {
   const json_t *data = json_object_get(error, "data");
   const json_t *path = json_object_get(data, "path");
@@ -223,7 +223,7 @@ static void free_objects(restoration_object **list) {
   }
 }
 
-/* The connection is gone: calls without answer are told. They may make new ones, which fail at once. */
+/* The connection is lost: pending calls are told. Their callbacks may make new calls, which fail at once. */
 static void drop(restoration *handle) {
   if (handle->fd >= 0) close(handle->fd);
   handle->fd = -1;
@@ -260,7 +260,7 @@ static void destroy(restoration *handle) {
   free(handle);
 }
 
-/* After it the handle may be gone. */
+/* The handle may be freed afterwards. */
 static void leave(restoration *handle) {
   if (--handle->depth > 0) return;
   free_objects(&handle->removed);
@@ -287,7 +287,7 @@ bool restoration_default_socket(char *path, size_t size) {
   return length >= 0 && (size_t)length < size;
 }
 
-/* One attempt; 0 or errno. */
+/* One attempt; returns 0 or errno. */
 static int connect_once(restoration *handle) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;
@@ -314,7 +314,7 @@ static void unreachable(const restoration *handle, int error, restoration_failur
   }
 }
 
-/* Tries until then; at least once. */
+/* Tries at least once, until the deadline. */
 static int connect_until(restoration *handle, int64_t end, bool is_patient, restoration_failure *failure) {
   int pause = 10;
   for (;;) {
@@ -360,7 +360,7 @@ short restoration_events(const restoration *handle) {
 
 /* -- Writing ---------------------------------------------------------------------------------------------------- */
 
-/* Levels, values and most keys of an object, as the broker counts them. */
+/* Levels, values, and the most keys of one object, as the broker counts them. */
 typedef struct measure {
   size_t depth, values, keys;
 } measure;
@@ -399,7 +399,7 @@ static bool is_beyond(
   return true;
 }
 
-/* Puts a message on the way; the broker could not tell whose one that it cannot read is, so limits are kept here. */
+/* Queues a message. The broker could not tell which call an unreadable message is, so limits are checked here. */
 static int put(restoration *handle, const json_t *message, restoration_failure *failure) {
   if (restoration_fd(handle) < 0) {
     lost(handle, failure);
@@ -427,7 +427,7 @@ static int put(restoration *handle, const json_t *message, restoration_failure *
   return 0;
 }
 
-/* Writes what can be written now. 0, or -1 where the connection is lost. */
+/* Writes what can be written now. 0, or -1 if the connection is lost. */
 static int flush(restoration *handle) {
   if (is_inherited(handle)) return -1;
   byte_queue *out = &handle->out;
@@ -474,7 +474,7 @@ json_int_t restoration_send(
     restoration *handle, const char *method, json_t *params, restoration_answer *answer, void *data,
     restoration_failure *failure) {
   json_int_t id = send_call(handle, method, params, answer, data, failure);
-  if (id) flush(handle); /* a loss is told by the next dispatch */
+  if (id) flush(handle); /* the next dispatch reports a loss */
   return id;
 }
 
@@ -547,7 +547,7 @@ json_t *restoration_call(
 
 static void take_answer(restoration *handle, const json_t *message, json_int_t id, const char *unreadable) {
   pending **place = &handle->pending;
-  /* What could not be read is answered without id: the last message is the likely one. */
+  /* An unreadable message is answered without an id: the last message is the likely one. */
   while (id && *place && (*place)->id != id) place = &(*place)->next;
   pending *call = *place;
   if (call) *place = call->next;
@@ -558,14 +558,14 @@ static void take_answer(restoration *handle, const json_t *message, json_int_t i
   else if (error || !id) refused(&failure, error);
   else if (!result) fail(&failure, RESTORATION_UNREADABLE, "the answer has no result");
   bool failed = unreadable || error || !id || !result;
-  /* The call is chosen by now: what the callback sends is not meant. */
+  /* The call is chosen before the callback, which may send others. */
   if (!id && handle->on_error) handle->on_error(handle, NULL, &failure, handle->on_error_data);
   if (!call) return;
   call->answer(handle, failed ? NULL : result, failed ? &failure : NULL, call->data);
   free(call);
 }
 
-/* The id of a message that jansson cannot read, and whether it is a call. Knows strings and brackets and no more. */
+/* The id of a message that jansson cannot read, and whether it is a call. Knows only strings and brackets. */
 static json_int_t rough_id(const char *text, size_t length, bool *is_call) {
   json_int_t id = 0;
   size_t depth = 0;
@@ -593,14 +593,14 @@ static restoration_object *object_of(const restoration *handle, json_int_t numbe
   return NULL;
 }
 
-/* What was the object's handle may be another one's by now. */
+/* The object's former handle may be another object's now. */
 static void give_up(restoration_object *object) {
   object->number = 0;
   object->is_replaced = true;
   object->is_forgotten = false;
 }
 
-/* False with `failure` where there is nothing of which the broker could be told. */
+/* False with `failure` if there is nothing to report to the broker. */
 static bool is_known(const restoration_object *object, restoration_failure *failure) {
   if (object->number > 0) return true;
   if (!object->is_replaced) {
@@ -619,7 +619,7 @@ static restoration_object *object_named(const restoration *handle, const json_t 
   return object_of(handle, json_integer_value(json_object_get(entry, "object")));
 }
 
-/* What is said of one object: a new reference, or NULL without memory. */
+/* The entry of one object: a new reference, or NULL if no memory is left. */
 static json_t *encoded_piece(const restoration *handle, json_int_t number) {
   restoration_object *object = object_of(handle, number);
   if (!object) return json_pack("{s:I,s:s}", "object", number, "error", "there is no such object");
@@ -631,7 +631,7 @@ static json_t *encoded_piece(const restoration *handle, json_int_t number) {
   measure_value(state, 0, &measured);
   restoration_failure failure;
   size_t size = measured.depth < write_depth ? json_dumpb(state, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) : 0;
-  /* The answer puts four levels around a state. */
+  /* The answer adds four levels above a state. */
   if (size == 0 || is_beyond(handle, "depthMax", 64, measured.depth + 4, &failure)
       || is_beyond(handle, "valuesPerFrameMax", 65536, measured.values + 16, &failure)
       || is_beyond(handle, "keysPerObjectMax", 4096, measured.keys, &failure)
@@ -656,7 +656,7 @@ static json_t *answer_encode(restoration *handle, const json_t *params) {
       bytes += json_dumpb(piece, NULL, 0, JSON_COMPACT) + 1;
       values += measured.values;
     }
-    /* What does not fit into half of a frame is asked for again. */
+    /* The broker asks again for states that do not fit into half of a frame. */
     if (piece && i > 0 && (bytes > bytes_max || values > values_max)) {
       json_decref(piece);
       piece = json_pack("{s:I,s:b}", "object", number, "later", 1);
@@ -697,7 +697,7 @@ static json_t *answer_decode(restoration *handle, const json_t *params) {
   return json_object();
 }
 
-/* Takes a path, also into what would be said to a broker that has forgotten the session. */
+/* Takes over a path, also for registering again with a broker that has forgotten the session. */
 static void take_path(restoration_object *object, json_t *path) {
   size_t count = json_array_size(path);
   const char *last = count ? json_string_value(json_array_get(path, count - 1)) : NULL;
@@ -762,7 +762,7 @@ static void take_call(restoration *handle, json_t *id, const char *method, json_
     return;
   }
   json_t *result = answer_call(handle, served, method, params);
-  /* A callback may have lost the connection, or closed or resumed it: then nobody waits for this answer. */
+  /* If a callback has lost, closed or resumed the connection, this answer is not awaited. */
   if (handle->fd >= 0 && handle->connection == connection) reply(handle, id, result, "it is not served, or failed");
   json_decref(result);
 }
@@ -777,7 +777,7 @@ static void take_line(restoration *handle, json_t *message) {
   else if (json_is_integer(id) || json_is_null(id)) take_answer(handle, message, json_integer_value(id), NULL);
 }
 
-/* Takes the whole lines that are there. A callback may change everything. */
+/* Handles all complete lines. A callback may change everything. */
 static void take_lines(restoration *handle) {
   byte_queue *in = &handle->in;
   while (restoration_fd(handle) >= 0 && in->start < in->end) {
@@ -808,7 +808,7 @@ static void take_lines(restoration *handle) {
   }
 }
 
-/* Reads what is there, within reason: others want to live too. 0, or -1 at the end. */
+/* Reads what is there, up to a limit, so that the program can do other work. 0, or -1 at the end. */
 static int fill(restoration *handle) {
   for (int i = 0; i < reads_per_dispatch && handle->fd >= 0; i++) {
     byte_queue *in = &handle->in;
@@ -873,7 +873,7 @@ static json_t *serves(const restoration *handle) {
   return names;
 }
 
-/* Says `initialize`. 1 where the session is the one asked for, 0 where it is another one, -1 with `failure`. */
+/* Calls `initialize`. 1 if the session is the requested one, 0 if it is another one, -1 with `failure`. */
 static int initialize(restoration *handle, int milliseconds, restoration_failure *failure) {
   json_t *params = json_copy(handle->session);
   if (!params || (handle->token && json_object_set(params, "session", handle->token) < 0)) {
@@ -893,7 +893,7 @@ static int initialize(restoration *handle, int milliseconds, restoration_failure
   replace(&handle->token, token);
   replace(&handle->found, json_object_get(result, "restoration"));
   replace(&handle->limits, json_object_get(result, "limits"));
-  /* `auto` has found its instance. */
+  /* The broker has chosen the instance for `auto`. */
   json_t *application = json_object_get(result, "application");
   if (application) json_object_set(handle->session, "application", application);
   json_object_del(handle->session, "instance");
@@ -921,7 +921,7 @@ int restoration_begin(
   handle->session = params;
   json_decref(handle->token);
   handle->token = session->token ? json_string(session->token) : NULL;
-  /* Another process may have used small revisions in a session that goes on. */
+  /* In a resumed session another process may have used small revisions. */
   if (session->token && handle->last_revision == 0) handle->last_revision = (json_int_t)time(NULL) * 1000000;
   enter(handle);
   int result = initialize(handle, milliseconds, failure);
@@ -954,13 +954,13 @@ static void forget_objects(restoration *handle) {
   }
 }
 
-/* How deep it is, as far as that can be told. */
+/* Its depth, counting only known parents. */
 static size_t level(const restoration_object *object) {
   if (json_is_array(object->path)) return json_array_size(object->path);
   return json_array_size(json_object_get(object->params, "restorationParent")) + 1;
 }
 
-/* The next one to register anew: parents come before what was moved below them later. */
+/* The next object to register again: parents come before objects that were moved below them later. */
 static restoration_object *next_forgotten(const restoration *handle) {
   restoration_object *next = NULL;
   bool next_waits = false;
@@ -974,28 +974,28 @@ static restoration_object *next_forgotten(const restoration *handle) {
   return next;
 }
 
-/* Names the parent as the new session knows it. False where it has no name there. */
+/* Names the parent as the new session knows it. False if it has no name there. */
 static bool name_parent(restoration_object *object) {
   const restoration_object *parent = object->parent;
   if (!parent) return true;
   if (parent->number > 0)
     return json_object_set_new(object->params, "restorationParent", json_integer(parent->number)) == 0;
-  /* It may be there as somebody else's. */
+  /* Another session may have registered it. */
   return json_is_array(parent->path) && json_object_set(object->params, "restorationParent", parent->path) == 0;
 }
 
-/* In a new session every object is registered anew. What is left when the connection is lost is for the next one. */
+/* In a new session every object is registered again. After another loss, the rest follows over the next connection. */
 static void register_again(restoration *handle, int milliseconds) {
   restoration_object *object;
   restoration_failure failure = {0};
   int endings = 0;
-  /* Looked for each time: a callback may have changed the list. */
+  /* Searched each time, because a callback may have changed the list. */
   while (handle->fd >= 0 && (object = next_forgotten(handle))) {
     json_t *params = name_parent(object) ? json_deep_copy(object->params) : NULL;
     json_t *result =
         restoration_call(handle, "registerObjectForStateRestoration", params, milliseconds, &failure);
     if (!result && handle->fd < 0) return;
-    /* The next broker reads it from the same connection, if that stays. */
+    /* If the connection stays, the next broker reads the call there. */
     if (!result && strcmp(failure.kind, "shuttingDown") == 0 && ++endings < 8) continue;
     object->is_forgotten = false;
     if (!result || take_registration(object, result, NULL) < 0) give_up(object);
@@ -1029,7 +1029,7 @@ int restoration_resume(restoration *handle, int milliseconds, restoration_failur
     lost(handle, failure);
     result = -1;
   }
-  /* A connection without the session would be of no use. */
+  /* A connection without the session is useless. */
   if (result < 0) drop(handle);
   leave(handle);
   return is_new && result > 0 ? 0 : result;
@@ -1067,7 +1067,7 @@ int restoration_goodbye(
 
 /* -- Objects ---------------------------------------------------------------------------------------------------- */
 
-/* A registration on its way; its object is there before the next message is read. */
+/* A pending registration. Its object exists before the next message is read. */
 typedef struct registration {
   restoration_object *object;
   restoration_failure failure;
@@ -1202,7 +1202,7 @@ int restoration_encode(
     json_decref(state);
     return -1;
   }
-  /* One counter for all objects: it grows for each path, whatever is moved or registered again. */
+  /* One counter for all objects: it grows for each path, even if objects are moved or registered again. */
   json_int_t revision = ++handle->last_revision;
   json_t *params = json_pack("{s:I,s:o,s:I}", "object", object->number, "state", state, "revision", revision);
   json_t *result = restoration_call(handle, "encodeRestorableState", params, milliseconds, failure);

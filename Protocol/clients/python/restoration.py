@@ -59,11 +59,11 @@ _log = logging.getLogger("restoration")
 
 
 class RestorationError(Exception):
-    """Everything that this module raises by itself."""
+    """The base of all errors that this module raises itself."""
 
 
 class BrokerError(RestorationError):
-    """The broker has refused a call. Decide by `kind` (or `code`); `message` and `hint` are for people."""
+    """The broker refused a call. Decide by `kind` (or `code`); `message` and `hint` are for people."""
 
     def __init__(self, error: Any) -> None:
         error = error if isinstance(error, dict) else {"message": f"an error of an unknown form: {error!r}"}
@@ -80,11 +80,11 @@ class BrokerError(RestorationError):
 
 
 class ConnectionLost(RestorationError, ConnectionError):
-    """The broker closed the connection, or ended, before it answered. What was asked may have been done or not."""
+    """The broker closed the connection or ended before it answered. The call may have taken effect."""
 
 
 class NoBroker(RestorationError, ConnectionError):
-    """No broker takes connections on the socket."""
+    """No broker listens on the socket."""
 
     def __init__(self, socket: str, why: str) -> None:
         super().__init__(why)
@@ -92,11 +92,11 @@ class NoBroker(RestorationError, ConnectionError):
 
 
 class CallTimedOut(RestorationError, TimeoutError):
-    """No answer came in time. The call was cancelled; it may have been done nevertheless."""
+    """No answer came in time. The call was cancelled; it may have taken effect."""
 
 
 class SessionEnded(RestorationError):
-    """The session was closed, or has said goodbye."""
+    """The session was closed, or said goodbye."""
 
 
 class SessionForked(SessionEnded):
@@ -104,7 +104,7 @@ class SessionForked(SessionEnded):
 
 
 class InvalidState(RestorationError, ValueError, TypeError):
-    """What is to be sent cannot be written as JSON."""
+    """The value cannot be written as JSON."""
 
 
 # Values
@@ -112,7 +112,7 @@ class InvalidState(RestorationError, ValueError, TypeError):
 
 @dataclass(frozen=True)
 class Saved:
-    """What `decode` gives; true where there is a state."""
+    """The result of `decode`; true if there is a state."""
 
     status: str
     state: Optional[Dict[str, Any]] = None
@@ -133,7 +133,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What an `encode` callback may return instead of a plain mapping: with selected or topmost elements of a view."""
+    """An `encode` callback may return this instead of a mapping: it adds selected or topmost elements of a view."""
 
     state: State
     elements: Elements = ()
@@ -141,7 +141,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An object that a restoration class or the delegate is to make."""
+    """The object that a restoration class or the delegate must make."""
 
     path: Tuple[str, ...]
     kind: str
@@ -152,14 +152,14 @@ class Wanted:
 
 
 class Delegate:
-    """Speaks for the application as a whole. Override what you need; in an `AsyncSession` methods may be coroutines."""
+    """Decides for the whole application. Override what you need; in an `AsyncSession` methods may be coroutines."""
 
     def should_save(self, state: Optional[State], coder: Optional[State]) -> Any:
         """False: do not save now."""
         return True
 
     def will_encode(self, round: int) -> Any:
-        """The application's own state, or None to leave it as it is."""
+        """The application's own state; None keeps the saved one."""
         return None
 
     def should_restore(self, state: Optional[State], coder: Optional[State]) -> Any:
@@ -167,7 +167,7 @@ class Delegate:
         return True
 
     def view_controller(self, wanted: Wanted) -> Any:
-        """An object for a view controller without restoration class, or None to go on searching."""
+        """An object for a view controller without a restoration class; None continues the search."""
         return None
 
     def did_decode(self, state: Optional[State], coder: Optional[State]) -> Any:
@@ -175,7 +175,7 @@ class Delegate:
 
 
 def default_socket() -> str:
-    """$RESTORATIOND_SOCKET, else restorationd/broker.sock in $XDG_RUNTIME_DIR."""
+    """$RESTORATIOND_SOCKET, otherwise restorationd/broker.sock in $XDG_RUNTIME_DIR."""
     named = os.environ.get("RESTORATIOND_SOCKET")
     if named:
         return named
@@ -190,7 +190,7 @@ _NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has n
 
 
 def _special(value: Any) -> Any:
-    """How things are written that JSON has no form for."""
+    """Writes values that JSON has no form for."""
     if isinstance(value, _Object):
         return value.reference
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -222,7 +222,7 @@ def _text(value: Any) -> str:
 
 
 class _JSON(str):
-    """A result that is text already."""
+    """A result that is already JSON text."""
 
 
 def _integer(text: str) -> Union[int, decimal.Decimal]:
@@ -231,7 +231,7 @@ def _integer(text: str) -> Union[int, decimal.Decimal]:
 
 
 def _real(text: str) -> Union[float, decimal.Decimal]:
-    """What no float is large enough for stays what it is."""
+    """Keeps the digits of a number that is too large for a float."""
     value = float(text)
     if math.isinf(value):
         with contextlib.suppress(ArithmeticError):
@@ -243,7 +243,7 @@ _decoder = json.JSONDecoder(parse_int=_integer, parse_float=_real)
 
 
 def _revived(value: Any) -> Any:
-    """What `_special` has written, as it was."""
+    """Reads back what `_special` has written."""
     if isinstance(value, list):
         return [_revived(element) for element in value]
     if not isinstance(value, dict):
@@ -268,7 +268,7 @@ def _saved(entry: Mapping[str, Any]) -> Saved:
 
 
 def _measure(value: Any) -> Tuple[int, int, int]:
-    """Levels, values and the most keys of one object."""
+    """Levels, values, and the most keys of one object."""
     depth, values, keys = 0, 0, 0
     level = [value]
     while level:
@@ -310,7 +310,7 @@ def _beyond(text: str, limits: Mapping[str, int]) -> Optional[Dict[str, Any]]:
 
 
 class _Lines:
-    """Splits what comes at line feeds, however long a line is."""
+    """Splits the input at line feeds; lines may have any length."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -332,7 +332,7 @@ class _Lines:
 
 @dataclass
 class _Call(Generic[_T]):
-    """A request, what is made of its answer, and whether it may be sent twice."""
+    """A request, how its answer is read, and whether it may be sent twice."""
 
     method: str
     params: Dict[str, Any]
@@ -380,7 +380,7 @@ def _pending(result: Any) -> int:
 
 
 class _Object:
-    """What an object knows, whoever performs its calls."""
+    """An object's properties, for both kinds of sessions."""
 
     def __init__(self, session: "_Session", registration: Dict[str, Any], result: Mapping[str, Any]) -> None:
         self._session = session
@@ -394,15 +394,15 @@ class _Object:
         self.path: Optional[Tuple[str, ...]] = None if result["path"] is None else tuple(result["path"])
         self.included: bool = result.get("included", True)
         restoration = result.get("restoration") or {}
-        #: `none`, `available`, `unreadable` or `quarantined`: what there was at registration.
+        #: `none`, `available`, `unreadable` or `quarantined`: the saved state at registration.
         self.restoration: str = restoration.get("state", "none")
         self.class_matches: bool = restoration.get("classMatches", True)
-        #: Another session has taken the path over: what is written to the object fails.
+        #: Another session has taken the path over: calls with this object fail.
         self.is_replaced = False
 
     @property
     def handle(self) -> int:
-        """Its number in calls. There is none where the object was replaced: a new broker may give it to another."""
+        """Its number in calls. Raises if the object was replaced: the number may be another object's now."""
         if self._handle is None:
             raise BrokerError({
                 "code": -32010, "message": f"{self!r} is not registered any more",
@@ -412,11 +412,11 @@ class _Object:
 
     @property
     def reference(self) -> Dict[str, Any]:
-        """How other objects' states refer to this one; the object itself may stand there as well."""
+        """A reference to this object for states of other objects, which may also contain the object itself."""
         return {"$restorable": self.path if self._handle is None else self._handle}
 
     def _lose(self) -> None:
-        """Somebody else has the path, or nobody."""
+        """The path belongs to another session, or is unclaimed."""
         self._handle, self.is_replaced = None, True
 
     def __repr__(self) -> str:
@@ -443,7 +443,7 @@ class _Object:
         return _Call("unregisterObject", {"object": self}, finish, False)
 
     def _moved(self, path: Optional[Path]) -> None:
-        """Takes the path, also into what would be said to a broker that has forgotten the session."""
+        """Takes over the path, also for registering again with a broker that has forgotten the session."""
         self.path = None if path is None else tuple(path)
         identifier, _, position = self.path[-1].partition("#") if self.path else (None, "", "")
         self._registration.update(restorationIdentifier=identifier, position=int(position) if position else None)
@@ -451,7 +451,7 @@ class _Object:
             self._registration["restorationParent"] = self.path[:-1] or None
 
     def _above(self) -> int:
-        """How many objects have to be there before this one can be registered again."""
+        """How many objects must be registered before this one."""
         if self.path is not None:
             return len(self.path)
         above, parent = 0, self._registration.get("restorationParent")
@@ -514,7 +514,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Session:
-    """Bookkeeping of a session. It does no input and output: generators yield the calls they need."""
+    """The bookkeeping of a session, without I/O: generators yield the calls they need."""
 
     _object_type: Type[Any] = _Object
     _serves = False
@@ -537,18 +537,18 @@ class _Session:
         **more: Any,
     ) -> None:
         """
-        - serving: the broker may call this process: for states when it saves, and to be restored. By itself only an
-          AsyncSession does; a Session that serves has to `serve` whenever it does nothing else.
-        - delegate: speaks for the application; implies `serving`.
-        - token: of a session that is to be gone on with.
-        - leave: what `goodbye` says at the end of a `with` block.
-        - timeout: seconds an answer may take, beyond what the call itself says.
-        - patience: seconds to wait for a broker that was lost; 0 raises ConnectionLost instead.
+        - serving: the broker may call this process for states to save, and to restore them. By default only an
+          AsyncSession serves. A Session that serves must call `serve` whenever it does nothing else.
+        - delegate: decides for the application; implies `serving`.
+        - token: of the session to resume.
+        - leave: the reason of `goodbye` at the end of a `with` block.
+        - timeout: seconds an answer may take, besides the call's own deadline.
+        - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLost instead.
         - on_notification: gets the name and parameters of each notification.
-        - on_reconnected: gets whether the session went on (or was forgotten, and everything registered anew). The
-          descriptor has changed.
-        - more: other members of `initialize`, as they are called there: bundleVersion, aliases, … `storyboard` is
-          `{"unit": $RESTORATION_UNIT}` where that is set and nothing else is said.
+        - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it and everything
+          was registered again. The descriptor has changed.
+        - more: other members of `initialize` by their names: bundleVersion, aliases, … If RESTORATION_UNIT is set,
+          `storyboard` is `{"unit": $RESTORATION_UNIT}` by default.
         """
         self.application = application
         self.socket = socket or default_socket()
@@ -575,12 +575,12 @@ class _Session:
         served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
         self._options["serves"] = _NOTIFIED + served
         self._objects: Dict[int, Any] = {}
-        self._forgotten: List[Any] = []  # to be registered again, parents first
+        self._forgotten: List[Any] = []  # objects to register again, parents first
         self._classes: Dict[str, Callable[[Wanted], Any]] = {}
         self._sources: List[Tuple[Any, Any]] = []
         self._ids = itertools.count(1)
-        # One counter for all objects: it grows for each path, whatever is moved or registered again. A session that
-        # another process began may have used small numbers.
+        # One counter for all objects: it grows for each path, even if objects are moved or registered again. If another
+        # process began the session, it may have used small numbers.
         self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
         self._extends = False
         self._ended = False
@@ -588,7 +588,7 @@ class _Session:
         self._prepare()
 
     def _prepare(self) -> None:
-        """What one of the two kinds has besides."""
+        """Sets up what only this kind of session has."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.application} on {self.socket}>"
@@ -605,7 +605,7 @@ class _Session:
         return _Call(method, dict(params or {}), finish, method in _REPEATABLE, seconds)
 
     def _initialize(self) -> _Call[bool]:
-        """Opens the session, or resumes it: whether it is the same."""
+        """Opens or resumes the session; returns whether it is the same one."""
         params = {"application": self.application, **self._options}
         if self.token is not None:
             params["session"] = self.token
@@ -657,7 +657,7 @@ class _Session:
         return call
 
     def _register_class(self, name: str, factory: Callable[[Wanted], Any]) -> _Call[None]:
-        self._classes[name] = factory  # it may be called before the answer is read
+        self._classes[name] = factory  # the broker may call before the answer is read
         return self._call("registerRestorationClass", {"restorationClass": name}, _nothing)
 
     def _register_data_source(self, view: Any, source: Any) -> _Call[None]:
@@ -671,14 +671,14 @@ class _Session:
         return _Call("goodbye", {"reason": reason}, finish, True, ends=True)
 
     def _go_on(self, same: bool) -> _Answering[None]:
-        """After a new connection: what the broker does not remember."""
+        """Repeats what the broker does not remember after a new connection."""
         if not same:
-            # Parents first, whatever was moved. No handle holds any more: the broker may give it to another object.
+            # Parents first, even if objects were moved. Handles are invalid: the broker may give them to other objects.
             self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
             self._objects = {}
             for each in self._forgotten:
                 each._handle = None
-        while self._forgotten:  # what a lost connection left over comes with the next one
+        while self._forgotten:  # after another loss, the rest follows over the next connection
             try:
                 yield self._again(self._forgotten[0])
             except (BrokerError, CallTimedOut) as error:
@@ -700,7 +700,7 @@ class _Session:
             self._objects[thing.handle] = thing
 
         registration = dict(thing._registration)
-        if thing.path:  # not the parent as an object: that one may be lost
+        if thing.path:  # the path, not the parent object, which may be lost
             registration["restorationParent"] = thing.path[:-1] or None
         awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
         return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
@@ -746,7 +746,7 @@ class _Session:
             if beyond:
                 raise BrokerError(beyond)
             return text
-        except Exception as error:  # of a callback: the broker goes on without this one
+        except Exception as error:  # of a callback: the broker continues without its result
             _log.exception("%s failed", message["method"])
             return _refusal(number, error.code if isinstance(error, BrokerError) else -32603, _described(error))
 
@@ -864,8 +864,8 @@ class _Session:
     # Connections
 
     def _frame(self, method: str, params: Mapping[str, Any], number: Optional[int] = None) -> bytes:
-        """A request; a notification where there is no number."""
-        # Handles are looked up here: they are others where the session was forgotten and the call is sent again.
+        """A request, or a notification if there is no number."""
+        # Handles are looked up here: they change if the session was forgotten and the call is sent again.
         named = ("object", "restorationParent", "view", "children")
         members = {key: _referred(value) if key in named else value for key, value in params.items()}
         text = _text(_present(jsonrpc="2.0", id=number, method=method, params=members))
@@ -898,7 +898,7 @@ def _guarded(callback: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _described(error: Exception) -> str:
-    """Type and message, also of an exception that fails to tell its own."""
+    """Type and message, even if the exception fails to give its message."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
     return text[:1000].encode("utf-8", "replace").decode()
 
@@ -945,7 +945,7 @@ def _pauses() -> Iterator[float]:
 
 
 def _pauses_within(seconds: float) -> Iterator[float]:
-    """Seconds between attempts, from the first one on for so long."""
+    """Seconds between attempts that begin within `seconds` of the first one."""
     end: Optional[float] = None
     for pause in _pauses():
         now = time.monotonic()
@@ -956,7 +956,7 @@ def _pauses_within(seconds: float) -> Iterator[float]:
 
 
 def _pause_before_again(error: BrokerError, call: _Call[Any], pauses: Iterator[float]) -> float:
-    """A broker that ends has not done what it was asked. The next one reads it from this connection, if it stays."""
+    """A broker that is ending has not done the call. If the connection stays, the next broker reads it there."""
     pause = next(pauses, None) if call.repeatable and error.kind == "shuttingDown" else None
     if pause is None:
         raise error
@@ -979,17 +979,17 @@ def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
 
 
 class _Answers:
-    """Calls of one connection that wait for their answers."""
+    """The pending calls of one connection."""
 
     def __init__(self) -> None:
         self.waiting: Dict[int, Tuple[_Call[Any], Callable[[Any], None], Callable[[BaseException], None]]] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """What is made of an answer is made at once: the next message may be about it."""
+        """Handles an answer at once, because the next message may depend on it."""
         number = message.get("id")
         if number is None:
             _log.error("the broker could not read what was sent: %s", BrokerError(message.get("error")))
-            number = max(self.waiting, default=None)  # of calls, the last is the likely one
+            number = max(self.waiting, default=None)  # the last call is the likely one
         if not isinstance(number, int) or number not in self.waiting:
             return
         call, succeed, fail = self.waiting.pop(number)
@@ -1017,7 +1017,7 @@ class RestorableObject(_Object):
     _session: "Session"
 
     def decode(self) -> Saved:
-        """The state that is saved; false where there is none, or it is withheld (see `status`)."""
+        """The saved state; false if there is none, or it is withheld (see `status`)."""
         return self._session._perform(self._decode())
 
     def encode(self, state: State, elements: Elements = ()) -> bool:
@@ -1025,15 +1025,15 @@ class RestorableObject(_Object):
         return self._session._perform(self._encode(state, elements))
 
     def encode_later(self, state: State, elements: Elements = ()) -> None:
-        """Saves the state without waiting; on disk within a quarter of a second. Failures are not told."""
+        """Saves the state without waiting; it is on disk within 250 ms. Failures are not reported."""
         self._session.notify("encodeRestorableState", self._encode(state, elements).params)
 
     def invalidate(self) -> None:
-        """Has the broker ask for the state soon."""
+        """Makes the broker ask for the state soon."""
         self._session._perform(self._invalidate())
 
     def unregister(self) -> None:
-        """Takes the object out, with its state."""
+        """Removes the object with its state."""
         self._session._perform(self._unregister())
 
     def move(self, parent: Any, take_over: bool = False) -> None:
@@ -1049,31 +1049,31 @@ class RestorableObject(_Object):
 
 
 class Session(_Session):
-    """One process's stay with the broker; what is registered is kept by a `with` block.
+    """One process's session with the broker; its objects stay registered during a `with` block.
 
-    Several threads may use it. A call waits for those of other threads; `serve` lets them pass while nothing comes.
-    Callbacks are called in whichever thread reads, one at a time, and hold up the others meanwhile: a callback must not
-    wait for another thread that uses the session. Call nothing here while you hold a lock that callbacks need.
+    Several threads may use it. A call waits for calls of other threads; `serve` lets them pass while nothing comes.
+    Callbacks run in the thread that reads, one at a time, and block the others: a callback must not wait for another
+    thread that uses the session. Call nothing here while you hold a lock that callbacks need.
 
-    A block that ends well says goodbye with `leave`, and what is saved stays. One that ends by an exception just
-    closes the connection: when the process ends too, that is a crash, and the next run's reason is `recover`.
+    A block that ends normally says goodbye with `leave`, and the saved states stay. A block that ends by an exception
+    only closes the connection: if the process ends too, that is a crash, and the next run's reason is `recover`.
     """
 
     _object_type = RestorableObject
 
     def _prepare(self) -> None:
         self._lines = _Lines()
-        self._lock = threading.RLock()  # held by a call from its beginning to its end, and by callbacks
-        self._polling = threading.RLock()  # held by a thread that serves, while it waits without the other one
-        self._closing = threading.RLock()  # held while the descriptor is closed: its number may be used again then
+        self._lock = threading.RLock()  # held during a call, and by callbacks
+        self._polling = threading.RLock()  # held by a serving thread while it waits without the other lock
+        self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
         self._connection = None
-        self._prepare()  # locks of threads that are not here
+        self._prepare()  # the parent's threads do not exist here
 
     def open(self) -> "Session":
-        """Connects. A `with` block does it by itself."""
+        """Connects. A `with` block does this itself."""
         with self._lock:
             self._check()
             if self._connection is None:
@@ -1091,7 +1091,7 @@ class Session(_Session):
                     self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
                 self.timeout = min(self.timeout, 1)
-                with contextlib.suppress(Exception):  # what ends the block is what is raised
+                with contextlib.suppress(Exception):  # the exception that ended the block is raised
                     self.goodbye(self.leave)
         finally:
             self.close()
@@ -1106,7 +1106,7 @@ class Session(_Session):
             self._disconnect()
 
     def goodbye(self, reason: str) -> None:
-        """Ends the session. `restart` and `logout` keep what is saved, `closed` and `userQuit` do not."""
+        """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         with self._lock:
             self._perform(self._goodbye(reason))
             self._disconnect()
@@ -1131,9 +1131,9 @@ class Session(_Session):
         """Makes an object known under its path.
 
         - parent: an object, a handle, a path, or the identifier of a root.
-        - wait: seconds to wait for a parent that is not there yet.
-        - encode: gives the state when the broker saves; None where nothing has changed since it was pushed.
-        - decode: takes the state when the broker restores the application.
+        - wait: seconds to wait for a parent that is not registered yet.
+        - encode: returns the state when the broker saves; None if it has not changed since it was pushed.
+        - decode: gets the state when the broker restores the application.
         - finished: all objects of the application are restored.
         """
         result: RestorableObject = self._perform(self._register(
@@ -1144,7 +1144,7 @@ class Session(_Session):
         return result
 
     def complete(self) -> int:
-        """Says that this process has restored what it wanted to; how many processes are still restoring."""
+        """Says that this process has restored its objects; returns how many processes are still restoring."""
         return self._perform(self._complete())
 
     def extend(self) -> int:
@@ -1158,7 +1158,7 @@ class Session(_Session):
         return self._perform(self._save(reason, deadline, progress_token))
 
     def restore(self, deadline: Optional[float] = None, progress_token: Any = None) -> Dict[str, Any]:
-        """Has everything restored that is saved: `restored`, `skipped`, `absent`."""
+        """Restores all saved objects: `restored`, `skipped`, `absent`."""
         return self._perform(self._restore(deadline, progress_token))
 
     def register_class(self, name: str, factory: Callable[[Wanted], Optional[RestorableObject]]) -> None:
@@ -1167,7 +1167,7 @@ class Session(_Session):
             self._perform(self._register_class(name, factory))
 
     def register_data_source(self, view: Any, source: Any) -> None:
-        """`source.identifier(index_path)` and `source.index_path(identifier)` say which element is where."""
+        """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
         with self._lock:
             self._perform(self._register_data_source(view, source))
 
@@ -1175,14 +1175,14 @@ class Session(_Session):
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,
         repeatable: Optional[bool] = None,
     ) -> Any:
-        """Calls any method. `repeatable`: it may be sent again when the connection is lost."""
+        """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
         call = self._call(method, params, _same, timeout)
         if repeatable is not None:
             call.repeatable = repeatable
         return self._perform(call)
 
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
-        """Sends a notification; nothing answers it."""
+        """Sends a notification, which has no answer."""
         self._check()
         with self._lock:
             try:
@@ -1194,18 +1194,18 @@ class Session(_Session):
                 self._connected()
                 self._send(self._frame(method, params or {}), self._deadline(0))
             with contextlib.suppress(ConnectionLost):
-                self._take_lines()  # what came meanwhile: nothing else would say that it is there
+                self._take_lines()  # input that came meanwhile: select would not report it
 
     # Serving
 
     def fileno(self) -> int:
-        """To wait for with select and the like; readable: `serve(0)`. Another one after `on_reconnected`."""
+        """The descriptor, for select: if it is readable, call `serve(0)`. It changes at `on_reconnected`."""
         self._check()
         with self._lock:
             return self._connected().fileno()
 
     def serve(self, seconds: Optional[float] = None) -> None:
-        """Answers the broker for so long; for ever with None. With 0 it takes what is there and does not wait."""
+        """Answers the broker for this many seconds, or for ever with None. With 0 it does not wait."""
         if self._forked:
             self._check()
         end = None if seconds is None else time.monotonic() + seconds
@@ -1229,7 +1229,7 @@ class Session(_Session):
                     raise
 
     def _wait(self, connection: sockets.socket, end: Optional[float]) -> bool:
-        """Whether there is something to read before the end. Other threads may make calls, and close, meanwhile."""
+        """Whether input comes in time. Meanwhile other threads may make calls, or close the session."""
         if not self._polling.acquire(timeout=-1 if end is None else max(0, end - time.monotonic())):
             return False
         try:
@@ -1265,7 +1265,7 @@ class Session(_Session):
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._shut(connection)  # a thread that serves is to look again
+            self._shut(connection)  # wakes a serving thread
             with self._polling, self._closing:
                 connection.close()
             self._answers.lose(self.socket)
@@ -1276,7 +1276,7 @@ class Session(_Session):
             connection.shutdown(sockets.SHUT_RDWR)
 
     def _reconnect(self, go_on: bool) -> sockets.socket:
-        """Connects again, and goes on with the session."""
+        """Connects again, and resumes the session."""
         end = time.monotonic() + self.patience
         for pause in _pauses():
             self._check()
@@ -1315,7 +1315,7 @@ class Session(_Session):
         raise AssertionError("the loop has no end")
 
     def _exchange(self, call: _Call[_T]) -> _T:
-        """A call on this connection, whichever broker it leads to."""
+        """A call, repeated on this connection if a new broker takes it over."""
         pauses = _pauses_within(self.patience)
         while True:
             try:
@@ -1324,7 +1324,7 @@ class Session(_Session):
                 time.sleep(_pause_before_again(error, call, pauses))
 
     def _ask(self, call: _Call[_T]) -> _T:
-        """One request on this connection, and what is made of its answer. Serves meanwhile."""
+        """One request on this connection, and its result. Serves meanwhile."""
         if self._connection is None:
             _lost(self.socket)
         answers = self._answers
@@ -1355,11 +1355,11 @@ class Session(_Session):
         raise CallTimedOut(f"{call.method} was not answered in time")
 
     def _send(self, data: bytes, end: float) -> None:
-        """Writes, and reads meanwhile what the broker may have to get rid of first."""
+        """Writes, and reads meanwhile: the broker may have to send before it reads."""
         connection = self._connection
         try:
             self._write(connection, data, end)
-        except BaseException:  # part of a message may be written: nothing can follow it
+        except BaseException:  # a part of the message may be written, so nothing can follow it
             if connection is self._connection:
                 self._disconnect()
             raise
@@ -1378,7 +1378,7 @@ class Session(_Session):
                 if readable:
                     self._receive()
             except OSError:
-                # What it has sent before it closed may say why.
+                # The broker may have sent the reason before it closed.
                 with contextlib.suppress(ConnectionLost):
                     while self._receive():
                         pass
@@ -1387,7 +1387,7 @@ class Session(_Session):
                 _lost(self.socket)
 
     def _receive(self) -> bool:
-        """Reads once; false where there is nothing now."""
+        """Reads once; false if there is nothing to read."""
         if self._connection is None:
             _lost(self.socket)
         try:
@@ -1404,7 +1404,7 @@ class Session(_Session):
         return True
 
     def _read(self, end: float) -> bool:
-        """Waits for something to read, and takes all whole messages; false after the end."""
+        """Waits for input, and handles all complete messages; false after the end."""
         if self._take_lines():
             return True
         assert self._connection is not None
@@ -1442,7 +1442,7 @@ class Session(_Session):
                     self._send(line.encode() + b"\n", self._deadline(0))
 
     def _drive(self, steps: _Answering[_T], perform: Callable[[_Call[Any]], Any]) -> _T:
-        """Performs the calls that a generator wants."""
+        """Performs the calls that a generator yields."""
         step: Callable[[], Any] = lambda: next(steps)
         while True:
             try:
@@ -1481,12 +1481,12 @@ def _readable(connection: sockets.socket, end: Optional[float]) -> bool:
 
 
 def store(application: str, path: Union[str, Path], state: State, socket: Optional[str] = None) -> None:
-    """Saves one state without a session: all that a script needs."""
+    """Saves one state without a session, for scripts."""
     _once(application, "encodeRestorableState", {"object": _referred(path), "state": state}, socket)
 
 
 def load(application: str, path: Union[str, Path], socket: Optional[str] = None) -> Saved:
-    """One saved state, read without a session; false where there is none."""
+    """One saved state, read without a session; false if there is none."""
     try:
         return _saved(_once(application, "decodeRestorableState", {"object": _referred(path)}, socket))
     except BrokerError as error:
@@ -1514,12 +1514,12 @@ def _once(application: str, method: str, params: Dict[str, Any], socket: Optiona
 
 
 class AsyncRestorableObject(_Object):
-    """An object that this process has registered; as `RestorableObject`, to be awaited."""
+    """An object that this process has registered: `RestorableObject` with coroutines."""
 
     _session: "AsyncSession"
 
     async def decode(self) -> Saved:
-        """The state that is saved; false where there is none, or it is withheld (see `status`)."""
+        """The saved state; false if there is none, or it is withheld (see `status`)."""
         return await self._session._perform(self._decode())
 
     async def encode(self, state: State, elements: Elements = ()) -> bool:
@@ -1527,15 +1527,15 @@ class AsyncRestorableObject(_Object):
         return await self._session._perform(self._encode(state, elements))
 
     async def encode_later(self, state: State, elements: Elements = ()) -> None:
-        """Saves the state without waiting; on disk within a quarter of a second. Failures are not told."""
+        """Saves the state without waiting; it is on disk within 250 ms. Failures are not reported."""
         await self._session.notify("encodeRestorableState", self._encode(state, elements).params)
 
     async def invalidate(self) -> None:
-        """Has the broker ask for the state soon."""
+        """Makes the broker ask for the state soon."""
         await self._session._perform(self._invalidate())
 
     async def unregister(self) -> None:
-        """Takes the object out, with its state."""
+        """Removes the object with its state."""
         await self._session._perform(self._unregister())
 
     async def move(self, parent: Any, take_over: bool = False) -> None:
@@ -1576,10 +1576,10 @@ class AsyncSession(_Session):
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
-        self._writer = None  # to close it would take the descriptor out of the parent's epoll instance
+        self._writer = None  # closing it would remove the descriptor from the parent's epoll instance
 
     async def open(self) -> "AsyncSession":
-        """Connects. An `async with` block does it by itself."""
+        """Connects. An `async with` block does this itself."""
         self._check()
         if self._writer is None:
             await self._shared(self._connect)
@@ -1596,7 +1596,7 @@ class AsyncSession(_Session):
                     await self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
                 self.timeout = min(self.timeout, 1)
-                with contextlib.suppress(Exception):  # what ends the block is what is raised
+                with contextlib.suppress(Exception):  # the exception that ended the block is raised
                     await self.goodbye(self.leave)
         finally:
             await self.close()
@@ -1619,11 +1619,11 @@ class AsyncSession(_Session):
         if writer is not None:
             try:
                 await asyncio.wait_for(writer.wait_closed(), 1)
-            except (OSError, asyncio.TimeoutError, TimeoutError):  # a broker that does not read
+            except (OSError, asyncio.TimeoutError, TimeoutError):  # the broker does not read
                 writer.transport.abort()
 
     async def goodbye(self, reason: str) -> None:
-        """Ends the session. `restart` and `logout` keep what is saved, `closed` and `userQuit` do not."""
+        """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         await self._perform(self._goodbye(reason))
         self._disconnect()
 
@@ -1653,7 +1653,7 @@ class AsyncSession(_Session):
         return result
 
     async def complete(self) -> int:
-        """Says that this process has restored what it wanted to; how many processes are still restoring."""
+        """Says that this process has restored its objects; returns how many processes are still restoring."""
         return await self._perform(self._complete())
 
     async def extend(self) -> int:
@@ -1667,7 +1667,7 @@ class AsyncSession(_Session):
         return await self._perform(self._save(reason, deadline, progress_token))
 
     async def restore(self, deadline: Optional[float] = None, progress_token: Any = None) -> Dict[str, Any]:
-        """Has everything restored that is saved: `restored`, `skipped`, `absent`."""
+        """Restores all saved objects: `restored`, `skipped`, `absent`."""
         return await self._perform(self._restore(deadline, progress_token))
 
     async def register_class(self, name: str, factory: Callable[[Wanted], Any]) -> None:
@@ -1675,27 +1675,27 @@ class AsyncSession(_Session):
         await self._perform(self._register_class(name, factory))
 
     async def register_data_source(self, view: Any, source: Any) -> None:
-        """`source.identifier(index_path)` and `source.index_path(identifier)` say which element is where."""
+        """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
         await self._perform(self._register_data_source(view, source))
 
     async def call(
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,
         repeatable: Optional[bool] = None,
     ) -> Any:
-        """Calls any method. `repeatable`: it may be sent again when the connection is lost."""
+        """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
         call = self._call(method, params, _same, timeout)
         if repeatable is not None:
             call.repeatable = repeatable
         return await self._perform(call)
 
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
-        """Sends a notification; nothing answers it."""
+        """Sends a notification, which has no answer."""
         self._check()
         await self._ready()
         await self._send(self._frame(method, params or {}))
 
     async def serve(self) -> None:
-        """Waits until the session is closed; raises where the broker is lost for good."""
+        """Waits until the session is closed; raises if the broker is lost for good."""
         if self._forked:
             self._check()
         while not self._ended:
@@ -1730,7 +1730,7 @@ class AsyncSession(_Session):
         return same
 
     async def _welcome(self, connection: sockets.socket, lines: _Lines, number: int) -> bool:
-        """Says `initialize`. Not by streams: a broker that refuses the connection says why, and closes it at once."""
+        """Calls `initialize`, without streams: a broker that refuses the connection says why, and closes at once."""
         loop, call = asyncio.get_running_loop(), self._initialize()
         with contextlib.suppress(OSError):
             await loop.sock_sendall(connection, self._frame(call.method, call.params, number))
@@ -1782,7 +1782,7 @@ class AsyncSession(_Session):
             self._broken(writer)
 
     def _broken(self, writer: asyncio.StreamWriter) -> None:
-        """The connection is lost: goes on with the session on another one, unless that is under way."""
+        """The connection is lost: resumes the session on another one, unless that has begun."""
         if self._writer is not writer:
             return
         self._disconnect()
@@ -1811,7 +1811,7 @@ class AsyncSession(_Session):
                 await self._send(line.encode() + b"\n")
 
     async def _drive(self, steps: _Answering[_T], perform: Callable[[_Call[Any]], Awaitable[Any]]) -> _T:
-        """Performs the calls, and awaits the callbacks, that a generator wants."""
+        """Performs the calls, and awaits the callbacks, that a generator yields."""
         step: Callable[[], Any] = lambda: next(steps)
         while True:
             try:
@@ -1844,13 +1844,13 @@ class AsyncSession(_Session):
                 self._start(result)
 
     async def _ready(self) -> None:
-        """Waits until there is a connection on which the session goes on."""
+        """Waits for a connection on which the session is resumed."""
         self._check()
         if self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
             await self._shared(self._connect if self.token is None else self._reconnect)
 
     def _shared(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
-        """Connects, once for all who wait for it."""
+        """Connects once for all waiting calls."""
         if self._reconnecting is None or self._reconnecting.done():
             self._reconnecting = asyncio.ensure_future(connect())
             self._reconnecting.add_done_callback(_observed)
@@ -1869,7 +1869,7 @@ class AsyncSession(_Session):
         raise AssertionError("the loop has no end")
 
     async def _exchange(self, call: _Call[_T]) -> _T:
-        """A call on this connection, whichever broker it leads to."""
+        """A call, repeated on this connection if a new broker takes it over."""
         pauses = _pauses_within(self.patience)
         writer = self._writer
         while True:
@@ -1877,11 +1877,11 @@ class AsyncSession(_Session):
                 return await self._ask(call)
             except BrokerError as error:
                 await asyncio.sleep(_pause_before_again(error, call, pauses))
-            if writer is not self._writer:  # another connection has the session yet to be resumed on it, perhaps
+            if writer is not self._writer:  # the session may not be resumed yet on another connection
                 _lost(self.socket)
 
     async def _ask(self, call: _Call[_T]) -> _T:
-        """One request on this connection, and what is made of its answer."""
+        """One request on this connection, and its result."""
         number = next(self._ids)
         request = self._frame(call.method, call.params, number)
         future: "asyncio.Future[_T]" = asyncio.get_running_loop().create_future()
@@ -1931,6 +1931,6 @@ class AsyncSession(_Session):
 
 
 def _observed(task: "asyncio.Future[Any]") -> None:
-    """An error that nobody awaits is told when somebody calls next."""
+    """Keeps an error that nothing awaits, and raises it at the next call."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel for pip (PEP 517) without setuptools, so that installing needs no network and no other package.
 
-The one file becomes a package, because only a package can say by `py.typed` that it has types.
+The file becomes a package, because only a package can declare its types by `py.typed`.
 """
 
 import base64

@@ -3,11 +3,11 @@
 #
 # A note that outlives its process: note.sh IDENTIFIER [PARENT_COMPONENT ...]
 #
-# Every line on standard input becomes the note. However the program ends, the next one of the same identifier has the
-# note again. What the broker has to say about it is in ../README.md. Needs curl and jq.
+# Every line on standard input becomes the note. However the program ends, the next one with the same identifier has the
+# note again. See ../README.md for the broker's part. Needs curl and jq.
 #
 # Each call is an HTTP request with a connection of its own, named as this session's by its token. Over such a
-# connection the broker cannot call: what it wants is asked for by nextRequest, which waits until there is something.
+# connection the broker cannot call: its calls are fetched by nextRequest, which waits until there is one.
 set -uo pipefail
 
 language=bash
@@ -46,7 +46,7 @@ state() {
   printf '%s' "$note" | jq -Rsc --arg language "$language" '{$language, note: .}'
 }
 
-# The broker wants to save. While there is no note, what is saved of the object holds.
+# The broker saves. If there is no note yet, the saved state stays.
 serve() {
   local request=$1
   {
@@ -57,7 +57,7 @@ serve() {
     if $request.method == "encodeRestorableStateWithCoder"
     then {result: {states: [$request.params.objects[] | {object} + $state]}}
     else {error: {code: -32601, message: "there is no \($request.method)"}} end' |
-    call answerRequest >/dev/null 2>&1 # That it came too late is no matter.
+    call answerRequest >/dev/null 2>&1 # It may be too late, which does not matter.
 }
 
 (($#)) || fail 64 'usage: note.sh IDENTIFIER [PARENT_COMPONENT ...]'
@@ -77,7 +77,7 @@ object=$(
     call registerObjectForStateRestoration | jq -c '{object}'
 ) || exit
 saved=$(call decodeRestorableState <<<"$object") || exit
-# Another program may have saved something else.
+# Another program may have saved a state of another form.
 if jq -e '.state.note | strings | true' <<<"$saved" >/dev/null; then
   note=$(jq -r .state.note <<<"$saved")
   printf 'restored: %s\n' "$note"
@@ -87,8 +87,8 @@ fi
 call completeStateRestoration <<<'{}' >/dev/null || exit
 
 # Both a line of standard input and a request of the broker are waited for in the background. Who has got something
-# writes one word into this pipe; the rest is in a pipe of its own, which has no reader when the program has ended. Where
-# SIGPIPE is ignored, bash would tell of that.
+# writes one word into this pipe; the rest is in a pipe of its own, which has no reader when the program has ended. If
+# SIGPIPE is ignored, bash would report that.
 exec {events}<> <(:) {input}<&0
 
 wait_for_line() {
@@ -133,7 +133,7 @@ while read -r event status <&"$events"; do
   esac
 done
 
-# After goodbye nobody would be asked for a note that was typed a moment ago.
+# After goodbye the broker would not ask for a note that was typed a moment ago.
 if [[ -v note ]]; then
   { printf '%s' "$object"; state | jq -c '{state: .}'; } | jq -sc add | call encodeRestorableState >/dev/null || exit
 fi

@@ -19,7 +19,7 @@ enum { patience = 10000 };
 
 static json_t *note; /* a string, which may be long and have any characters; NULL: nothing yet */
 
-/* What the broker is given when it asks. While there is no note, what is saved of the object holds. */
+/* The state that the broker asks for. If there is no note yet, the saved state stays. */
 static json_t *encode(restoration_object *object, void *data) {
   (void)object;
   (void)data;
@@ -37,14 +37,14 @@ static void print_note(const char *what) {
   putchar('\n');
 }
 
-/* A note is not worth going on without memory. */
+/* Without memory the program ends. */
 static char *resize(char *bytes, size_t size) {
   bytes = realloc(bytes, size);
   if (!bytes) abort();
   return bytes;
 }
 
-/* A line may be no UTF-8: U+FFFD takes the place of each byte that is none. */
+/* If a line is not UTF-8, U+FFFD replaces each invalid byte. */
 static json_t *text_of(const char *line, size_t length) {
   json_t *text = json_stringn(line, length);
   if (text) return text;
@@ -64,7 +64,7 @@ static json_t *text_of(const char *line, size_t length) {
   return text;
 }
 
-/* Takes the whole lines of what has come; false at the end of input or of the user's patience. */
+/* Handles complete lines of the input; false at its end, or at a line `quit`. */
 static bool take_input(restoration_object *object) {
   static char *input; /* grows to the longest line */
   static size_t used, size;
@@ -73,7 +73,7 @@ static bool take_input(restoration_object *object) {
   bool is_end = count <= 0, is_quit = false;
   size_t searched = used, start = 0;
   used += is_end ? 0 : (size_t)count;
-  /* A last line may have no end. */
+  /* The last line may have no line feed. */
   while (!is_quit && start < used) {
     const char *feed = memchr(input + searched, '\n', used - searched);
     if (!feed && !is_end) break;
@@ -83,7 +83,7 @@ static bool take_input(restoration_object *object) {
       json_decref(note);
       note = text_of(input + start, end - start);
       print_note("noted");
-      /* Nothing to do where the broker is away: it asks when it is back. */
+      /* If the broker is away, there is nothing to do: it asks when it is back. */
       restoration_invalidate(object, NULL);
     }
     start = searched = feed ? end + 1 : end;
@@ -107,7 +107,7 @@ static int run(restoration *session, restoration_object *object) {
     }
     if (polled[0].revents && !take_input(object)) break;
   }
-  /* The broker has had no time yet to ask for the last line. */
+  /* The broker may not have asked for the last line yet. */
   if ((note && restoration_encode(object, encode(object, NULL), patience, &failure) < 0)
       || restoration_goodbye(session, "restart", patience, &failure) < 0)
     return complain(&failure);
@@ -125,7 +125,7 @@ static restoration_object *register_note(restoration *session, char **path, rest
   return restoration_register(session, params, &callbacks, NULL, 2 * patience, failure);
 }
 
-/* Takes the note back that was saved. */
+/* Restores the saved note. */
 static int restore(restoration *session, restoration_object *object) {
   restoration_failure failure;
   json_t *saved = restoration_decode(object, patience, &failure);

@@ -20,16 +20,16 @@
 (defgroup restoration nil "Windows and files survive a crash." :group 'environment)
 
 (defcustom restoration-on-quit 'userQuit
-  "What becomes of the state when you quit Emacs yourself."
+  "What happens to the state when you quit Emacs yourself."
   :type '(choice (const :tag "The next Emacs begins afresh" userQuit)
                  (const :tag "The next Emacs goes on here" restart)))
 
 (defcustom restoration-socket nil
-  "The broker's socket; nil for the usual one."
+  "The broker's socket; nil for the default one."
   :type '(choice (const nil) file))
 
 (defcustom restoration-application "org.gnu.Emacs"
-  "The application that the broker knows this Emacs by; each Emacs is an instance of it."
+  "The application's name at the broker; each Emacs is an instance of it."
   :type 'string)
 
 (defvar restoration-restored-hook nil "Run when frames and windows of an earlier Emacs are there again.")
@@ -37,7 +37,7 @@
 
 (defconst restoration--objects '((editor . ["Editor"]) (buffers . ["Editor" "Buffers"])))
 (defconst restoration--none (make-hash-table) "An empty JSON object.")
-(defconst restoration--state-bytes 250000 "What the broker gives an object (stateBytesMax), less a little.")
+(defconst restoration--state-bytes 250000 "The broker's limit of a state (stateBytesMax), less a margin.")
 (defconst restoration--quiet 0.4 "Seconds from a change to the call that tells of it.")
 (defconst restoration--retry-first 0.25)
 (defconst restoration--retry-last 10.0)
@@ -68,7 +68,7 @@
   `(condition-case fault (progn ,@body)
      (error (restoration--tell "%s" (error-message-string fault)) nil)))
 
-;;;; What Emacs shows, as plain data
+;;;; The layout as plain data
 
 (defun restoration--file (buffer)
   "The local file or directory that BUFFER shows, or nil."
@@ -76,12 +76,12 @@
     (let ((file (or buffer-file-name (and (derived-mode-p 'dired-mode) (expand-file-name default-directory)))))
       (and file
            (not (file-remote-p file))
-           ;; A name that is not UTF-8 cannot be said in JSON.
+           ;; A name that is not UTF-8 cannot be written as JSON.
            (ignore-errors (json-serialize (vector file)))
            file))))
 
 (defun restoration--leaf (window)
-  "WINDOW as data, or nil where it could not be filled again."
+  "WINDOW as data, or nil if it could not be restored."
   (let* ((buffer (window-buffer window))
          (file (restoration--file buffer)))
     (when (or file (member (buffer-name buffer) '("*scratch*" "*Messages*")))
@@ -134,7 +134,7 @@
     (list :buffers
           (vconcat (seq-take-while
                     (lambda (each)
-                      ;; Room for the longest way to write a name, and for what stands around it.
+                      ;; Room for the longest escaped form of a name, and its punctuation.
                       (<= (cl-incf bytes (+ 64 (* 6 (string-bytes (plist-get each :file))))) restoration--state-bytes))
                     (append files restoration--queue))))))
 
@@ -147,10 +147,10 @@
   "State of OBJECT, which is editor or buffers."
   (if (eq object 'editor) (restoration--editor-state) (restoration--buffers-state)))
 
-;;;; And back again
+;;;; Restoring
 
 (defun restoration--pristine-p ()
-  "Nothing has been opened yet, so that there is nothing to disturb."
+  "Nothing has been opened yet, so restoring disturbs nothing."
   (and (null (cdr (restoration--frames)))
        (cl-notany (lambda (window) (restoration--file (window-buffer window))) (window-list nil 'never))))
 
@@ -172,7 +172,7 @@
   "Split WINDOW into the parts of NODE; a list of (WINDOW . LEAF)."
   (let ((windows (list window)))
     (dotimes (_ (max 0 (1- (length (plist-get node :parts)))))
-      ;; Without room for more, the first windows are shown.
+      ;; If there is no room for all windows, the first ones are shown.
       (when-let ((next (ignore-errors
                          (split-window (car windows) nil (if (equal (plist-get node :split) "row") 'right 'below)))))
         (push next windows)))
@@ -195,7 +195,7 @@
          (window-min-height 1)
          (window-min-width 2)
          (leaves (restoration--build (plist-get state :windows) (selected-window))))
-    ;; Twice, because a window takes the space of its neighbours.
+    ;; Twice, because each window takes space from its neighbours.
     (dotimes (_ 2) (restoration--resize leaves (plist-get state :columns) (plist-get state :lines)))
     (pcase-dolist (`(,window . ,leaf) leaves)
       (set-window-buffer window (restoration--visit leaf))
@@ -215,7 +215,7 @@
     (restoration--visit-next)))
 
 (defun restoration--visit-next ()
-  "Visit files of the queue as long as nobody types."
+  "Visit files of the queue until the user types."
   (restoration--quietly
     (while (and restoration--queue (not (input-pending-p)))
       (let ((each (car restoration--queue)))
@@ -234,7 +234,7 @@
         (and directory (not (string-empty-p directory)) (concat directory "/restorationd/broker.sock")))))
 
 (defun restoration--open-p ()
-  "Whether the broker is there."
+  "Whether the broker is connected."
   (and restoration--connection (jsonrpc-running-p restoration--connection)))
 
 (defun restoration--request (method params &optional success)
@@ -252,7 +252,7 @@
 (defun restoration--failed (failure)
   "The broker refused with FAILURE."
   (cond ((eq restoration--phase 'over))
-        ;; Another Emacs has come to this instance while we were away.
+        ;; Another Emacs has taken this instance over meanwhile.
         ((equal (plist-get (plist-get failure :data) :kind) "duplicatePath") (restoration--leave))
         (t (setq restoration--phase 'over)
            (restoration--tell "%s" (plist-get failure :message)))))
@@ -274,7 +274,7 @@
   (setq restoration--retry (min (* 2 restoration--retry) restoration--retry-last)))
 
 (defun restoration--connected (process)
-  "Go on with PROCESS, the connection."
+  "Continue with PROCESS, the connection."
   (setq restoration--connection
         (apply #'jsonrpc-process-connection
                :name "restoration"
@@ -285,7 +285,7 @@
                (if (>= emacs-major-version 30)
                    '(:events-buffer-config (:size 0))
                  '(:events-buffer-scrollback-size 0))))
-  ;; The end of a connection is nothing to tell the user.
+  ;; The user need not know that a connection has ended.
   (let ((sentinel (process-sentinel process)))
     (set-process-sentinel process (lambda (process change)
                                     (let ((inhibit-message t) message-log-max)
@@ -303,7 +303,7 @@
 ;;;; Changes
 
 (defun restoration--changed (&rest _)
-  "Something may have changed.  However often: one look within `restoration--quiet' seconds."
+  "Something may have changed.  Checked once within `restoration--quiet' seconds."
   (unless (or restoration--timer (not (eq restoration--phase 'kept)))
     (setq restoration--timer (run-with-timer restoration--quiet nil #'restoration--tell-changes))))
 
@@ -368,25 +368,25 @@
                 (equal (plist-get editor :status) "available") (equal (plist-get buffers :status) "available"))
            (progn
              (setq restoration--phase 'restoring)
-             ;; Not in the midst of reading from the connection.
+             ;; Not while the connection is being read.
              (run-with-timer 0 nil #'restoration--when-quiet restoration--connection
                              (plist-get editor :state) (plist-get buffers :state)))
          (restoration--request 'completeStateRestoration restoration--none)
          (restoration--kept))))))
 
 (defun restoration--own-instance ()
-  "A name for an instance that nobody has."
+  "A name for a new instance."
   (format-time-string (format "%%Y%%m%%dT%%H%%M%%S-%d" (emacs-pid)) nil t))
 
 (defun restoration--leave ()
-  "Leave what this instance holds to another Emacs, and go on in an instance of our own."
+  "Leave this instance to the other Emacs, and continue in an instance of our own."
   (setq restoration--token nil
         restoration--whole-name nil
         restoration--instance (restoration--own-instance))
   (restoration--request 'goodbye '(:reason "restart") (lambda (_) (restoration--initialize))))
 
 (defun restoration--when-quiet (connection editor buffers)
-  "Restore EDITOR and BUFFERS, which came over CONNECTION, unless the user is in the middle of something."
+  "Restore EDITOR and BUFFERS, which came over CONNECTION, unless the user is busy."
   (when (and (eq connection restoration--connection) (restoration--open-p))
     (cond ((not (restoration--pristine-p)) (restoration--quietly (restoration--leave)))
           ((or (active-minibuffer-window) (> (recursion-depth) 0) (input-pending-p))
@@ -398,7 +398,7 @@
                (restoration--kept))))))
 
 (defun restoration--kept ()
-  "From now on the state is kept."
+  "From now on the state is saved."
   (setq restoration--phase 'kept)
   (add-hook 'post-command-hook #'restoration--changed)
   (add-hook 'window-configuration-change-hook #'restoration--changed)
@@ -409,18 +409,18 @@
 ;;;; The end
 
 (defun restoration--quit-asked ()
-  "The user quits Emacs, unless somebody says no; always t."
+  "The user quits Emacs, unless a later hook refuses; always t."
   (setq restoration--quitting t)
   (add-hook 'post-command-hook #'restoration--quit-declined)
   t)
 
 (defun restoration--quit-declined ()
-  "Emacs is still there after the command that quits it."
+  "Emacs still runs after the command that quits it."
   (setq restoration--quitting nil)
   (remove-hook 'post-command-hook #'restoration--quit-declined))
 
 (defun restoration--end ()
-  "Say goodbye; a signal is nobody's wish to begin afresh."
+  "Say goodbye; a signal does not mean that the user quits."
   (let* ((phase restoration--phase)
          (reason (cond ((not (eq phase 'kept)) "restart")
                        ((or restoration--quitting (eq this-command 'kill-emacs)) (symbol-name restoration-on-quit))
@@ -437,12 +437,12 @@
 ;;;; Commands
 
 (defun restoration--begin ()
-  "Take part unless files were named."
+  "Enable the mode unless files were named."
   (when (and (eq restoration--phase 'idle) (restoration--pristine-p)) (restoration-start)))
 
 ;;;###autoload
 (defun restoration-start ()
-  "Keep frames, windows and files from now on; bring earlier ones back where nothing is open."
+  "Save frames, windows and files from now on; restore earlier ones if nothing is open."
   (interactive)
   (when (and (eq restoration--phase 'idle) (not noninteractive) (not (daemonp)))
     (setq restoration--phase 'connecting)
@@ -452,7 +452,7 @@
     (restoration--connect)))
 
 (defun restoration-status ()
-  "Say whether frames, windows and files are kept."
+  "Say whether frames, windows and files are saved."
   (interactive)
   (message "%s" (pcase restoration--phase
                   ('idle "Not kept: not started empty on a screen; M-x restoration-start begins.")
@@ -468,12 +468,12 @@
   (cond ((not restoration-mode)
          (remove-hook 'window-setup-hook #'restoration--begin)
          (restoration--quietly (restoration--stop)))
-        ;; In the init file: when the command line has been looked at.
+        ;; From the init file: after the command line was read.
         (this-command (restoration-start))
         (t (add-hook 'window-setup-hook #'restoration--begin))))
 
 (defun restoration--stop ()
-  "Stop keeping; what was kept is over."
+  "Stop saving, and discard the saved state."
   (let ((connection restoration--connection))
     (remove-hook 'kill-emacs-query-functions #'restoration--quit-asked)
     (remove-hook 'kill-emacs-hook #'restoration--end)

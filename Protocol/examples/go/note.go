@@ -2,8 +2,8 @@
 
 // A note that outlives its process: note IDENTIFIER [PARENT_COMPONENT ...]
 //
-// Every line on standard input becomes the note. However the program ends, the next one of the same identifier has the
-// note again. What the broker has to say about it is in ../README.md. Needs nothing but Go's standard library.
+// Every line on standard input becomes the note. However the program ends, the next one with the same identifier has
+// the note again. See ../README.md for the broker's part. Needs only Go's standard library.
 package main
 
 import (
@@ -21,7 +21,7 @@ const language = "go"
 
 type object = map[string]any
 
-// message is what comes from the broker: a request, a notification or an answer.
+// message is a request, a notification or an answer of the broker.
 type message struct {
 	ID     *int64          `json:"id"`
 	Method string          `json:"method"`
@@ -49,7 +49,7 @@ func fail(status int, lines ...string) {
 	os.Exit(status)
 }
 
-// lines hands out lines of any length, the last one also without its line feed.
+// lines returns lines of any length, including a last one without a line feed.
 func lines(file *os.File) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -68,7 +68,7 @@ func lines(file *os.File) <-chan string {
 	return lines
 }
 
-// receive reads messages; whoever waits for one handles it, so that the note is touched by one goroutine only.
+// receive reads messages; the goroutine that waits for one handles it, so that only one goroutine uses the note.
 func receive() {
 	decoder := json.NewDecoder(connection)
 	for {
@@ -80,13 +80,13 @@ func receive() {
 	}
 }
 
-// send needs not look for errors: a connection that is lost shows when the next message is read.
+// send ignores errors: reading the next message shows that the connection is lost.
 func send(members object) {
 	members["jsonrpc"] = "2.0"
 	_ = json.NewEncoder(connection).Encode(members)
 }
 
-// serve answers the broker, which wants to save. While there is no note, what is saved of the object holds.
+// serve answers the broker, which saves. If there is no note yet, the saved state stays.
 func serve(request message) {
 	if request.ID == nil {
 		return
@@ -108,7 +108,7 @@ func serve(request message) {
 	send(object{"id": request.ID, "result": object{"states": states}})
 }
 
-// call calls the broker, serves it until the answer comes, and reads the result unless that is nil.
+// call calls the broker, serves it until the answer comes, and decodes the result unless the target is nil.
 func call(method string, params object, result any) {
 	lastID++
 	send(object{"id": lastID, "method": method, "params": params})
@@ -166,7 +166,7 @@ func main() {
 	handle := registered.Object
 	var saved struct{ State struct{ Note any } }
 	call("decodeRestorableState", object{"object": handle}, &saved)
-	// Another program may have saved something else.
+	// Another program may have saved a state of another form.
 	if text, isText := saved.State.Note.(string); isText {
 		note = &text
 		fmt.Println("restored: " + *note)
@@ -188,7 +188,7 @@ func main() {
 			}
 		}
 	}
-	// After goodbye nobody would be asked for a note that was typed a moment ago.
+	// After goodbye the broker would not ask for a note that was typed a moment ago.
 	if note != nil {
 		call("encodeRestorableState", object{"object": handle, "state": state()}, nil)
 	}

@@ -23,8 +23,8 @@ import java.util.concurrent.LinkedBlockingQueue;
 /**
  * A note that outlives its process: java Note.java IDENTIFIER [PARENT_COMPONENT ...]
  *
- * <p>Every line on standard input becomes the note. However the program ends, the next one of the same identifier has
- * the note again. What the broker has to say about it is in ../README.md. Needs nothing but Java 17; as that has no
+ * <p>Every line on standard input becomes the note. However the program ends, the next one with the same identifier has
+ * the note again. See ../README.md for the broker's part. Needs nothing but Java 17; as that has no
  * JSON, what is needed of it is at the end of this file.
  */
 public final class Note {
@@ -36,7 +36,7 @@ public final class Note {
   private final SocketChannel connection;
   private final BlockingQueue<Map<?, ?>> answers = new LinkedBlockingQueue<>();
   private long lastId;
-  /** Null: nothing yet. One thread writes it, the one that answers the broker reads it. */
+  /** Null: nothing yet. One thread writes it; the thread that answers the broker reads it. */
   private volatile String note;
 
   private Note(SocketChannel connection) {
@@ -75,7 +75,7 @@ public final class Note {
     registration.put("awaitParentMilliseconds", 10_000);
     var object = call("registerObjectForStateRestoration", registration).get("object");
     var saved = call("decodeRestorableState", Map.of("object", object));
-    // Another program may have saved something else.
+    // Another program may have saved a state of another form.
     if (saved.get("state") instanceof Map<?, ?> state && state.get("note") instanceof String text) {
       note = text;
     }
@@ -88,7 +88,7 @@ public final class Note {
       OUT.println("noted: " + note);
       call("invalidateRestorableState", Map.of("object", object));
     }
-    // After goodbye nobody would be asked for a note that was typed a moment ago.
+    // After goodbye the broker would not ask for a note that was typed a moment ago.
     if (note != null) {
       call("encodeRestorableState", Map.of("object", object, "state", state()));
     }
@@ -99,7 +99,7 @@ public final class Note {
     return Map.of("language", LANGUAGE, "note", note);
   }
 
-  /** The broker wants to save. While there is no note, what is saved of the object holds. */
+  /** The broker saves. If there is no note yet, the saved state stays. */
   private Map<String, ?> serve(String method, Map<?, ?> params) {
     if (!method.equals("encodeRestorableStateWithCoder")) {
       return Map.of("error", Map.of("code", -32601, "message", "there is no " + method));
@@ -128,7 +128,7 @@ public final class Note {
     return (Map<?, ?>) answer.get("result");
   }
 
-  /** Reads what the broker says, and answers its calls at any time. */
+  /** Reads messages of the broker, and answers its calls at any time. */
   private void listen() {
     try {
       var input = new BufferedReader(new InputStreamReader(Channels.newInputStream(connection), UTF_8));
@@ -160,7 +160,7 @@ public final class Note {
         connection.write(bytes);
       }
     } catch (IOException error) {
-      // A connection that is lost shows when it is read.
+      // Reading shows that the connection is lost.
     }
   }
 
@@ -169,14 +169,14 @@ public final class Note {
     return value == null || value.isEmpty() ? otherwise : value;
   }
 
-  /** Ends the program; is thrown only to tell the compiler. */
+  /** Ends the program; thrown only for the compiler. */
   private static Error fail(int status, String text) {
     ERR.println(text);
     System.exit(status);
     return new Error();
   }
 
-  /** As much JSON as a client of the broker needs. Numbers are read as Long, or as Double where they are none. */
+  /** The JSON that a client of the broker needs. Integers are read as Long, other numbers as Double. */
   private static final class Json {
     private final String text;
     private int at;
@@ -266,7 +266,7 @@ public final class Note {
           if (known >= 0) {
             character = "\b\f\n\r\t".charAt(known);
           } else if (character == 'u') {
-            // Characters beyond U+FFFF come as two, as Java has them too.
+            // Characters beyond U+FFFF come as two escapes, as in Java.
             character = (char) Integer.parseInt(text.substring(at, at += 4), 16);
           }
         }
@@ -282,7 +282,7 @@ public final class Note {
       }
     }
 
-    /** Goes past this, and space before it, if it is next. */
+    /** Skips this, and space before it, if it is next. */
     private boolean take(String word) {
       while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) {
         at += 1;

@@ -3,8 +3,8 @@
 //
 // A note that outlives its process: note.mjs IDENTIFIER [PARENT_COMPONENT ...]
 //
-// Every line on standard input becomes the note. However the program ends, the next one of the same identifier has the
-// note again. What the broker has to say about it is in ../README.md. Needs nothing but Node.js.
+// Every line on standard input becomes the note. However the program ends, the next one with the same identifier has
+// the note again. See ../README.md for the broker's part. Needs only Node.js.
 import net from "node:net";
 import process from "node:process";
 
@@ -22,7 +22,7 @@ async function* lines(stream) {
   if (rest) yield rest;
 }
 
-/** What ends the program: lines for standard error, and the exit status. */
+/** Ends the program: lines for standard error, and the exit status. */
 class Failure extends Error {
   constructor(status, message, hint) {
     super(hint ? `${message}\nhint: ${hint}` : message);
@@ -37,13 +37,13 @@ class Broker {
   #pending = new Map();
   #lastId = 0;
 
-  /** `serve(method, params)` answers what the broker asks; undefined where it does not know the method. */
+  /** `serve(method, params)` answers a call of the broker; undefined if the method is unknown. */
   constructor(path, serve) {
     this.#serve = serve;
     this.#socket = net.createConnection(path);
-    /** Never resolved; rejected when the connection has ended. */
+    /** Never resolved; rejected when the connection ends. */
     this.ended = this.#listen(path);
-    this.ended.catch(() => {}); // Whoever waits for something gets it.
+    this.ended.catch(() => {}); // Wakes the waiting readers.
   }
 
   async #listen(path) {
@@ -74,7 +74,7 @@ class Broker {
     this.#socket.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
   }
 
-  /** Calls the broker; other messages are taken care of meanwhile. */
+  /** Calls the broker, and handles other messages meanwhile. */
   call(method, params = {}) {
     const id = ++this.#lastId;
     this.#send({ id, method, params });
@@ -86,7 +86,7 @@ let note; // nothing yet
 
 const state = () => ({ language, note });
 
-/** The broker wants to save. While there is no note, what is saved of the object holds. */
+/** The broker saves. If there is no note yet, the saved state stays. */
 function serve(method, { objects }) {
   if (method !== "encodeRestorableStateWithCoder") return undefined;
   const answer = note === undefined ? { unchanged: true } : { state: state() };
@@ -108,7 +108,7 @@ async function run(identifier, parent) {
     awaitParentMilliseconds: 10000,
   });
   const saved = await broker.call("decodeRestorableState", { object });
-  // Another program may have saved something else.
+  // Another program may have saved a state of another form.
   if (typeof saved.state?.note === "string") note = saved.state.note;
   console.log(note === undefined ? "new" : `restored: ${note}`);
   await broker.call("completeStateRestoration");
@@ -122,7 +122,7 @@ async function run(identifier, parent) {
     }
   };
   await Promise.race([typing(), broker.ended]);
-  // After goodbye nobody would be asked for a note that was typed a moment ago.
+  // After goodbye the broker would not ask for a note that was typed a moment ago.
   if (note !== undefined) await broker.call("encodeRestorableState", { object, state: state() });
   await broker.call("goodbye", { reason: "restart" });
 }

@@ -3,8 +3,8 @@
 #
 # A note that outlives its process: note.pl IDENTIFIER [PARENT_COMPONENT ...]
 #
-# Every line on standard input becomes the note. However the program ends, the next one of the same identifier has the
-# note again. What the broker has to say about it is in ../README.md. Needs nothing but modules that come with Perl.
+# Every line on standard input becomes the note. However the program ends, the next one with the same identifier has the
+# note again. See ../README.md for the broker's part. Needs only modules that come with Perl.
 use v5.30;
 use warnings;
 use Encode qw(decode);
@@ -28,7 +28,7 @@ sub fail {
     exit $status;
 }
 
-# A handle that is read as it becomes readable, and the lines that have come through it.
+# A handle that is read when it is readable, and its complete lines.
 sub reader { return {handle => shift, bytes => '', lines => []} }
 
 # Takes what has come; false at the end.
@@ -51,7 +51,7 @@ sub send_message {
     }
 }
 
-# The broker wants to save. While there is no note, what is saved of the object holds.
+# The broker saves. If there is no note yet, the saved state stays.
 sub serve {
     my $message = shift;
     return if !exists $message->{id};
@@ -66,7 +66,7 @@ sub serve {
 
 sub current_state { return {language => $language, note => $note} }
 
-# Reads from the broker once, and takes care of what it says.
+# Reads from the broker once, and handles its messages.
 sub listen_once {
     read_more($broker) or fail(69, 'the broker has ended the connection');
     for my $message (map { $json->decode($_) } splice @{$broker->{lines}}) {
@@ -106,7 +106,7 @@ my $object = call('registerObjectForStateRestoration',
     awaitParentMilliseconds => 10_000,
 )->{object};
 my $saved = call('decodeRestorableState', object => $object);
-# Another program may have saved something else. To Perl a number is a text, to JSON it is none.
+# Another program may have saved a state of another form. In Perl a number is a text, in JSON it is not.
 my $text = $saved->{status} eq 'available' ? $saved->{state}{note} : undef;
 $note = $text if $json->encode([$text]) =~ /\A\["/;
 say defined $note ? "restored: $note" : 'new';
@@ -127,6 +127,6 @@ while (!$is_over) {
         }
     }
 }
-# After goodbye nobody would be asked for a note that was typed a moment ago.
+# After goodbye the broker would not ask for a note that was typed a moment ago.
 call('encodeRestorableState', object => $object, state => current_state()) if defined $note;
 call('goodbye', reason => 'restart');

@@ -22,12 +22,12 @@ class Note:
         self.text: Optional[str] = None
 
     def encode(self) -> Optional[restoration.State]:
-        """What the broker is given when it asks. While there is no note, what is saved of the object holds."""
+        """The state that the broker asks for. If there is no note yet, the saved state stays."""
         return None if self.text is None else {"language": "python", "note": self.text}
 
 
 def lines(session: restoration.Session) -> Iterator[str]:
-    """Lines of standard input; while it waits for them, the broker is answered."""
+    """Lines of standard input; the broker is answered while none comes."""
     rest = b""
     while True:
         sources: List[Any] = [0, session]
@@ -65,7 +65,7 @@ def run(identifier: str, parent: List[str]) -> None:
             note.text = line
             print(f"noted: {line}", flush=True)
             thing.invalidate()
-        # The broker has had no time yet to ask for the last line.
+        # The broker may not have asked for the last line yet.
         last = note.encode()
         if last is not None:
             thing.encode(last)

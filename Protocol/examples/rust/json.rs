@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! As much JSON as a client of the broker needs.
+//! The JSON that a client of the broker needs.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl From<i64> for Value {
 }
 
 impl Value {
-    /// A member; null where there is none.
+    /// A member; null if it is absent.
     pub fn get(&self, name: &str) -> &Value {
         match self {
             Value::Object(members) => members.iter().find(|member| member.0 == name).map_or(&Value::Null, |it| &it.1),
@@ -42,7 +42,7 @@ impl Value {
         }
     }
 
-    /// The string, or an empty one where it is something else.
+    /// The string; empty if the value is of another kind.
     pub fn text(&self) -> &str {
         match self {
             Value::Text(text) => text,
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// The elements of an array; none where it is something else.
+    /// The elements of an array; empty if the value is of another kind.
     pub fn items(&self) -> &[Value] {
         match self {
             Value::Array(items) => items,
@@ -96,7 +96,7 @@ fn write_text(out: &mut fmt::Formatter, text: &str) -> fmt::Result {
     write!(out, "\"")
 }
 
-/// Reads one JSON text; nothing where it is none.
+/// Reads one JSON text; `None` if it is invalid.
 pub fn parse(text: &str) -> Option<Value> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
@@ -123,7 +123,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes past `word`, and space before it, if that is next.
+    /// Skips `word`, and space before it, if that is next.
     fn take(&mut self, word: &str) -> bool {
         self.skip_space();
         let is_next = self.text[self.at..].starts_with(word);

@@ -2,8 +2,8 @@
 
 //! A note that outlives its process: note IDENTIFIER [PARENT_COMPONENT ...]
 //!
-//! Every line on standard input becomes the note. However the program ends, the next one of the same identifier has the
-//! note again. What the broker has to say about it is in ../README.md. Needs nothing but Rust's standard library; as
+//! Every line on standard input becomes the note. However the program ends, the next one with the same identifier has
+//! the note again. See ../README.md for the broker's part. Needs nothing but Rust's standard library; as
 //! that has no JSON, what is needed of it is in json.rs.
 
 mod json;
@@ -24,7 +24,7 @@ fn fail(status: i32, text: &str) -> ! {
 }
 
 /// The connection, JSON-RPC both ways with one message a line, and what there is to save. One thread calls the broker;
-/// another one reads what it says, and answers its calls at any time.
+/// another one reads messages, and answers calls of the broker at any time.
 struct Broker {
     connection: Mutex<UnixStream>,
     note: Mutex<Option<String>>,
@@ -35,7 +35,7 @@ impl Broker {
         let mut message = vec![("jsonrpc", "2.0".into())];
         message.extend(members);
         let text = format!("{}\n", object(message));
-        // A connection that is lost shows when it is read.
+        // Reading shows that the connection is lost.
         let _ = self.connection.lock().unwrap().write_all(text.as_bytes());
     }
 
@@ -56,7 +56,7 @@ impl Broker {
         fail(69, "the broker has ended the connection");
     }
 
-    /// The broker wants to save. While there is no note, what is saved of the object holds.
+    /// The broker saves. If there is no note yet, the saved state stays.
     fn serve(&self, request: &Value) {
         let (id, method) = (request.get("id").clone(), request.get("method").text());
         if method != "encodeRestorableStateWithCoder" {
@@ -146,7 +146,7 @@ fn main() -> io::Result<()> {
     let registered = calls.call("registerObjectForStateRestoration", registration);
     let handle = ("object", registered.get("object").clone());
     let saved = calls.call("decodeRestorableState", vec![handle.clone()]);
-    // Another program may have saved something else.
+    // Another program may have saved a state of another form.
     if let Value::Text(note) = saved.get("state").get("note") {
         println!("restored: {note}");
         *calls.broker.note.lock().unwrap() = Some(note.clone());
@@ -164,7 +164,7 @@ fn main() -> io::Result<()> {
         *calls.broker.note.lock().unwrap() = Some(note);
         calls.call("invalidateRestorableState", vec![handle.clone()]);
     }
-    // After goodbye nobody would be asked for a note that was typed a moment ago.
+    // After goodbye the broker would not ask for a note that was typed a moment ago.
     if let Some(state) = calls.broker.state() {
         calls.call("encodeRestorableState", vec![handle, ("state", state)]);
     }

@@ -9,8 +9,7 @@ vim.api.nvim_create_autocmd('VimEnter', {
   group = group,
   nested = true,
   callback = function()
-    -- Whoever names files, or pipes text in, wants just that; a session file is a layout already; without a screen
-    -- there is nobody to restore anything for.
+    -- Nothing is restored if the user names files, pipes text in or loads a session file, or if there is no screen.
     if vim.fn.argc() > 0 or stdin or vim.v.this_session ~= '' or #vim.api.nvim_list_uis() == 0 then return end
     require('restoration').start()
   end,

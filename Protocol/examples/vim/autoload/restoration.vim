@@ -1,10 +1,10 @@
 " SPDX-License-Identifier: Apache-2.0
-" The editor's session with the broker: what is kept, when, and what becomes of it at the end.
+" The editor's session with the broker: what is saved, when, and what happens at the end.
 
 let s:objects = {'Editor': ['Editor'], 'Editor/Buffers': ['Editor', 'Buffers']}
-" What the broker gives an object (stateBytesMax), less a little.
+" The broker's limit of a state (stateBytesMax), less a margin.
 let s:stateBytes = 250000
-" Milliseconds: from a change to the call that tells of it; between attempts to connect; for the goodbye.
+" Milliseconds: from a change to its report; between attempts to connect; for the goodbye.
 let s:quiet = 400
 let s:retryFirst = 250
 let s:retryLast = 10000
@@ -17,7 +17,7 @@ let s:channel = v:null
 let s:token = ''
 let s:application = ''
 let s:instance = ''
-" What the broker has or will ask for, by path: text of the state, and whether it was told that there is a newer one.
+" By path: the text of the state that the broker has, and whether it was told that there is a newer one.
 let s:known = {}
 let s:asked = {}
 let s:timer = 0
@@ -37,7 +37,7 @@ function! s:Tell(text) abort
   if s:told | return | endif
   let s:told = 1
   echohl WarningMsg
-  " A longer one would ask for a key.
+  " A longer message would ask for a key.
   echomsg strpart('restoration: ' .. a:text, 0, &columns - 15)
   echohl None
 endfunction
@@ -47,7 +47,7 @@ function! s:Announce(pattern) abort
   try
     execute 'doautocmd <nomodeline> User' a:pattern
   catch
-    " What others do then is none of our business, and must not keep us from going on.
+    " Autocommands of others may fail, and must not stop us.
     call s:Tell(v:exception)
   endtry
 endfunction
@@ -67,7 +67,7 @@ function! s:Send(message) abort
   if s:IsOpen() | call ch_sendexpr(s:channel, extend({'jsonrpc': '2.0'}, a:message)) | endif
 endfunction
 
-" Calls a method; Callback(error, result), the error empty where there is none.
+" Calls a method; Callback(error, result), the error is empty on success.
 function! s:Request(method, params, Callback = {error, result -> 0}) abort
   let s:lastID += 1
   let s:waiting[s:lastID] = a:Callback
@@ -107,7 +107,7 @@ function! s:Connect() abort
       \ {'mode': 'lsp', 'callback': function('s:Received'), 'close_cb': function('s:Closed')})
     call s:Initialize()
   catch /^Vim\%((\a\+)\)\=:E902:/
-    " Nobody listens.
+    " No broker listens.
     call s:Again()
   catch
     call s:GiveUp({'message': v:exception})
@@ -134,7 +134,7 @@ function! s:TellChanges(timer) abort
   endtry
 endfunction
 
-" Something may have changed. However often: one look within s:quiet milliseconds.
+" Something may have changed. Checked once within s:quiet milliseconds.
 function! s:Changed() abort
   if !s:timer | let s:timer = timer_start(s:quiet, function('s:TellChanges')) | endif
 endfunction
@@ -222,7 +222,7 @@ function! s:Registered(answers, name, error, result) abort
   " Failure, channel, and four answers in any order.
   if len(a:answers) < 6 | return | endif
   if !empty(a:answers.failure)
-    " Another editor has come to this instance while we were away.
+    " Another editor has taken this instance over meanwhile.
     let isTaken = get(get(a:answers.failure, 'data', {}), 'kind', '') ==# 'duplicatePath'
     return isTaken ? s:Leave() : s:GiveUp(a:answers.failure)
   endif
@@ -235,7 +235,7 @@ function! s:Registered(answers, name, error, result) abort
   endif
 endfunction
 
-" Leaves what this instance holds to another editor, and goes on in an instance of its own.
+" Leaves this instance to the other editor, and continues in an instance of its own.
 function! s:Leave() abort
   let s:token = ''
   let s:application = ''
@@ -247,7 +247,7 @@ function! s:OwnInstance() abort
   return strftime('%Y%m%dT%H%M%S-') .. getpid()
 endfunction
 
-" Puts the layout back when the user is not in the middle of something.
+" Restores the layout when the user is not busy.
 function! s:RestoreWhenQuiet(answers) abort
   if a:answers.channel isnot s:channel || !s:IsOpen() | return | endif
   if !restoration#layout#IsPristine() | return s:Leave() | endif
@@ -286,7 +286,7 @@ function! s:Goodbye() abort
   let phase = s:phase
   let s:phase = 'over'
   if !s:IsOpen() || s:token ==# '' | return | endif
-  " A signal is nobody's wish to begin afresh.
+  " A signal does not mean that the user quits.
   let reason = phase !=# 'kept' ? 'restart' : v:dying ? 'logout' : s:Option('on_quit', 'userQuit')
   if phase ==# 'kept' && reason !=# 'userQuit'
     for [path, state] in items(s:States())
@@ -303,7 +303,7 @@ endfunction
 
 " MARK: Commands
 
-" Begins to keep the layout; brings an earlier one back where nothing has been opened yet.
+" Begins to save the layout; restores an earlier one if nothing has been opened yet.
 function! restoration#Start() abort
   if s:phase !=# 'idle' | return | endif
   let s:phase = 'connecting'

@@ -10,8 +10,7 @@ augroup Restoration
   autocmd VimEnter * ++nested call s:Enter()
 augroup END
 
-" Whoever names files, or pipes text in, wants just that; a session file is a layout already; without a screen there is
-" nobody to restore anything for.
+" Nothing is restored if the user names files, pipes text in or loads a session file, or if there is no screen.
 function! s:Enter() abort
   let silent = !empty(filter(copy(v:argv[1:]), {_, word -> word =~# '^-\a*[eE]s\=$'}))
   if argc() > 0 || s:stdin || v:this_session !=# '' || silent | return | endif

@@ -4,7 +4,7 @@ local Connection = {}
 Connection.__index = Connection
 
 --- Connects without waiting. `on.open()`, `on.close()` and `on.call(method, params)`, whose value is the answer to a
---- request, run in the main loop. `on.close` is called once, also where nobody listens.
+--- request, run in the main loop. `on.close` is called once, also if no broker listens.
 function Connection.new(path, on)
   local self = setmetatable({ on = on, pipe = vim.loop.new_pipe(false), waiting = {}, id = 0, rest = '' }, Connection)
   self.pipe:connect(path, vim.schedule_wrap(function(failure)
@@ -23,7 +23,7 @@ end
 function Connection:read(chunk)
   self.rest = self.rest .. chunk
   for line in self.rest:gmatch('([^\n]*)\n') do
-    -- Not vim.json, which writes integers above 10^14 in another way.
+    -- Not vim.json, which writes integers above 10^14 in another form.
     local isJSON, message = pcall(vim.fn.json_decode, line)
     if isJSON and type(message) == 'table' then self:receive(message) end
   end

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The editor's session with the broker: what is kept, when, and what becomes of it at the end.
+-- The editor's session with the broker: what is saved, when, and what happens at the end.
 local Connection = require('restoration.connection')
 local layout = require('restoration.layout')
 local M = {}
 local api, loop = vim.api, vim.loop
 
 local EDITOR, BUFFERS = { 'Editor' }, { 'Editor', 'Buffers' }
--- What the broker gives an object (stateBytesMax), less a little.
+-- The broker's limit of a state (stateBytesMax), less a margin.
 local STATE_BYTES = 250000
--- Milliseconds: from a change to the call that tells of it; between attempts to connect; for the goodbye.
+-- Milliseconds: from a change to its report; between attempts to connect; for the goodbye.
 local QUIET, RETRY_FIRST, RETRY_LAST, GOODBYE = 400, 250, 10000, 300
 
 -- phase: 'idle', 'connecting', 'restoring', 'kept', 'over'
@@ -31,7 +31,7 @@ end
 local function tell(text)
   if session.told then return end
   session.told = true
-  -- A longer one would ask for a key.
+  -- A longer message would ask for a key.
   api.nvim_echo({ { ('restoration: ' .. text):sub(1, vim.o.columns - 15), 'WarningMsg' } }, true, {})
 end
 
@@ -56,7 +56,7 @@ local function invalidateChanged()
   end
 end
 
---- Something may have changed. However often: one look within QUIET milliseconds.
+--- Something may have changed. Checked once within QUIET milliseconds.
 local function changed()
   if session.timer then return end
   session.timer = vim.defer_fn(function()
@@ -99,7 +99,7 @@ local function kept()
   announce('RestorationReady')
 end
 
---- Leaves what this instance holds to another editor, and goes on in an instance of its own.
+--- Leaves this instance to the other editor, and continues in an instance of its own.
 local function leave()
   session.token = nil
   session.application = nil
@@ -119,7 +119,7 @@ local function restored(windows, buffers)
   kept()
 end
 
---- Puts the layout back when the user is not in the middle of something.
+--- Restores the layout when the user is not busy.
 local function restoreWhenQuiet(connection, windows, buffers)
   if connection ~= session.connection or connection.closed then return end
   if not layout.isPristine() then return leave() end
@@ -144,7 +144,7 @@ local function register()
   connection:request('decodeRestorableState', { object = BUFFERS }, function(failure, buffers)
     check(failure)
     if failed then
-      -- Another editor has come to this instance while we were away.
+      -- Another editor has taken this instance over meanwhile.
       if failed.data and failed.data.kind == 'duplicatePath' then return leave() end
       session.phase = 'over'
       return tell(failed.message)
@@ -206,7 +206,7 @@ local function goodbye()
   local phase, connection = session.phase, session.connection
   session.phase = 'over'
   if not connection or connection.closed or not session.token then return end
-  -- A signal is nobody's wish to begin afresh.
+  -- A signal does not mean that the user quits.
   local reason = vim.v.dying > 0 and 'logout' or option('on_quit', 'userQuit')
   if phase ~= 'kept' then reason = 'restart' end
   if phase == 'kept' and reason ~= 'userQuit' then
@@ -219,7 +219,7 @@ local function goodbye()
   vim.wait(GOODBYE, function() return isDone or connection.closed end, 5)
 end
 
---- Begins to keep the layout; brings an earlier one back where nothing has been opened yet.
+--- Begins to save the layout; restores an earlier one if nothing has been opened yet.
 function M.start()
   if session.phase ~= 'idle' then return end
   session.phase = 'connecting'

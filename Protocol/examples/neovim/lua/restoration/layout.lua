@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the editor shows, as plain data, and back again.
+-- The layout of the editor as plain data: saving and restoring.
 local M = {}
 local api, fn = vim.api, vim.fn
 
---- A name that is not UTF-8 cannot be said in JSON.
+--- A name that is not UTF-8 cannot be written as JSON.
 local function sayable(name) return pcall(fn.json_encode, name) and name or nil end
 
 --- The file a buffer shows; nil for help, terminals, quickfix lists, remote files, and buffers without a name.
@@ -29,7 +29,7 @@ local function leaf(window)
   }
 end
 
---- A node of winlayout() in our words. Windows that could not be filled again are left out.
+--- A node of winlayout() in our words. Windows that could not be restored are left out.
 local function node(tree, selected)
   if tree[1] == 'leaf' then
     local result = leaf(tree[2])
@@ -56,13 +56,13 @@ function M.windows()
   return { directory = sayable(directory), columns = vim.o.columns, lines = vim.o.lines, tab = current, tabs = tabs }
 end
 
---- Listed files, the ones used last where there are too many: the state of the object "Editor/Buffers".
+--- Listed files, if there are too many the ones used last: the state of the object "Editor/Buffers".
 function M.buffers(bytesMax)
   local infos = vim.tbl_filter(function(info) return file(info.bufnr) ~= nil end, fn.getbufinfo({ buflisted = 1 }))
   local bytes = 0
   table.sort(infos, function(a, b) return a.lastused > b.lastused end)
   infos = vim.tbl_filter(function(info)
-    -- Room for the longest way to write a name, and for what stands around it.
+    -- Room for the longest escaped form of a name, and its punctuation.
     bytes = bytes + 6 * #info.name + 64
     return bytes <= bytesMax
   end, infos)
@@ -78,7 +78,7 @@ end
 
 -- MARK: Restoring
 
---- Nothing has been opened yet, so that there is nothing to disturb.
+--- Nothing has been opened yet, so restoring disturbs nothing.
 function M.isPristine()
   local windows = vim.tbl_filter(function(window)
     return api.nvim_win_get_config(window).relative == ''
@@ -100,7 +100,7 @@ local function build(node, window, leaves, beside, below)
   local windows = { window }
   for _ = 2, #node.parts do
     api.nvim_set_current_win(windows[#windows])
-    -- Without room for more, the first windows are shown.
+    -- If there is no room for all windows, the first ones are shown.
     if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then break end
     windows[#windows + 1] = api.nvim_get_current_win()
   end
@@ -129,7 +129,7 @@ local function fill(window, leaf)
   pcall(fn.winrestview, { lnum = leaf.line, col = leaf.column - 1, topline = leaf.top })
 end
 
---- What to do about a swap file, instead of asking: it is what a killed editor leaves behind.
+--- Decides about a swap file, which a killed editor leaves behind, instead of asking.
 local function answerSwapFile(unsaved)
   local swap = fn.swapinfo(vim.v.swapname)
   if swap.pid and swap.pid > 0 and vim.loop.kill(swap.pid, 0) == 0 and swap.pid ~= fn.getpid() then
@@ -143,7 +143,7 @@ local function answerSwapFile(unsaved)
   end
 end
 
---- Takes the blank buffer away that a window was born with.
+--- Removes the blank buffer that a window began with.
 local function forget(buffer)
   local isBlank = api.nvim_buf_is_valid(buffer) and api.nvim_buf_get_name(buffer) == '' and not vim.bo[buffer].modified
   if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
@@ -152,7 +152,7 @@ end
 local function restoreTab(tab, windows)
   local blank, leaves = api.nvim_get_current_buf(), {}
   build(tab.windows, api.nvim_get_current_win(), leaves)
-  -- Twice, because a window takes the space of its neighbours.
+  -- Twice, because each window takes space from its neighbours.
   resize(leaves, windows)
   resize(leaves, windows)
   local selected = leaves[1].window
@@ -172,7 +172,7 @@ local function restore(windows, buffers)
     vim.cmd(('silent! badd +%d %s'):format(buffer.line, fn.fnameescape(buffer.file)))
   end
   local tabs = windows.tabs or {}
-  -- All of them first: the line of tabs takes its space from the windows.
+  -- All tab pages first: the line of tabs takes its space from the windows.
   for _ = 2, #tabs do vim.cmd('silent $tabnew') end
   local pages = api.nvim_list_tabpages()
   for index, tab in ipairs(tabs) do

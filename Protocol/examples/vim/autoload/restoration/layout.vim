@@ -1,12 +1,12 @@
 " SPDX-License-Identifier: Apache-2.0
-" What the editor shows, as plain data, and back again.
+" The layout of the editor as plain data: saving and restoring.
 
 " The file a buffer shows; empty for help, terminals, quickfix lists, remote files, and buffers without a name.
 function! s:File(buffer) abort
   let name = bufname(a:buffer)
   if name ==# '' || getbufvar(a:buffer, '&buftype') !=# '' || name =~# '^\a[a-zA-Z+.-]\+://' | return '' | endif
   let path = fnamemodify(name, ':p')
-  " A name that is not UTF-8 cannot be said in JSON.
+  " A name that is not UTF-8 cannot be written as JSON.
   return json_decode(json_encode(path)) ==# path ? path : ''
 endfunction
 
@@ -22,7 +22,7 @@ function! s:Leaf(window) abort
   return leaf
 endfunction
 
-" A node of winlayout() in our words; empty for windows that could not be filled again.
+" A node of winlayout() in our words; empty for windows that could not be restored.
 function! s:Node(tree, selected) abort
   if a:tree[0] ==# 'leaf'
     let leaf = s:Leaf(a:tree[1])
@@ -47,14 +47,14 @@ function! restoration#layout#Windows() abort
   return {'directory': getcwd(-1), 'columns': &columns, 'lines': &lines, 'tab': current, 'tabs': tabs}
 endfunction
 
-" Listed files, the ones used last where there are too many: the state of the object "Editor/Buffers".
+" Listed files, if there are too many the ones used last: the state of the object "Editor/Buffers".
 function! restoration#layout#Buffers(bytesMax) abort
   let infos = filter(getbufinfo({'buflisted': 1}), {_, info -> s:File(info.bufnr) !=# ''})
   call sort(infos, {a, b -> b.lastused - a.lastused})
   let bytes = 0
   let kept = []
   for info in infos
-    " Room for the longest way to write a name, and for what stands around it.
+    " Room for the longest escaped form of a name, and its punctuation.
     let bytes += 6 * len(s:File(info.bufnr)) + 64
     if bytes > a:bytesMax | break | endif
     call add(kept, info)
@@ -72,14 +72,14 @@ endfunction
 
 " MARK: Restoring
 
-" Nothing has been opened yet, so that there is nothing to disturb.
+" Nothing has been opened yet, so restoring disturbs nothing.
 function! restoration#layout#IsPristine() abort
   if tabpagenr('$') > 1 || winnr('$') > 1 | return 0 | endif
   return empty(filter(getbufinfo({'buflisted': 1}), {_, info -> info.name !=# '' || info.changed}))
 endfunction
 
 " Splits a window into a node's parts; adds [window, leaf, directions] for each leaf; directions are those of the splits
-" above it, in which it has neighbours to share the space with.
+" above it in which neighbours share its space.
 function! s:Build(node, window, leaves, directions = []) abort
   if !has_key(a:node, 'split')
     call add(a:leaves, [a:window, a:node, a:directions])
@@ -88,7 +88,7 @@ function! s:Build(node, window, leaves, directions = []) abort
   let windows = [a:window]
   for _ in a:node.parts[1:]
     call win_gotoid(windows[-1])
-    " Without room for more, the first windows are shown.
+    " If there is no room for all windows, the first ones are shown.
     try
       execute a:node.split ==# 'row' ? 'rightbelow vsplit' : 'rightbelow split'
     catch
@@ -112,7 +112,7 @@ function! s:Fill(window, leaf) abort
   call winrestview({'lnum': a:leaf.line, 'col': a:leaf.column - 1, 'topline': a:leaf.top})
 endfunction
 
-" What to do about a swap file, instead of asking: it is what a killed editor leaves behind.
+" Decides about a swap file, which a killed editor leaves behind, instead of asking.
 function! s:AnswerSwapFile() abort
   let swap = swapinfo(v:swapname)
   let pid = get(swap, 'pid')
@@ -138,7 +138,7 @@ function! s:Resize(leaves, windows) abort
   endfor
 endfunction
 
-" Takes the blank buffer away that a window was born with.
+" Removes the blank buffer that a window began with.
 function! s:Forget(buffer) abort
   let isBlank = bufexists(a:buffer) && bufname(a:buffer) ==# '' && !getbufvar(a:buffer, '&modified')
   if isBlank && empty(win_findbuf(a:buffer)) | execute 'silent! bwipeout' a:buffer | endif
@@ -148,7 +148,7 @@ function! s:RestoreTab(tab, windows) abort
   let leaves = []
   let blank = bufnr()
   call s:Build(a:tab.windows, win_getid(), leaves)
-  " Twice, because a window takes the space of its neighbours.
+  " Twice, because each window takes space from its neighbours.
   call s:Resize(leaves, a:windows)
   call s:Resize(leaves, a:windows)
   let selected = leaves[0][0]
@@ -166,7 +166,7 @@ function! s:Restore(windows, buffers) abort
     execute 'silent! badd' '+' .. buffer.line fnameescape(buffer.file)
   endfor
   let tabs = get(a:windows, 'tabs', [])
-  " All of them first: the line of tabs takes its space from the windows.
+  " All tab pages first: the line of tabs takes its space from the windows.
   for _ in tabs[1:]
     silent $tabnew
   endfor
