@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the broker that does what its standard input says: client.py SOCKET
+"""A client of the broker that executes commands from standard input: client.py SOCKET
 
-One command a line, a JSON object with a member `do`; each is answered with one line. Nothing but the standard library.
+One command a line, a JSON object with a member `do`; each is answered with one line. Needs only the standard library.
 """
 
 import json
@@ -76,7 +76,7 @@ def pad(size):
 
 
 def state(number, size):
-    """A state that tells when a part of it is missing or of another one."""
+    """A state that shows whether a part of it is missing or belongs to another one."""
     return {"n": number, "pad": pad(size), "sum": number * 31 + size}
 
 
@@ -124,7 +124,7 @@ class Commands:
         return {}
 
     def inherit(self, command):
-        """Leaves the connection's descriptor to a child that lives on when this process is killed."""
+        """Leaves the connection's descriptor to a child that survives when this process is killed."""
         number = self.client.socket.fileno()
         child = subprocess.Popen(["cat"], pass_fds=[number], stdout=subprocess.DEVNULL)
         self.children.append(child)
@@ -158,7 +158,7 @@ class Commands:
         return {"count": count}
 
     def restore(self, command):
-        """Decodes objects, one after the other or all at once, and crashes of a state that has a member `poison`."""
+        """Decodes objects, one after the other or all at once, and crashes if a state has a member `poison`."""
         paths = command["objects"]
         pipelined = command.get("pipelined", False)
         ids = [self.client.request("decodeRestorableState", {"object": path}) for path in paths] if pipelined else []
@@ -188,7 +188,7 @@ class Commands:
     def load(self, command):
         """Random load on objects of its own until the broker is gone. Answers twice: when it runs, and at the end.
 
-        The end tells for each object the last state that was acknowledged and the last that was sent.
+        The last answer has for each object the last acknowledged state, and the last that was sent.
         """
         chance = random.Random(command["seed"])
         parent, objects = command["parent"], command["objects"]
@@ -233,7 +233,7 @@ class Commands:
             return {"acknowledged": acknowledged, "sent": sent, "total": total}
 
     def check(self, command):
-        """Decodes what `load` reports; nothing acknowledged may be lost, nothing half."""
+        """Decodes the objects that `load` reported: no acknowledged state may be lost, and none incomplete."""
         parent, acknowledged, sent = command["parent"], command["acknowledged"], command["sent"]
         faults = []
         checked = 0

@@ -3,7 +3,7 @@
 #
 # A process of an application that the broker calls: serving.pl SOCKET
 #
-# The commands are those of serving.py, at whose top they are described. Needs nothing but modules that come with Perl.
+# The commands are those of serving.py, at whose top they are described. Needs only modules that come with Perl.
 use v5.30;
 use warnings;
 use IO::Socket::UNIX;
@@ -76,7 +76,7 @@ sub request {
     return $last_id;
 }
 
-# Takes what has come; false where no whole message is there.
+# Reads the input; false if there is no complete message.
 sub take {
     my $line = next_line($input) // return 0;
     my $message = $json->decode($line);
@@ -241,7 +241,7 @@ sub decoded {
     $thing->{elements} = [map { my %element = %$_; delete $element{resolved}; \%element } @elements];
 }
 
-# Makes the object as it was, unless it is there.
+# Makes the object as it was, unless it exists.
 sub create {
     my ($params) = @_;
     my @path = @{$params->{identifierPath}};
@@ -258,7 +258,7 @@ sub create {
     return {object => $objects{$name}{handle}};
 }
 
-# The data source of a view, which the broker may say by handle or path.
+# The data source of a view, which the broker may name by handle or path.
 sub source {
     my $view = shift;
     my $name = ref $view ? join('/', @$view) : $names{$view} // '';
@@ -277,7 +277,7 @@ sub find {
     return $null;
 }
 
-# What it is told to do.
+# The commands.
 sub register {
     my (@waiting, @registered);
     my $take = sub {
@@ -333,7 +333,7 @@ sub long_call {
     return exists $command->{wait} && !$command->{wait} ? {call => $number} : answer_to($number);
 }
 
-# Connects until there is a broker, and goes on; what it has forgotten is said again.
+# Connects until there is a broker, resumes the session, and repeats what the broker has forgotten.
 sub resume {
     disconnect();
     @held = ();
@@ -441,7 +441,7 @@ sub obey {
     syswrite STDOUT, $json->encode($answer) . "\n" or exit 1;
 }
 
-# Serves the broker until there is something on standard input too.
+# Serves the broker until there is input on standard input.
 sub listen_to_broker {
     while (1) {
         eval { while ($broker && take()) {} 1 } or do { die $@ if !ref $@; disconnect() };

@@ -4,7 +4,7 @@
 
 What it has and does is told by lines on standard input, the same for `serving.pl` and `restoration-test-client SOCKET
 serving`. A line is a JSON object with a member `do`, and is answered by one line. Between commands, and while calls of
-its own are pending, the process answers the broker. Nothing but the standard library.
+its own are pending, the process answers the broker. Needs only the standard library.
 
 An object has a NAME: the components of the path it was registered under, joined by "/"; or what `register` calls it.
 
@@ -138,7 +138,7 @@ class Connection:
         return self.last_id
 
     def take(self):
-        """Takes what has come; false where no whole message is there."""
+        """Reads the input; false if there is no complete message."""
         line = self.lines.next()
         if line is None:
             return False
@@ -317,7 +317,7 @@ class Process:
     note_viewControllerWithRestorationIdentifierPath = note_objectWithRestorationIdentifierPath
 
     def objectWithRestorationIdentifierPath(self, params):
-        """Makes the object as it was, unless it is there."""
+        """Makes the object as it was, unless it exists."""
         path = params["identifierPath"]
         name = "/".join(path)
         if name not in self.objects:
@@ -336,7 +336,7 @@ class Process:
         return None
 
     def source(self, view):
-        """Data source and name of a view, which the broker may say by handle or path."""
+        """Data source and name of a view, which the broker may name by handle or path."""
         source = self.sources.get(json.dumps(view))
         if source is None and view in self.names:
             source = self.sources.get(json.dumps(self.names[view].split("/")))
@@ -389,7 +389,7 @@ class Process:
         self.note("replaced", name)
         self.objects.pop(name, None)
 
-    # What it is told to do
+    # The commands
 
     def register_all(self, objects):
         waiting, registered = [], []
@@ -557,7 +557,7 @@ class Process:
         return {}
 
     def do_resume(self, command):
-        """Connects until there is a broker, and goes on; what it has forgotten is said again."""
+        """Connects until there is a broker, resumes the session, and repeats what the broker has forgotten."""
         self.connection.close()
         self.held = []
         deadline = time.monotonic() + PATIENCE
@@ -617,7 +617,7 @@ class Process:
                 return
 
     def listen(self):
-        """Serves the broker until there is something on standard input too."""
+        """Serves the broker until there is input on standard input."""
         while True:
             try:
                 while self.connection.socket and self.connection.take():

@@ -61,7 +61,7 @@ actor ServingProcess {
     return counts[what, default: 0]
   }
 
-  /// Notes a call, and behaves as configured: returns the configured answer, `nil` for a good one.
+  /// Notes a call, and behaves as configured. Returns the configured answer; `nil` if it is to succeed.
   func answer(_ method: String, _ what: String, _ path: IdentifierPath? = nil) async -> JSONValue? {
     note(what, path.map { .string($0.description) })
     guard let behaviour = behaviours[method] else { return nil }

@@ -12,7 +12,7 @@ actor SessionWork {
   private struct Record {
     var sent: Int64 = 0
     var acknowledged: Int64 = 0
-    /// Of the last state that was stored, and the archive that it counts in.
+    /// The last stored sequence, and the archive that it belongs to.
     var sequence: Int64 = 0
     var archive: String?
   }
@@ -27,12 +27,12 @@ actor SessionWork {
   private let session: RestorationSession
   private var objects: [String: RestorableObject] = [:]
   private var records: [String: Record] = [:]
-  /// Resent states that were stored already, since they were last asked for.
+  /// Resent states that were stored already, since the last report.
   private var superseded: [JSONValue] = []
   private var faults: [String] = []
   private var recoveries: [Recovery] = []
   private var total: Int64 = 0
-  /// When encodes were acknowledged since that was last asked for.
+  /// When encodes were acknowledged, since the last report.
   private var acknowledgements: [Int64] = []
   private var waiters: [(isMet: @Sendable (isolated SessionWork) -> Bool, CheckedContinuation<Void, Never>)] = []
   private var tasks: [Task<Void, Never>] = []
@@ -169,13 +169,13 @@ actor SessionWork {
     await wait { $0.total >= goal }
   }
 
-  /// Returns when every object has gone on since.
+  /// Returns when every object has been encoded again.
   func acknowledgedAll() async {
     let before = records.mapValues(\.acknowledged)
     await wait { work in before.allSatisfy { name, number in (work.records[name]?.acknowledged ?? 0) > number } }
   }
 
-  /// How the last loss was got over, once an encode was acknowledged after that time.
+  /// How the session recovered from the last loss, once an encode was acknowledged after that time.
   func recovered(after time: Int64) async -> JSONValue {
     await wait { ($0.recoveries.last?.acknowledged ?? 0) >= time }
     guard faults.isEmpty, let recovery = recoveries.last else { return report() }
@@ -185,7 +185,7 @@ actor SessionWork {
     ]
   }
 
-  /// When an encode was first acknowledged after that time, whether the connection was lost or not.
+  /// When an encode was first acknowledged after that time, even if the connection was not lost.
   func continued(after time: Int64) async -> JSONValue {
     await wait { ($0.acknowledgements.last ?? 0) >= time }
     guard faults.isEmpty, let first = acknowledgements.first(where: { $0 >= time }) else { return report() }

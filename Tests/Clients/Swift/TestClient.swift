@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationClient
 
-/// A client of the broker that does what its standard input says, through the library: restoration-test-client SOCKET
+/// A client of the broker that executes commands from standard input, by the library: restoration-test-client SOCKET
 ///
 /// One command a line, a JSON object with a member `do`; each is answered with one line. The commands are some of those
 /// of `Tests/Clients/client.py`.
@@ -18,12 +18,12 @@ struct TestClient {
     while let line = readLine() {
       let command = try JSONCodec.parse(Array(line.utf8))
       print(text(try await client.answer(to: command)))
-      // Standard output is a socket: without a line feed at the end of a block nothing would leave.
+      // Standard output is a socket, so output would stay in the buffer until that is full.
       Output.flush()
     }
   }
 
-  /// Is a process that the broker calls.
+  /// Acts as a process that the broker calls.
   private static func serve(_ socket: String) async throws {
     let process = ServingProcess(socket: socket)
     while let line = readLine() {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections that outlive their broker: keeping.py BROKER SCENARIO
 
-Each scenario is a function below; it fails by an exception. Without a scenario their names are printed.
+Each scenario is a function below, and fails by an exception. Without a scenario, their names are printed.
 """
 
 import asyncio
@@ -86,12 +86,12 @@ def owner(manager, serves=()):
 
 
 def settle(manager):
-    """Returns when the broker has done with all that was answered before: it does so after it has sent the answer."""
+    """Returns when the broker has finished all that it answered before, which it does after sending the answer."""
     Client(manager).call("ping")
 
 
 def check_owner(client, cursor):
-    """The session and its handle are what they were."""
+    """The session and its handle are unchanged."""
     stored = client.call("encodeRestorableState", object=client.object, state={"cursor": cursor})
     assert stored["durability"] == "disk", stored
     assert client.call("decodeRestorableState", object=client.object)["state"] == {"cursor": cursor}
@@ -120,7 +120,7 @@ def busy_connections_end_with_a_kill(manager):
     half.socket.sendall(b'{"jsonrpc":"2.0",')
     waiting.send("registerObjectForStateRestoration", application="org.example.kept", restorationIdentifier="Child",
                  restorationParent=["Missing"], awaitParentMilliseconds=20000)
-    # Both have been read when a later connection is answered.
+    # Both were read if a later connection is answered.
     client.call("ping")
     settle(manager)
     manager.kill()
@@ -156,7 +156,7 @@ def all_connections_survive_an_orderly_end(manager):
 def a_reader_that_does_not_read_gets_all_its_answers(manager):
     client = owner(manager)
     client.call("encodeRestorableState", object=client.object, state={"text": "x" * 200_000})
-    count = 60  # beyond what the kernel holds, and beyond what pauses reading
+    count = 60  # more than the kernel holds, and more than pauses reading
     numbers = [client.send("decodeRestorableState", object=client.object) for _ in range(count)]
     other = Client(manager)
     other.call("ping")
@@ -236,7 +236,7 @@ def parked_calls_end_early(manager):
     error = client.answer(parked)["error"]
     assert error["code"] == -32017 and error["data"]["kind"] == "shuttingDown", error
     assert poller.answer(polling)["result"] is None
-    # The session goes on: its token, its objects, what it serves.
+    # The session is resumed: its token, its objects, its served calls.
     assert poller.call("nextRequest", application="org.example.kept", session=session) is None
     assert client.call("decodeRestorableState", object=client.object)["state"] == {"saved": True}
     saved = client.send("saveApplicationState")
@@ -256,7 +256,7 @@ def subscriptions_survive(manager):
         client.call("registerObjectForStateRestoration", restorationIdentifier=f"Object{end.__name__}")
         event = observer.receive()
         if end == manager.kill:
-            # Nobody knows what was not told any more.
+            # What peers were not told is unknown.
             assert event["params"] == {"subscription": number, "name": "eventsLost", "lost": 0}, event
             event = observer.receive()
         assert event["params"]["subscription"] == number and event["params"]["name"] == "objectRegistered", event
@@ -291,11 +291,11 @@ def http_connections_survive(manager):
         settle(manager)
         end()
         manager.start()
-        # The connection still stands for the session that it has begun.
+        # The connection still has its session.
         name = {"application": "org.example.kept"}
         post("registerObjectForStateRestoration", restorationIdentifier=end.__name__, **name)
         post("encodeRestorableState", object=[end.__name__], state={"a": 1}, **name)
-    # A request that has begun is read to its end by the broker that began it.
+    # A request that has begun is read to its end by the broker that began to read it.
     body = Client.text(1, "ping", {})
     peer.socket.sendall(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
     other = Client(manager)
@@ -321,7 +321,7 @@ def detached_sessions_stay_with_their_connection(manager):
         end()
         manager.start()
         own.call("encodeRestorableState", object=registered["object"], state={"a": 1}, **name)
-    # It was never used elsewhere, so it ends with the connection.
+    # It was used only there, so it ends with the connection.
     own.socket.close()
     observer = Client(manager)
     while observer.call("describeApplication", **name)["sessions"]:
@@ -342,7 +342,7 @@ def notifications_are_on_disk_before_a_connection_is_idle(manager):
             state = client.call("decodeRestorableState", object=client.object)["state"]
             assert state == {"round": round}, state
         else:
-            # It was busy, and its peer has been told so.
+            # It was busy, and its peer saw the end.
             client = owner_again(manager, client)
             manager.take_stored(1)
 
@@ -453,7 +453,7 @@ def a_notification_that_waits_holds_its_connection(manager):
         manager.take_stored(1)
         params = {"application": name, "restorationIdentifier": "X"}
         message = {"jsonrpc": "2.0", "method": "registerObjectForStateRestoration", "params": params}
-        # Its archive has to be made first.
+        # Its archive must be created first.
         client.socket.sendall(json.dumps(message).encode())
         settle(manager)
         manager.kill()
@@ -500,7 +500,7 @@ def a_connection_that_closes_is_let_go(manager):
     refused = Client(manager)
     manager.take_stored(1)
     refused.socket.sendall(b"?")
-    # The broker ends this one; the store's copy does not keep it open.
+    # The broker ends this connection although the store holds a duplicate.
     while refused.receive() is not None:
         pass
     refused.socket.close()
@@ -509,7 +509,7 @@ def a_connection_that_closes_is_let_go(manager):
 
 
 def descriptors(manager):
-    """What the broker has open, by kind."""
+    """The descriptors that the broker has open, by kind."""
     directory = f"/proc/{manager.process.pid}/fd"
     found = []
     for number in os.listdir(directory):
@@ -529,16 +529,16 @@ def connections_that_come_and_go_leave_nothing(manager):
             settle(manager)
             end()
             manager.start()
-        # A session that does not say so could be resumed, and its process is watched.
+        # A session without a goodbye could be resumed, so its process is watched.
         clients[0].call("goodbye", reason="restart")
         for client in clients:
             client.call("ping")
             client.socket.close()
-        # Their copies go from the store when the broker has closed its own.
+        # The store drops its duplicates when the broker has closed its own.
         while manager.stored():
             manager.take()
         assert [name for name, _ in manager.store] == ["ledger"], manager.store
-        # What watched the process is closed when its session has ended, soon after the answer.
+        # The pidfd is closed after the session has ended, soon after the answer.
         end_of_waiting = time.monotonic() + DEADLINE
         while "anon_inode:[pidfd]" in descriptors(manager):
             assert time.monotonic() < end_of_waiting, descriptors(manager)
@@ -594,7 +594,7 @@ def the_library_in_python_waits_on_at_the_next_broker(manager):
         Client(manager).call("ping")
         manager.stop()
         manager.start()
-        # It was refused by the one and asked the other.
+        # One broker refused it, and the other answered.
         assert sent.acquire(timeout=DEADLINE)
         parent = owner(manager)
         parent.call("registerObjectForStateRestoration", restorationIdentifier="Missing")

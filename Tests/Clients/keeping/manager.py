@@ -35,7 +35,7 @@ class Manager:
     # The broker
 
     def start(self):
-        """Starts a broker with all that is stored, and returns when it is ready."""
+        """Starts a broker with all stored descriptors, and returns when it is ready."""
         passed = [("restorationd", self.listener.fileno())] + self.store
         self.store = [(name, os.dup(fd)) for name, fd in self.store]
         numbers = [fd for _, fd in passed]
@@ -47,7 +47,7 @@ class Manager:
         moves = " ".join(f"{3 + i}<&{fd} {fd}<&-" for i, fd in enumerate(self.shifted(numbers)))
         command = f'exec env LISTEN_PID=$$ "$@" {moves}'
         self.process = subprocess.Popen(
-            # The broker ends with the thread that has started it, which is to be the main one.
+            # The broker ends with the thread that started it, which must be the main thread.
             ["bash", "-c", command, "bash", "setpriv", "--pdeathsig", "KILL", self.program, "--archives",
              os.path.join(self.directory, "archives")]
             + self.arguments,
@@ -72,7 +72,7 @@ class Manager:
         return self.high
 
     def wait_for(self, line):
-        """Takes in messages until one has this line."""
+        """Reads messages until one has this line."""
         while True:
             if line in self.take():
                 return
@@ -102,7 +102,7 @@ class Manager:
         return lines
 
     def take_stored(self, count):
-        """Takes in messages until so many connections are stored."""
+        """Reads messages until this many connections are stored."""
         while len(self.stored()) < count:
             self.take()
 
@@ -125,7 +125,7 @@ class Manager:
             self.notify.settimeout(DEADLINE)
 
     def stop(self):
-        """Ends the broker in order, taking in what it says meanwhile."""
+        """Ends the broker in order, and reads its messages meanwhile."""
         self.process.send_signal(signal.SIGTERM)
         self.notify.settimeout(0.05)
         try:

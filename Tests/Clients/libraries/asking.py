@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A broker that calls its client as the client itself wants: asking.py SOCKET
+"""A broker that makes the calls that its client requests: asking.py SOCKET
 
-  ask {method, params}    calls the client so, and answers with all that the client answers
-  mutter                  says that it could not read something, whether it is a call or a notification
+  ask {method, params}    makes this call, and answers with the client's whole answer
+  mutter                  reports an unreadable message, for a call and for a notification
 
-Whatever is registered has the next handle; the identifier "Taken" is refused. Prints "ready".
+Each registration gets the next handle; the identifier "Taken" is refused. Prints "ready".
 """
 
 import json

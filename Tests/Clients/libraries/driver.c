@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does what a test tells it with Protocol/clients/c: driver SOCKET
+ * Executes commands of a test with Protocol/clients/c: driver SOCKET
  *
- * The commands are those of driver.py, which lists them. What Python's library does by itself after a loss, resuming
- * and sending again, is done here by the program, as programs in C have to. One more:
+ * The commands are those of driver.py, which lists them. After a loss, resuming and sending again is done by
+ * this program, as in any program in C; Python's library does it itself. One more:
  *
  *   retort    from now on the callback for errors that name no call makes a call; its answer counts as `retort`  -> null
  */
@@ -51,7 +51,7 @@ static kept_object *find(const char *name) {
 
 static kept_object *thing_of(const json_t *command) { return find(json_string_value(json_object_get(command, "name"))); }
 
-/* False with a failure where the thing was not registered. */
+/* False with a failure if it was not registered. */
 static bool is_there(const json_t *command) {
   if (thing_of(command)->object) return true;
   failure = (restoration_failure){.code = RESTORATION_MISUSE, .kind = "misuse", .message = "it is not registered"};
@@ -252,7 +252,7 @@ static void told(json_t *list, const char *what, bool has_failed) {
   json_array_append_new(list, json_pack("[ss]", what, has_failed ? failure.kind : ""));
 }
 
-/* What a child may do with the session of its parent, and with one of its own. */
+/* What a child may do with its parent's session, and with its own. */
 static json_t *in_child(const json_t *command) {
   json_t *list = json_array();
   restoration_object *object = thing_of(command)->object;

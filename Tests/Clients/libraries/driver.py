@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does what a test tells it with Protocol/clients/python: driver.py sync|async SOCKET
+"""Executes commands of a test with Protocol/clients/python: driver.py sync|async SOCKET
 
 A line of standard input is a JSON object with a member `do`, and is answered by one line: {ok: …} or {error: {code,
 message, data}}. Between commands the broker is answered. The same lines are known to driver.c. The module is that of

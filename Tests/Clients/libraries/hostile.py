@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A broker that sends whatever it likes: hostile.py SOCKET SEED
+"""A broker that sends arbitrary messages: hostile.py SOCKET SEED
 
-Every request is answered well in the end, so that a client that bears with the rest goes on: in between come messages
-that are cut, changed, deep, long or of another form, and now and then the end of the connection. Prints "ready".
+Every request finally gets a valid answer, so that a client that tolerates the rest continues. In between come messages
+that are truncated, changed, deep, long or of another form, and sometimes the end of the connection. Prints "ready".
 """
 
 import json
@@ -39,7 +39,7 @@ RAW = [
 
 
 def members(value, found):
-    """Every place in a value that something else can be put into."""
+    """Every place in a value that can be replaced."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in list(pairs):
         found.append((value, key))
@@ -96,7 +96,7 @@ def serve(connection, dice):
         method = message["method"]
         handle += method == "registerObjectForStateRestoration"
         answer = {"jsonrpc": "2.0", "id": message["id"], "result": result(method, handle)}
-        # Few where the client calls because it was called: else it would be called for ever.
+        # Few if the client calls because it was called: otherwise it would be called for ever.
         count = {"initialize": 1, "registerObjectForStateRestoration": 2, "decodeRestorableState": 2}.get(method, 6)
         sent = [junk(dice) for _ in range(dice.randrange(count))]
         if dice.random() < 0.4 and method != "initialize":

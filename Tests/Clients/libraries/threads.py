@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that share a session of Protocol/clients/python: threads.py SCENARIO SOCKET
 
-Each function at the end is a scenario. It ends with status 0 when all went as it should.
+Each function at the end is a scenario. It ends with status 0 on success.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ FOREVER = 3000
 
 
 class Watched:
-    """A lock that tells when a thread has to wait for it."""
+    """A lock that reports when a thread must wait for it."""
 
     def __init__(self, lock):
         self.lock = lock
@@ -35,7 +35,7 @@ class Watched:
 
 
 class Running(threading.Thread):
-    """Does something in a thread; `outcome()` waits for its result, or the name of its exception."""
+    """Runs a function in a thread; `outcome()` waits for its result, or the name of its exception."""
 
     def __init__(self, work):
         super().__init__(daemon=True)
@@ -60,19 +60,19 @@ def opened(socket, **more):
 
 
 def waiting(session, socket):
-    """A thread whose call is on its way, and waits until somebody registers "Parent". It is not sent twice."""
+    """A thread whose call is pending until "Parent" is registered. The call is not sent twice."""
     session.register("Asked", encode=lambda: {"asked": True})
     child = {"restorationIdentifier": "Child", "restorationParent": ["Parent"],
              "awaitParentMilliseconds": FOREVER * 1000}
     register = "registerObjectForStateRestoration"
     thread = Running(lambda: session.call(register, child, timeout=FOREVER, repeatable=False)["path"])
     with restoration.Session(APPLICATION, socket=socket) as other:
-        assert other.save()["stale"] == []  # nobody else could have answered
+        assert other.save()["stale"] == []  # no other thread could have answered
     return thread
 
 
 def lose(session):
-    """Has the connection end, as if the broker had."""
+    """Ends the connection as if the broker had ended."""
     with sockets.socket(fileno=os.dup(session.fileno())) as connection:
         connection.shutdown(sockets.SHUT_RDWR)
 
@@ -122,7 +122,7 @@ def opens_no_more(socket):
 
 
 class Name(str):
-    """A name that runs `looked_up` when something looks it up for the first time after that was set."""
+    """A name that runs `looked_up` at its first lookup after that was set."""
 
     looked_up = None
 
@@ -197,7 +197,7 @@ def stays_in_its_loop(socket):
     equal(at_home(editor.encode({"count": 50})), True)
     at_home(session.goodbye("restart"))
     at_home(session.close())
-    asyncio.run(session.close())  # as often as one likes
+    asyncio.run(session.close())  # any number of times
     home.call_soon_threadsafe(home.stop)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A raw connection to the broker in one of the framings, strict about what comes back."""
+"""A raw connection to the broker in one of the framings, which accepts only valid answers."""
 
 import json
 import select
@@ -9,7 +9,7 @@ PATIENCE = 60
 
 
 class Fault(Exception):
-    """The broker has done what it must not do."""
+    """The broker violated the protocol."""
 
 
 class Connection:
@@ -79,7 +79,7 @@ class Connection:
         return self.last_id
 
     def answer(self, number):
-        """The result of the request, which has to be the next message."""
+        """The result of the request, which must be the next message."""
         message = self.receive()
         if message.get("id") != number or "method" in message:
             raise Fault(f"not an answer to {number}: {message}")

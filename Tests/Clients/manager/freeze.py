@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops one thread of a process, and lets the others run, until the process is killed: freeze.py PID NAME
+"""Stops one thread of a process while the others run, until the process is killed: freeze.py PID NAME
 
 NAME is how the thread's name begins; of several threads it is the first.
 """
@@ -36,7 +36,7 @@ def main():
     trace(PTRACE_INTERRUPT, thread)
     os.waitpid(thread, WALL)
     print("frozen", flush=True)
-    # A traced thread is gone only when its tracer has heard of it.
+    # A traced thread ends only when its tracer has waited for it.
     while os.WIFSTOPPED(os.waitpid(thread, WALL)[1]):
         pass
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of many kinds that work while the broker is restarted, and notice whatever goes wrong: load.py SOCKET
+"""Clients of many kinds that work while the broker is restarted, and notice every fault: load.py SOCKET
 
-Each kind is a thread with a connection of its own, which it keeps for ever: that it ends is a fault, unless the broker
-is killed and the connection was at work. Lines on standard input say what to do, one JSON object each, answered by one:
+Each kind is a thread with its own connection, which stays open: its end is a fault, unless the broker was killed while
+the connection was busy. Lines on standard input say what to do, one JSON object each, answered by one:
 
   start {application, kinds: {KIND: how many}}          -> {} when all are at work
   before    the kinds that are to be caught in the middle of something get there (see `Client.before`)   -> {}
@@ -27,7 +27,7 @@ from connection import PATIENCE, Connection, Fault  # noqa: E402
 
 
 class Thing:
-    """An object, and what is known of its states."""
+    """An object, and the known states."""
 
     def __init__(self, name):
         self.name = name
@@ -61,11 +61,11 @@ class Client:
     """One kind of client. `work` is called again and again; it waits only in ways that `stop` ends."""
 
     framing = "stream"
-    #: It is always waiting for an answer, so that its connection may end when the broker is killed.
+    #: It always waits for an answer, so its connection may end when the broker is killed.
     is_busy = False
-    #: It does nothing by itself between `after` and `before`.
+    #: It is idle between `after` and `before`.
     rests = False
-    #: It does something all the time.
+    #: It is always active.
     is_at_work = False
 
     def __init__(self, load, name):
@@ -89,23 +89,23 @@ class Client:
         """Does one thing."""
 
     def before(self):
-        """Gets where it is to be when the broker ends; in the thread of its own."""
+        """Enters the state in which the broker is to end; in its own thread."""
 
     def after(self):
-        """Goes on after the broker has come back, and shows that all is well."""
+        """Continues with the new broker, and shows that all is well."""
 
     def end(self):
-        """Finishes what it has begun."""
+        """Finishes its work."""
 
     def again(self):
-        """Opens a connection anew, after the broker was killed while it was busy."""
+        """Opens another connection after the broker was killed while this one was busy."""
         self.connection.close()
         self.begin()
 
     # What they have in common
 
     def session(self, things=1, **more):
-        """Begins a session, or goes on with the one there was before the connection was lost."""
+        """Begins a session, or resumes the one before the loss."""
         token = {"session": self.token} if self.token else {}
         reply = self.connection.call(
             "initialize", {"application": self.load.application, "process": self.name, **token, **more})
@@ -208,7 +208,7 @@ class Pipelined(Client):
 
     def again(self):
         super().again()
-        # Nobody knows what became of those that were not answered; they are not sent again.
+        # Whether the unanswered ones took effect is unknown; they are not sent again.
 
     def end(self):
         while self.pending:
@@ -280,7 +280,7 @@ class Halves(Client):
 
     end = after
 
-    # Half a frame is work.
+    # With half a frame, a connection is busy.
     is_busy = True
 
 
@@ -289,7 +289,7 @@ class HalvesOfLength(Halves):
 
 
 class HalvesOfHTTP(Halves):
-    """A broker that ends waits for the rest of a request that has begun to come, which another one could not read."""
+    """A broker that ends waits for the rest of a partial request, which the next one could not read."""
 
     framing = "http"
     rests = False
@@ -300,7 +300,7 @@ class HalvesOfHTTP(Halves):
 
 
 class Slow(Client):
-    """Asks for much more than fits between the two, and reads it only after the restart."""
+    """Asks for more than the sockets hold, and reads it only after the restart."""
 
     rests = True
     is_busy = True
@@ -345,7 +345,7 @@ class Idle(Client):
 
 
 class IdleSession(Client):
-    """Has a session with objects, and does something only after the broker has come back."""
+    """Has a session with objects, and is active only after the restart."""
 
     rests = True
 
@@ -369,7 +369,7 @@ class IdleSession(Client):
 
 
 class IdleSubscriber(Client):
-    """Has a session of an application of its own, and hears of what it does there itself."""
+    """Has a session of its own application, and subscribes to its own events."""
 
     rests = True
 
@@ -394,7 +394,7 @@ class IdleSubscriber(Client):
         self.answered()
 
     def receive(self):
-        """The next message, but not that something may have been missed when the broker was killed."""
+        """The next message, except the one that events may be missing after a kill."""
         while True:
             message = self.connection.receive()
             loss = {"subscription": self.subscription, "name": "eventsLost", "lost": 0}
@@ -403,7 +403,7 @@ class IdleSubscriber(Client):
 
 
 class Serving(Client):
-    """Is asked for its states by the rounds of the broker's end, and by those of `Saver`."""
+    """Encodes its states for the rounds at the broker's end, and for those of `Saver`."""
 
     def begin(self):
         super().begin()
@@ -453,7 +453,7 @@ class Saver(Client):
 
 
 class Poller(Client):
-    """Waits for calls all the time, and must be told nothing rather than be forgotten."""
+    """Always waits for calls; an empty answer is allowed, no answer is not."""
 
     def begin(self):
         super().begin()
@@ -485,7 +485,7 @@ class Poller(Client):
 
 
 class Connector(Client):
-    """Connects, begins a session, ends it: again and again. `Subscriber` hears of each."""
+    """Connects, begins a session and ends it, repeatedly. `Subscriber` hears of each."""
 
     is_busy = is_at_work = True
 
@@ -585,7 +585,7 @@ class Load:
     # Asked by the clients
 
     def phase_for(self, client):
-        """What it has to do now; who rests waits until there is something."""
+        """The next task; waits until there is one."""
         with self.changed:
             while True:
                 if self.is_over:
@@ -602,7 +602,7 @@ class Load:
             self.changed.notify_all()
 
     def take_kill(self, client):
-        """Whether the end of its connection is forgiven: once for each kill, to those at work."""
+        """Whether the connection may end: once for each kill, if it was busy."""
         with self.changed:
             if client not in self.killed:
                 return False
@@ -627,7 +627,7 @@ class Load:
         self.application = command["application"]
         for kind, count in command["kinds"].items():
             self.clients += [KINDS[kind](self, f"{kind}{number}") for number in range(count)]
-        # What connectors do is heard of by subscribers, which have to be there first.
+        # Subscribers hear of connectors, so they start first.
         for client in sorted(self.clients, key=lambda client: isinstance(client, Connector)):
             client.thread.start()
             client.has_begun.wait(PATIENCE)

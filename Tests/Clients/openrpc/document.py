@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenRPC document, and whether what travels on the wire is what it says."""
+"""An OpenRPC document, and whether messages match it."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ OPEN_METHODS = {"rpc.discover"}
 
 
 class Document:
-    """The document as it is, or closed: then objects have no members besides those that are told."""
+    """The document as it is, or closed: then objects have only the described members."""
 
     def __init__(self, document, closed=False):
         self.is_closed = closed
@@ -26,7 +26,7 @@ class Document:
         self.methods = {method["name"]: (index, method) for index, method in enumerate(document["methods"])}
 
     def faults(self, value, *place):
-        """Why `value` is not what the schema at this place of the document says; nothing where it is."""
+        """Why `value` does not match the schema at this place of the document; empty if it matches."""
         if place not in self.validators:
             pointer = "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in place)
             schema = {"$ref": f"urn:document#/{pointer}"}
@@ -41,7 +41,7 @@ class Document:
         return self.faults(result, "methods", index, "result", "schema")
 
     def error_faults(self, name, error):
-        """An error has to be one that the method lists, or that every call may have."""
+        """An error must be listed by the method, or possible for every call."""
         listed = self.methods[name][1].get("errors", []) + self.document["x-errors"]["everyCall"]
         faults = self.faults(error.get("data"), "x-errors", "data")
         if (error["code"], error["data"]["kind"]) not in {(one["code"], one["data"]["kind"]) for one in listed}:
@@ -49,7 +49,7 @@ class Document:
         return faults
 
     def named(self, name, parameters):
-        """The parameters that are described, by name, however they were given."""
+        """The described parameters by name, even if they were given by position."""
         method = self.methods[name][1]
         if parameters is None:
             return {}
@@ -85,7 +85,7 @@ class Document:
 
 
 def close(document):
-    """Forbids members that are not told."""
+    """Forbids members that are not described."""
 
     def visit(schema):
         if isinstance(schema, list):
@@ -117,7 +117,7 @@ def check(document):
     faults = []
     model = copy.deepcopy(document)
     for method in model["methods"]:
-        # A method without result is a notification since OpenRPC 1.3; the models want one all the same.
+        # Since OpenRPC 1.3 a method without result is a notification; the models require one nevertheless.
         method.setdefault("result", {"name": "none", "schema": {"type": "null"}})
     OpenRPC(**model)
     names = [method["name"] for method in document["methods"]]

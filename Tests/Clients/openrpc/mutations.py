@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is almost right: a schema that does not notice is too wide."""
+"""Values that are almost valid: a schema that accepts one is too wide."""
 
 import copy
 
-# A state is the application's own, what is counted may change, and parameters of a polled call are looked at as such.
+# States belong to the application, counters may change, and parameters of a polled call are checked as such.
 OPAQUE = {"state", "counters", "gauges", "params"}
-# What answerRequest carries is looked at as the answer that it is.
+# The result in answerRequest is checked as the answer that it is.
 ANYTHING = {"result"}
 
 
 def places(value, place=()):
-    """The place of every member and element that the protocol says something of."""
+    """The place of every member and element that the protocol describes."""
     if isinstance(value, dict):
         for name, member in value.items():
             if name in ANYTHING:
@@ -34,7 +34,7 @@ def changed(value, place, change):
 
 
 def other_types(value):
-    """Each place with a value that is of no type the protocol has there, or has anywhere."""
+    """Each place with a value of a type that the protocol does not allow there, or anywhere."""
     for place in places(value):
 
         def replace(parent, name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is said when the vectors and the documented exchanges are played against a broker."""
+"""All messages when the vectors and the documented exchanges are played against a broker."""
 
 import glob
 import json
@@ -15,7 +15,7 @@ import run  # noqa: E402
 
 
 class Traffic:
-    """What was said, by method. A request is known to be right when it was answered with a result."""
+    """The messages by method. A request is valid if it was answered with a result."""
 
     def __init__(self):
         self.parameters = []  # (method, parameters): taken by the broker, or sent by it
@@ -37,7 +37,7 @@ class Traffic:
 
 
 class Conversation:
-    """One connection: which answer belongs to which call."""
+    """One connection: matches answers to calls."""
 
     def __init__(self, traffic):
         self.traffic = traffic
@@ -78,7 +78,7 @@ class Conversation:
                 self.traffic.errors.append((method, parameters, one["error"]))
 
     def polling(self, method, parameters, result):
-        """What is said by nextRequest and answerRequest, as if it had been said without them."""
+        """The messages inside nextRequest and answerRequest, as if they were sent directly."""
         if method == "nextRequest" and result:
             self.traffic.parameters.append((result["method"], result["params"]))
             self.traffic.polled[result["id"]] = result["method"]
@@ -108,7 +108,7 @@ def recording(traffic):
 
 
 def play(address, timeout=20):
-    """Plays all vectors and all documented exchanges; returns what was said."""
+    """Plays all vectors and all documented exchanges; returns the messages."""
     traffic = Traffic()
     run.Client = recording(traffic)
     for path in run.find("*.json"):
@@ -131,7 +131,7 @@ def application():
 
 
 def play_exchange(lines, client, address, timeout):
-    """Says what the page says, and takes as many messages as it shows; that they are right is tested elsewhere."""
+    """Sends the page's messages, and reads as many answers as it shows; their content is tested elsewhere."""
     clients, handles, calls = {}, {}, {}
     for name, arrow, text in lines:
         if name not in clients:

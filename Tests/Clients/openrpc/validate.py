@@ -3,8 +3,8 @@
 """Holds an OpenRPC document against OpenRPC, JSON Schema and a broker: validate.py DOCUMENT [SOCKET]
 
 With a SOCKET the vectors and the exchanges of Protocol/ are played against the broker there, and everything that is
-said has to be what the document says: no more, no less, and no value almost like it. The exit code is 0 when all is
-right, else 1. Needs the PyPI packages openrpc and jsonschema (Tests/requirements.txt).
+sent must match the document: no more, no less, and no almost valid value. The exit code is 0 on success, otherwise
+1. Needs the PyPI packages openrpc and jsonschema (Tests/requirements.txt).
 """
 
 import collections
@@ -14,13 +14,13 @@ import document as documents
 import mutations
 import traffic as wire
 
-# Not in any vector or exchange, because it takes a damaged archive, a crash or a broker that is behind.
+# Not in any vector or exchange, because they need a damaged archive, a crash or an overloaded broker.
 RARE_EVENTS = {
     "archiveClosed", "archiveDamaged", "archiveUnreadable", "restorationCrashed", "stateQuarantined",
     "archiveQuarantined", "quarantineEnded", "eventsLost",
 }
 RARE_METHODS = {"$/cancelRequest"}
-# The share of a method's members whose loss has to be noticed; the others are optional.
+# The share of a method's members whose loss must be noticed; the others are optional.
 DROPS_NOTICED_MIN = 0.5
 
 
@@ -39,7 +39,7 @@ class Report:
 
 
 def check_traffic(document, traffic, report):
-    """All that was said is described, and nothing else was said."""
+    """All messages are described."""
     undescribed = {method for method, _ in traffic.parameters} - {one["name"] for one in document["methods"]}
     report.add("not described", sorted(undescribed))
     traffic.forget(undescribed)
@@ -56,7 +56,7 @@ def check_traffic(document, traffic, report):
 
 
 def check_coverage(document, traffic, report):
-    """Everything that is described was said."""
+    """Everything described was sent."""
     said = {method for method, _ in traffic.parameters}
     report.add("never said", sorted({one["name"] for one in document["methods"]} - said - RARE_METHODS))
     names = {parameters["name"] for method, parameters in traffic.parameters if method == "event"}
@@ -65,7 +65,7 @@ def check_coverage(document, traffic, report):
 
 
 def check_mutations(document, traffic, report):
-    """What is almost right is noticed. Returns the figures for people."""
+    """Almost valid values are noticed. Returns the figures for people."""
     book = documents.Document(document)
     drops = collections.defaultdict(lambda: [0, 0])
     types = 0

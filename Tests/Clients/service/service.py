@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a broker and its service manager say to each other: service.py PROGRAM SCENARIO
+"""The messages between a broker and its service manager: service.py PROGRAM SCENARIO
 
 The manager is played by `keeping/manager.py`. A scenario that fails ends with a traceback.
 """
@@ -90,7 +90,7 @@ class Service(Manager):
 
 
 class Frozen:
-    """One thread that does not run, while all others of its process do."""
+    """One stopped thread, while all others of its process run."""
 
     SEIZE, INTERRUPT, DETACH, ALL = 0x4206, 0x4207, 17, 0x40000000
 
@@ -113,7 +113,7 @@ class Frozen:
 
 
 def activation(program):
-    """A client that connects before the broker runs is served; the manager hears of it all, and of the end."""
+    """A client that connects before the broker runs is served; the manager is told of every step, and of the end."""
     service = Service(program)
     early = service.connect()
     early.write(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n')
@@ -200,7 +200,7 @@ def reload(program):
 
 
 def watchdog(program, name):
-    """Pings stop when one thread hangs although all others run, and come again when it goes on."""
+    """Pings stop if one thread hangs although all others run, and continue with it."""
     variables = {"WATCHDOG_USEC": "600000"}
     service = Service(program, variables=variables).start()
     client = service.connect()
@@ -210,7 +210,7 @@ def watchdog(program, name):
         assert service.says_within("WATCHDOG=1", 0.6), "the broker is well"
     with Frozen(service.thread(name)):
         service.drain()
-        # One may have been on its way.
+        # One may have been sent already.
         service.says_within("WATCHDOG=1", 0.4)
         assert not service.says_within("WATCHDOG=1", 2), f"{name} hangs"
         if name == "archive-writer":
@@ -229,7 +229,7 @@ def watchdog_is_for_this_process(program):
 
 
 def long_work_is_no_hang(program):
-    """A long queue in front of the archives' thread is no fault as long as it gets shorter."""
+    """A long queue for the archives' thread is no fault while it gets shorter."""
     service = Service(program, variables={"WATCHDOG_USEC": "500000"}).start()
     clients = [service.connect() for _ in range(8)]
     for number, client in enumerate(clients):
@@ -262,7 +262,7 @@ def long_work_is_no_hang(program):
 
 
 def idle_exit(program):
-    """An idle broker ends, and nobody who connects meanwhile is refused."""
+    """An idle broker ends, and no client that connects meanwhile is refused."""
     service = Service(program, {"idleExitSeconds": 3})
     for _ in range(2):
         service.start()
@@ -270,7 +270,7 @@ def idle_exit(program):
         service.call(client, "ping")
         client.close()
         pause, longer = 2.997, 0.003
-        # Again and again until one waits in the queue, because the broker has gone.
+        # Repeated until one waits in the queue, because the broker has ended.
         while service.process.poll() is None:
             late = service.connect()
             late.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
@@ -278,7 +278,7 @@ def idle_exit(program):
             if not ready:
                 break
             late.close()
-            # Just about as long as the broker waits, which on a busy machine begins later.
+            # About as long as the broker waits; on a busy machine that begins later.
             service.says_within("STOPPING=1", pause)
             pause, longer = pause + longer, 2 * longer
         assert service.process.wait(DEADLINE) == 0
@@ -294,7 +294,7 @@ def idle_exit(program):
 
 
 def wait_for_answer(service, client):
-    """Whether an answer comes; False when the broker ends without having taken the connection."""
+    """Whether an answer comes; False if the broker ends without having accepted the connection."""
     import select
 
     end = os.pidfd_open(service.process.pid)
@@ -311,7 +311,7 @@ def wait_for_answer(service, client):
 
 
 def idle_exit_waits(program):
-    """Neither a connection nor a session without one is left alone."""
+    """The broker does not end while there is a connection, or a session without one."""
     service = Service(program, {"idleExitSeconds": 3}).start()
     client = service.connect()
     service.call(client, "ping")
@@ -364,7 +364,7 @@ def failure_is_told(program):
 
 
 def wrong_configuration_is_told(program):
-    """A broker whose configuration is of no use ends with 64 and says why, where its manager shows it."""
+    """A broker with an invalid configuration ends with 64 and says why, where its manager shows it."""
     service = Service(program, {"idleExitSeconds": -1})
     service.wait_for = lambda _: None
     service.start()
@@ -376,7 +376,7 @@ def wrong_configuration_is_told(program):
 
 
 def slow_manager(program):
-    """A manager that does not read holds up nobody."""
+    """A manager that does not read blocks no client."""
     service = Service(program, variables={"WATCHDOG_USEC": "3000"}).start()
     client = service.connect()
     end = time.monotonic() + 3
@@ -461,7 +461,7 @@ if __name__ == "__main__":
         else:
             SCENARIOS[sys.argv[2]](sys.argv[1])
     finally:
-        # Also after a failure nothing is left running.
+        # Even after a failure nothing is left running.
         for service in Service.running:
             if service.process and service.process.poll() is None:
                 service.process.kill()

@@ -10,7 +10,7 @@ from contract import (APPLICATION, ASKED, DRAFT, MISSING, OBJECT, PATH, SERVES, 
 
 
 class Session(aiorpcx.RPCSession):
-    """One whose requests and notifications are answered by functions."""
+    """A session whose requests and notifications are handled by functions."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Node programs of this directory share: the states, and how they report. See README.md.
+// Shared by the Node programs of this directory: the states, and the reports. See README.md.
 'use strict';
 
 const { isDeepStrictEqual } = require('node:util');
@@ -14,7 +14,7 @@ const state = {
   big: Number.MAX_SAFE_INTEGER,
 };
 
-/** Reports a step, or ends the program because something else came. */
+/** Reports a step, or ends the program if the value is not the expected one. */
 function expect(step, actual, expected) {
   if (!isDeepStrictEqual(actual, expected)) {
     console.log(`not ok ${step}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`);

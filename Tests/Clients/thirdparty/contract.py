@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all Python programs of this directory share: the states, and how they report. See README.md."""
+"""Shared by all Python programs of this directory: the states, and the reports. See README.md."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ def say(line):
 
 
 def expect(step, actual, expected):
-    """Reports a step, or ends the program because something else came."""
+    """Reports a step, or ends the program if the value is not the expected one."""
     if actual != expected:
         say(f"not ok {step}: {actual!r} instead of {expected!r}")
         sys.exit(1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the shell programs of this directory share: the states, and how they report. See README.md.
-# States are compared as text: they come back as they were sent.
+# Shared by the shell programs of this directory: the states, and the reports. See README.md.
+# States are compared as text: they are returned as they were sent.
 set -euo pipefail
 
 application=$RESTORATION_APPLICATION
@@ -17,7 +17,7 @@ request() {
   printf '{"jsonrpc":"2.0",%s"method":"%s","params":%s}' "$id" "$2" "$3"
 }
 
-# expect STEP ACTUAL EXPECTED: reports a step, or ends the program because something else came.
+# expect STEP ACTUAL EXPECTED: reports a step, or ends the program if the value is not the expected one.
 expect() {
   if [[ $2 != "$3" ]]; then
     printf 'not ok %s: %s instead of %s\n' "$1" "$2" "$3"

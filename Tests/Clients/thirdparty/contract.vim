@@ -1,6 +1,6 @@
 " SPDX-License-Identifier: Apache-2.0
 "
-" What the Vim programs of this directory share: the states, the steps, and how they report. See README.md.
+" Shared by the Vim programs of this directory: the states, the steps, and the reports. See README.md.
 
 set encoding=utf-8
 scriptencoding utf-8
@@ -20,7 +20,7 @@ function s:Say(line) abort
   1print
 endfunction
 
-" Reports a step, or ends Vim because something else came.
+" Reports a step, or ends Vim if the value is not the expected one.
 function s:Expect(step, actual, expected) abort
   if a:actual !=# a:expected
     call s:Say(printf('not ok %s: %s instead of %s', a:step, string(a:actual), string(a:expected)))
@@ -40,7 +40,7 @@ function contract#Answer(message) abort
   return #{states: [#{object: objects[0].object, state: extendnew(s:state, #{asked: v:true})}]}
 endfunction
 
-" Takes a notification of the broker.
+" Handles a notification of the broker.
 function contract#Notice(message) abort
   call s:Expect('saved', [a:message.method, a:message.params.generation], ['applicationStateSaved', 1])
   let s:saved = v:true

@@ -29,7 +29,7 @@
   (client-say "ok %s" step))
 
 (defun client-read-back (object)
-  "OBJECT as the library gives it when it has been to the broker."
+  "OBJECT as the library returns it from the broker."
   (json-parse-string (json-serialize object :null-object nil :false-object :json-false)
                      :object-type 'plist :null-object nil :false-object :json-false))
 

@@ -13,7 +13,7 @@ static int broker;
 static int last_id;
 static int object_is_saved;
 
-// Reports a step, or ends the program because something else came.
+// Reports a step, or ends the program if the value is not the expected one.
 static void expect(const char *step, int is_right, json_t *actual) {
   if (!is_right) {
     char *text = json_dumps(actual, JSON_ENCODE_ANY);
@@ -56,7 +56,7 @@ static void take_notification(json_t *message) {
   object_is_saved = 1;
 }
 
-// The next message; calls and notifications of the broker are taken care of and are null.
+// The next message; null after a call or notification of the broker, which is handled.
 static json_t *receive(void) {
   json_error_t error;
   json_t *message = json_loadfd(broker, JSON_DISABLE_EOF_CHECK, &error);
@@ -71,7 +71,7 @@ static json_t *receive(void) {
   return NULL;
 }
 
-// The answer to a request; what is given as parameters is used up.
+// The answer to a request; takes the parameters over.
 static json_t *call(const char *method, json_t *params) {
   send_message(json_pack("{s:i, s:s, s:o}", "id", ++last_id, "method", method, "params", params));
   json_t *answer = NULL;

@@ -7,7 +7,7 @@
 
 static gboolean is_saved;
 
-// Reports a step, or ends the program because something else came.
+// Reports a step, or ends the program if the value is not the expected one.
 static void expect(const char *step, gboolean is_right, GVariant *actual) {
   if (!is_right) {
     g_autofree char *text = actual ? g_variant_print(actual, TRUE) : NULL;
@@ -53,7 +53,7 @@ static gboolean is_equal(GVariant *left, GVariant *right) {
   return TRUE;
 }
 
-// The result of a call; null where it fails and the error is asked for.
+// The result of a call; null if it fails and the error is requested.
 static GVariant *call(JsonrpcClient *broker, const char *method, GVariant *params, GError **failure) {
   g_autoptr(GError) error = NULL;
   GVariant *result = NULL;
@@ -130,7 +130,7 @@ int main(void) {
   expect("encode", JSONRPC_MESSAGE_PARSE(stored, "durability", "disk"), stored);
   expect_state(broker, "decode", state_of_notes(FALSE));
 
-  // The library puts the whole error into the message of its own, as the text of a GVariant.
+  // The library puts the whole error into its own message, as the text of a GVariant.
   g_autoptr(GError) failure = NULL;
   call(broker, "decodeRestorableState", JSONRPC_MESSAGE_NEW("object", "[", "Missing", "]"), &failure);
   g_autoptr(GVariant) object_error = g_variant_parse(NULL, failure->message, NULL, NULL, &error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libjson-rpc-cpp: its UnixDomainSocketClient connects for each call, so that each names the session. Notifications are
-// left out: the connector waits for an answer to them.
+// libjson-rpc-cpp: its UnixDomainSocketClient connects for each call, so each call names the session. Notifications are
+// left out, because the connector waits for an answer to them.
 
 #include <jsonrpccpp/client.h>
 #include <jsonrpccpp/client/connectors/unixdomainsocketclient.h>
@@ -10,7 +10,7 @@
 #include <iostream>
 #include <string>
 
-// Reports a step, or ends the program because something else came.
+// Reports a step, or ends the program if the value is not the expected one.
 static void expect(const std::string &step, const Json::Value &actual, const Json::Value &expected) {
   if (actual != expected) {
     std::cout << "not ok " << step << ": " << actual << " instead of " << expected << std::endl;
@@ -54,7 +54,7 @@ int main() {
   Json::Value opened = broker.CallMethod("initialize", params);
   expect("initialize", opened["protocolVersion"], 1);
 
-  // What every further call says, as it comes on a connection of its own.
+  // The members of every further call, because each has its own connection.
   Json::Value session;
   session["application"] = params["application"];
   session["session"] = opened["session"];

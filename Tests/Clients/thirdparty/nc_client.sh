@@ -32,7 +32,7 @@ expect batch "$batch" '["a",{},"b",-32601]'
 expect "error -32002 unknownObject" "$(error_of "$(answer 6)")" "-32002 unknownObject"
 expect goodbye "$(answer 7 | jq -c .result)" '{}'
 
-# One-shot: a state of a path that nobody owns, from a process that says nothing else.
+# A single call: a state of an unclaimed path, from a process without a session.
 request 8 encodeRestorableState "{\"application\":\"$application\",\"object\":[\"Notes\",\"Script\"],\"state\":$state}" |
   nc -N -U "$RESTORATIOND_SOCKET" >/dev/null
 script=$(request 9 decodeRestorableState "{\"application\":\"$application\",\"object\":[\"Notes\",\"Script\"]}" |

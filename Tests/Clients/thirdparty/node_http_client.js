@@ -21,7 +21,7 @@ function post(body) {
       response.on('end', () => resolve({ status: response.statusCode, text }));
     });
     request.on('error', reject);
-    // Without a length Node sends the body in chunks.
+    // If no length is given, Node sends the body in chunks.
     request.write(body.slice(0, 10));
     request.end(body.slice(10));
   });

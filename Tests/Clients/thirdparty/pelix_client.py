@@ -15,8 +15,8 @@ expect("register", registered["path"], PATH)
 try:
     broker._notify.encodeRestorableState(object=PATH, state=DRAFT, **session)
 except jsonrpclib.jsonrpc.TransportError as error:
-    # The broker has nothing to answer, 204, which the library takes for a failure, after which it wants to connect
-    # again. The notification took effect.
+    # The broker answers 204, which the library takes for a failure, and then it connects again. The
+    # notification took effect.
     assert error.errcode == 204, error
     broker("close")()
 expect_state("notify", broker.decodeRestorableState(object=PATH, **session), DRAFT)

@@ -14,7 +14,7 @@ from contract import (APPLICATION, ASKED, DRAFT, MISSING, OBJECT, PATH, SERVES, 
 
 
 async def main():
-    # Objects stay dictionaries; by default they would become named tuples, which cannot have all keys of a state.
+    # Objects stay dictionaries; by default they become named tuples, which cannot have all keys of a state.
     client = JsonRPCClient(converter_factory=get_converter)
     saved = asyncio.Event()
 

@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/contract.sh"
 coproc broker { exec socat - "UNIX-CONNECT:$RESTORATIOND_SOCKET"; }
 answers=${broker[0]} requests=${broker[1]}
 
-# call ID METHOD PARAMS: takes the answer. Not for subshells, which do not have the coprocess's descriptors.
+# call ID METHOD PARAMS: reads the answer. Not in subshells, which lack the coprocess's descriptors.
 call() {
   request "$@" >&"$requests"
   read -r answer <&"$answers"

@@ -49,7 +49,7 @@ func stateOfNotes() state {
 	}
 }
 
-// expect reports a step, or ends the program because something else came.
+// expect reports a step, or ends the program if the value is not the expected one.
 func expect(step string, actual, expected any) {
 	if !reflect.DeepEqual(actual, expected) {
 		fmt.Printf("not ok %s: %v instead of %v\n", step, actual, expected)
