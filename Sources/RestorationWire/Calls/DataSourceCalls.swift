@@ -12,7 +12,7 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("view", &view, "Path of the view.")
-    try members.required("indexPath", &indexPath, "If the element is in the view.")
+    try members.required("indexPath", &indexPath, "Index path of the element in the view.")
     try members.required("role", &role, "`selected` or `topVisible`.")
   }
 

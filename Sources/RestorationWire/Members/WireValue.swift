@@ -51,7 +51,7 @@ package struct Misfit: Error, Hashable {
     case unsuited(String, hint: String)
   }
 
-  /// If, as a JSON pointer without its first slash; empty for the value itself.
+  /// The place, as a JSON pointer without its first slash; empty for the value itself.
   package var place: String
   package var fault: Fault
 

@@ -46,7 +46,7 @@ public struct ObjectRestoration: WireObject, Hashable {
   }
 }
 
-/// If an object is after it was moved or renamed (R4, R6).
+/// The place of an object after a move or renaming (R4, R6).
 public struct ObjectPlacement: WireObject, Hashable {
   public package(set) var path: IdentifierPath?
   public package(set) var included = false

@@ -30,7 +30,7 @@ public struct RestorableElement: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("role", &role, "Why it is listed.")
-    try members.required("indexPath", &indexPath, "If the element is in the view.")
+    try members.required("indexPath", &indexPath, "Index path of the element in the view.")
     try members.member("identifier", &identifier, default: nil, "The data source's identifier of the element's model.")
     try members.member(
       "resolved",
