@@ -5,7 +5,6 @@
 /// Headers come in any order and case and with either line end; unknown ones are skipped. An invalid header section
 /// ends the connection, because the beginning of the next one is unknown.
 struct ContentLengthStream {
-  /// Bytes a header section may have.
   static let headersBytesMax = 4_096
 
   private enum Mode {

@@ -88,7 +88,7 @@ package struct FrameDecoder: Sendable {
 
   /// Where the decoder is; asked when `next` has returned nil.
   ///
-  /// Stored, because whoever asks for what is computed copies the decoder first.
+  /// Stored, because access to a computed property would copy the decoder.
   package private(set) var position = FramePosition.betweenFrames
 
   /// Bytes held until their frame is complete or taken.

@@ -17,7 +17,6 @@ struct InputBuffer {
   var count: Int { end - start }
   var isEmpty: Bool { end == start }
 
-  /// All of them.
   var bytes: [UInt8] { Array(room[start..<end]) }
 
   subscript(index: Int) -> UInt8 { room[start + index] }

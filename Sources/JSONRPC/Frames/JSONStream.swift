@@ -25,7 +25,6 @@ struct JSONStream {
     }
   }
 
-  /// Whether a frame may begin with this byte.
   static func isFrameStart(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") }
 
   /// Uses up input until something happens; `nil` when more bytes are needed.

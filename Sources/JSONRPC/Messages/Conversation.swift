@@ -4,7 +4,7 @@
 ///
 /// Invariants:
 /// 1. A call is answered at most once; further answers are ignored.
-/// 2. A request with an id in flight (parked ones included) is refused and leaves the first untouched; `null` is no id.
+/// 2. A request with an id in flight, parked or not, is refused and leaves the first untouched; `null` is not an id.
 /// 3. The answers of one batch leave as one array when the last is there; a batch without answers leaves nothing.
 /// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
 /// 5. Answers to our own calls are never held back.

@@ -65,7 +65,6 @@ struct OutgoingCalls {
 
 /// The calls made to a peer so far, for another conversation that continues with the same peer.
 package struct CallsMade: Hashable, Sendable {
-  /// The id given last.
   package var lastID: Int
   /// Abandoned calls whose answers may still come.
   package var unanswered: Int

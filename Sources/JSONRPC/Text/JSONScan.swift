@@ -43,8 +43,8 @@ struct JSONScan {
     if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 32) }
   }
 
-  /// Goes on with the value whose first byte is at `base`, of which `count` bytes have arrived; eight zero bytes follow
-  /// them. Returns `.complete`, `.needsBytes`, `.syntax` or `.limit`.
+  /// Continues the value whose first byte is at `base`; of it `count` bytes have arrived, and eight zero bytes follow.
+  /// Returns `.complete`, `.needsBytes`, `.syntax` or `.limit`.
   mutating func advance(_ base: UnsafePointer<UInt8>, count: Int) -> ScanOutcome {
     while true {
       let outcome = run(base, count: count)

@@ -12,7 +12,6 @@ package struct JSONSlice: Sendable {
   /// The index of this value on the tape, or −1.
   let entry: Int32
 
-  /// The kind of the value.
   package let kind: JSONKind
 
   init(storage: FrameStorage, entry: Int) {
@@ -51,9 +50,9 @@ package struct JSONSlice: Sendable {
   var mayHoldWhiteSpace: Bool { kind.isContainer && storage.tape[max(0, Int(entry))].flags.contains(.whiteSpace) }
 }
 
-// Scalars
+// Scalars; each is `nil` if the value is of another kind.
 extension JSONSlice {
-  /// The string with its escapes resolved, or `nil` when this is of another kind.
+  /// The string with its escapes resolved.
   package func string() -> String? {
     kind == .string ? JSONEscape.decode(storage.bytes[Int(start) + 1..<Int(end) - 1]) : nil
   }
@@ -69,7 +68,7 @@ extension JSONSlice {
     return expected
   }
 
-  /// The integer, or `nil` when this is of another kind or beyond 64 bits.
+  /// The integer; `nil` also if it is beyond 64 bits.
   package func integer() -> Int64? {
     guard kind == .integer else { return nil }
     var index = Int(start)
@@ -89,12 +88,11 @@ extension JSONSlice {
     return value
   }
 
-  /// The number as a double (infinite when beyond its range), or `nil` when this is no number.
+  /// The number as a double; infinite if it is beyond its range.
   package func real() -> Double? {
     kind == .integer || kind == .real ? Double(String(decoding: text, as: UTF8.self)) : nil
   }
 
-  /// The boolean, or `nil` when this is of another kind.
   package func bool() -> Bool? { kind == .bool ? storage.bytes[Int(start)] == UInt8(ascii: "t") : nil }
 
   package var isNull: Bool { kind == .null }
@@ -106,7 +104,7 @@ extension JSONSlice {
 
 // Members and elements
 extension JSONSlice {
-  /// The elements, or `nil` when this is no array.
+  /// `nil` if this is not an array.
   package var elements: [JSONSlice]? {
     guard kind == .array else { return nil }
     var elements: [JSONSlice] = []
@@ -133,7 +131,7 @@ extension JSONSlice {
     return areAll ? strings : nil
   }
 
-  /// The members in the order of the text, or `nil` when this is no object.
+  /// The members in the order of the text; `nil` if this is not an object.
   package var members: [(name: String, value: JSONSlice)]? {
     guard kind == .object else { return nil }
     var members: [(name: String, value: JSONSlice)] = []
@@ -144,7 +142,7 @@ extension JSONSlice {
     return members
   }
 
-  /// The member of that name, or `nil` when there is none or this is no object.
+  /// The member of that name, if this is an object with one.
   @_disfavoredOverload
   package subscript(name: String) -> JSONSlice? {
     var name = name

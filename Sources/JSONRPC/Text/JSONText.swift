@@ -21,7 +21,6 @@ package struct JSONText: Sendable, Equatable, Hashable {
   package static let emptyObject = JSONText(validated: Array("{}".utf8))
   package static let emptyArray = JSONText(validated: Array("[]".utf8))
 
-  /// The text itself.
   package var string: String { String(decoding: bytes, as: UTF8.self) }
 
   package var count: Int { bytes.count }

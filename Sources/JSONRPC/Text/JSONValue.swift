@@ -16,14 +16,13 @@ package enum JSONValue: Sendable {
   case text(JSONText)
 }
 
+// Each is `nil` if the value is of another kind.
 extension JSONValue {
-  /// The string, or `nil` when this is of another kind.
   package var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  /// The integer, or `nil` when this is of another kind (a real is never rounded).
+  /// A real is never rounded.
   package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
-  /// The number as a double, or `nil` when this is no number.
   package var real: Double? {
     switch self {
     case .real(let value): value
@@ -32,18 +31,15 @@ extension JSONValue {
     }
   }
 
-  /// The boolean, or `nil` when this is of another kind.
   package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
-  /// The elements, or `nil` when this is no array.
   package var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-  /// The object, or `nil` when this is of another kind.
   package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
   package var isNull: Bool { if case .null = self { true } else { false } }
 
-  /// The member of that name, or `nil` when there is none or this is no object.
+  /// The member of that name, if this is an object with one.
   package subscript(name: String) -> JSONValue? { object?[name] }
 }
 

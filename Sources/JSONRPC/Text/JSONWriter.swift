@@ -13,7 +13,7 @@ package struct JSONWriter: Sendable {
     bytes.reserveCapacity(capacity)
   }
 
-  /// Goes on at the end of `bytes`; nothing of it is looked at.
+  /// Continues at the end of `bytes`, which are not examined.
   package init(appendingTo bytes: consuming [UInt8]) { self.bytes = bytes }
 
   /// Writes at the end of `bytes` without copying them.

@@ -30,7 +30,7 @@ struct ScanCursor {
     }
   }
 
-  /// Goes on in the innermost container, an object, until that is another one.
+  /// Continues in the innermost container, an object, until it changes.
   @inline(always)
   private mutating func runObject() -> ScanOutcome? {
     var entry = state.phase
@@ -55,8 +55,7 @@ struct ScanCursor {
     }
   }
 
-  /// Goes on in the innermost container, an array, until that is another one; also at the root, if a scalar ends
-  /// all.
+  /// Continues in the innermost container, an array, until it changes; also at the root, if a scalar ends all.
   @inline(always)
   private mutating func runArray() -> ScanOutcome? {
     var entry = state.phase
@@ -80,7 +79,7 @@ struct ScanCursor {
     }
   }
 
-  /// Goes on inside a name, string or number that had not arrived whole.
+  /// Continues inside a name, string or number that had not arrived whole.
   @inline(never)
   private mutating func finishToken() -> ScanOutcome? {
     switch state.phase {

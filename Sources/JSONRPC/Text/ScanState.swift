@@ -13,7 +13,6 @@ enum ScanPhase: UInt8, Comparable {
   case value
   /// After a value: `,` or the end of the container.
   case separator
-  /// Inside a name, a string, or an incomplete number.
   case insideName, insideString, insideNumber
 
   var isInsideToken: Bool { self == .insideName || self == .insideString || self == .insideNumber }
@@ -50,7 +49,6 @@ struct ScanState {
   var noted = 0
 }
 
-/// One open container.
 struct ScanLevel {
   var start: Int32 = 0
   /// Its entry on the tape, or −1.

@@ -20,7 +20,6 @@ package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
   package typealias Answer = String?
 }
 
-/// Asks a view's data source for the current index path of an element (R28).
 package struct IndexPathForElementWithModelIdentifier: RestorationCall {
   package static let method = ServedMethod.indexPathForElementWithModelIdentifier
   package static let summary = "Asks where a view shows this element of the model now."

@@ -51,7 +51,6 @@ package struct ShouldSaveApplicationState: ApplicationStateCall {
   package init() {}
 }
 
-/// Asks the delegate whether the application is to be restored (R21).
 package struct ShouldRestoreApplicationState: ApplicationStateCall {
   package typealias Answer = Bool
 
@@ -109,7 +108,6 @@ package struct DidDecodeRestorableState: ApplicationStateCall {
   package init() {}
 }
 
-/// Asks the delegate for the view controller of a path that has no restoration class (R22, R24).
 package struct ViewControllerWithRestorationIdentifierPath: RestorationCall {
   package typealias Answer = LocatedObject
 

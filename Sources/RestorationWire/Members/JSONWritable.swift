@@ -4,7 +4,6 @@ package import JSONRPC
 
 /// A value of the protocol that has one JSON form.
 package protocol JSONWritable {
-  /// Writes the value as one JSON value.
   func writeJSON(to writer: inout JSONWriter)
 }
 

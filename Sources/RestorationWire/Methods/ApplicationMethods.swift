@@ -17,7 +17,6 @@ package struct ListApplications: RestorationMethod {
   }
 }
 
-/// Describes one application: its sessions and its objects, without their states.
 package struct DescribeApplication: RestorationMethod {
   package static let method = "describeApplication"
   package static let summary = "Lists sessions and objects."

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lists the generations that are kept (R16).
 package struct ListGenerations: RestorationMethod {
   package static let method = "listGenerations"
   package static let summary = "Lists generations."

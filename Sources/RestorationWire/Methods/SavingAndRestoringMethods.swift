@@ -133,7 +133,6 @@ package struct CompleteStateRestoration: RestorationMethod {
   }
 }
 
-/// Tells what became of an object when it was last to be saved and restored, step by step.
 package struct ExplainRestoration: RestorationMethod {
   package static let method = "explainRestoration"
   package static let summary = "Tells why an object was saved and restored, or was not."

@@ -107,7 +107,6 @@ package struct Initialize: RestorationMethod {
   }
 }
 
-/// Ends the session and says what becomes of its objects (R30).
 package struct Goodbye: RestorationMethod {
   package static let method = "goodbye"
   package static let summary = "Ends the session."
@@ -171,7 +170,6 @@ package enum ProtocolVersion {
   package static let supported: [Int64] = [1]
 }
 
-/// Sends events of one application, or of all, to the connection.
 package struct Subscribe: RestorationMethod {
   package static let method = "subscribe"
   package static let summary = "Sends events to the connection."
