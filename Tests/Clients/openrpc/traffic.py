@@ -14,6 +14,10 @@ sys.path.insert(0, os.path.join(PROTOCOL, "vectors"))
 import run  # noqa: E402
 
 
+# In these vectors clients send answers that are not what the document describes, to show what the broker makes of them.
+WRONG_ANSWERS = {"r12-stale.json", "r28-round.json"}
+
+
 class Traffic:
     """The messages by method. A request is valid if it was answered with a result."""
 
@@ -112,7 +116,10 @@ def play(address, timeout=20):
     traffic = Traffic()
     run.Client = recording(traffic)
     for path in run.find("*.json"):
+        described = list(traffic.answers)
         run.play(path, address, timeout)
+        if os.path.basename(path) in WRONG_ANSWERS:
+            traffic.answers = described
     for page in sorted(glob.glob(os.path.join(PROTOCOL, "**", "*.md"), recursive=True)):
         for exchange in exchanges(page):
             play_exchange(exchange, run.Client, address, timeout)
