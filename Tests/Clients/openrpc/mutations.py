@@ -2,11 +2,29 @@
 """Values that are almost valid: a schema that accepts one is too wide."""
 
 import copy
+import json
+import re
 
 # States belong to the application, counters may change, and parameters of a polled call are checked as such.
 OPAQUE = {"state", "counters", "gauges", "params"}
 # The result in answerRequest is checked as the answer that it is.
 ANYTHING = {"result"}
+
+
+def of_each_shape(pairs):
+    """One of those pairs of a method and a value that a document cannot tell apart, but by numbers and names."""
+    return {json.dumps([method, shape(value)]): (method, value) for method, value in pairs}.values()
+
+
+def shape(value):
+    """The value with its words; numbers and other strings are all the same."""
+    if isinstance(value, dict):
+        return {name: name in OPAQUE or shape(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [shape(element) for element in value[:3]]
+    if isinstance(value, str):
+        return value if re.fullmatch("[a-z][A-Za-z]+", value) else ""
+    return 0 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 def places(value, place=()):

@@ -81,10 +81,10 @@ def check_mutations(document, traffic, report):
             drops[what][0] += 1
             drops[what][1] += bool(faults(mutant))
 
-    for method, result in traffic.results:
+    for method, result in mutations.of_each_shape(traffic.results):
         if method not in documents.OPEN_METHODS:
             mutate(f"{method} result", result, lambda mutant: book.result_faults(method, mutant), True)
-    for method, value in traffic.parameters:
+    for method, value in mutations.of_each_shape(traffic.parameters):
         # Most parameters of calls to the broker are optional.
         is_sent = book.methods[method][1]["x-direction"] == "toClient"
         value = book.named(method, value)
