@@ -215,14 +215,4 @@ internal import Testing
       #expect(try client.receive()?.text == Self.pong)
     }
   }
-
-  @Test func everyVectorPassesOverContentLength() async throws {
-    try await withBroker { broker in
-      let result = try ChildProcess.run(
-        ["python3", "\(Products.repository)/Protocol/vectors/run.py", "--framing", "content-length", broker.socket],
-        Deadline(.seconds(120))
-      )
-      #expect(result.end == .exit(0), "\(result.output.suffix(4_000)) \(result.errors)")
-    }
-  }
 }
