@@ -71,7 +71,7 @@ internal import Testing
     _ = try peer.decode(#"["Main"]"#)
     _ = try peer.state(#"["Main","Editor"]"#)
     #expect(try peer.call("completeStateRestoration")["pending"] == 0)
-    #expect(driver.application("App")?.sessions.values.allSatisfy { $0.windows.isEmpty } == true)
+    #expect(driver.application("App")?.trials.hasOpenWindows == false)
   }
 
   @Test func r35ANewEncodeLiftsItAndKeepsTheText() throws {

@@ -8,7 +8,7 @@ extension Application {
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
     parentWaits.abandon(in: &turn) { $0.session == session.id }
-    abandonDecodes { $0.session == session.id }
+    trials.abandon(in: &turn) { $0.session == session.id }
     abandonPoll(of: session)
     forgetUnfetchedStates(of: session)
     noteEnd(of: session, ending)
@@ -21,6 +21,7 @@ extension Application {
     updatePulling()
     loseCalls(of: session.id)
     saving.ended(session.id)
+    trials.sessionEnded(session.id)
     leaveRoles(of: session)
     turn.ask(.unwatch(id, session.id))
     turn.ask(.cancelTimer(.lost(id, session.id)))
@@ -40,7 +41,7 @@ extension Application {
     switch ending {
     case .userQuit where quitsApplication(session) && turn.settings.isDeveloperMode:
       // What a developer quits is to be there again; nothing is emptied.
-      settle(session.objects.values)
+      early.clear(session.objects.values, in: &turn)
       vacate(session)
     case .userQuit where quitsApplication(session):
       emptyHead(discarding: sessions.values.filter { $0 !== session })
@@ -54,13 +55,11 @@ extension Application {
       // It has not said that what it pushed blank is to hide anything (R19).
       vacate(session)
     case .restart, .logout, .expired:
-      settle(session.objects.values)
+      early.clear(session.objects.values, in: &turn)
       vacate(session)
     case .crashed:
-      brokenWindows.formUnion(session.windows.keys)
       blame(session)
       vacate(session)
-      session.windows = [:]
     }
     closeWindows(of: session)
   }
@@ -100,12 +99,11 @@ extension Application {
     budget.emptyHead()
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
-      session.windows = [:]
       write(.session(session.record))
     }
     runs.forgetRoles()
     runs.units = []
-    brokenWindows = []
+    trials.empty()
     updatePulling()
     drive(.discarded)
   }
@@ -141,7 +139,7 @@ extension Application {
     }
     if let claim = node.claim { release(claim) }
     node.claim = nil
-    settle([node])
+    early.clear([node], in: &turn)
     writeRelease(of: node, at: turn.now.wall)
     drive(.released(node.id, isGone: false))
   }
@@ -177,17 +175,6 @@ extension Application {
       write(node)
       tree.remove(node)
     }
-  }
-
-  /// Clears early marks: the newest state is what everybody gets (R19).
-  func settle(_ nodes: some Sequence<Node>) {
-    let early = nodes.filter { $0.state?.isEarly == true }
-    guard !early.isEmpty else { return }
-    for node in early {
-      node.state?.isEarly = false
-      node.beforeClaim = nil
-    }
-    write(.settle(early.map(\.id).sorted()))
   }
 
   // MARK: Orphans

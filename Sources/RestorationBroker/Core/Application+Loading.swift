@@ -41,8 +41,7 @@ extension Application {
     if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
     updatePulling()
-    brokenWindows = former.brokenWindows
-    hasOpenedWindow = former.hasOpenedWindow
+    trials.resume(former.trials) { sessions[$0] != nil }
     invalidate(former.pulled)
   }
 
@@ -53,7 +52,7 @@ extension Application {
     endCalls { _ in true }
     jobs.reset()
     saving.reset(in: &turn)
-    earlyDue = nil
+    early = EarlyMarks()
   }
 
   /// - Parameter former: claims known from before a transaction failed or the archive was closed.
@@ -68,16 +67,12 @@ extension Application {
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
       let before = former[record.handle]
-      let claim = Node.Claim(
-        session: session.id,
-        handle: record.handle,
-        since: before?.since ?? turn.now.monotonic,
-        classes: classes,
-        hasDecoded: before?.hasDecoded ?? !isEarly,
-        isRolledBack: before?.isRolledBack ?? false
-      )
+      let since = before?.since ?? turn.now.monotonic
+      var claim = Node.Claim(session: session.id, handle: record.handle, since: since, classes: classes)
+      claim.hasDecoded = before?.hasDecoded ?? !isEarly
+      claim.isRolledBack = before?.isRolledBack ?? false
       hold(node, claim, by: session)
-      if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
+      if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
     }
   }
 

@@ -64,8 +64,7 @@ extension Application {
     if hasState, hasUnsealedContent { _ = generations.seal("startup", of: tree, holding: tree.reachedNodes, in: &turn) }
     generations.pinNewest(in: &turn)
     runs.begin(hasState: hasState)
-    brokenWindows = []
-    hasOpenedWindow = false
+    trials.beginRun()
     writeRun()
   }
 
@@ -94,11 +93,10 @@ extension Application {
   /// Nothing is under way, and nobody waits for anything. (The clients that use a detached session are known to the
   /// core.)
   var isIdle: Bool {
-    parentWaits.isEmpty && waitingDecodes.isEmpty && readsUnderWay == 0 && probesUnderWay == 0 && jobs.isIdle
+    parentWaits.isEmpty && trials.isIdle && readsUnderWay == 0 && probesUnderWay == 0 && jobs.isIdle
       && !isRestoring && saving.isIdle && calls.isEmpty
       && sessions.values.allSatisfy { session in
-        session.client == nil && session.poll == nil && !session.hasExited && session.windows.isEmpty
-          && session.extensions == 0
+        session.client == nil && session.poll == nil && !session.hasExited
       }
   }
 
@@ -134,7 +132,7 @@ extension Application {
   func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let node = try requireOwn(request.object, session)
-    if let session { session.windows[node.id] = nil }
+    if let session { trials.forget(node.id, of: session.id) }
     announceUnregistration(of: node, .unregistered, stateKept: request.keepState && node.record.component != nil)
     if request.keepState {
       releaseKeepingState(node)

@@ -23,18 +23,9 @@ package final class Application {
   var lastNode: NodeID = 0
   var runs = RunHistory()
   var budget = ArchiveBudget()
-  /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
-  var brokenWindows: Set<NodeID> = []
-  var hasOpenedWindow = false
-  /// The timer of the earliest window is set.
-  var hasWindowTimer = false
-  /// Processes that have crashed with open windows since the archive was opened.
-  var crashCount = 0
-  /// Decodes of suspects that wait for others to be proven, in arrival order (R31).
-  var waitingDecodes: [WaitingDecode] = []
+  @exclusivity(unchecked) package internal(set) var trials = DecodeTrials()
+  var early = EarlyMarks()
   var parentWaits = ParentWaits()
-  /// Monotonic milliseconds at which the early timer fires; nil while it is not set.
-  var earlyDue: Int64?
   /// Monotonic milliseconds of the last call.
   var lastUsed: Int64 = 0
   /// Reads of the archive whose answers have not come.

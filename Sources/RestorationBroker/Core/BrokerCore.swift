@@ -83,7 +83,7 @@ package struct BrokerCore {
     dropUpload(of: client)
     for application in client.applications.compactMap({ applications[$0] }) {
       application.parentWaits.abandon(in: &application.turn) { $0.caller.client == id }
-      application.abandonDecodes { $0.caller.client == id }
+      application.trials.abandon(in: &application.turn) { $0.caller.client == id }
       application.jobs.endExports(of: id, in: &application.turn)
       closeIfUseless(application)
     }
@@ -215,7 +215,7 @@ package struct BrokerCore {
     application.abandonRestoration()
     application.abandonResolutions()
     let error = Application.storeFailed("the archive was reopened while the call waited", indeterminate: false)
-    application.abandonDecodes(for: error) { _ in true }
+    application.trials.abandon(for: error, in: &application.turn) { _ in true }
     context.emit(.open(id, application.name, creating: true))
   }
 
@@ -343,7 +343,10 @@ package struct BrokerCore {
       closeIfUseless(application)
     case .detached(let id, let session): applications[id]?.detachedTimerFired(session)
     case .windows(let id): applications[id]?.windowTimerFired()
-    case .early(let id): applications[id]?.earlyTimerFired()
+    case .early(let id):
+      if let application = applications[id] {
+        application.early.timerFired(application.nodesByHandle.values, in: &application.turn)
+      }
     case .trial(let id): applications[id]?.goOnHandingOut()
     case .parent(let id, let number):
       if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }

@@ -28,15 +28,6 @@ extension Application {
   /// - Returns: whether the caller was waiting, and does so no more.
   func cancel(_ caller: Caller) -> Bool {
     cancelSaving(caller) || leaveRestoration(caller) || cancelPoll(caller) || parentWaits.cancel(caller, in: &turn)
-      || cancelDecode(caller) || jobs.cancel(caller)
-  }
-
-  /// A decode that waits for suspects to be proven; nothing has been handed out for it (R31).
-  private func cancelDecode(_ caller: Caller) -> Bool {
-    guard let index = waitingDecodes.firstIndex(where: { $0.caller == caller }) else { return false }
-    waitingDecodes.remove(at: index)
-    turn.ask(.unpark(caller))
-    stopWatchingTrialsIfIdle()
-    return true
+      || trials.cancel(caller, in: &turn) || jobs.cancel(caller)
   }
 }

@@ -18,7 +18,7 @@ extension Application {
     let error = Application.shuttingDown()
     endPolls()
     parentWaits.abandon(for: error, in: &turn) { _ in true }
-    abandonDecodes(for: error) { _ in true }
+    trials.abandon(for: error, in: &turn) { _ in true }
     abandonRestoration(for: error)
     for number in resolver.numbers { finishResolution(number) }
     jobs.cancelAll(for: error, in: &turn)

@@ -16,9 +16,8 @@ struct RestingSessions {
   private(set) var claims: [ObjectHandle: Node.Claim]
   /// What sessions that were away were still to be asked for.
   private(set) var pulled: [EncodeTarget]
-  /// Restorations that a crash cut short (R19).
-  private(set) var brokenWindows: Set<NodeID>
-  private(set) var hasOpenedWindow: Bool
+  /// What the restoration still waits for (R19).
+  private(set) var trials: DecodeTrials
 
   /// Whether all of them end as soon as the archive is opened.
   func areOver(at now: Moment) -> Bool { !isRecent(at: now) && sessions.values.allSatisfy(\.facts.isDetached) }
@@ -35,8 +34,7 @@ struct RestingSessions {
     sessions = [:]
     claims = [:]
     pulled = []
-    brokenWindows = []
-    hasOpenedWindow = false
+    trials = DecodeTrials()
   }
 }
 
@@ -48,8 +46,7 @@ extension Application {
       sessions: sessions.byNumber,
       claims: nodesByHandle.compactMapValues(\.claim),
       pulled: saving.pulled,
-      brokenWindows: brokenWindows,
-      hasOpenedWindow: hasOpenedWindow
+      trials: trials
     )
   }
 }

@@ -56,19 +56,6 @@ package final class Session {
   package var exit: ProcessEnd?
   /// The unit its process says it is of, or was seen in.
   var unitName: String?
-  /// Nodes whose state it was handed lately and has not encoded since (R31).
-  package var windows: [NodeID: DecodeWindow] = [:]
-  /// How many states it was handed, how many of them when it was last heard of, and when that was.
-  var handedOut = 0
-  var heardUpTo = 0
-  var lastHeard: Int64 = 0
-  /// How many crashes of the application there had been when it was last handed a state.
-  var crashesBefore = 0
-  /// Nodes whose state it fetched since the last finish callback; it is told of them with the next one (R21).
-  package var unfinished: Set<NodeID> = []
-  /// How often it holds back the end of the restoration, and until when at the longest (R21, R34).
-  package var extensions = 0
-  package var extensionEnd: Int64 = 0
   /// It declared its own restoration complete: its pushes are not early any more (R19).
   package var hasCompletedRestoration = false
   /// When a call last named its token, and whether that was ever on another connection than its own.
@@ -101,7 +88,6 @@ package final class Session {
     replaced = former.replaced
     replacedNodes = former.replacedNodes
     usedElsewhere = former.usedElsewhere
-    unfinished = former.unfinished
     hasCompletedRestoration = former.hasCompletedRestoration
     isPolling = former.isPolling
     polled = former.polled

@@ -98,7 +98,7 @@ extension Application {
   /// How runs before ended says nothing about what is there now (R20).
   func beginAnew() {
     runs.forgetOutcomes()
-    brokenWindows = []
+    trials.empty()
     writeRun()
   }
 }

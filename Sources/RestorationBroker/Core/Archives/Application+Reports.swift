@@ -151,9 +151,7 @@ extension Application {
       }
       bytes += size
       page.objects.append(archivedObject(reading, at: path, in: page))
-      if let state = reading.state {
-        rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence))
-      }
+      if let state = reading.state { rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence)) }
     }
     read(rows, for: .page(page), request.caller, after: page.sequence)
   }
@@ -229,8 +227,7 @@ extension Application {
     }
     budget.emptyHead()
     runs.forgetRoles()
-    brokenWindows = []
-    for session in sessions.values { session.windows = [:] }
+    trials.empty()
     if request.generations { generations.removeAll(in: &turn) }
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)

@@ -152,7 +152,6 @@ extension Application {
       guard let claim = node.claim, let session = sessions[claim.session], let place = target.node(node.id) else {
         continue
       }
-      session.windows[node.id] = nil
       if let owner = owner(of: place) {
         announceUnregistration(of: node, .replaced, stateKept: true)
         session.objects[claim.handle] = nil
@@ -206,11 +205,9 @@ extension Application {
   /// What was handed out, and what has changed since it was saved, was of another head.
   private func forgetRestoration() {
     saving.forgetChanges(in: &turn)
-    for session in sessions.values where !session.isDiscarded {
-      session.windows = [:]
-      session.hasCompletedRestoration = false
-    }
-    if sessions.allAreDiscarded { beginAnew() } else { brokenWindows = [] }
+    for session in sessions.values where !session.isDiscarded { session.hasCompletedRestoration = false }
+    trials.empty()
+    if sessions.allAreDiscarded { beginAnew() }
     goOnHandingOut()
   }
 
@@ -224,6 +221,8 @@ extension Application {
 extension Node.Claim {
   /// The claim on an object whose state has just been replaced (R19).
   fileprivate func rolledBack(at now: Int64) -> Node.Claim {
-    Node.Claim(session: session, handle: handle, since: now, classes: classes, revision: revision, isRolledBack: true)
+    var claim = Node.Claim(session: session, handle: handle, since: now, classes: classes)
+    (claim.revision, claim.isRolledBack) = (revision, true)
+    return claim
   }
 }

@@ -15,7 +15,7 @@ extension Application {
     let node = try requireNode(request.object)
     let isOwner = session != nil && node.claim?.session == session?.id
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
-      return try wait(request, by: session, for: caller)
+      return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
     let summary = isOwner ? node.stateBeforeClaim : node.state
     if isOwner { node.claim?.hasDecoded = true }
@@ -35,9 +35,9 @@ extension Application {
       return
     }
     if isOwner, let session {
-      openWindow(of: node, for: session)
+      openWindow(of: node, for: session, .fetched)
       // What a restoration is handing out, it tells of itself in the end (R21).
-      if restoring?.isHanding(node.id, to: session.id) != true { session.unfinished.insert(node.id) }
+      if restoring?.isHanding(node.id, to: session.id) != true { trials.fetched(node.id, by: session.id) }
     }
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
@@ -82,7 +82,7 @@ extension Application {
     for caller: Caller
   ) {
     node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
-    if let session { closeWindow(of: node.id, for: session) }
+    if let session { closeWindow(of: node.id, for: session.id) }
     let reply = DecodeRestorableState.Reply().with {
       $0.status = .quarantined
       $0.coder = coder(of: summary)

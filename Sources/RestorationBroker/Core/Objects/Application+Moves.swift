@@ -196,7 +196,7 @@ extension Application {
       // It has not seen the state that it comes by (R19).
       if into.hasState { claim.hasDecoded = false }
       hold(into, claim, by: session)
-      if let window = session.windows.removeValue(forKey: gone.id) { session.windows[into.id] = window }
+      trials.move(gone.id, to: into.id, of: session.id)
       writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)
       drive(.released(gone.id, isGone: true))
       drive(.claimed(into.id))

@@ -149,7 +149,7 @@ extension Application {
     guard let claim = node.claim else { return }
     announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
-    sessions[claim.session]?.windows[node.id] = nil
+    trials.forget(node.id, of: claim.session)
     nodesByHandle[claim.handle] = nil
     node.claim = nil
     drive(.released(node.id, isGone: false))
@@ -244,7 +244,7 @@ extension Application {
     session.replacedNodes.remove(node.id)
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
     announceRegistration(of: node, claim, by: session)
-    if node.state?.isEarly == true { watchEarlyMark(since: claim.since) }
+    if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
     drive(.claimed(node.id))
   }
 

@@ -58,7 +58,7 @@ extension Application {
   func record(of state: CheckedState, at node: Node, by session: Session?) -> StateRecord {
     let isOwner = session != nil && node.claim?.session == session?.id
     var isEarly = false
-    if isOwner, let session, let claim = node.claim { isEarly = self.isEarly(node, claim, session) }
+    if isOwner, let session, let claim = node.claim { isEarly = early.isEarly(node, claim, session, in: turn) }
     return StateRecord(
       node: node.id,
       context: originID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
@@ -85,12 +85,12 @@ extension Application {
     guard let session, let claim = node.claim, claim.session == session.id else { return }
     node.claim?.revision = max(claim.revision, record.revision)
     if record.isEarly {
-      watchEarlyMark(since: claim.since)
+      early.watch(since: claim.since, in: &turn)
     } else {
       // What is saved is its own from now on, so that a restoration has nothing to bring back to it (R34).
       node.claim?.hasDecoded = true
     }
-    closeWindow(of: node.id, for: session)
+    closeWindow(of: node.id, for: session.id)
   }
 
   private func store(_ record: StateRecord, freeing freed: Int, at node: Node) {

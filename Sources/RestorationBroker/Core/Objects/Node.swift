@@ -55,6 +55,10 @@ package final class Node {
     package var hasDecoded = false
     /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
     package var isRolledBack = false
+
+    package init(session: SessionID, handle: ObjectHandle, since: Int64, classes: [String]) {
+      (self.session, self.handle, self.since, self.classes) = (session, handle, since, classes)
+    }
   }
 
   /// A pulled state by which it is known again, so that it is not written twice (R16).
@@ -91,9 +95,7 @@ package final class Node {
   package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state) != nil }
 
   /// Since when a state of it is withheld, in milliseconds since 1970; nil where it is not.
-  func withheldSince(_ state: StateSummary) -> Int64? {
-    withheld?.first { $0.row.sequence == state.sequence }?.since
-  }
+  func withheldSince(_ state: StateSummary) -> Int64? { withheld?.first { $0.row.sequence == state.sequence }?.since }
 
   /// Its owner would be given nothing, although there is a state (R35).
   package var isQuarantined: Bool {

@@ -153,9 +153,9 @@ extension Application {
   func forgetUnfetchedStates(of session: Session) {
     for number in session.polled.calls {
       switch calls[number]?.purpose {
-      case .restoring(.make(let node)): session.windows[node] = nil
+      case .restoring(.make(let node)): trials.forget(node, of: session.id)
       case .restoring(.handOut(let number)):
-        for node in restoring?.decisions.batch(of: number) ?? [] { session.windows[node] = nil }
+        for node in restoring?.decisions.batch(of: number) ?? [] { trials.forget(node, of: session.id) }
       case .restoring(.ask), .restoring(.tell), .save, .pull, .resolving, nil: break
       }
     }

@@ -29,7 +29,10 @@ extension Application {
     case .handOut(let session):
       switch answer {
       case .result:
-        if let owner = sessions[session] { acknowledged(restoring.decisions.batch(of: session), owner) }
+        if sessions[session] != nil {
+          trials.acknowledge(restoring.decisions.batch(of: session), by: session)
+          goOnHandingOut()
+        }
         drive(.handled(session, .done))
       case .error:
         for node in concerned(restoring.decisions.batch(of: session)) { restoring.messages[node] = answer.message }
@@ -85,7 +88,7 @@ extension Application {
       } ?? false
     guard !isSent || mayHandOut(node, to: session) else {
       restoring.heldFactoryCalls.append((number, lookup, session.id))
-      return watchTrials()
+      return trials.watch(in: &turn)
     }
     let classes = summary.flatMap { origins[$0.context]?.classes } ?? []
     var saved = SavedObject().with { saved in
@@ -104,7 +107,7 @@ extension Application {
     }
     guard let sent else { return drive(.made(number, .lost)) }
     restoring.calls.insert(sent)
-    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
+    if isSent { openWindow(of: node, for: session, .sentToFactory) }
   }
 
   private func callFactory(
@@ -235,7 +238,7 @@ extension Application {
       tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
       guard !isDeferred else { continue }
       object.claim?.hasDecoded = true
-      if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
+      if let node = tree.node(handout.node) { openWindow(of: node, for: session, .sent) }
     }
   }
 
@@ -307,7 +310,7 @@ extension Application: RestorationFacts {
     sessions[session]?.batchBytesMax(frameBytesMax: turn.limits.frameBytesMax) ?? 0
   }
 
-  package func isExtended(_ session: SessionID) -> Bool { (sessions[session]?.extensions ?? 0) > 0 }
+  package func isExtended(_ session: SessionID) -> Bool { trials.isExtended(session) }
 
   // MARK: Explaining
 

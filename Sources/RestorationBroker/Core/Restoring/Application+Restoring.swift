@@ -33,9 +33,7 @@ extension Application {
     let restoring = OpenRestoration(number: restorationCounter, Restoration(begun: begun, deadline: begun + deadline))
     restoring.callers.append((call, bytesMax))
     self.restoring = restoring
-    for session in sessions.values where session.extensions > 0 {
-      session.extensionEnd = max(session.extensionEnd, restoring.decisions.deadline)
-    }
+    trials.prolong(until: restoring.decisions.deadline)
     turn.ask(.park(caller))
     drive(.started)
   }
@@ -133,7 +131,7 @@ extension Application {
     case .make(let node, let lookup, let session): make(node, lookup, by: session, restoring)
     case .startUnit(let node): startUnit(of: node, restoring)
     case .handOut(let session, let handouts): handOut(handouts, to: session, restoring)
-    case .watchTrials: watchTrials()
+    case .watchTrials: trials.watch(in: &turn)
     case .tell(let session): callDelegate(session, isAsking: false, restoring)
     case .note(let node, let note): self.note(note, of: node)
     case .end:
@@ -163,9 +161,7 @@ extension Application {
         )
       }
       let nearest = isPlanned ? node.id : above
-      for child in node.children.sorted(by: >) {
-        if let child = tree.nodes[child] { next.append((child, nearest)) }
-      }
+      for child in node.children.sorted(by: >) { if let child = tree.nodes[child] { next.append((child, nearest)) } }
     }
     return plan
   }
@@ -205,19 +201,15 @@ extension Application {
     for session in finished.keys.sorted() {
       guard let session = sessions[session] else { continue }
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
-      closeWindows(of: session, for: nodes.map(\.id))
-      // What it fetched by itself it is told of once.
-      session.unfinished.subtract(nodes.map(\.id))
+      for node in nodes where trials.close(node.id, of: session.id) { acquit(node.id) }
+      trials.finished(nodes.map(\.id), of: session.id)
       tellFinished(nodes, of: session, isDurable: true)
     }
     // Windows opened for a node whose state another object got (R24).
     for item in restoring.decisions.items where item.place == .settled(.restored) && item.object != item.node {
-      if let owner = item.owner.flatMap({ sessions[$0] }) { closeWindows(of: owner, for: [item.node]) }
+      if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
     }
-    // Whoever still holds it back has had its time.
-    for session in sessions.values where restoring.decisions.participants.contains(session.id) {
-      session.extensions = 0
-    }
+    trials.endExtensions(of: restoring.decisions.participants)
     checkCompletion()
     for (call, bytesMax) in restoring.callers {
       var call = call

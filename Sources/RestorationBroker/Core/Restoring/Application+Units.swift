@@ -138,7 +138,9 @@ extension Application {
     for node in session.objects.values {
       node.note(SavingStep.ownerEnded(session.owner, ending.wire, outcome))
       // Where it was taking in its state, that is how its restoration ended.
-      guard session.windows[node.id] != nil || restoring?.isHanding(node.id, to: session.id) == true else { continue }
+      guard trials.isOpen(node.id, for: session.id) || restoring?.isHanding(node.id, to: session.id) == true else {
+        continue
+      }
       node.note(RestoringStep.ownerEnded(session.owner, ending.wire, outcome))
     }
   }

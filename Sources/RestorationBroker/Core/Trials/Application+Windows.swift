@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Decode windows and the completion of a restoration (R19, R31).
+extension Application {
+  /// A state was handed to its owner. A detached session has no process that could crash of it.
+  func openWindow(of node: Node, for session: Session, _ way: DecodeTrials.Way) {
+    if !session.facts.isDetached { trials.open(node.id, for: session.id, way, in: &turn) }
+  }
+
+  /// The owner has answered for the state: by encoding it anew, or because its restoration is over (R31).
+  func closeWindow(of node: NodeID, for session: SessionID) {
+    guard trials.close(node, of: session) else { return }
+    acquit(node)
+    checkCompletion()
+    goOnHandingOut()
+  }
+
+  /// A factory has outlived the state. What is held against it stays until the object has taken it in, too.
+  func closeFactoryWindow(of node: NodeID, for session: SessionID) {
+    guard trials.isOpenForFactory(node, of: session) else { return }
+    trials.forget(node, of: session)
+    checkCompletion()
+    goOnHandingOut()
+  }
+
+  /// All windows of a session close without a crash.
+  func closeWindows(of session: Session) { for node in trials.closeAll(of: session.id) { acquit(node) } }
+
+  func windowTimerFired() {
+    let (closed, endedExtension) = trials.timerFired(in: &turn)
+    for node in closed { acquit(node) }
+    if endedExtension { drive(.extensionsChanged) }
+    checkCompletion()
+  }
+
+  // MARK: The end of a restoration
+
+  func extendRestoration(_: ExtendStateRestoration, by session: Session, for caller: Caller) throws(ErrorObject) {
+    try turn.requireWritable()
+    trials.extend(session.id, until: restoring?.decisions.deadline, in: &turn)
+    turn.answer(caller, ExtendStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
+  }
+
+  /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
+  func completeRestoration(_: CompleteStateRestoration, by session: Session, for caller: Caller) {
+    if trials.endExtension(of: session.id) {
+      session.hasCompletedRestoration = true
+      early.clear(session.objects.values, in: &turn)
+      closeWindows(of: session)
+      checkCompletion()
+      goOnHandingOut()
+      drive(.extensionsChanged)
+    }
+    turn.answer(caller, CompleteStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
+  }
+
+  /// The application's restoration completes once a run, when no window is open any more (R19).
+  func checkCompletion() {
+    guard !trials.hasOpenWindows else { return }
+    tellUnfinished()
+    trials.stopTimerIfIdle(in: &turn)
+    guard trials.isRestored, runs.facts.isOpen else { return }
+    let hasCleared = runs.blame != Blame() && runs.blame.restorationCompleted()
+    if runs.completeRestoration() {
+      retireOrphans()
+      runs.forgetOldUnits()
+      if runs.isBackupDue(in: turn) { turn.ask(.backUp(id)) }
+    } else if !hasCleared {
+      return
+    }
+    writeRun()
+  }
+
+  /// Sessions that have fetched states by themselves are told of those objects when nobody restores any more (R21).
+  private func tellUnfinished() {
+    guard !isRestoring else { return }
+    for (number, nodes) in trials.takeUnfinished() {
+      guard let session = sessions[number] else { continue }
+      let own = nodes.compactMap { tree.node($0) }.filter { $0.claim?.session == number }
+      tellFinished(own, of: session, isDurable: false)
+    }
+  }
+
+  /// Tells a session that these objects of it are restored (R21).
+  ///
+  /// - Parameter isDurable: whether nothing of this moment has yet to be stored first.
+  func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
+    for node in nodes { node.note(.finished) }
+    // A handle takes at most 17 bytes with its comma.
+    let most = max(1, session.pushBytesMax / 2 / 17)
+    let handles = nodes.compactMap { $0.claim?.handle }
+    for start in stride(from: 0, to: handles.count, by: most) {
+      let some = Array(handles[start..<min(start + most, handles.count)])
+      let notification = ApplicationFinishedRestoringState().with { $0.objects = some }
+      if isDurable { tell(session, notification) } else { notify(session, notification) }
+    }
+  }
+}

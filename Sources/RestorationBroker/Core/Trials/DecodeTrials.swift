@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// What sessions were handed and have not answered for: a crash counts against it, and the end of a restoration waits
+/// for it (R19, R21, R31).
+///
+/// Invariants:
+/// 1. A window closes once: when its owner answers for the state, in time, or by a crash, which breaks it.
+/// 2. The timer of windows is set while a window is open, and while a session holds the end back.
+/// 3. A decode that waits is a parked call.
+package struct DecodeTrials {
+  /// A decode that waits until the states handed out before it are proven (R31).
+  package struct WaitingDecode {
+    package let caller: Caller
+    package let session: SessionID
+    package let request: DecodeRestorableState
+  }
+
+  /// How a state came to its owner.
+  package enum Way {
+    /// The owner asked for it.
+    case fetched
+    /// In a call of the broker, whose answer `acknowledge` is told of.
+    case sent
+    /// In such a call, to the factory that makes the object, which is not restored by that yet.
+    case sentToFactory
+  }
+
+  /// What the crash of a process says about the states it was handed.
+  package struct Crash {
+    package let objects: Int
+    package let unproven: Set<NodeID>
+    /// False if processes end together: they have crashed once.
+    package let isAnother: Bool
+  }
+
+  private struct Standing {
+    var windows: [NodeID: DecodeWindow] = [:]
+    /// How many states it was handed, how many of them when it was last heard of, and when that was.
+    var handedOut = 0
+    var heardUpTo = 0
+    var lastHeard: Int64 = 0
+    /// How many crashes there had been when it was last handed a state.
+    var crashesBefore = 0
+    /// Nodes whose state it fetched since the last finish callback; it is told of them with the next one (R21).
+    var unfinished: Set<NodeID> = []
+    /// How often it holds back the end of the restoration, and until when at the longest (R21, R34).
+    var extensions = 0
+    var extensionEnd: Int64 = 0
+
+    var isRestoring: Bool { !windows.isEmpty || extensions > 0 }
+
+    mutating func handOut(_ node: NodeID, _ way: Way, crashes: Int, at now: Int64) {
+      handedOut += 1
+      crashesBefore = crashes
+      var window = DecodeWindow(opened: now, number: handedOut)
+      switch way {
+      case .fetched: break
+      case .sent: window.isByCall = true
+      case .sentToFactory: (window.isByCall, window.isOfFactory) = (true, true)
+      }
+      windows[node] = window
+    }
+
+    mutating func heard(at now: Int64) { (heardUpTo, lastHeard) = (handedOut, now) }
+
+    /// What it was handed and has shown no sign of life since.
+    ///
+    /// - Parameter isStrict: only a sign that came a while after the state counts.
+    func unproven(isStrict: Bool) -> [NodeID] {
+      windows.compactMap { node, window in
+        let isHeard =
+          window.number <= heardUpTo && (!isStrict || lastHeard >= window.opened + DecodeWindow.trialMilliseconds)
+        return window.isProven || !window.isByCall && isHeard ? nil : node
+      }
+    }
+  }
+
+  private var standings: [SessionID: Standing] = [:]
+  /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
+  private var broken: Set<NodeID> = []
+  private var hasOpened = false
+  private var hasTimer = false
+  /// Processes that crashed with open windows since the archive was opened.
+  private var crashes = 0
+  /// In arrival order.
+  private var waiting: [WaitingDecode] = []
+
+  package init() {}
+
+  package var isIdle: Bool { waiting.isEmpty && !standings.values.contains(where: \.isRestoring) }
+  package var hasOpenWindows: Bool { standings.values.contains { !$0.windows.isEmpty } }
+  /// Something was handed out, and nothing that a crash broke is still to be answered for.
+  package var isRestored: Bool { hasOpened && broken.isEmpty }
+  /// Sessions that are still restoring.
+  package var restoringCount: Int { standings.values.count(where: \.isRestoring) }
+
+  package func isOpen(_ node: NodeID, for session: SessionID) -> Bool { standings[session]?.windows[node] != nil }
+
+  package func isOpenForFactory(_ node: NodeID, of session: SessionID) -> Bool {
+    standings[session]?.windows[node]?.isOfFactory == true
+  }
+
+  // MARK: Coming and going
+
+  package mutating func beginRun() { (broken, hasOpened) = ([], false) }
+
+  /// What was handed out is not there any more.
+  package mutating func empty() {
+    broken = []
+    for session in standings.keys { standings[session]?.windows = [:] }
+  }
+
+  /// The archive was opened anew: windows and extensions are over, and what sessions are to be told stays.
+  package mutating func resume(_ former: DecodeTrials, where isThere: (SessionID) -> Bool) {
+    (broken, hasOpened) = (former.broken, former.hasOpened)
+    standings = former.standings.filter { isThere($0.key) }.mapValues { Standing(unfinished: $0.unfinished) }
+  }
+
+  package mutating func sessionEnded(_ session: SessionID) { standings[session] = nil }
+
+  // MARK: Windows
+
+  /// A state was handed to its owner: what happens next tells whether it was good (R31).
+  package mutating func open(_ node: NodeID, for session: SessionID, _ way: Way, in turn: inout Turn) {
+    if !hasTimer { setTimer(DecodeWindow.milliseconds, in: &turn) }
+    if case .sentToFactory = way {} else { hasOpened = true }
+    standings[session, default: Standing()].handOut(node, way, crashes: crashes, at: turn.now.monotonic)
+  }
+
+  /// The owner has answered for the state.
+  ///
+  /// - Returns: whether that closed a window, or mended one that a crash broke.
+  package mutating func close(_ node: NodeID, of session: SessionID) -> Bool {
+    if standings.isEmpty, broken.isEmpty { return false }
+    let wasOpen = standings[session]?.windows.removeValue(forKey: node) != nil
+    return broken.remove(node) != nil || wasOpen
+  }
+
+  /// All windows of a session close without a crash; these are returned.
+  package mutating func closeAll(of session: SessionID) -> [NodeID] {
+    let nodes = (standings[session]?.windows.keys).map(Array.init) ?? []
+    standings[session]?.windows = [:]
+    broken.subtract(nodes)
+    return nodes
+  }
+
+  /// The node's state says nothing about the session any more.
+  package mutating func forget(_ node: NodeID, of session: SessionID) { standings[session]?.windows[node] = nil }
+
+  /// Another node takes the place of one.
+  package mutating func move(_ gone: NodeID, to into: NodeID, of session: SessionID) {
+    guard let window = standings[session]?.windows.removeValue(forKey: gone) else { return }
+    standings[session]?.windows[into] = window
+  }
+
+  // MARK: Signs of life
+
+  /// Something has come from the session, and what it was handed before has been written.
+  package mutating func heard(from session: SessionID, at now: Int64) {
+    if !standings.isEmpty { standings[session]?.heard(at: now) }
+  }
+
+  /// The owner has answered the call in which these states were handed to it: none of them is what it crashes of.
+  package mutating func acknowledge(_ nodes: [NodeID], by session: SessionID) {
+    for node in nodes { standings[session]?.windows[node]?.isProven = true }
+  }
+
+  /// The session's process has crashed; nil if no window of it was open.
+  ///
+  /// - Parameter isStrict: suspects are being tried: only a sign of life beyond doubt counts, else the wrong one would
+  ///   be found guilty.
+  package mutating func crashed(_ session: SessionID, isStrict: Bool) -> Crash? {
+    guard let standing = standings[session], !standing.windows.isEmpty else { return nil }
+    standings[session]?.windows = [:]
+    broken.formUnion(standing.windows.keys)
+    let isAnother = standing.crashesBefore == crashes
+    if isAnother { crashes += 1 }
+    let unproven = Set(standing.unproven(isStrict: isStrict))
+    return Crash(objects: standing.windows.count, unproven: unproven, isAnother: isAnother)
+  }
+
+  // MARK: Suspects
+
+  /// Whether a state may be handed to its owner now: a suspect travels alone.
+  package func mayHandOut(_ node: NodeID, to session: SessionID, _ blame: Blame, at now: Int64) -> Bool {
+    let suspects = blame.suspects
+    guard !suspects.isEmpty, let windows = standings[session]?.windows else { return true }
+    let isSuspect = suspects[node] != nil
+    return !windows.contains { other, window in
+      other != node && window.isOnTrial(at: now) && (isSuspect || suspects[other] != nil)
+    }
+  }
+
+  package mutating func wait(
+    _ request: DecodeRestorableState,
+    by session: SessionID,
+    for caller: Caller,
+    in turn: inout Turn
+  ) throws(ErrorObject) {
+    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
+    waiting.append(WaitingDecode(caller: caller, session: session, request: request))
+    turn.ask(.park(caller))
+    watch(in: &turn)
+  }
+
+  /// Ends the wait of the first decode that may be done now; nil if there is none.
+  package mutating func next(
+    _ blame: Blame,
+    in turn: inout Turn,
+    find: (ObjectReference) -> NodeID?
+  ) -> WaitingDecode? {
+    guard !waiting.isEmpty else { return nil }
+    let now = turn.now.monotonic
+    let ready = waiting.firstIndex { decode in
+      find(decode.request.object).map { mayHandOut($0, to: decode.session, blame, at: now) } ?? true
+    }
+    guard let ready else {
+      watch(in: &turn)
+      return nil
+    }
+    let decode = waiting.remove(at: ready)
+    endTrials(of: decode.session, at: now)
+    turn.ask(.unpark(decode.caller))
+    return decode
+  }
+
+  /// The client waits for the next state, has had its time with those before, and lives.
+  private mutating func endTrials(of session: SessionID, at now: Int64) {
+    for (node, window) in standings[session]?.windows ?? [:] where !window.isByCall && !window.isOnTrial(at: now) {
+      standings[session]?.windows[node]?.isProven = true
+    }
+  }
+
+  /// Sees to it that what waits goes on when the first trial in its way is over.
+  ///
+  /// Whichever of all it is: there is one timer, which must not be put off for another session that waits.
+  package func watch(in turn: inout Turn) {
+    let now = turn.now.monotonic
+    let ends = standings.values.flatMap { standing in
+      standing.windows.values.filter { $0.isOnTrial(at: now) }.map { $0.opened + DecodeWindow.trialMilliseconds }
+    }
+    guard let end = ends.min() else { return }
+    turn.ask(.setTimer(.trial(turn.application), milliseconds: max(1, end - now)))
+  }
+
+  /// Refuses decodes that will not wait any longer, because their session, client or archive has gone.
+  package mutating func abandon(
+    for error: ErrorObject = Application.sessionEnded(),
+    in turn: inout Turn,
+    where isOver: (WaitingDecode) -> Bool
+  ) {
+    let over = waiting.filter(isOver)
+    waiting.removeAll(where: isOver)
+    for decode in over { turn.refuse(parked: decode.caller, error) }
+  }
+
+  /// Nothing is handed out. Returns whether the caller was waiting; it is answered elsewhere.
+  package mutating func cancel(_ caller: Caller, in turn: inout Turn) -> Bool {
+    guard let index = waiting.firstIndex(where: { $0.caller == caller }) else { return false }
+    waiting.remove(at: index)
+    turn.ask(.unpark(caller))
+    return true
+  }
+
+  // MARK: The end of a restoration
+
+  /// A session holds back the end for so long at the most if the broker does not drive the restoration.
+  package static let extensionMilliseconds: Int64 = 10_000
+
+  package func isExtended(_ session: SessionID) -> Bool { standings[session].map { $0.extensions > 0 } ?? false }
+
+  /// - Parameter deadline: of the restoration under way.
+  package mutating func extend(_ session: SessionID, until deadline: Int64?, in turn: inout Turn) {
+    let end = turn.now.monotonic + Self.extensionMilliseconds
+    standings[session, default: Standing()].extensions += 1
+    standings[session]?.extensionEnd = max(end, deadline ?? end)
+    if !hasTimer { setTimer(Self.extensionMilliseconds, in: &turn) }
+  }
+
+  /// A restoration began: whoever holds the end back may do so until its deadline.
+  package mutating func prolong(until deadline: Int64) {
+    for (session, standing) in standings where standing.extensions > 0 {
+      standings[session]?.extensionEnd = max(standing.extensionEnd, deadline)
+    }
+  }
+
+  /// The session says that it is restored, as often as it held the end back.
+  ///
+  /// - Returns: whether this was the last time.
+  package mutating func endExtension(of session: SessionID) -> Bool {
+    guard let extensions = standings[session]?.extensions, extensions > 0 else { return true }
+    standings[session]?.extensions -= 1
+    return extensions == 1
+  }
+
+  /// A restoration is over: whoever still holds it back has had its time.
+  package mutating func endExtensions(of sessions: Set<SessionID>) {
+    for session in sessions { standings[session]?.extensions = 0 }
+  }
+
+  /// The session has fetched a state by itself.
+  package mutating func fetched(_ node: NodeID, by session: SessionID) {
+    standings[session, default: Standing()].unfinished.insert(node)
+  }
+
+  /// What a session fetched by itself it is told of once.
+  package mutating func finished(_ nodes: [NodeID], of session: SessionID) {
+    standings[session]?.unfinished.subtract(nodes)
+  }
+
+  /// What sessions have fetched by themselves, if nothing is being restored any more; they are told of it now.
+  package mutating func takeUnfinished() -> [(session: SessionID, nodes: [NodeID])] {
+    guard !standings.values.contains(where: \.isRestoring) else { return [] }
+    let unfinished = standings.filter { !$0.value.unfinished.isEmpty }.sorted { $0.key < $1.key }
+    for (session, _) in unfinished { standings[session]?.unfinished = [] }
+    return unfinished.map { (session: $0.key, nodes: $0.value.unfinished.sorted()) }
+  }
+
+  // MARK: The timer
+
+  /// Ends what has had its time.
+  ///
+  /// - Returns: the nodes whose windows closed, and whether a session holds the end back no more.
+  package mutating func timerFired(in turn: inout Turn) -> (closed: [NodeID], endedExtension: Bool) {
+    let now = turn.now.monotonic
+    var (closed, endedExtension): ([NodeID], Bool) = ([], false)
+    for session in standings.keys {
+      let over = standings[session]?.windows.filter { $0.value.closes <= now }.map(\.key) ?? []
+      for node in over { standings[session]?.windows[node] = nil }
+      closed += over
+      guard let standing = standings[session], standing.extensions > 0, standing.extensionEnd <= now else { continue }
+      standings[session]?.extensions = 0
+      endedExtension = true
+    }
+    broken.subtract(closed)
+    hasTimer = false
+    let ends = standings.values.flatMap {
+      $0.windows.values.map(\.closes) + ($0.extensions > 0 ? [$0.extensionEnd] : [])
+    }
+    if let end = ends.min() { setTimer(max(1, end - now), in: &turn) }
+    return (closed, endedExtension)
+  }
+
+  private mutating func setTimer(_ milliseconds: Int64, in turn: inout Turn) {
+    hasTimer = true
+    turn.ask(.setTimer(.windows(turn.application), milliseconds: milliseconds))
+  }
+
+  package mutating func stopTimerIfIdle(in turn: inout Turn) {
+    guard hasTimer, !standings.values.contains(where: \.isRestoring) else { return }
+    hasTimer = false
+    turn.ask(.cancelTimer(.windows(turn.application)))
+  }
+}
+
+/// The time after a state was handed to its owner in which a crash of the owner counts against it (R31).
+package struct DecodeWindow {
+  /// Milliseconds of the monotonic clock.
+  fileprivate let opened: Int64
+  /// Counts what the session was handed.
+  fileprivate let number: Int
+  /// It was handed in a call of the broker: only the answer to that call is a sign of life.
+  fileprivate var isByCall = false
+  /// It was given to the factory that makes the object, and closes with the factory's answer.
+  fileprivate var isOfFactory = false
+  /// The owner was heard of after it had taken the state in.
+  fileprivate var isProven = false
+
+  /// It closes by itself after so long.
+  package static let milliseconds: Int64 = 10_000
+  /// A suspect is on trial for so long, if no better sign of life comes before.
+  ///
+  /// Clients send calls without waiting for answers: what comes right behind a state may have been sent before the
+  /// state was read, and says nothing about it. A process that dies of a state does so at once.
+  package static let trialMilliseconds: Int64 = 250
+
+  fileprivate var closes: Int64 { opened + Self.milliseconds }
+
+  fileprivate func isOnTrial(at now: Int64) -> Bool { !isProven && now < opened + Self.trialMilliseconds }
+}
