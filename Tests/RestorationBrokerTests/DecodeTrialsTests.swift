@@ -48,10 +48,10 @@ internal import Testing
     open(11, for: 2)
     #expect(event.timer() == DecodeWindow.milliseconds)
     pass(6_000)
-    #expect(trials.timerFired(in: &event.turn).closed == [10])
+    #expect(trials.timerFired(in: &event.turn) == [10])
     #expect(event.timer() == 4_000)
     pass(4_000)
-    #expect(trials.timerFired(in: &event.turn).closed == [11])
+    #expect(trials.timerFired(in: &event.turn) == [11])
     #expect(event.asked() == [])
     #expect(!trials.hasOpenWindows)
   }
@@ -209,10 +209,11 @@ internal import Testing
     trials.extend(1, until: nil, in: &event.turn)
     trials.prolong(until: 30_000)
     pass(DecodeTrials.extensionMilliseconds)
-    #expect(!trials.timerFired(in: &event.turn).endedExtension)
+    #expect(trials.timerFired(in: &event.turn).isEmpty)
+    #expect(trials.isExtended(1))
     #expect(event.timer() == 20_000)
     pass(20_000)
-    #expect(trials.timerFired(in: &event.turn).endedExtension)
+    #expect(trials.timerFired(in: &event.turn).isEmpty)
     #expect(!trials.isExtended(1))
   }
 

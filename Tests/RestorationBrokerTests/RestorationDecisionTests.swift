@@ -46,9 +46,7 @@ internal import Testing
   private let found = { (node: NodeID, parent: NodeID?) in Planned(node: node, parent: parent, lookups: [.existing]) }
 
   @Test func r21NothingIsHandedOutBeforeAllIsLocated() {
-    let plan = [
-      Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, nil), found(3, 1),
-    ]
+    let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, nil), found(3, 1)]
     var facts = Facts(owners: [2: 7, 3: 7], makers: [1: 8])
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, .make(1, .restorationClass, by: 8)])
@@ -162,7 +160,7 @@ internal import Testing
     var (restoration, _) = begun([found(1, nil)], facts)
     #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
     facts.extended = [99]
-    #expect(deeds(restoration.handle(.extensionsChanged, facts)) == [.end])
+    #expect(deeds(restoration.handle(.trialsChanged, facts)) == [.end])
   }
 
   @Test func whatIsReleasedIsHandedToWhoRegistersItNext() {

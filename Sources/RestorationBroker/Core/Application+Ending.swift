@@ -7,31 +7,19 @@ extension Application {
   /// Ends a session; what becomes of its objects depends on how it ended (R30).
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
-    parentWaits.abandon(in: &turn) { $0.session == session.id }
-    trials.abandon(in: &turn) { $0.session == session.id }
     abandonPoll(of: session)
     forgetUnfetchedStates(of: session)
     noteEnd(of: session, ending)
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys { nodesByHandle[handle] = nil }
-    // What ended has no roles; `leaveRoles` takes them from it.
+    // What ended has no roles.
     (session.facts.restorationClasses, session.facts.dataSources) = ([], [])
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)
-    updatePulling()
-    loseCalls(of: session.id)
-    saving.ended(session.id)
-    trials.sessionEnded(session.id)
-    leaveRoles(of: session)
     turn.ask(.unwatch(id, session.id))
     turn.ask(.cancelTimer(.lost(id, session.id)))
     if session.facts.isDetached { turn.ask(.cancelTimer(.detached(id, session.id))) }
-    // First: a run that ends with the last goodbye has still been restored.
-    checkCompletion()
-    if !session.isDiscarded {
-      forgetUnit(of: session, ending)
-      noteOutcome(of: session, ending)
-    }
+    note(.sessionEnded(session, ending))
   }
 
   /// Ends a session whose process has ended without a goodbye (R30).
@@ -80,7 +68,9 @@ extension Application {
     for node in objects where node.record.component == nil && tree.nodes[node.id] === node { drop(node) }
   }
 
-  private func noteOutcome(of session: Session, _ ending: SessionEnding) {
+  func noteOutcome(of session: Session, _ ending: SessionEnding) {
+    guard !session.isDiscarded else { return }
+    forgetUnit(of: session, ending)
     let isLast = sessions.allAreDiscarded
     runs.sessionEnded(ending == .crashed ? .crashed : .clean, role: session.facts.role, isLast: isLast)
     writeRun()
@@ -88,8 +78,8 @@ extension Application {
 
   /// Empties the head in one row; the sessions given are cut off from it (R30).
   func emptyHead(discarding discarded: [Session]) {
+    note(.headGivenUp)
     forgetBlame()
-    interruptRound()
     write(.removeAll)
     for node in tree.nodes.values {
       if let claim = node.claim { nodesByHandle[claim.handle] = nil }
@@ -103,9 +93,6 @@ extension Application {
     }
     runs.forgetRoles()
     runs.units = []
-    trials.empty()
-    updatePulling()
-    drive(.discarded)
   }
 
   // MARK: Single objects
@@ -128,7 +115,7 @@ extension Application {
       node.claimRecord = nil
     }
     prune(node)
-    if wasClaimed { drive(.released(node.id, isGone: true)) }
+    if wasClaimed { note(.released(node.id, isGone: true)) }
   }
 
   /// Lets go of an object whose session goes on; the state stays (R13).
@@ -141,7 +128,7 @@ extension Application {
     node.claim = nil
     early.clear([node], in: &turn)
     writeRelease(of: node, at: turn.now.wall)
-    drive(.released(node.id, isGone: false))
+    note(.released(node.id, isGone: false))
   }
 
   func writeClaim(_ record: ClaimRecord, of node: Node) {

@@ -40,7 +40,7 @@ extension Application {
     turn.phase = .open
     if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
-    updatePulling()
+    note(.sessionsChanged)
     trials.resume(former.trials) { sessions[$0] != nil }
     invalidate(former.pulled)
   }

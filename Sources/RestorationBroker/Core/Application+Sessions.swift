@@ -14,7 +14,7 @@ extension Application {
     let session = sessions.begin(facts, in: turn)
     session.client = client
     session.unitName = facts.storyboard ?? unit
-    updatePulling()
+    note(.sessionsChanged)
     write(.session(session.record))
     announceBeginning(of: session)
     return session
@@ -132,14 +132,14 @@ extension Application {
   func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let node = try requireOwn(request.object, session)
-    if let session { trials.forget(node.id, of: session.id) }
+    let wasOpen = session.map { trials.forget(node.id, of: $0.id) } ?? false
     announceUnregistration(of: node, .unregistered, stateKept: request.keepState && node.record.component != nil)
     if request.keepState {
       releaseKeepingState(node)
     } else {
       drop(node)
     }
-    checkCompletion()
+    if wasOpen { note(.windowsClosed) }
     turn.answer(caller, EmptyResult())
   }
 

@@ -84,8 +84,7 @@ extension BrokerCore {
     session.isPolling = record.polls
     client.bound = (application.id, session.id)
     if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
-    application.sessionResumed(session)
-    application.returned(session)
+    application.note(.sessionReturned(session.id))
     if record.isAfterKill { application.invalidateAll(of: session) }
     return true
   }

@@ -51,15 +51,13 @@ extension BrokerCore {
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
     let contested = try call.application.register(call.request, by: owner, for: call.caller)
     guard contested.isEmpty else { return probe(contested, of: call.application, for: call.message, call.client) }
-    call.application.admitWaiting()
+    call.application.note(.appeared)
   }
 
   mutating func sayGoodbye(_ call: MethodTable.Call<Goodbye>) throws(ErrorObject) {
     let (client, application, session) = (call.client, call.application, try Self.require(call.session))
     application.end(session, SessionEnding(call.request.reason))
-    if let bound = client.bound, bound.application == application.id, bound.session == session.id {
-      client.bound = nil
-    }
+    if let bound = client.bound, bound.application == application.id, bound.session == session.id { client.bound = nil }
     if client.detached[application.id] == session.token { client.detached[application.id] = nil }
     application.turn.answer(call.caller, EmptyResult())
     closeIfUseless(application)

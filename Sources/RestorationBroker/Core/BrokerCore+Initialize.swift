@@ -59,7 +59,7 @@ extension BrokerCore {
       $0.limits = context.limits
     }
     application.turn.answer(message.caller, reply)
-    if session.facts.isDelegate { application.drive(.joined(at: context.now.monotonic)) }
+    if session.facts.isDelegate { application.note(.delegateJoined) }
   }
 
   /// The application with its instance; nil where the store must first tell which instances there are.
@@ -143,8 +143,7 @@ extension BrokerCore {
       application.write(.session(resumed.record))
     }
     if client.canBeCalled { application.stopPolling(resumed) } else { resumed.isPolling = true }
-    application.sessionResumed(resumed)
-    application.returned(resumed)
+    application.note(.sessionReturned(resumed.id))
     return resumed
   }
 

@@ -68,9 +68,7 @@ package struct BrokerCore {
     context.subscriptions.removeAll(of: id)
     for application in client.applications {
       applications[application]?.sessions.disconnect(id)
-      applications[application]?.saving.forget(id)
-      applications[application]?.forgetPolls(of: id)
-      applications[application]?.loseCalls(of: id)
+      applications[application]?.note(.clientLeft(id))
     }
     if let (application, session) = boundSession(client) { application.lost(session) }
     for (application, token) in client.detached {
@@ -81,12 +79,7 @@ package struct BrokerCore {
       if !session.usedElsewhere { application.end(session, .expired) }
     }
     dropUpload(of: client)
-    for application in client.applications.compactMap({ applications[$0] }) {
-      application.parentWaits.abandon(in: &application.turn) { $0.caller.client == id }
-      application.trials.abandon(in: &application.turn) { $0.caller.client == id }
-      application.jobs.endExports(of: id, in: &application.turn)
-      closeIfUseless(application)
-    }
+    for application in client.applications.compactMap({ applications[$0] }) { closeIfUseless(application) }
   }
 
   func boundSession(_ client: Client) -> (Application, Session)? {
@@ -210,12 +203,8 @@ package struct BrokerCore {
   package mutating func commitFailed(_ id: ApplicationID, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
-    application.interruptRound()
     application.turn.phase = .opening
-    application.abandonRestoration()
-    application.abandonResolutions()
-    let error = Application.storeFailed("the archive was reopened while the call waited", indeterminate: false)
-    application.trials.abandon(for: error, in: &application.turn) { _ in true }
+    application.note(.archiveLost)
     context.emit(.open(id, application.name, creating: true))
   }
 
@@ -317,7 +306,7 @@ package struct BrokerCore {
       drain(client)
     case .registration(let caller, let session, let request):
       application?.finish(request, by: session, for: caller)
-      application?.admitWaiting()
+      application?.note(.appeared)
     }
     application?.sessions.setVerified([])
   }
@@ -347,7 +336,7 @@ package struct BrokerCore {
       if let application = applications[id] {
         application.early.timerFired(application.nodesByHandle.values, in: &application.turn)
       }
-    case .trial(let id): applications[id]?.goOnHandingOut()
+    case .trial(let id): applications[id]?.note(.trialsEnded)
     case .parent(let id, let number):
       if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }
     case .exports(let id):

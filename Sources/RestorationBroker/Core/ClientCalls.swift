@@ -142,7 +142,7 @@ extension Application {
     case .restoring(let purpose):
       callEnded(number, purpose, answer, by: call.session)
       // It has come back by another connection before the old one was gone.
-      if case .lost = answer, let session = sessionBack(after: call) { returned(session) }
+      if case .lost = answer, let session = sessionBack(after: call) { note(.sessionReturned(session.id)) }
     case .resolving(let resolution): elementFound(resolution, answer)
     }
   }

@@ -22,6 +22,8 @@ package struct Turn: ~Copyable {
   /// The newest change of a node or state.
   package private(set) var contentSequence: SequenceNumber = 0
   private let context: CoreContext
+  /// What has come true and was not handed on to the end, in order.
+  private var facts: [Fact] = []
 
   package init(of application: ApplicationID, named name: ApplicationName, _ context: CoreContext) {
     (self.application, self.name, self.context) = (application, name, context)
@@ -64,6 +66,19 @@ package struct Turn: ~Copyable {
     let max = limits.parkedMax
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }
+
+  // MARK: Facts
+
+  /// - Returns: whether no other fact is being handed on.
+  mutating func note(_ fact: Fact) -> Bool {
+    facts.append(fact)
+    return facts.count == 1
+  }
+
+  /// The fact to be handed on now; nil if none is left.
+  var fact: Fact? { facts.first }
+
+  mutating func endFact() { facts.removeFirst() }
 
   // MARK: Asking
 

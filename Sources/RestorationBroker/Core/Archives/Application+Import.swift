@@ -31,6 +31,7 @@ extension Application {
     try budget.requireRoom(for: bytes, in: turn)
     // From here on nothing can fail but the disk.
     let former = generations.sealHead("import", of: tree, in: &turn)
+    note(.headGivenUp)
     forgetBlame()
     if tree.count > 0 { write(.removeAll) }
     tree = plan.makeTree(after: first)
@@ -98,7 +99,6 @@ extension Application {
   /// How runs before ended says nothing about what is there now (R20).
   func beginAnew() {
     runs.forgetOutcomes()
-    trials.empty()
     writeRun()
   }
 }

@@ -212,7 +212,7 @@ extension Application {
         hint: "Use force: true, or keep the generations."
       )
     }
-    interruptRound()
+    note(.headGivenUp)
     let kept = nodesToKeep()
     forgetBlame()
     write(.removeAll)
@@ -227,11 +227,9 @@ extension Application {
     }
     budget.emptyHead()
     runs.forgetRoles()
-    trials.empty()
     if request.generations { generations.removeAll(in: &turn) }
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)
-    drive(.discarded)
     turn.answer(caller, EmptyResult())
   }
 

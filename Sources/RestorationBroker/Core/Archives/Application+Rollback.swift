@@ -60,8 +60,7 @@ extension Application {
     let (count, max) = (target.tree.count, turn.limits.objectsPerApplicationMax)
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     // From here on nothing can fail but the disk.
-    interruptRound()
-    drive(.discarded)
+    note(.headGivenUp)
     let states = rollback.states(beside: former)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     tree = target.tree
@@ -73,7 +72,8 @@ extension Application {
     if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, holding: Set(tree.nodes.keys), in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation
     forgetRestoration()
-    admitWaiting()
+    note(.trialsEnded)
+    note(.appeared)
     tellHeadReplaced(by: generation)
     let damaged = rollback.unreadable.sorted().compactMap { tree.nodes[$0].flatMap { tree.path(of: $0) } }
     return RollBack.Reply().with {
@@ -206,9 +206,7 @@ extension Application {
   private func forgetRestoration() {
     saving.forgetChanges(in: &turn)
     for session in sessions.values where !session.isDiscarded { session.hasCompletedRestoration = false }
-    trials.empty()
     if sessions.allAreDiscarded { beginAnew() }
-    goOnHandingOut()
   }
 
   private func tellHeadReplaced(by generation: Int64) {

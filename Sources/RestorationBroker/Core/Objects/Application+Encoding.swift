@@ -72,7 +72,7 @@ extension Application {
       }
     }
     guard let node = parent else { throw Application.unknownObject(request.object) }
-    admitWaiting()
+    note(.appeared)
     return node
   }
 

@@ -78,7 +78,7 @@ extension Application {
       }
     }
     try relocateAndTell(relocations, by: session, takeOver: false)
-    admitWaiting()
+    note(.appeared)
     // Not by the references given: paths among them name other objects by now.
     let paths = children.map { tree.path(of: $0.id) }
     turn.answer(caller, SetChildren.Reply().with { $0.paths = paths })
@@ -96,7 +96,7 @@ extension Application {
     guard node.parent !== relocation.parent || !isSameComponent else { return node }
     let handle = node.claim?.handle
     try relocateAndTell([relocation], by: session, takeOver: takeOver)
-    admitWaiting()
+    note(.appeared)
     return handle.flatMap { nodesByHandle[$0] } ?? node
   }
 
@@ -198,8 +198,8 @@ extension Application {
       hold(into, claim, by: session)
       trials.move(gone.id, to: into.id, of: session.id)
       writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)
-      drive(.released(gone.id, isGone: true))
-      drive(.claimed(into.id))
+      note(.released(gone.id, isGone: true))
+      note(.claimed(into.id))
     }
     if let source = providers.dataSource(of: gone.id) {
       setDataSource(of: gone.id, to: nil)

@@ -152,7 +152,7 @@ extension Application {
     trials.forget(node.id, of: claim.session)
     nodesByHandle[claim.handle] = nil
     node.claim = nil
-    drive(.released(node.id, isGone: false))
+    note(.released(node.id, isGone: false))
   }
 
   /// The owner loses its claim and is told so (R8).
@@ -245,7 +245,7 @@ extension Application {
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
     announceRegistration(of: node, claim, by: session)
     if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
-    drive(.claimed(node.id))
+    note(.claimed(node.id))
   }
 
   private func reply(for node: Node, _ session: Session) -> RegisterObjectForStateRestoration.Reply {

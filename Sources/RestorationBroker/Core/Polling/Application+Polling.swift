@@ -38,7 +38,7 @@ extension Application {
     guard session.facts.serves != served else { return 0 }
     session.facts.serves = served
     let written = write(.session(session.record))
-    sessionResumed(session)
+    note(.servedChanged(session.id))
     return written
   }
 

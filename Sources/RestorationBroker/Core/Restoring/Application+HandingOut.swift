@@ -31,7 +31,7 @@ extension Application {
       case .result:
         if sessions[session] != nil {
           trials.acknowledge(restoring.decisions.batch(of: session), by: session)
-          goOnHandingOut()
+          note(.trialsEnded)
         }
         drive(.handled(session, .done))
       case .error:

@@ -61,7 +61,7 @@ extension Application {
     self.restoring = nil
     close(restoring)
     for (call, _) in restoring.callers { turn.refuse(parked: call.caller, error) }
-    restorationEnded()
+    note(.restorationEnded)
   }
 
   private func close(_ restoring: OpenRestoration) {
@@ -210,7 +210,7 @@ extension Application {
       if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
     }
     trials.endExtensions(of: restoring.decisions.participants)
-    checkCompletion()
+    note(.windowsClosed)
     for (call, bytesMax) in restoring.callers {
       var call = call
       let (settled, total) = (restoring.decisions.settledCount, restoring.decisions.items.count)
@@ -218,7 +218,7 @@ extension Application {
       turn.ask(.unpark(call.caller))
       turn.answer(call.caller, reply(restoring, bytesMax: bytesMax))
     }
-    restorationEnded()
+    note(.restorationEnded)
   }
 
   private func reply(_ restoring: OpenRestoration, bytesMax: Int) -> RestoreApplicationState.Reply {

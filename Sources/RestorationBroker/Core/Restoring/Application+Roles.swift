@@ -27,7 +27,7 @@ extension Application {
       providers.setMaker(of: name, to: session.id)
     }
     turn.answer(caller, EmptyResult())
-    drive(.classesChanged)
+    note(.classesRegistered)
   }
 
   /// Gives a session a role, durably: it still has it when it goes on after the broker's death.
@@ -91,13 +91,4 @@ extension Application {
   static func notServing(_ methods: String) -> ErrorObject {
     .invalidRequest(hint: "List \(methods) in serves at initialize: the broker will call it.")
   }
-
-  /// A session ends: others may have its roles, and a restoration does not wait for it (R9, R21).
-  func leaveRoles(of session: Session) {
-    providers.remove(session.id)
-    drive(.ended(session.id))
-  }
-
-  /// A session that was lost has a connection again.
-  func returned(_ session: Session) { drive(.returned(session.id)) }
 }

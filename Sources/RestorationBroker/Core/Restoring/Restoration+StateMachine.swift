@@ -34,7 +34,6 @@ extension Restoration {
     case .handled(let session, let handled): take(handled, of: session)
     case .told: if phase == .telling { enter(.waiting) }
     case .trialsChanged: ready.formUnion(lines.keys)
-    case .extensionsChanged: break
     case .returned(let session):
       lines[session]?.isUnreachable = false
       ready.insert(session)
@@ -475,9 +474,7 @@ extension Restoration {
     put(number, .settled(outcome))
     if let step { note(number, .because(step)) }
     note(number, .settled(outcome))
-    for child in items[number].children {
-      if case .located(let session) = items[child].place { ready.insert(session) }
-    }
+    for child in items[number].children { if case .located(let session) = items[child].place { ready.insert(session) } }
   }
 
   private mutating func note(_ number: Int, _ note: Note) { actions.append(.note(items[number].node, note)) }

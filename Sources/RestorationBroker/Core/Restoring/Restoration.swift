@@ -201,10 +201,8 @@ package struct Restoration {
     case handled(SessionID, Handled)
     /// The delegate's answer to `tell`, or that there will be none.
     case told
-    /// States that were held up behind a suspect may go on (R31).
+    /// States that were held up behind a suspect may go on, or the end is held back no more (R21, R31).
     case trialsChanged
-    /// A session holds the end back, or does so no more.
-    case extensionsChanged
     case returned(SessionID)
     case ended(SessionID)
     case discarded

@@ -102,9 +102,9 @@ extension Application {
   }
 
   /// A session can be called again.
-  func sessionResumed(_ session: Session) {
+  func sessionResumed(_ session: SessionID) {
     updatePulling()
-    saving.resumed(session.id)
+    saving.resumed(session)
     performSaving()
   }
 

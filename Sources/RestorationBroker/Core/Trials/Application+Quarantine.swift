@@ -117,7 +117,7 @@ extension Application {
       }
     }
     turn.answer(caller, ReleaseQuarantine.Reply().with { $0.released = released.count })
-    goOnHandingOut()
+    note(.trialsEnded)
   }
 
   /// Those rows of what is withheld that nothing newer has taken the place of.

@@ -15,26 +15,20 @@ extension Application {
   func closeWindow(of node: NodeID, for session: SessionID) {
     guard trials.close(node, of: session) else { return }
     acquit(node)
-    checkCompletion()
-    goOnHandingOut()
+    note(.windowsClosed)
   }
 
   /// A factory has outlived the state. What is held against it stays until the object has taken it in, too.
   func closeFactoryWindow(of node: NodeID, for session: SessionID) {
-    guard trials.isOpenForFactory(node, of: session) else { return }
-    trials.forget(node, of: session)
-    checkCompletion()
-    goOnHandingOut()
+    if trials.isOpenForFactory(node, of: session), trials.forget(node, of: session) { note(.windowsClosed) }
   }
 
   /// All windows of a session close without a crash.
   func closeWindows(of session: Session) { for node in trials.closeAll(of: session.id) { acquit(node) } }
 
   func windowTimerFired() {
-    let (closed, endedExtension) = trials.timerFired(in: &turn)
-    for node in closed { acquit(node) }
-    if endedExtension { drive(.extensionsChanged) }
-    checkCompletion()
+    for node in trials.timerFired(in: &turn) { acquit(node) }
+    note(.windowsClosed)
   }
 
   // MARK: The end of a restoration
@@ -51,9 +45,7 @@ extension Application {
       session.hasCompletedRestoration = true
       early.clear(session.objects.values, in: &turn)
       closeWindows(of: session)
-      checkCompletion()
-      goOnHandingOut()
-      drive(.extensionsChanged)
+      note(.windowsClosed)
     }
     turn.answer(caller, CompleteStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
   }

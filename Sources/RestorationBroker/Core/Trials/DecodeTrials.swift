@@ -149,7 +149,12 @@ package struct DecodeTrials {
   }
 
   /// The node's state says nothing about the session any more.
-  package mutating func forget(_ node: NodeID, of session: SessionID) { standings[session]?.windows[node] = nil }
+  ///
+  /// - Returns: whether its window was open.
+  @discardableResult
+  package mutating func forget(_ node: NodeID, of session: SessionID) -> Bool {
+    standings[session]?.windows.removeValue(forKey: node) != nil
+  }
 
   /// Another node takes the place of one.
   package mutating func move(_ gone: NodeID, to into: NodeID, of session: SessionID) {
@@ -322,19 +327,15 @@ package struct DecodeTrials {
 
   // MARK: The timer
 
-  /// Ends what has had its time.
-  ///
-  /// - Returns: the nodes whose windows closed, and whether a session holds the end back no more.
-  package mutating func timerFired(in turn: inout Turn) -> (closed: [NodeID], endedExtension: Bool) {
+  /// Ends what has had its time. Returns the nodes whose windows closed.
+  package mutating func timerFired(in turn: inout Turn) -> [NodeID] {
     let now = turn.now.monotonic
-    var (closed, endedExtension): ([NodeID], Bool) = ([], false)
-    for session in standings.keys {
-      let over = standings[session]?.windows.filter { $0.value.closes <= now }.map(\.key) ?? []
+    var closed: [NodeID] = []
+    for (session, standing) in standings {
+      let over = standing.windows.filter { $0.value.closes <= now }.keys
       for node in over { standings[session]?.windows[node] = nil }
       closed += over
-      guard let standing = standings[session], standing.extensions > 0, standing.extensionEnd <= now else { continue }
-      standings[session]?.extensions = 0
-      endedExtension = true
+      if standing.extensionEnd <= now { standings[session]?.extensions = 0 }
     }
     broken.subtract(closed)
     hasTimer = false
@@ -342,7 +343,7 @@ package struct DecodeTrials {
       $0.windows.values.map(\.closes) + ($0.extensions > 0 ? [$0.extensionEnd] : [])
     }
     if let end = ends.min() { setTimer(max(1, end - now), in: &turn) }
-    return (closed, endedExtension)
+    return closed
   }
 
   private mutating func setTimer(_ milliseconds: Int64, in turn: inout Turn) {
