@@ -34,6 +34,22 @@ internal import Testing
     #expect(jobs.isIdle)
   }
 
+  @Test mutating func aReadIsWorkUntilItComesBackOrTheArchiveIsOpenedAnew() {
+    let read = Effect.read(1, StateRequest(caller: caller, purpose: .decode(node: 2), rows: []), after: 0)
+    for _ in 1...2 { jobs.read(read, in: &event.turn) }
+    #expect(event.asked() == ["read", "read"])
+    jobs.endRead()
+    #expect(jobs.isWorking)
+    jobs.endRead()
+    #expect(jobs.isIdle)
+    jobs.read(read, in: &event.turn)
+    jobs.reset()
+    #expect(jobs.isIdle)
+    jobs.endRead()
+    jobs.read(read, in: &event.turn)
+    #expect(!jobs.isIdle)
+  }
+
   @Test mutating func whatIsCancelledKeepsTheArchiveBusyUntilItsStepIsDone() throws {
     let job = try begin(cancellable: true)
     #expect(jobs.cancel(Caller(client: 2, call: nil)) == false)

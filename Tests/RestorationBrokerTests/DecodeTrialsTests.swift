@@ -129,7 +129,7 @@ internal import Testing
     open(10, .fetched)
     pass(DecodeWindow.trialMilliseconds)
     open(11, .fetched)
-    trials.heard(from: 1, at: event.turn.now.monotonic)
+    trials.heard(from: 1, at: event.context.now.monotonic)
     #expect(trials.crashed(1, isStrict: true)?.unproven == [11])
   }
 

@@ -48,9 +48,7 @@ struct Flood {
   }
 
   /// States the archive holds, over all time.
-  var stored: Int {
-    driver.archives["App"]?.log.count { if case .state(_) = $0 { true } else { false } } ?? 0
-  }
+  var stored: Int { driver.archives["App"]?.log.count { if case .state(_) = $0 { true } else { false } } ?? 0 }
 
   /// Calls without an answer although nothing is held back, except those of lost connections.
   var unanswered: [String] {
@@ -96,17 +94,11 @@ struct Flood {
     }
   }
 
-  private mutating func chance(_ one: Int) -> Bool {
-    Int.random(in: 0..<one, using: &generator) == 0
-  }
+  private mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &generator) == 0 }
 
-  private mutating func pick(_ words: [String]) -> String {
-    words[Int.random(in: words.indices, using: &generator)]
-  }
+  private mutating func pick(_ words: [String]) -> String { words[Int.random(in: words.indices, using: &generator)] }
 
-  private mutating func identifier() -> String {
-    pick(["a", "b", "c", "d", "e\u{301}", "\u{e9}"])
-  }
+  private mutating func identifier() -> String { pick(["a", "b", "c", "d", "e\u{301}", "\u{e9}"]) }
 
   private mutating func path() -> String {
     let length = Int.random(in: 1...3, using: &generator)
@@ -209,7 +201,7 @@ struct Flood {
   /// Calls `setChildren` with the children that there are, in a random order.
   private mutating func arrange() {
     guard let application = driver.application("App"),
-      let parent = application.nodesByHandle.sorted(by: { $0.key < $1.key }).randomElement(using: &generator)
+      let parent = application.tree.claimed.sorted(by: { $0.key < $1.key }).randomElement(using: &generator)
     else { return }
     let owner = parent.value.claim.flatMap { application.sessions[$0.session]?.client }
     guard let peer = peers.first(where: { $0.id == owner }) else { return }

@@ -57,6 +57,22 @@ internal import Testing
     #expect(begin().id == 8)
   }
 
+  @Test mutating func sessionsAreAliveWhileTheCallThatAskedForThemGoesOn() {
+    let session = begin()
+    #expect(sessions.isIdle)
+    let caller = Caller(client: 1, call: nil)
+    sessions.probe([1], for: .registration(caller, 1, RegisterObjectForStateRestoration()), in: &event.turn)
+    #expect(event.asked() == ["probe"])
+    #expect(!sessions.isIdle)
+    sessions.probed([1])
+    #expect(sessions.isVerified(session))
+    sessions.endVerification()
+    #expect(!sessions.isVerifying)
+    #expect(sessions.isIdle)
+    session.client = 4
+    #expect(!sessions.isIdle)
+  }
+
   @Test mutating func thereIsRoomForSoManySessionsAndConnections() {
     let hasRoom = { [event] (sessions: SessionTable) in (try? sessions.requireRoom(in: event.turn)) != nil }
     _ = begin()

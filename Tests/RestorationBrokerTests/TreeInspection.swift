@@ -36,9 +36,7 @@ struct TreeInspection {
         faults.append("node \(node.id) has a child that does not know it")
       }
       if node.record.isRemoved { faults.append("node \(node.id) is removed and there") }
-      if node.isPlaceholder, node.children.isEmpty {
-        faults.append("node \(node.id) is left over")
-      }
+      if node.isPlaceholder, node.children.isEmpty { faults.append("node \(node.id) is left over") }
     }
     if tree.pathCount != named { faults.append("the index has \(tree.pathCount) paths, the tree \(named)") }
   }
@@ -51,9 +49,9 @@ struct TreeInspection {
         continue
       }
       if session.objects[claim.handle] !== node { faults.append("session \(session.id) does not know its node") }
-      if application.nodesByHandle[claim.handle] !== node { faults.append("handle \(claim.handle) leads astray") }
+      if application.tree.claimed[claim.handle] !== node { faults.append("handle \(claim.handle) leads astray") }
     }
-    for (handle, node) in application.nodesByHandle
+    for (handle, node) in application.tree.claimed
     where node.claim?.handle != handle || application.tree.nodes[node.id] !== node {
       faults.append("handle \(handle) is left over: \(node.record)")
     }

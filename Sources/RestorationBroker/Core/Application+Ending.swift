@@ -12,7 +12,7 @@ extension Application {
     noteEnd(of: session, ending)
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
-    for handle in session.objects.keys { nodesByHandle[handle] = nil }
+    for handle in session.objects.keys { tree.release(handle) }
     // What ended has no roles.
     (session.facts.restorationClasses, session.facts.dataSources) = ([], [])
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)
@@ -81,11 +81,8 @@ extension Application {
     note(.headGivenUp)
     forgetBlame()
     write(.removeAll)
-    for node in tree.nodes.values {
-      if let claim = node.claim { nodesByHandle[claim.handle] = nil }
-      node.claim = nil
-    }
-    tree = NodeTree()
+    for node in tree.nodes.values { node.claim = nil }
+    tree.become(NodeTree())
     budget.emptyHead()
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
@@ -149,7 +146,7 @@ extension Application {
   }
 
   private func release(_ claim: Node.Claim) {
-    nodesByHandle[claim.handle] = nil
+    tree.release(claim.handle)
     sessions[claim.session]?.objects[claim.handle] = nil
   }
 

@@ -88,11 +88,10 @@ extension Application {
 
   /// The archive has been opened.
   func announceOpening(damage: String?) {
-    isOpenAnnounced = true
     if let damage { announce(.settled) { ArchiveDamaged().with { $0.message = damage } } }
     announce(.settled) {
       ArchiveOpened().with {
-        $0.archive = archive
+        $0.archive = turn.archive
         $0.generation = generations.newest?.generation
         $0.objects = tree.count
         $0.bytes = budget.head

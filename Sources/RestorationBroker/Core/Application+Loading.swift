@@ -14,11 +14,10 @@ extension Application {
     let connected = sessions.values
     let former = resting ?? restingSessions
     reset()
-    archive = opening.archive
-    turn.begin(after: opening.sequence, content: opening.contentSequence)
+    turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(reachable: opening.reachableBytes)
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
-    lastNode = opening.lastNode
+    tree = NodeTree(last: opening.lastNode)
     runs.load(opening.run, damage: opening.damage)
     // Archives of older brokers tell it by the handles of their claims alone.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
@@ -46,9 +45,6 @@ extension Application {
   }
 
   private func reset() {
-    tree = NodeTree()
-    nodesByHandle = [:]
-    readsUnderWay = 0
     endCalls { _ in true }
     jobs.reset()
     saving.reset(in: &turn)
@@ -82,8 +78,7 @@ extension Application {
     var claim = claim
     claim.origin = nil
     if let state = node.state, state.session == session.id { claim.revision = max(claim.revision, state.revision) }
-    node.claim = claim
     session.objects[claim.handle] = node
-    nodesByHandle[claim.handle] = node
+    tree.hold(node, claim)
   }
 }

@@ -48,7 +48,7 @@ extension Application {
       let isToRestore = restoring?.startedUnits.contains(session.unitName ?? "") == true
       $0.reason = runs.reason(for: session.facts.role, hasState: newest != nil, isToRestore: isToRestore)
       $0.generation = generations.newest?.generation
-      $0.archive = archive
+      $0.archive = turn.archive
       $0.coder = coder
       $0.damaged = runs.facts.damage
     }
@@ -93,11 +93,8 @@ extension Application {
   /// Nothing is under way, and nobody waits for anything. (The clients that use a detached session are known to the
   /// core.)
   var isIdle: Bool {
-    parentWaits.isEmpty && trials.isIdle && readsUnderWay == 0 && probesUnderWay == 0 && jobs.isIdle
-      && !isRestoring && saving.isIdle && calls.isEmpty
-      && sessions.values.allSatisfy { session in
-        session.client == nil && session.poll == nil && !session.hasExited
-      }
+    parentWaits.isEmpty && trials.isIdle && sessions.isIdle && jobs.isIdle && !isRestoring && saving.isIdle
+      && calls.isEmpty
   }
 
   func detachedTimerFired(_ number: SessionID) {

@@ -15,23 +15,15 @@ package import RestorationWire
 ///    not check that at run time (`@exclusivity`).
 package final class Application {
   @exclusivity(unchecked) var turn: Turn
-  var archive = ""
   @exclusivity(unchecked) package internal(set) var tree = NodeTree()
   @exclusivity(unchecked) package internal(set) var sessions = SessionTable()
   var origins = StateOrigins()
   package internal(set) var generations = GenerationHistory()
-  var lastNode: NodeID = 0
   var runs = RunHistory()
   var budget = ArchiveBudget()
   @exclusivity(unchecked) package internal(set) var trials = DecodeTrials()
   var early = EarlyMarks()
   var parentWaits = ParentWaits()
-  /// Monotonic milliseconds of the last call.
-  var lastUsed: Int64 = 0
-  /// Reads of the archive whose answers have not come.
-  var readsUnderWay = 0
-  /// Questions which processes have ended whose answers have not come.
-  var probesUnderWay = 0
   var calls = OutgoingCalls()
   @exclusivity(unchecked) var saving = Saving()
   /// The restoration that is under way.
@@ -40,8 +32,6 @@ package final class Application {
   var providers = Providers()
   var resolver = ElementResolver()
   var jobs = ArchiveJobs()
-  /// Subscribers were or would have been told that the archive is open.
-  var isOpenAnnounced = false
 
   package enum Phase {
     case opening
@@ -78,14 +68,8 @@ package final class Application {
     _ caller: Caller = .nobody,
     after: SequenceNumber
   ) {
-    readsUnderWay += 1
-    turn.ask(.read(id, StateRequest(caller: caller, purpose: purpose, rows: rows), after: after))
-  }
-
-  /// Brings a call to `probed` when it is known which of the sessions' processes are gone.
-  func probe(_ sessions: [SessionID], for call: ProbedCall) {
-    probesUnderWay += 1
-    turn.ask(.probe(id, sessions, call))
+    let request = StateRequest(caller: caller, purpose: purpose, rows: rows)
+    jobs.read(.read(id, request, after: sequence), in: &turn)
   }
 
   // MARK: Finding
@@ -93,15 +77,7 @@ package final class Application {
   /// The session that claims the node, if one does.
   func owner(of node: Node) -> Session? { node.claim.flatMap { sessions[$0.session] } }
 
-  /// The node a reference names; nil where there is none.
-  func node(_ reference: ObjectReference) -> Node? {
-    switch reference {
-    case .path(let path): return tree.node(at: path)
-    case .handle(let handle): return nodesByHandle[handle]
-    }
-  }
-
-  package internal(set) var nodesByHandle: [ObjectHandle: Node] = [:]
+  func node(_ reference: ObjectReference) -> Node? { tree.node(reference) }
 
   /// The node of a reference in a call, or the error that says what is wrong with it.
   func requireNode(_ reference: ObjectReference) throws(ErrorObject) -> Node {

@@ -149,7 +149,7 @@ extension BrokerCore {
     if let last = client.lastApplication, let application = applications[last.id],
       application.name.isSpelled(text), case .open = application.phase
     {
-      application.lastUsed = context.now.monotonic
+      application.sessions.use(in: application.turn)
       return application
     }
     guard let application = try application(named: Self.name(text), for: client, message) else { return nil }

@@ -211,7 +211,7 @@ package struct BrokerCore {
   /// The answer to a decode whose row is at hand.
   package mutating func decoded(_ id: ApplicationID, _ record: StateRecord) -> DecodedState? {
     guard let application = applications[id] else { return nil }
-    application.readsUnderWay = max(0, application.readsUnderWay - 1)
+    application.jobs.endRead()
     return application.decoded(record)
   }
 
@@ -223,7 +223,7 @@ package struct BrokerCore {
   ) {
     context.now = now
     guard let application = applications[id] else { return }
-    application.readsUnderWay = max(0, application.readsUnderWay - 1)
+    application.jobs.endRead()
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node)):
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
@@ -252,7 +252,7 @@ package struct BrokerCore {
   ) {
     context.now = now
     guard let application = applications[id] else { return }
-    application.readsUnderWay = max(0, application.readsUnderWay - 1)
+    application.jobs.endRead()
     switch result {
     case .success(let readings): application.finishScan(readings, request)
     case .failure(let error): context.emit(.respond(request.caller, .error(Application.storeError(error))))
@@ -289,26 +289,25 @@ package struct BrokerCore {
   ) {
     context.now = now
     let application = applications[id]
-    application?.probesUnderWay -= 1
     for session in sessions.compactMap({ application?.sessions[$0] }) {
       guard let end = ended[session.id] else { continue }
       session.exit = end
       application?.died(session)
     }
-    application?.sessions.setVerified(sessions)
+    application?.sessions.probed(sessions)
     switch call {
     case .message(let message):
       guard let client = clients[message.caller.client] else { break }
       client.isProbing = false
       // Where the archive was closed meanwhile, it is opened again.
       process(message, client)
-      application?.sessions.setVerified([])
+      application?.sessions.endVerification()
       drain(client)
     case .registration(let caller, let session, let request):
       application?.finish(request, by: session, for: caller)
       application?.note(.appeared)
     }
-    application?.sessions.setVerified([])
+    application?.sessions.endVerification()
   }
 
   /// Brings a message to `probed` when it is known which of the sessions' processes are gone; the client waits.
@@ -319,7 +318,7 @@ package struct BrokerCore {
     _ client: Client
   ) {
     client.isProbing = true
-    application.probe(sessions, for: .message(message))
+    application.sessions.probe(sessions, for: .message(message), in: &application.turn)
   }
 
   package mutating func timerFired(_ timer: TimerName, at now: Moment) {
@@ -334,7 +333,7 @@ package struct BrokerCore {
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id):
       if let application = applications[id] {
-        application.early.timerFired(application.nodesByHandle.values, in: &application.turn)
+        application.early.timerFired(application.tree.claimed.values, in: &application.turn)
       }
     case .trial(let id): applications[id]?.note(.trialsEnded)
     case .parent(let id, let number):
@@ -363,7 +362,7 @@ package struct BrokerCore {
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
     if let id = applicationIDs[name], let application = applications[id] {
-      application.lastUsed = context.now.monotonic
+      application.sessions.use(in: application.turn)
       if case .opening = application.phase {
         wait(client, for: application, with: message)
         return nil
@@ -380,7 +379,7 @@ package struct BrokerCore {
     try makeRoom()
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)
-    application.lastUsed = context.now.monotonic
+    application.sessions.use(in: application.turn)
     applications[application.id] = application
     applicationIDs[name] = application.id
     context.emit(.open(application.id, name, creating: creating))
@@ -405,7 +404,7 @@ package struct BrokerCore {
     }
     let idle = applications.values.filter { $0.isIdle && !needed.contains($0.id) }
     let empty = idle.filter(\.sessions.isEmpty)
-    guard let oldest = (empty.isEmpty ? idle : empty).min(by: { $0.lastUsed < $1.lastUsed }) else {
+    guard let oldest = (empty.isEmpty ? idle : empty).min(by: { $0.sessions.lastUsed < $1.sessions.lastUsed }) else {
       throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
     }
     for (name, sessions) in resting where sessions.areOver(at: context.now) { resting[name]?.forget() }
@@ -428,7 +427,7 @@ package struct BrokerCore {
       client.detached[application.id] = nil
     }
     context.emit(.close(application.id))
-    if application.isOpenAnnounced { application.announce(.settled) { ArchiveClosed() } }
+    if !application.turn.archive.isEmpty { application.announce(.settled) { ArchiveClosed() } }
   }
 }
 

@@ -44,7 +44,7 @@ extension Application {
       application: id,
       lastUsed: sessions.values.map(\.lastUsed).max() ?? turn.now.monotonic,
       sessions: sessions.byNumber,
-      claims: nodesByHandle.compactMapValues(\.claim),
+      claims: tree.claimed.compactMapValues(\.claim),
       pulled: saving.pulled,
       trials: trials
     )

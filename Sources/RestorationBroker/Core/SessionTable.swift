@@ -15,6 +15,10 @@ package struct SessionTable {
   private var last: SessionID = 0
   private var clients: Set<ClientID> = []
   private var verified: Set<SessionID> = []
+  /// Questions which processes have ended whose answers have not come.
+  private var probes = 0
+  /// Monotonic milliseconds of the last call.
+  package private(set) var lastUsed: Int64 = 0
 
   package init() {}
 
@@ -104,12 +108,31 @@ package struct SessionTable {
     clients.insert(client)
   }
 
+  /// The application is called.
+  package mutating func use(in turn: borrowing Turn) { lastUsed = turn.now.monotonic }
+
   package mutating func disconnect(_ client: ClientID) { clients.remove(client) }
 
   // MARK: Processes
 
-  /// Sessions were just found alive, which counts while the call that asked goes on (R1); empty when it has ended.
-  package mutating func setVerified(_ sessions: [SessionID]) { verified = Set(sessions) }
+  /// Nothing is expected of any session.
+  package var isIdle: Bool {
+    probes == 0 && live.values.allSatisfy { $0.client == nil && $0.poll == nil && !$0.hasExited }
+  }
+
+  /// Brings a call to `probed` when it is known which of the sessions' processes are gone.
+  package mutating func probe(_ sessions: [SessionID], for call: ProbedCall, in turn: inout Turn) {
+    probes += 1
+    turn.ask(.probe(turn.application, sessions, call))
+  }
+
+  /// Those that still live count as alive while the call that asked goes on (R1).
+  package mutating func probed(_ sessions: [SessionID]) {
+    probes -= 1
+    verified = Set(sessions)
+  }
+
+  package mutating func endVerification() { verified = [] }
 
   package func isVerified(_ session: Session) -> Bool { verified.contains(session.id) }
 

@@ -21,6 +21,8 @@ package struct Turn: ~Copyable {
   package private(set) var sequence: SequenceNumber = 0
   /// The newest change of a node or state.
   package private(set) var contentSequence: SequenceNumber = 0
+  /// The archive's id; empty if it was never open.
+  package private(set) var archive = ""
   private let context: CoreContext
   /// What has come true and was not handed on to the end, in order.
   private var facts: [Fact] = []
@@ -39,7 +41,8 @@ package struct Turn: ~Copyable {
   // MARK: Writing
 
   /// Numbers go on from those of the archive, which has been opened.
-  mutating func begin(after sequence: SequenceNumber, content: SequenceNumber) {
+  mutating func begin(_ archive: String? = nil, after sequence: SequenceNumber, content: SequenceNumber) {
+    self.archive = archive ?? self.archive
     self.sequence = sequence
     contentSequence = content
   }

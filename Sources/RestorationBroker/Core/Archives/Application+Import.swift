@@ -24,7 +24,7 @@ extension Application {
         hint: "Use force: true; the present state stays as the newest generation."
       )
     }
-    let first = lastNode
+    let first = tree.last
     let bytes = plan.objects.reduce(0) { sum, object in
       sum + (object.state?.bytes(after: first) ?? 0) + (object.beforeClaim?.bytes(after: first) ?? 0)
     }
@@ -34,8 +34,7 @@ extension Application {
     note(.headGivenUp)
     forgetBlame()
     if tree.count > 0 { write(.removeAll) }
-    tree = plan.makeTree(after: first)
-    lastNode += NodeID(plan.objects.count)
+    tree.become(plan.makeTree(after: first))
     budget.emptyHead()
     for object in plan.objects { write(object, after: first) }
     budget.grow(by: bytes, at: sequence)

@@ -36,7 +36,7 @@ extension Application {
     let page = ids.prefix(Application.objectsPerPage)
     let reply = DescribeApplication.Reply().with { message in
       message.application = name
-      message.archive = archive
+      message.archive = turn.archive
       message.generation = generations.newest?.generation
       message.sequence = sequence
       message.sessions = sessions.inOrder.map { session in
@@ -128,8 +128,7 @@ extension Application {
       page.after = after
     }
     if let number = page.generation { page.sequence = try generation(number).sequence }
-    readsUnderWay += 1
-    turn.ask(.scan(id, ScanRequest(caller: caller, page: page)))
+    jobs.read(.scan(id, ScanRequest(caller: caller, page: page)), in: &turn)
   }
 
   /// The nodes of a page have come: finds their paths of that time, and asks for the texts that fit.
@@ -236,7 +235,7 @@ extension Application {
   /// Live objects and their ancestors.
   func nodesToKeep() -> Set<NodeID> {
     var kept: Set<NodeID> = []
-    for node in nodesByHandle.values {
+    for node in tree.claimed.values {
       var current: Node? = node
       while let node = current, kept.insert(node.id).inserted { current = node.parent }
     }

@@ -63,7 +63,7 @@ extension Application {
     note(.headGivenUp)
     let states = rollback.states(beside: former)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
-    tree = target.tree
+    tree.become(target.tree)
     writeNodes(instead: former)
     writeStates(states, instead: former)
     carryClaims(from: former, to: target)
@@ -155,7 +155,6 @@ extension Application {
       if let owner = owner(of: place) {
         announceUnregistration(of: node, .replaced, stateKept: true)
         session.objects[claim.handle] = nil
-        nodesByHandle[claim.handle] = nil
         tell(session, that: claim.handle, isReplacedAt: place, by: owner)
         continue
       }

@@ -61,7 +61,7 @@ extension Application {
     switch outcome {
     case .checked(let piece):
       // What was written since the check began may refer to objects that are as new.
-      verification.take(piece, lastNode: lastNode)
+      verification.take(piece, lastNode: tree.last)
       step = piece.next.map { .check($0) }
     case .nodes(let nodes): verification.take(nodes, origins: origins)
     case .states, .copied: break

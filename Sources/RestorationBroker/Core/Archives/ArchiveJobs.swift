@@ -4,7 +4,8 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// What an application does in several pieces, and exports whose next page may be asked for.
+/// What an application has asked of its archive: reads, what is done in several pieces, and exports whose next page may
+/// be asked for.
 ///
 /// Invariants:
 /// 1. Each operation has one step under way, also if it was cancelled: nothing is closed before that has come back.
@@ -16,14 +17,27 @@ package struct ArchiveJobs {
   private var cancelled: Set<Int> = []
   private var exports: [Int: ExportPlan] = [:]
   private var counter = 0
+  /// Reads whose answers have not come.
+  private var reads = 0
 
   package init() {}
 
-  package var isWorking: Bool { !operations.isEmpty || !cancelled.isEmpty }
+  package var isWorking: Bool { reads > 0 || !operations.isEmpty || !cancelled.isEmpty }
   package var isIdle: Bool { !isWorking && exports.isEmpty }
 
-  /// The archive is opened anew: steps that come back are of no use.
-  package mutating func reset() { (operations, exports) = ([:], [:]) }
+  /// The archive is opened anew: steps that come back are of no use, and not all reads do.
+  package mutating func reset() { (operations, exports, reads) = ([:], [:], 0) }
+
+  // MARK: Reads
+
+  /// Each read comes back to `readingFinished`, `scanFinished` or `decoded`.
+  package mutating func read(_ request: consuming Effect, in turn: inout Turn) {
+    reads += 1
+    turn.ask(request)
+  }
+
+  /// One of before the archive was opened anew counts no more.
+  package mutating func endRead() { reads = max(0, reads - 1) }
 
   // MARK: Steps
 

@@ -41,13 +41,12 @@ extension Application {
     }
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
-    readsUnderWay += 1
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence)
     if isOwner, mayResolveElements(of: node) {
       let request = StateRequest(caller: caller, purpose: .decodeView(node: node.id), rows: [row])
-      turn.ask(.read(id, request, after: summary.sequence))
+      jobs.read(.read(id, request, after: summary.sequence), in: &turn)
     } else {
-      turn.ask(.readState(id, row, caller))
+      jobs.read(.readState(id, row, caller), in: &turn)
     }
   }
 
@@ -58,8 +57,7 @@ extension Application {
       let status: DecodingStatus = tree.applicationNode?.state == nil ? .none : .quarantined
       return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
     }
-    readsUnderWay += 1
-    turn.ask(.readState(id, row, caller))
+    jobs.read(.readState(id, row, caller), in: &turn)
   }
 
   /// The state of a view has come for its owner; its elements may have to be looked for (R28).

@@ -97,7 +97,7 @@ extension Application {
     let handle = node.claim?.handle
     try relocateAndTell([relocation], by: session, takeOver: takeOver)
     note(.appeared)
-    return handle.flatMap { nodesByHandle[$0] } ?? node
+    return handle.flatMap { tree.claimed[$0] } ?? node
   }
 
   /// The live node of another session that a move with takeOver would displace (R8).
@@ -134,7 +134,7 @@ extension Application {
     try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
-      guard let node = nodesByHandle[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
+      guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
       notify(owner, PathChanged(object: handle, path: tree.path(of: node)))
     }
   }

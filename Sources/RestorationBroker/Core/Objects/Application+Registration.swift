@@ -150,7 +150,7 @@ extension Application {
     announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
     trials.forget(node.id, of: claim.session)
-    nodesByHandle[claim.handle] = nil
+    tree.release(claim.handle)
     node.claim = nil
     note(.released(node.id, isGone: false))
   }
@@ -208,7 +208,7 @@ extension Application {
   func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
     let limits = turn.limits
     var record = record
-    record.node = lastNode + 1
+    record.node = tree.last + 1
     let parent = record.parent.flatMap { tree.node($0) }
     let path = record.component.map { component in
       IdentifierPath((parent.flatMap { tree.path(of: $0) }?.components ?? []) + [component])
@@ -220,7 +220,6 @@ extension Application {
     if let path, path.bytes > limits.pathBytesMax {
       throw .limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)
     }
-    lastNode += 1
     let node = tree.insert(record)
     write(node)
     return node
@@ -289,7 +288,7 @@ extension Application {
         return
       }
       let contested = try register(request, by: session, for: caller)
-      if !contested.isEmpty { probe(contested, for: .registration(caller, number, request)) }
+      if !contested.isEmpty { sessions.probe(contested, for: .registration(caller, number, request), in: &turn) }
     } catch {
       turn.refuse(caller, error)
     }

@@ -3,7 +3,7 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// The tree of one application: finds nodes by path, and knows which of them are included.
+/// The tree of one application: finds nodes by path and by handle, and knows which of them are included.
 ///
 /// Invariants:
 /// 1. A node whose identifier is null has no path (R4).
@@ -17,14 +17,19 @@ package struct NodeTree {
     let component: String
   }
 
-  package internal(set) var nodes: [NodeID: Node] = [:]
-  var index: [PathKey: NodeID] = [:]
+  package private(set) var nodes: [NodeID: Node] = [:]
+  fileprivate var index: [PathKey: NodeID] = [:]
+  /// Nodes that live sessions claim.
+  package private(set) var claimed: [ObjectHandle: Node] = [:]
+  /// The newest node there ever was: no id is given again.
+  package private(set) var last: NodeID = 0
   /// What took the place of nodes that are gone (R6).
   private(set) var successors: [NodeID: NodeID] = [:]
   /// Holds the application's own state; nobody sees or claims it.
   package private(set) var applicationNode: Node?
 
-  package init() {}
+  /// - Parameter last: as the archive has it.
+  package init(last: NodeID = 0) { self.last = last }
 
   /// What some contents of an archive show, with the states there.
   init(_ readings: [NodeReading]) {
@@ -48,6 +53,14 @@ package struct NodeTree {
       left -= 1
     }
     return nodes[id]
+  }
+
+  /// The node a reference names; nil if there is none.
+  package func node(_ reference: ObjectReference) -> Node? {
+    switch reference {
+    case .path(let path): node(at: path)
+    case .handle(let handle): claimed[handle]
+    }
   }
 
   package func node(at path: IdentifierPath) -> Node? {
@@ -153,7 +166,23 @@ package struct NodeTree {
     PathKey(parent: pathParent(parent, kind: kind)?.id ?? 0, component: component)
   }
 
+  // MARK: Claims
+
+  package mutating func hold(_ node: Node, _ claim: Node.Claim) {
+    node.claim = claim
+    claimed[claim.handle] = node
+  }
+
+  package mutating func release(_ handle: ObjectHandle) { claimed[handle] = nil }
+
   // MARK: Changes
+
+  /// Another tree takes the place of this one; nobody claims its nodes yet.
+  package mutating func become(_ other: NodeTree) {
+    let last = last
+    self = other
+    self.last = max(last, other.last)
+  }
 
   /// Takes in a node of the archive; call for all of them, then `indexAll`.
   mutating func load(_ record: NodeRecord) {
@@ -161,6 +190,7 @@ package struct NodeTree {
       if let successor = record.successor { successors[record.node] = successor }
     } else {
       let node = Node(record: record)
+      last = max(last, node.id)
       nodes[record.node] = node
       if record.kind == .application { applicationNode = node }
     }
@@ -208,6 +238,7 @@ package struct NodeTree {
     let node = Node(record: record)
     node.parent = record.parent.flatMap { self.node($0) }
     node.parent?.children.insert(node.id)
+    last = max(last, node.id)
     nodes[node.id] = node
     if record.kind == .application { applicationNode = node }
     if let key = key(of: node) { index[key] = node.id }
@@ -280,5 +311,147 @@ extension NodeTree {
       }
     }
     return order.filter { needed.contains($0.id) }
+  }
+}
+
+extension NodeTree {
+  /// Moves nodes with their subtrees in one step, or leaves everything as it was (R6).
+  ///
+  /// A vacant node in the way gives way: the one of the two that has a state stays, with the claim of the mover.
+  /// - Parameter takesOver: with two states, the mover's stays.
+  package mutating func relocate(
+    _ relocations: [Relocation],
+    takesOver: Bool,
+    pathBytesMax: Int
+  ) throws(RelocationFailure) -> RelocationOutcome {
+    var journal = RelocationJournal()
+    var outcome = RelocationOutcome()
+    outcome.left = relocations.compactMap(\.node.parent)
+    do throws(RelocationFailure) {
+      try place(relocations, takesOver: takesOver, journal: &journal, outcome: &outcome)
+      for node in outcome.moved where nodes[node.id] === node {
+        if let bytes = path(of: node)?.bytes, bytes > pathBytesMax { throw .pathTooLong(bytes: bytes) }
+      }
+    } catch {
+      journal.undo(in: &self)
+      throw error
+    }
+    for (gone, into) in outcome.merged {
+      if let parent = gone.parent { outcome.left.append(parent) }
+      remove(gone, successor: into)
+    }
+    return outcome
+  }
+
+  /// - Parameter arePresent: they were at the place the move leads to, and make way for what arrives there.
+  private mutating func place(
+    _ relocations: [Relocation],
+    takesOver: Bool,
+    arePresent: Bool = false,
+    journal: inout RelocationJournal,
+    outcome: inout RelocationOutcome
+  ) throws(RelocationFailure) {
+    let affected = uniqueSubtrees(of: relocations.map(\.node))
+    let before = affected.map { key(of: $0) }
+    for relocation in relocations {
+      journal.note(relocation.node)
+      relocation.node.parent?.children.remove(relocation.node.id)
+      relocation.node.parent = relocation.parent
+      relocation.parent?.children.insert(relocation.node.id)
+      relocation.node.record.parent = relocation.parent?.id
+      relocation.node.record.component = relocation.component
+      relocation.node.record.kind = relocation.kind
+      outcome.changed.append(relocation.node)
+    }
+    for relocation in relocations where hasCycle(from: relocation.node) { throw .cycle }
+    var rekeyed: [(node: Node, key: PathKey)] = []
+    for (node, old) in zip(affected, before) {
+      let new = key(of: node)
+      guard new != old else { continue }
+      if let old, index[old] == node.id { journal.set(old, nil, in: &self) }
+      if let new { rekeyed.append((node, new)) }
+    }
+    outcome.moved.append(contentsOf: affected)
+    // A merge on the way may have moved a node of the list once more.
+    for (node, key) in rekeyed where self.key(of: node) == key {
+      guard let other = index[key].flatMap({ nodes[$0] }) else {
+        journal.set(key, node.id, in: &self)
+        continue
+      }
+      let pair = arePresent ? (arriving: other, present: node) : (arriving: node, present: other)
+      try merge(pair, at: key, takesOver: takesOver, journal: &journal, outcome: &outcome)
+    }
+  }
+
+  /// Two nodes have come to the same path: one gives way and its children go to the other.
+  ///
+  /// Of two states the arriving one stays, unless only the present one has an owner.
+  private mutating func merge(
+    _ pair: (arriving: Node, present: Node),
+    at key: PathKey,
+    takesOver: Bool,
+    journal: inout RelocationJournal,
+    outcome: inout RelocationOutcome
+  ) throws(RelocationFailure) {
+    let (arriving, present) = pair
+    guard present.isVacant || arriving.isVacant else { throw .occupied(present.id) }
+    guard takesOver || !(present.hasState && arriving.hasState) else { throw .occupied(present.id) }
+    let presentStays = present.hasState && (!arriving.hasState || arriving.isVacant && !present.isVacant)
+    let (gone, into) = presentStays ? (arriving, present) : (present, arriving)
+    journal.note(gone)
+    journal.note(into)
+    journal.set(key, into.id, in: &self)
+    outcome.merged.append((gone, into))
+    let children = gone.children.sorted().compactMap { nodes[$0] }
+    guard !children.isEmpty else { return }
+    try place(
+      children.map { Relocation(node: $0, parent: into, component: $0.record.component) },
+      takesOver: takesOver,
+      arePresent: !presentStays,
+      journal: &journal,
+      outcome: &outcome
+    )
+  }
+
+  private func hasCycle(from node: Node) -> Bool {
+    var current = node.parent
+    var steps = 0
+    while let ancestor = current, steps <= nodes.count {
+      if ancestor === node { return true }
+      current = ancestor.parent
+      steps += 1
+    }
+    return current != nil
+  }
+
+  private func uniqueSubtrees(of roots: [Node]) -> [Node] {
+    guard roots.count > 1 else { return roots.flatMap { subtree(of: $0) } }
+    var seen: Set<NodeID> = []
+    var found: [Node] = []
+    for root in roots { for node in subtree(of: root) where seen.insert(node.id).inserted { found.append(node) } }
+    return found
+  }
+}
+
+/// Remembers what a move changed, so that one that fails half way leaves no trace.
+private struct RelocationJournal {
+  private var nodes: [(node: Node, record: NodeRecord, parent: Node?)] = []
+  private var keys: [(key: NodeTree.PathKey, old: NodeID?)] = []
+
+  mutating func note(_ node: Node) { nodes.append((node, node.record, node.parent)) }
+
+  mutating func set(_ key: NodeTree.PathKey, _ id: NodeID?, in tree: inout NodeTree) {
+    keys.append((key, tree.index[key]))
+    tree.index[key] = id
+  }
+
+  func undo(in tree: inout NodeTree) {
+    for (key, old) in keys.reversed() { tree.index[key] = old }
+    for (node, record, parent) in nodes.reversed() {
+      node.parent?.children.remove(node.id)
+      node.record = record
+      node.parent = parent
+      parent?.children.insert(node.id)
+    }
   }
 }

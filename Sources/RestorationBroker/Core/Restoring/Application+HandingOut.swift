@@ -145,7 +145,7 @@ extension Application {
     case .result(let result):
       guard let located = LocatedObject(result) else { return .failed }
       guard let handle = located.object else { return .null }
-      guard let object = nodesByHandle[handle], object.claim?.session == session else { return .failed }
+      guard let object = tree.claimed[handle], object.claim?.session == session else { return .failed }
       return .object(object.id, session)
     }
   }

@@ -56,8 +56,7 @@ extension Application {
     if let existing = tree.applicationNode {
       node = existing
     } else {
-      lastNode += 1
-      node = tree.insert(NodeRecord(node: lastNode, parent: nil, component: nil, kind: .application))
+      node = tree.insert(NodeRecord(node: tree.last + 1, parent: nil, component: nil, kind: .application))
       write(node)
     }
     let record = record(of: state, at: node, by: sessions[session])
@@ -183,7 +182,7 @@ extension Application {
 
   /// Live objects that the generation leaves out, and what excludes them (R4, R5).
   private func excludedObjects(_ reached: Set<NodeID>) -> [ExcludedObject] {
-    nodesByHandle.filter { !reached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
+    tree.claimed.filter { !reached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
       let owner = owner(of: node)
       let excluder = tree.excluder(of: node) ?? node
       let reference =

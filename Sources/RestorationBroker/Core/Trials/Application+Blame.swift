@@ -20,7 +20,7 @@ extension Application {
   /// Something has come from the client of a session: a sign of life.
   func heard(from session: Session) {
     // An answer that waits for the archive has not been written, so that this says nothing about its state.
-    if readsUnderWay == 0, !jobs.isWorking { trials.heard(from: session.id, at: turn.now.monotonic) }
+    if !jobs.isWorking { trials.heard(from: session.id, at: turn.now.monotonic) }
   }
 
   /// The node's state is no longer suspected.

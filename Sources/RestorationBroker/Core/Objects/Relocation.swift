@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import RestorationWire
+
+/// Where a node is to go.
+package struct Relocation {
+  package var node: Node
+  package var parent: Node?
+  package var component: String?
+  package var kind: NodeKind
+
+  package init(node: Node, parent: Node?, component: String?, kind: NodeKind? = nil) {
+    (self.node, self.parent, self.component) = (node, parent, component)
+    self.kind = kind ?? node.record.kind
+  }
+}
+
+/// What a move did: everything the archive, the owners and the accounts must hear of.
+package struct RelocationOutcome {
+  /// Nodes whose record changed, in the order they are to be written.
+  package var changed: [Node] = []
+  /// Nodes whose path changed; parents first.
+  package var moved: [Node] = []
+  /// Nodes that gave way to another one at their path; gone from the tree.
+  package var merged: [(gone: Node, into: Node)] = []
+  /// Nodes that have lost a child, and may be there for nothing now.
+  package var left: [Node] = []
+}
+
+/// Why a move cannot be.
+package enum RelocationFailure: Error {
+  case cycle
+  /// This node is in the way.
+  case occupied(NodeID)
+  case pathTooLong(bytes: Int)
+}
