@@ -12,8 +12,8 @@ internal import Testing
 
   init() throws { event = try TurnFixture() }
 
-  private mutating func open(_ node: NodeID, for session: SessionID = 1, _ way: DecodeTrials.Way = .sent) {
-    trials.open(node, for: session, way, in: &event.turn)
+  private mutating func open(_ node: NodeID, for session: SessionID = 1, byCall: Bool = true) {
+    trials.open(node, for: session, byCall: byCall, in: &event.turn)
   }
 
   private func pass(_ milliseconds: Int64) { event.context.now.monotonic += milliseconds }
@@ -77,13 +77,14 @@ internal import Testing
   }
 
   @Test mutating func whatAFactoryWasGivenRestoresNothingYet() {
-    open(10, .sentToFactory)
-    #expect(trials.isOpenForFactory(10, of: 1))
-    trials.forget(10, of: 1)
+    trials.open(10, for: 1, byCall: true, toFactory: true, in: &event.turn)
+    let first = trials.closeFactory(10, of: 1)
+    #expect(first)
+    #expect(!trials.hasOpenWindows)
     #expect(!trials.isRestored)
     open(10)
-    #expect(!trials.isOpenForFactory(10, of: 1))
-    trials.forget(10, of: 1)
+    let second = trials.closeFactory(10, of: 1)
+    #expect(!second)
     #expect(trials.isRestored)
   }
 
@@ -95,7 +96,7 @@ internal import Testing
   }
 
   @Test mutating func anArchiveThatIsOpenedAnewKnowsWhatBrokeAndWhomToTell() {
-    open(10, .fetched)
+    open(10, byCall: false)
     trials.fetched(10, by: 1)
     open(11, for: 2)
     _ = trials.crashed(2, isStrict: false)
@@ -111,10 +112,10 @@ internal import Testing
   // MARK: Signs of life
 
   @Test mutating func aSignOfLifeProvesWhatWasFetchedBeforeAndNotWhatWasSent() {
-    open(10, .fetched)
-    open(11, .sent)
+    open(10, byCall: false)
+    open(11)
     trials.heard(from: 1, at: 0)
-    open(12, .fetched)
+    open(12, byCall: false)
     #expect(trials.crashed(1, isStrict: false)?.unproven == [11, 12])
   }
 
@@ -126,9 +127,9 @@ internal import Testing
   }
 
   @Test mutating func whileSuspectsAreTriedASignProvesOnlyWhatWasHandedOutAWhileBefore() {
-    open(10, .fetched)
+    open(10, byCall: false)
     pass(DecodeWindow.trialMilliseconds)
-    open(11, .fetched)
+    open(11, byCall: false)
     trials.heard(from: 1, at: event.context.now.monotonic)
     #expect(trials.crashed(1, isStrict: true)?.unproven == [11])
   }
@@ -219,10 +220,10 @@ internal import Testing
 
   @Test mutating func whatASessionFetchedItIsToldOfOnceWhenNothingIsRestored() {
     for node: NodeID in [11, 10] {
-      open(node, .fetched)
+      open(node, byCall: false)
       trials.fetched(node, by: 1)
     }
-    open(12, .fetched)
+    open(12, byCall: false)
     #expect(trials.takeUnfinished().isEmpty)
     trials.finished([11], of: 1)
     _ = trials.closeAll(of: 1)

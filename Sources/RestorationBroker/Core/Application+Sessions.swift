@@ -45,7 +45,7 @@ extension Application {
     }
     return RestorationSituation().with {
       $0.state = availability
-      let isToRestore = restoring?.startedUnits.contains(session.unitName ?? "") == true
+      let isToRestore = restoring.startedUnits.contains(session.unitName ?? "")
       $0.reason = runs.reason(for: session.facts.role, hasState: newest != nil, isToRestore: isToRestore)
       $0.generation = generations.newest?.generation
       $0.archive = turn.archive

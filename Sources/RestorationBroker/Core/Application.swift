@@ -26,9 +26,7 @@ package final class Application {
   var parentWaits = ParentWaits()
   var calls = OutgoingCalls()
   @exclusivity(unchecked) var saving = Saving()
-  /// The restoration that is under way.
-  var restoring: OpenRestoration?
-  var restorationCounter = 0
+  @exclusivity(unchecked) var restoring = Restoring()
   var providers = Providers()
   var resolver = ElementResolver()
   var jobs = ArchiveJobs()

@@ -27,7 +27,8 @@ extension BrokerCore {
 extension Application {
   /// - Returns: whether the caller was waiting, and does so no more.
   func cancel(_ caller: Caller) -> Bool {
-    cancelSaving(caller) || leaveRestoration(caller) || cancelPoll(caller) || parentWaits.cancel(caller, in: &turn)
+    cancelSaving(caller) || restoring.leave(caller, in: &turn) || cancelPoll(caller)
+      || parentWaits.cancel(caller, in: &turn)
       || trials.cancel(caller, in: &turn) || jobs.cancel(caller)
   }
 }

@@ -140,7 +140,7 @@ extension Application {
     case .save(let question): saveCallEnded(call, question, answer)
     case .pull: encoded(answer, to: call, isPull: true)
     case .restoring(let purpose):
-      callEnded(number, purpose, answer, by: call.session)
+      callEnded(purpose, answer, by: call.session)
       // It has come back by another connection before the old one was gone.
       if case .lost = answer, let session = sessionBack(after: call) { note(.sessionReturned(session.id)) }
     case .resolving(let resolution): elementFound(resolution, answer)

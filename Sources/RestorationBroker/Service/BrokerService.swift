@@ -171,7 +171,7 @@ package actor BrokerService {
 
   /// Something is still being done, though nobody waits for it.
   var isAtWork: Bool {
-    archives.isAtWork || processes.isStartingUnits || core.applications.values.contains { $0.restoring != nil }
+    archives.isAtWork || processes.isStartingUnits || core.applications.values.contains { $0.isRestoring }
       || core.awaitsRestingSessions(at: clock.now)
   }
 

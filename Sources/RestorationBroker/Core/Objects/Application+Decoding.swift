@@ -35,9 +35,9 @@ extension Application {
       return
     }
     if isOwner, let session {
-      openWindow(of: node, for: session, .fetched)
+      openWindow(of: node, for: session)
       // What a restoration is handing out, it tells of itself in the end (R21).
-      if restoring?.isHanding(node.id, to: session.id) != true { trials.fetched(node.id, by: session.id) }
+      if !restoring.isHanding(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
     }
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }

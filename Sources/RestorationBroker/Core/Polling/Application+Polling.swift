@@ -155,7 +155,7 @@ extension Application {
       switch calls[number]?.purpose {
       case .restoring(.make(let node)): trials.forget(node, of: session.id)
       case .restoring(.handOut(let number)):
-        for node in restoring?.decisions.batch(of: number) ?? [] { trials.forget(node, of: session.id) }
+        for node in restoring.batch(of: number) { trials.forget(node, of: session.id) }
       case .restoring(.ask), .restoring(.tell), .save, .pull, .resolving, nil: break
       }
     }

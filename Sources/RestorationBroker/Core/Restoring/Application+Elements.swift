@@ -99,9 +99,9 @@ extension Application {
     guard let resolution = endResolution(number) else { return }
     switch resolution.purpose {
     case .batch(let restoration, let session, let node):
-      guard let restoring, restoring.number == restoration else { return }
-      restoring.batches[session]?.elements[node] = resolution.elements
-      sendWhenResolved(session, restoring)
+      guard restoring.number == restoration else { return }
+      restoring.add(resolution.elements, of: node, to: session)
+      sendWhenResolved(session)
     case .decode(let caller, let record):
       turn.ask(.unpark(caller))
       turn.ask(.respond(caller, .result(decoded(record, elements: resolution.elements.text))))

@@ -10,8 +10,7 @@ extension Application {
   private static let objectBytes = 96
 
   /// A client has answered a call of the restoration, or cannot.
-  func callEnded(_ number: CallNumber, _ purpose: RestoringCall, _ answer: CallAnswer, by session: SessionID) {
-    guard let restoring, restoring.calls.remove(number) != nil else { return }
+  func callEnded(_ purpose: RestoringCall, _ answer: CallAnswer, by session: SessionID) {
     switch purpose {
     case .ask:
       // Only a plain no is one: who cannot say it has not refused.
@@ -23,40 +22,37 @@ extension Application {
     case .tell: drive(.told)
     case .make(let node):
       // Whether an answer that is lost comes of a crash is known when the session ends.
-      if case .lost = answer {} else { closeFactoryWindow(of: node, for: session) }
-      restoring.messages[node] = answer.message
-      drive(.made(node, made(answer, node, restoring)))
+      if case .lost = answer {} else if trials.closeFactory(node, of: session) { note(.windowsClosed) }
+      restoring.note(answer.message, of: [node])
+      drive(.made(node, made(answer, node)))
     case .handOut(let session):
       switch answer {
       case .result:
         if sessions[session] != nil {
-          trials.acknowledge(restoring.decisions.batch(of: session), by: session)
+          trials.acknowledge(restoring.batch(of: session), by: session)
           note(.trialsEnded)
         }
         drive(.handled(session, .done))
       case .error:
-        for node in concerned(restoring.decisions.batch(of: session)) { restoring.messages[node] = answer.message }
+        restoring.note(answer.message, of: Array(concerned(restoring.batch(of: session))))
         drive(.handled(session, .failed))
       case .lost:
-        markUndelivered(restoring.decisions.lines[session]?.batch ?? [], restoring)
+        markUndelivered(restoring.batch(of: session), to: session)
         drive(.handled(session, .lost))
       }
     }
   }
 
   /// States that may never have come: their owner gets them again when it comes back.
-  private func markUndelivered(_ batch: [Int], _ restoring: OpenRestoration) {
-    for item in batch.map({ restoring.decisions.items[$0] }) {
-      guard case .handed(let session) = item.place, let object = tree.node(item.object),
-        object.claim?.session == session
-      else { continue }
-      object.claim?.hasDecoded = false
+  private func markUndelivered(_ batch: [NodeID], to session: SessionID) {
+    for item in batch.compactMap({ restoring.item(of: $0) }) where item.place == .handed(session) {
+      if let object = tree.node(item.object), object.claim?.session == session { object.claim?.hasDecoded = false }
     }
   }
 
   // MARK: Making
 
-  func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID, _ restoring: OpenRestoration) {
+  func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID) {
     guard let node = tree.node(number) else { return drive(.made(number, .failed)) }
     var rows: [StateRequest.Row] = []
     if let state = node.stateBeforeClaim, !node.isWithheld(state), !node.isUnreadable,
@@ -64,17 +60,11 @@ extension Application {
     {
       rows.append(StateRequest.Row(node: number, sequence: state.sequence))
     }
-    read(rows, for: .make(number, lookup, session), restoring)
+    read(rows, for: .make(number, lookup, session))
   }
 
   /// Calls the factory, its object's state at hand where it has one that can be sent.
-  func send(
-    _ number: NodeID,
-    _ lookup: RestoringStep.Lookup,
-    _ record: StateRecord?,
-    to session: SessionID,
-    _ restoring: OpenRestoration
-  ) {
+  func send(_ number: NodeID, _ lookup: RestoringStep.Lookup, _ record: StateRecord?, to session: SessionID) {
     guard restoring.item(of: number)?.place == .asked(session) else { return }
     guard let node = tree.node(number), let path = tree.path(of: node), let session = sessions[session] else {
       return drive(.made(number, .failed))
@@ -87,7 +77,7 @@ extension Application {
         text.count + path.jsonBytes + Self.objectBytes + (coder?.count ?? 0) <= batchBytesMax(of: session.id)
       } ?? false
     guard !isSent || mayHandOut(node, to: session) else {
-      restoring.heldFactoryCalls.append((number, lookup, session.id))
+      restoring.hold((number, lookup, session.id))
       return trials.watch(in: &turn)
     }
     let classes = summary.flatMap { origins[$0.context]?.classes } ?? []
@@ -105,9 +95,8 @@ extension Application {
       saved.coder = nil
       sent = callFactory(saved, lookup, node, by: session)
     }
-    guard let sent else { return drive(.made(number, .lost)) }
-    restoring.calls.insert(sent)
-    if isSent { openWindow(of: node, for: session, .sentToFactory) }
+    guard sent != nil else { return drive(.made(number, .lost)) }
+    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
   }
 
   private func callFactory(
@@ -129,15 +118,10 @@ extension Application {
   }
 
   /// Calls the factories that were held up behind a suspect, as far as they may be now (R31).
-  func goOnMaking() {
-    guard let restoring, !restoring.heldFactoryCalls.isEmpty else { return }
-    let held = restoring.heldFactoryCalls
-    restoring.heldFactoryCalls = []
-    for (node, lookup, session) in held { make(node, lookup, by: session, restoring) }
-  }
+  func goOnMaking() { for (node, lookup, session) in restoring.takeHeldCalls() { make(node, lookup, by: session) } }
 
   /// The object of a factory must be one of its session (R24).
-  private func made(_ answer: CallAnswer, _ node: NodeID, _ restoring: OpenRestoration) -> Restoration.Made {
+  private func made(_ answer: CallAnswer, _ node: NodeID) -> Restoration.Made {
     guard case .asked(let session)? = restoring.item(of: node)?.place else { return .lost }
     switch answer {
     case .lost: return .lost
@@ -152,27 +136,22 @@ extension Application {
 
   // MARK: Handing out
 
-  func handOut(_ handouts: [Restoration.Handout], to session: SessionID, _ restoring: OpenRestoration) {
-    restoring.batches[session] = OutgoingBatch(handouts: handouts)
+  func handOut(_ handouts: [Restoration.Handout], to session: SessionID) {
+    restoring.begin(OutgoingBatch(handouts: handouts), to: session)
     let rows = handouts.filter { !$0.isDeferred }.compactMap { handout in
       tree.node(handout.node)?.stateBeforeClaim.map {
         StateRequest.Row(node: handout.node, sequence: $0.sequence)
       }
     }
-    read(rows, for: .batch(session), restoring)
+    read(rows, for: .batch(session))
   }
 
   /// The states of a batch have been read.
-  func take(
-    _ readings: [StateReading?]?,
-    of rows: [StateRequest.Row],
-    for session: SessionID,
-    _ restoring: OpenRestoration
-  ) {
+  func take(_ readings: [StateReading?]?, of rows: [StateRequest.Row], for session: SessionID) {
     for (index, row) in rows.enumerated() {
       let reading = readings.flatMap { $0[index] }
       switch reading {
-      case .state(let record, row.sequence)?: restoring.batches[session]?.records[row.node] = record
+      case .state(let record, row.sequence)?: restoring.add(record, of: row.node, to: session)
       case .unreadable(let sequence)?:
         if let node = tree.node(row.node), node.state?.sequence == sequence { node.isUnreadable = true }
         drive(.withheld(row.node, .skipped(.unreadable)))
@@ -181,24 +160,21 @@ extension Application {
         drive(.withheld(row.node, readings == nil ? .skipped(.unreadable) : .restored))
       }
     }
-    sendWhenResolved(session, restoring)
+    sendWhenResolved(session)
   }
 
   /// Sends a batch as soon as the elements of all its views have been found in today's data (R28).
-  func sendWhenResolved(_ session: SessionID, _ restoring: OpenRestoration) {
-    guard let batch = restoring.batches[session] else { return }
-    for handout in batch.handouts where batch.elements[handout.node] == nil {
-      guard restoring.isHanding(handout.node, to: session), let record = batch.records[handout.node],
-        let object = tree.node(handout.object)
-      else { continue }
+  func sendWhenResolved(_ session: SessionID) {
+    while let (handout, record) = restoring.unresolved(of: session) {
       let elements = Application.elements(of: record)
-      if resolve(elements, of: object, for: .batch(restoring.number, session, handout.node)) { return }
-      restoring.batches[session]?.elements[handout.node] = elements
+      let purpose = ElementResolver.Purpose.batch(restoring.number, session, handout.node)
+      if let object = tree.node(handout.object), resolve(elements, of: object, for: purpose) { return }
+      restoring.add(elements, of: handout.node, to: session)
     }
-    if let resolved = restoring.batches.removeValue(forKey: session) { send(resolved, to: session, restoring) }
+    if let resolved = restoring.takeBatch(of: session) { send(resolved, to: session) }
   }
 
-  private func send(_ batch: OutgoingBatch, to number: SessionID, _ restoring: OpenRestoration) {
+  private func send(_ batch: OutgoingBatch, to number: SessionID) {
     guard let session = sessions[number] else { return }
     var left = batchBytesMax(of: number)
     var objects: [DecodeRestorableStateWithCoder.Object] = []
@@ -228,17 +204,16 @@ extension Application {
       sent.append((handout, object, content == nil))
     }
     guard !objects.isEmpty else { return drive(.handled(number, .done)) }
-    guard let call = call(session, toDecode: objects) else {
+    guard call(session, toDecode: objects) != nil else {
       // One that is there and serves it does not read even a batch that is all deferred.
       let readsTooLittle = session.isReachable && session.serves(.decodeRestorableStateWithCoder)
       return drive(.handled(number, readsTooLittle ? .failed : .lost))
     }
-    restoring.calls.insert(call)
     for (handout, object, isDeferred) in sent {
       tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
       guard !isDeferred else { continue }
       object.claim?.hasDecoded = true
-      if let node = tree.node(handout.node) { openWindow(of: node, for: session, .sent) }
+      if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
     }
   }
 
@@ -329,7 +304,7 @@ extension Application: RestorationFacts {
     case .because(let step): node.note(step)
     case .settled(.restored): markDecoded(number)
     case .settled(.skipped(let reason)):
-      node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring?.messages[number] : nil))
+      node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring.messages[number] : nil))
       switch reason {
       case .classMismatch, .quarantined, .unreadable: markDecoded(number)
       case .refused, .parentSkipped, .notServed, .failed, .late, .ended, .discarded: break
@@ -341,6 +316,6 @@ extension Application: RestorationFacts {
   /// Its owner has had what there is for it, be it nothing: from now on what it writes counts, and no further
   /// restoration concerns it (R19, R34).
   private func markDecoded(_ number: NodeID) {
-    restoring?.item(of: number).flatMap { tree.node($0.object) }?.claim?.hasDecoded = true
+    restoring.item(of: number).flatMap { tree.node($0.object) }?.claim?.hasDecoded = true
   }
 }

@@ -91,40 +91,26 @@ extension Application {
 
   package var isDelegateMissing: Bool { missingUnits.contains(where: \.isDelegate) && !hasDelegate }
 
-  func startDelegate(_ restoring: OpenRestoration) {
-    for unit in missingUnits where unit.isDelegate { start(UnitName(unit.name), restoring) }
+  func startDelegate() {
+    for unit in missingUnits where unit.isDelegate { restoring.start(UnitName(unit.name), in: &turn) }
     if !restoring.isStarting { drive(.delegateNotStarted(at: turn.now.monotonic)) }
   }
 
-  func startMissingUnits(_ restoring: OpenRestoration) {
-    for unit in missingUnits { start(UnitName(unit.name), restoring) }
-  }
+  func startMissingUnits() { for unit in missingUnits { restoring.start(UnitName(unit.name), in: &turn) } }
 
-  func startUnit(of node: NodeID, _ restoring: OpenRestoration) {
+  func startUnit(of node: NodeID) {
     let unit = restoring.units[node]
-    start(unit, restoring)
+    restoring.start(unit, in: &turn)
     if let unit { tree.node(node)?.note(.unitStarted(unit: unit.description)) }
     if let unit, restoring.failedUnits[unit.description] != nil { drive(.unitFailed([node])) }
-  }
-
-  private func start(_ unit: UnitName?, _ restoring: OpenRestoration) {
-    guard let unit, restoring.startedUnits.insert(unit.description).inserted else { return }
-    turn.ask(.startUnit(id, unit: unit))
   }
 
   /// A unit did not start. What it was to bring is awaited all the same, where somebody else may be about to (R22).
   func unitFailed(_ unit: String, _ message: String) {
     turn.ask(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
-    guard let restoring, restoring.startedUnits.contains(unit) else { return }
-    restoring.failedUnits[unit] = message
-    var nodes: [NodeID] = []
-    for item in restoring.decisions.items where !item.place.isSettled {
-      // What nobody ever registered may come with any unit, as long as there is one.
-      let own = restoring.units[item.node]?.description
-      guard own == unit || own == nil && item.hasUnit && !restoring.isStarting else { continue }
-      tree.node(item.node)?.note(.unitFailed(unit: unit, message: message))
-      nodes.append(item.node)
-    }
+    guard restoring.startedUnits.contains(unit) else { return }
+    let nodes = restoring.unitFailed(unit, message)
+    for node in nodes { tree.node(node)?.note(.unitFailed(unit: unit, message: message)) }
     drive(.unitFailed(nodes))
     if !restoring.isStarting { drive(.delegateNotStarted(at: turn.now.monotonic)) }
   }
@@ -138,7 +124,7 @@ extension Application {
     for node in session.objects.values {
       node.note(SavingStep.ownerEnded(session.owner, ending.wire, outcome))
       // Where it was taking in its state, that is how its restoration ended.
-      guard trials.isOpen(node.id, for: session.id) || restoring?.isHanding(node.id, to: session.id) == true else {
+      guard trials.isOpen(node.id, for: session.id) || restoring.isHanding(node.id, to: session.id) else {
         continue
       }
       node.note(RestoringStep.ownerEnded(session.owner, ending.wire, outcome))

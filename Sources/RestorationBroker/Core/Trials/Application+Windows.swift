@@ -7,8 +7,9 @@ internal import RestorationWire
 /// Decode windows and the completion of a restoration (R19, R31).
 extension Application {
   /// A state was handed to its owner. A detached session has no process that could crash of it.
-  func openWindow(of node: Node, for session: Session, _ way: DecodeTrials.Way) {
-    if !session.facts.isDetached { trials.open(node.id, for: session.id, way, in: &turn) }
+  func openWindow(of node: Node, for session: Session, byCall: Bool = false, toFactory: Bool = false) {
+    guard !session.facts.isDetached else { return }
+    trials.open(node.id, for: session.id, byCall: byCall, toFactory: toFactory, in: &turn)
   }
 
   /// The owner has answered for the state: by encoding it anew, or because its restoration is over (R31).
@@ -16,11 +17,6 @@ extension Application {
     guard trials.close(node, of: session) else { return }
     acquit(node)
     note(.windowsClosed)
-  }
-
-  /// A factory has outlived the state. What is held against it stays until the object has taken it in, too.
-  func closeFactoryWindow(of node: NodeID, for session: SessionID) {
-    if trials.isOpenForFactory(node, of: session), trials.forget(node, of: session) { note(.windowsClosed) }
   }
 
   /// All windows of a session close without a crash.
@@ -35,7 +31,7 @@ extension Application {
 
   func extendRestoration(_: ExtendStateRestoration, by session: Session, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
-    trials.extend(session.id, until: restoring?.decisions.deadline, in: &turn)
+    trials.extend(session.id, until: restoring.decisions?.deadline, in: &turn)
     turn.answer(caller, ExtendStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
   }
 

@@ -19,23 +19,8 @@ package struct DecodeTrials {
     package let request: DecodeRestorableState
   }
 
-  /// How a state came to its owner.
-  package enum Way {
-    /// The owner asked for it.
-    case fetched
-    /// In a call of the broker, whose answer `acknowledge` is told of.
-    case sent
-    /// In such a call, to the factory that makes the object, which is not restored by that yet.
-    case sentToFactory
-  }
-
-  /// What the crash of a process says about the states it was handed.
-  package struct Crash {
-    package let objects: Int
-    package let unproven: Set<NodeID>
-    /// False if processes end together: they have crashed once.
-    package let isAnother: Bool
-  }
+  /// What the crash of a process says about the states it was handed; processes that end together have crashed once.
+  package typealias Crash = (objects: Int, unproven: Set<NodeID>, isAnother: Bool)
 
   private struct Standing {
     var windows: [NodeID: DecodeWindow] = [:]
@@ -53,16 +38,10 @@ package struct DecodeTrials {
 
     var isRestoring: Bool { !windows.isEmpty || extensions > 0 }
 
-    mutating func handOut(_ node: NodeID, _ way: Way, crashes: Int, at now: Int64) {
+    mutating func open(_ node: NodeID, _ isByCall: Bool, _ isOfFactory: Bool, crashes: Int, at now: Int64) {
       handedOut += 1
       crashesBefore = crashes
-      var window = DecodeWindow(opened: now, number: handedOut)
-      switch way {
-      case .fetched: break
-      case .sent: window.isByCall = true
-      case .sentToFactory: (window.isByCall, window.isOfFactory) = (true, true)
-      }
-      windows[node] = window
+      windows[node] = DecodeWindow(opened: now, number: handedOut, isByCall: isByCall, isOfFactory: isOfFactory)
     }
 
     mutating func heard(at now: Int64) { (heardUpTo, lastHeard) = (handedOut, now) }
@@ -100,10 +79,6 @@ package struct DecodeTrials {
 
   package func isOpen(_ node: NodeID, for session: SessionID) -> Bool { standings[session]?.windows[node] != nil }
 
-  package func isOpenForFactory(_ node: NodeID, of session: SessionID) -> Bool {
-    standings[session]?.windows[node]?.isOfFactory == true
-  }
-
   // MARK: Coming and going
 
   package mutating func beginRun() { (broken, hasOpened) = ([], false) }
@@ -125,15 +100,23 @@ package struct DecodeTrials {
   // MARK: Windows
 
   /// A state was handed to its owner: what happens next tells whether it was good (R31).
-  package mutating func open(_ node: NodeID, for session: SessionID, _ way: Way, in turn: inout Turn) {
+  ///
+  /// - Parameters:
+  ///   - byCall: in a call of the broker, whose answer `acknowledge` is told of.
+  ///   - toFactory: to make the object, which is not restored by that yet.
+  package mutating func open(
+    _ node: NodeID,
+    for session: SessionID,
+    byCall: Bool = false,
+    toFactory: Bool = false,
+    in turn: inout Turn
+  ) {
     if !hasTimer { setTimer(DecodeWindow.milliseconds, in: &turn) }
-    if case .sentToFactory = way {} else { hasOpened = true }
-    standings[session, default: Standing()].handOut(node, way, crashes: crashes, at: turn.now.monotonic)
+    if !toFactory { hasOpened = true }
+    standings[session, default: Standing()].open(node, byCall, toFactory, crashes: crashes, at: turn.now.monotonic)
   }
 
-  /// The owner has answered for the state.
-  ///
-  /// - Returns: whether that closed a window, or mended one that a crash broke.
+  /// The owner has answered for the state. Returns whether that closed a window, or mended one that a crash broke.
   package mutating func close(_ node: NodeID, of session: SessionID) -> Bool {
     if standings.isEmpty, broken.isEmpty { return false }
     let wasOpen = standings[session]?.windows.removeValue(forKey: node) != nil
@@ -148,9 +131,12 @@ package struct DecodeTrials {
     return nodes
   }
 
-  /// The node's state says nothing about the session any more.
-  ///
-  /// - Returns: whether its window was open.
+  /// A factory has outlived the state: it has made the object, which is still to take the state in.
+  package mutating func closeFactory(_ node: NodeID, of session: SessionID) -> Bool {
+    standings[session]?.windows[node]?.isOfFactory == true && forget(node, of: session)
+  }
+
+  /// The node's state says nothing about the session any more. Returns whether its window was open.
   @discardableResult
   package mutating func forget(_ node: NodeID, of session: SessionID) -> Bool {
     standings[session]?.windows.removeValue(forKey: node) != nil
@@ -185,7 +171,7 @@ package struct DecodeTrials {
     let isAnother = standing.crashesBefore == crashes
     if isAnother { crashes += 1 }
     let unproven = Set(standing.unproven(isStrict: isStrict))
-    return Crash(objects: standing.windows.count, unproven: unproven, isAnother: isAnother)
+    return (standing.windows.count, unproven, isAnother)
   }
 
   // MARK: Suspects
@@ -213,11 +199,8 @@ package struct DecodeTrials {
   }
 
   /// Ends the wait of the first decode that may be done now; nil if there is none.
-  package mutating func next(
-    _ blame: Blame,
-    in turn: inout Turn,
-    find: (ObjectReference) -> NodeID?
-  ) -> WaitingDecode? {
+  package mutating func next(_ blame: Blame, in turn: inout Turn, find: (ObjectReference) -> NodeID?) -> WaitingDecode?
+  {
     guard !waiting.isEmpty else { return nil }
     let now = turn.now.monotonic
     let ready = waiting.firstIndex { decode in
@@ -228,16 +211,13 @@ package struct DecodeTrials {
       return nil
     }
     let decode = waiting.remove(at: ready)
-    endTrials(of: decode.session, at: now)
     turn.ask(.unpark(decode.caller))
-    return decode
-  }
-
-  /// The client waits for the next state, has had its time with those before, and lives.
-  private mutating func endTrials(of session: SessionID, at now: Int64) {
-    for (node, window) in standings[session]?.windows ?? [:] where !window.isByCall && !window.isOnTrial(at: now) {
-      standings[session]?.windows[node]?.isProven = true
+    // The client waits for the next state, has had its time with those before, and lives.
+    for (node, window) in standings[decode.session]?.windows ?? [:]
+    where !window.isByCall && !window.isOnTrial(at: now) {
+      standings[decode.session]?.windows[node]?.isProven = true
     }
+    return decode
   }
 
   /// Sees to it that what waits goes on when the first trial in its way is over.
@@ -293,9 +273,7 @@ package struct DecodeTrials {
     }
   }
 
-  /// The session says that it is restored, as often as it held the end back.
-  ///
-  /// - Returns: whether this was the last time.
+  /// The session says that it is restored, as often as it held the end back. Returns whether this was the last time.
   package mutating func endExtension(of session: SessionID) -> Bool {
     guard let extensions = standings[session]?.extensions, extensions > 0 else { return true }
     standings[session]?.extensions -= 1
@@ -365,9 +343,9 @@ package struct DecodeWindow {
   /// Counts what the session was handed.
   fileprivate let number: Int
   /// It was handed in a call of the broker: only the answer to that call is a sign of life.
-  fileprivate var isByCall = false
+  fileprivate let isByCall: Bool
   /// It was given to the factory that makes the object, and closes with the factory's answer.
-  fileprivate var isOfFactory = false
+  fileprivate let isOfFactory: Bool
   /// The owner was heard of after it had taken the state in.
   fileprivate var isProven = false
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// The restoration that is under way: what it decides, who waits for it, and what it takes to carry it out
+/// (R21 – R25, R34). Events in, actions out.
+///
+/// Invariants:
+/// 1. One action is carried out at a time; what leads to others meanwhile does not begin them.
+/// 2. Nothing of one restoration is there when the next one begins.
+package struct Restoring {
+  package typealias FactoryCall = (node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)
+
+  /// Tells its reads from those of an earlier one.
+  package private(set) var number = 0
+  package private(set) var decisions: Restoration?
+  /// Who gets the answer, each with the bytes that it may have.
+  package private(set) var callers: [(call: LongCall, bytesMax: Int)] = []
+  /// The paths that objects had when they were planned, for those that have none in the end.
+  package private(set) var paths: [NodeID: IdentifierPath] = [:]
+  /// What the delegate is given; read once.
+  package private(set) var application: ApplicationState?
+  /// What the sessions are being handed, until their calls are sent.
+  private var batches: [SessionID: OutgoingBatch] = [:]
+  /// What clients have said of objects that they could not make or fill.
+  package private(set) var messages: [NodeID: String] = [:]
+  /// Objects whose factories are not called before states handed out earlier are proven (R31).
+  private var heldFactoryCalls: [FactoryCall] = []
+  /// Units that were to start, why some of them did not, and the one that brings an object.
+  package private(set) var startedUnits: Set<String> = []
+  package private(set) var failedUnits: [String: String] = [:]
+  package private(set) var units: [NodeID: UnitName] = [:]
+  private var timerDue: Int64?
+  private var actions: ArraySlice<Restoration.Action> = []
+  private var isPerforming = false
+
+  package init() {}
+
+  /// No save round begins by itself meanwhile (R12).
+  package var isUnderWay: Bool { decisions != nil }
+
+  func item(of node: NodeID) -> Restoration.Item? {
+    decisions.flatMap { decisions in decisions.index[node].map { decisions.items[$0] } }
+  }
+
+  /// Whether the session is being handed the node's state, or was and has not answered.
+  package func isHanding(_ node: NodeID, to session: SessionID) -> Bool { item(of: node)?.place == .handed(session) }
+
+  /// What the session has been handed and has not answered.
+  package func batch(of session: SessionID) -> [NodeID] { decisions?.batch(of: session) ?? [] }
+
+  // MARK: Callers
+
+  /// Begins a restoration, or joins the one that is under way.
+  ///
+  /// - Returns: the deadline of the one that begins.
+  package mutating func begin(
+    for call: LongCall,
+    bytesMax: Int,
+    milliseconds: Int64,
+    in turn: inout Turn
+  ) throws(ErrorObject) -> Int64? {
+    let client = call.caller.client
+    if isUnderWay { try turn.requireRoom(toWaitBeside: callers.count { $0.call.caller.client == client }) }
+    callers.append((call, bytesMax))
+    turn.ask(.park(call.caller))
+    guard !isUnderWay else { return nil }
+    number += 1
+    let deadline = turn.now.monotonic + milliseconds
+    decisions = Restoration(begun: turn.now.monotonic, deadline: deadline)
+    return deadline
+  }
+
+  /// The caller does not wait any more; the restoration goes on, because half of one is worse than all of it.
+  ///
+  /// - Returns: whether it waited.
+  package mutating func leave(_ caller: Caller, in turn: inout Turn) -> Bool {
+    guard let index = callers.firstIndex(where: { $0.call.caller == caller }) else { return false }
+    callers.remove(at: index)
+    turn.ask(.unpark(caller))
+    return true
+  }
+
+  package mutating func progress(isLast: Bool = false, at now: Moment) -> [(ArchiveProgress?, LongCall)] {
+    guard let decisions, isLast || !decisions.items.isEmpty else { return [] }
+    return callers.indices.map { index in
+      let (done, total) = (decisions.settledCount, decisions.items.count)
+      return (callers[index].call.progress(done, of: total, isLast: isLast, at: now), callers[index].call)
+    }
+  }
+
+  /// The restoration is over. Returns what there was of it.
+  package mutating func end(in turn: inout Turn) -> Restoring? {
+    guard isUnderWay else { return nil }
+    if timerDue != nil { turn.ask(.cancelTimer(.restoration(turn.application))) }
+    let over = self
+    self = Restoring()
+    (number, isPerforming) = (over.number, over.isPerforming)
+    return over
+  }
+
+  // MARK: Deciding
+
+  /// Takes in an event.
+  ///
+  /// - Returns: whether actions are to be carried out now; `next` gives them.
+  package mutating func take(_ event: Restoration.Event, _ facts: some RestorationFacts) -> Bool {
+    actions += decisions?.handle(event, facts) ?? []
+    guard isUnderWay, !isPerforming else { return false }
+    isPerforming = true
+    return true
+  }
+
+  package mutating func next() -> Restoration.Action? {
+    let action = actions.popFirst()
+    isPerforming = action != nil
+    return action
+  }
+
+  /// Sets the timer for when the decisions want to be told the time.
+  package mutating func watch(in turn: inout Turn) {
+    guard decisions?.due != timerDue else { return }
+    timerDue = decisions?.due
+    if let timerDue {
+      turn.ask(.setTimer(.restoration(turn.application), milliseconds: max(1, timerDue - turn.now.monotonic)))
+    } else {
+      turn.ask(.cancelTimer(.restoration(turn.application)))
+    }
+  }
+
+  package mutating func timerFired() { timerDue = nil }
+
+  // MARK: Carrying out
+
+  package mutating func setPaths(_ paths: [NodeID: IdentifierPath]) { self.paths = paths }
+
+  package mutating func setApplication(_ state: JSONText? = nil, coder: JSONText?) {
+    application = ApplicationState(state: state, coder: coder)
+  }
+
+  package mutating func note(_ message: String?, of nodes: [NodeID]) { for node in nodes { messages[node] = message } }
+
+  package mutating func hold(_ call: FactoryCall) { heldFactoryCalls.append(call) }
+
+  package mutating func takeHeldCalls() -> [FactoryCall] {
+    defer { heldFactoryCalls = [] }
+    return heldFactoryCalls
+  }
+
+  mutating func begin(_ batch: OutgoingBatch, to session: SessionID) { batches[session] = batch }
+
+  mutating func add(_ record: StateRecord, of node: NodeID, to session: SessionID) {
+    batches[session]?.records[node] = record
+  }
+
+  mutating func add(_ elements: [RestorableElement], of node: NodeID, to session: SessionID) {
+    batches[session]?.elements[node] = elements
+  }
+
+  /// The next state whose elements are still to be found in today's data (R28).
+  func unresolved(of session: SessionID) -> (handout: Restoration.Handout, record: StateRecord)? {
+    guard let batch = batches[session] else { return nil }
+    return batch.handouts.lazy.compactMap { handout in
+      guard batch.elements[handout.node] == nil, isHanding(handout.node, to: session) else { return nil }
+      return batch.records[handout.node].map { (handout, $0) }
+    }
+    .first
+  }
+
+  mutating func takeBatch(of session: SessionID) -> OutgoingBatch? { batches.removeValue(forKey: session) }
+
+  // MARK: Units
+
+  package mutating func setUnits(_ units: [NodeID: UnitName]) { self.units = units }
+
+  /// Whether a unit was asked to start and has not failed.
+  package var isStarting: Bool { !startedUnits.allSatisfy { failedUnits[$0] != nil } }
+
+  package mutating func start(_ unit: UnitName?, in turn: inout Turn) {
+    guard let unit, startedUnits.insert(unit.description).inserted else { return }
+    turn.ask(.startUnit(turn.application, unit: unit))
+  }
+
+  /// - Returns: the objects that nothing else brings.
+  package mutating func unitFailed(_ unit: String, _ message: String) -> [NodeID] {
+    failedUnits[unit] = message
+    // What nobody ever registered may come with any unit, as long as there is one.
+    return (decisions?.items ?? []).filter { item in
+      let own = units[item.node]?.description
+      return !item.place.isSettled && (own == unit || own == nil && item.hasUnit && !isStarting)
+    }
+    .map(\.node)
+  }
+}
+
+/// States on their way to a session: read, then with their elements found in today's data, then sent (R21, R28).
+struct OutgoingBatch {
+  var handouts: [Restoration.Handout]
+  var records: [NodeID: StateRecord] = [:]
+  /// Elements as they are to be handed out, once a data source was asked.
+  var elements: [NodeID: [RestorableElement]] = [:]
+}
+
+/// What a restoration reads.
+package enum RestoringRead: Sendable, Hashable {
+  /// The application's own state, and who is to be called with it.
+  case application(SessionID, isAsking: Bool)
+  /// The state of an object that the session is to make.
+  case make(NodeID, RestoringStep.Lookup, SessionID)
+  /// The states of the session's batch.
+  case batch(SessionID)
+  /// Nothing: everything written before is durable, and its answers are sent.
+  case end
+}
+
+/// What a restoration has called a client for.
+package enum RestoringCall: Hashable {
+  case ask
+  case make(NodeID)
+  case handOut(SessionID)
+  case tell
+}
