@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Ends a session; what becomes of its objects depends on how it ended (R30).
+  /// Ends a session; how it ended decides what happens to its objects (R30).
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
     abandonPoll(of: session)
@@ -40,7 +40,7 @@ extension Application {
       for node in objects { node.claim = nil }
       for node in objects where tree.nodes[node.id] === node { drop(node) }
     case .logout where session.hasExited, .stopped:
-      // It has not said that what it pushed blank is to hide anything (R19).
+      // It has not declared that its blank pushes may hide older states (R19).
       vacate(session)
     case .restart, .logout, .expired:
       early.clear(session.objects.values, in: &turn)
@@ -52,7 +52,7 @@ extension Application {
     closeWindows(of: session)
   }
 
-  /// Whether its user quits the application by it, and not only this process.
+  /// Whether the user quits the whole application by it, not only this process.
   private func quitsApplication(_ session: Session) -> Bool {
     session.facts.isDelegate || isLast(session) && !hasDelegate
   }
@@ -64,7 +64,8 @@ extension Application {
   private func vacate(_ session: Session) {
     let objects = session.objects.values.sorted { $0.id < $1.id }
     for node in objects { node.claim = nil }
-    // Nobody can claim what has no path; without this every start of the application would leave some behind (R4).
+    // A node without a path cannot be claimed again: otherwise every start of the application would leave some behind
+    // (R4).
     for node in objects where node.record.component == nil && tree.nodes[node.id] === node { drop(node) }
   }
 
@@ -76,7 +77,7 @@ extension Application {
     writeRun()
   }
 
-  /// Empties the head in one row; the sessions given are cut off from it (R30).
+  /// Empties the head in one row; writes of the given sessions are no longer stored (R30).
   func emptyHead(discarding discarded: [Session]) {
     note(.headGivenUp)
     forgetBlame()
@@ -94,7 +95,7 @@ extension Application {
 
   // MARK: Single objects
 
-  /// Takes an object and its state out; its node stays vacant while it has descendants (R3).
+  /// Removes an object and its state; its node stays, vacant, while it has descendants (R3).
   func drop(_ node: Node) {
     let wasClaimed = node.claim != nil
     if let claim = node.claim { release(claim) }
@@ -115,7 +116,7 @@ extension Application {
     if wasClaimed { note(.released(node.id, isGone: true)) }
   }
 
-  /// Lets go of an object whose session goes on; the state stays (R13).
+  /// Releases an object whose session continues; the state stays (R13).
   func releaseKeepingState(_ node: Node) {
     guard node.record.component != nil else {
       drop(node)
@@ -133,7 +134,7 @@ extension Application {
     write(.claim(record))
   }
 
-  /// From then on nobody claims the node; 0 if it is not to be retired by itself (R13).
+  /// When the node became unclaimed; 0 if it must not be retired (R13).
   func writeRelease(of node: Node, at released: Int64) {
     let record = ClaimRecord(
       node: node.id,
@@ -150,7 +151,7 @@ extension Application {
     sessions[claim.session]?.objects[claim.handle] = nil
   }
 
-  /// Removes a node that is only a place holder without descendants, and its ancestors as far as they are that too.
+  /// Removes a node that is only a placeholder without descendants, and then each ancestor that is one.
   func prune(_ node: Node) {
     var current: Node? = node
     while let node = current, node.isPlaceholder, node.children.isEmpty, tree.nodes[node.id] === node {
@@ -163,14 +164,14 @@ extension Application {
 
   // MARK: Orphans
 
-  /// When nobody claims the node any more: since when, and how many restorations had completed then (R13).
+  /// Since when the node is unclaimed, and how many restorations had completed by then (R13).
   func orphaned(_ node: Node) -> (since: Int64, restorations: Int64)? {
     guard node.isVacant, let claim = node.claimRecord else { return nil }
     if claim.released != 0 { return (claim.released, claim.restorationsAtRelease) }
     return sessions.ended(claim.session).map { ($0.ended, $0.restorationsAtEnd) }
   }
 
-  /// Retires orphans nobody has claimed for 20 completed restorations or 90 days (R13).
+  /// Retires orphans that were unclaimed for 20 completed restorations or 90 days (R13).
   func retireOrphans() {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {

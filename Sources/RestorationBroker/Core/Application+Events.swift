@@ -3,9 +3,9 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What subscribers are told of an application; each is called where the decision is made.
+/// The events of an application; each is made where the decision is made.
 extension Application {
-  /// Tells those who have subscribed to it. What makes the event is only asked when there are any.
+  /// Notifies subscribers. The event is made only if there are any.
   func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
     turn.announce(condition, event)
   }
@@ -54,7 +54,7 @@ extension Application {
     announce {
       ObjectUnregistered().with {
         $0.object = claim.handle
-        // A move may just have put another node in its place.
+        // A move may have put another node in its place.
         $0.path = tree.path(of: tree.node(node.id) ?? node)
         $0.session = Application.identity(of: sessions[claim.session])
         $0.cause = cause
@@ -63,8 +63,8 @@ extension Application {
     }
   }
 
-  /// A state was stored; where nobody waits for an answer, subscribers are told also if it is not (R15). No caller: the
-  /// broker has asked for it.
+  /// A state was stored. If no caller waits for an answer, subscribers are also told if it was not stored (R15).
+  /// Without a caller, the broker has asked for it.
   func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller?) {
     announce {
       StateEncoded().with {
@@ -100,7 +100,7 @@ extension Application {
   }
 
   func announceDiscard(_ cause: ApplicationDiscarded.Cause, reason: String? = nil, generations: Bool = false) {
-    // For people: the beginning of it is enough, however long it is.
+    // For people, so its beginning is enough.
     let reason = reason.map { String($0.unicodeScalars.prefix(200)) }
     announce {
       ApplicationDiscarded().with {

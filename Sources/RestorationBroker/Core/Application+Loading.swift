@@ -4,12 +4,12 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Takes in the archive as it was opened.
+  /// Loads the archive as it was opened.
   ///
-  /// Sessions of before are there again, without connection: those of living processes go on where they were when
-  /// they come back with their token; the service tells of each whether its process is still there.
+  /// Earlier sessions exist again, without a connection. A live process resumes its session by its token; the service
+  /// reports which processes have ended.
   ///
-  /// - Parameter resting: what this broker knows of the sessions from before it closed the archive.
+  /// - Parameter resting: what this broker knew of the sessions when it closed the archive.
   func load(_ opening: ArchiveOpening, after resting: RestingSessions? = nil) {
     let connected = sessions.values
     let former = resting ?? restingSessions
@@ -19,7 +19,7 @@ extension Application {
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
     tree = NodeTree(last: opening.lastNode)
     runs.load(opening.run, damage: opening.damage)
-    // Archives of older brokers tell it by the handles of their claims alone.
+    // Archives of older brokers show it only by the handles of their claims.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
     turn.noteEpoch(max(runs.facts.epoch, claimed.max() ?? 0))
     origins = StateOrigins(stored: opening.contexts, last: opening.lastContext)
@@ -51,15 +51,15 @@ extension Application {
     early = EarlyMarks()
   }
 
-  /// - Parameter former: claims known from before a transaction failed or the archive was closed.
+  /// - Parameter former: claims from before a transaction failed or the archive was closed.
   private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
     for record in claims {
       guard let node = tree.nodes[record.node] else { continue }
       node.claimRecord = record
       guard record.released == 0, let session = sessions[record.session] else { continue }
-      // What an owner of before the restart had decoded is not known any more. Where its last push was early it
-      // has not encoded since a decode, so the next one is taken for early too; else it counts as decoded, because to
-      // take a good push for a blank one would hide it.
+      // After a restart it is unknown what an owner had decoded. If its last push was early, it has not encoded since a
+      // decode, so its next push counts as early too. Otherwise it counts as decoded, because a good push taken for a
+      // blank one would be hidden.
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
       let before = former[record.handle]
@@ -72,8 +72,8 @@ extension Application {
     }
   }
 
-  /// Makes `session` the live owner of `node` in memory. Its revisions go on from those it wrote under an earlier
-  /// claim, which after a restart could not be told apart from those of this one (R15).
+  /// Makes `session` the live owner of `node` in memory. Its revisions continue from those of an earlier claim, because
+  /// after a restart the two could not be told apart (R15).
   func hold(_ node: Node, _ claim: Node.Claim, by session: Session) {
     var claim = claim
     claim.origin = nil

@@ -5,9 +5,9 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// A new session; begins a run if none is under way.
+  /// Adds a session, and begins a run if there is none.
   ///
-  /// - Parameter unit: the one its process is in.
+  /// - Parameter unit: the unit of its process.
   func beginSession(_ facts: SessionFacts, client: ClientID?, unit: String? = nil) -> Session {
     endAbandonedSessions(of: facts.process)
     if sessions.allAreDiscarded { beginRun() }
@@ -20,7 +20,7 @@ extension Application {
     return session
   }
 
-  /// A process that connects anew without its token leaves its former session behind; one that owns nothing ends.
+  /// A process that connects again without its token leaves its former session; if that owns nothing, it ends.
   private func endAbandonedSessions(of process: ClientProcess?) {
     guard let process else { return }
     for session in sessions.inOrder
@@ -31,7 +31,7 @@ extension Application {
     }
   }
 
-  /// What the session is told of the saved state (R20).
+  /// The saved state as reported to the session (R20).
   func situation(for session: Session) -> RestorationSituation {
     if case .unreadable = phase {
       return RestorationSituation().with {
@@ -56,9 +56,9 @@ extension Application {
 
   // MARK: Runs
 
-  /// Seals what the last run left, and pins it until this run has restored it (R16).
+  /// Seals the state that the last run left, and pins it until this run has restored it (R16).
   private func beginRun() {
-    // Ended sessions are remembered only while some node was last claimed by them (R13).
+    // Ended sessions are kept while they were the last to claim some node (R13).
     sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, hasUnsealedContent { _ = generations.seal("startup", of: tree, holding: tree.reachedNodes, in: &turn) }
@@ -76,13 +76,13 @@ extension Application {
 extension Application {
   /// How long a lost connection's process has to end before the session counts as merely disconnected (R30).
   static let lostMilliseconds: Int64 = 1_000
-  /// A detached session ends after so long without a call.
+  /// A detached session ends after this long without a call.
   static let detachedMilliseconds: Int64 = 600_000
 
   /// The connection of a session has broken (R30).
   func lost(_ session: Session) {
     session.client = nil
-    // A process that was gone before it could be told apart ends with its connection.
+    // If a process had ended before it could be identified, its session ends with the connection.
     if session.hasExited || session.facts.process == nil {
       died(session)
     } else {
@@ -90,8 +90,7 @@ extension Application {
     }
   }
 
-  /// Nothing is under way, and nobody waits for anything. (The clients that use a detached session are known to the
-  /// core.)
+  /// Nothing is in progress, and no caller waits. (The core knows the clients of detached sessions.)
   var isIdle: Bool {
     parentWaits.isEmpty && trials.isIdle && sessions.isIdle && jobs.isIdle && !isRestoring && saving.isIdle
       && calls.isEmpty
@@ -107,7 +106,7 @@ extension Application {
     }
   }
 
-  /// Sessions of before: those whose processes are gone have crashed, the others may come back with their token.
+  /// Earlier sessions: those whose processes have ended have crashed, the others may be resumed by their token.
   func resumeSessions(ended: Set<SessionID>) {
     for session in sessions.inOrder {
       if ended.contains(session.id) {
@@ -122,7 +121,7 @@ extension Application {
         turn.ask(.watchProcess(process, id, session.id))
       }
     }
-    // Whoever lives on has not been logged out.
+    // The processes that are alive have not been logged out.
     if runs.logIn() { writeRun() }
   }
 

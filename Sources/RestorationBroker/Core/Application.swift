@@ -9,10 +9,10 @@ package import RestorationWire
 /// Invariants:
 /// 1. Everything here is what the archive will hold once the changes written so far are durable; an answer that
 ///    promises durability waits for its change (R15).
-/// 2. When a transaction fails, nothing here is trusted any more: the application is loaded again from the archive.
+/// 2. When a transaction fails, this state is dropped: the application is loaded again from the archive.
 /// 3. `sequence` is the number of the last change written; the archive gives the same numbers.
-/// 4. A part gets the turn and cannot reach the application. No access to either overlaps another, so that Swift need
-///    not check that at run time (`@exclusivity`).
+/// 4. A part gets the turn and cannot reach the application. So accesses to either never overlap, and Swift need not
+///    check that at run time (`@exclusivity`).
 package final class Application {
   @exclusivity(unchecked) var turn: Turn
   @exclusivity(unchecked) package internal(set) var tree = NodeTree()
@@ -77,7 +77,7 @@ package final class Application {
 
   func node(_ reference: ObjectReference) -> Node? { tree.node(reference) }
 
-  /// The node of a reference in a call, or the error that says what is wrong with it.
+  /// The node of a reference in a call; throws the error for the call.
   func requireNode(_ reference: ObjectReference) throws(ErrorObject) -> Node {
     if let node = node(reference) { return node }
     throw Application.unknownObject(reference)

@@ -4,9 +4,9 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Clients whose connections outlive a broker: what the next one is told of them, and how they go on there.
+/// Clients whose connections outlive a broker: what the next broker is told, and how it adopts them.
 extension BrokerCore {
-  /// The text that `adopted` takes; empty where there is nothing to know of the client.
+  /// The text for `adopted`; empty if there is nothing to know of the client.
   package func record(of id: ClientID) -> [UInt8] {
     guard let client = clients[id] else { return [] }
     var record = ClientSnapshot()
@@ -25,7 +25,7 @@ extension BrokerCore {
     return record == ClientSnapshot() ? [] : Array(record.stored.utf8)
   }
 
-  /// A client of the broker before is still connected. What it sends waits until its sessions are there.
+  /// Adopts a client of the former broker. Its messages wait until its sessions are loaded.
   package mutating func adopted(
     _ id: ClientID,
     process: ClientProcess?,
@@ -42,7 +42,7 @@ extension BrokerCore {
     for entry in record.subscriptions {
       let subscriber = Subscriber(client: id, number: entry.number)
       context.subscriptions.add(subscriber, to: entry.names, of: entry.application)
-      // What was durable may not have been told any more.
+      // Durable changes may not have been reported.
       if afterKill { context.emit(.tellLoss(subscriber)) }
     }
     context.emit(.clientChanged(id))
@@ -51,7 +51,7 @@ extension BrokerCore {
     adopt(client)
   }
 
-  /// Goes on where the client was, as soon as all its archives are open.
+  /// Resumes the client as soon as all its archives are open.
   mutating func adopt(_ client: Client) {
     guard let record = client.pendingAdoption else { return }
     for name in record.detached + (record.session.map { [$0] } ?? []) {
@@ -68,7 +68,7 @@ extension BrokerCore {
     drain(client)
   }
 
-  /// The application, open or opening; nil where there is no room for it.
+  /// The application, open or opening; `nil` if there is no room for it.
   private mutating func reopened(_ name: ApplicationName) -> Application? {
     if let id = applicationIDs[name], let application = applications[id] { return application }
     return try? open(name, creating: false)
@@ -100,7 +100,7 @@ extension BrokerCore {
     client.detached[application.id] = name.token
   }
 
-  /// The client's session is not there any more, and only a new connection tells it so clearly.
+  /// The client's session no longer exists, and only a new connection shows that clearly.
   mutating func giveUp(_ client: Client) {
     client.pendingAdoption = nil
     client.queue = []
@@ -109,7 +109,7 @@ extension BrokerCore {
   }
 }
 
-/// What the next broker has to know of a client, beside what the archive knows of its sessions.
+/// What the next broker must know of a client, besides its sessions in the archive.
 struct ClientSnapshot: StoredFacts, Equatable {
   struct SessionName: WireObject, Equatable {
     var application = ApplicationName.blank
@@ -134,12 +134,12 @@ struct ClientSnapshot: StoredFacts, Equatable {
   var session: SessionName?
   /// That session fetches its calls by `nextRequest`.
   var polls = false
-  /// The detached sessions its calls made, one an application.
+  /// The detached sessions that its calls opened, one for each application.
   var detached: [SessionName] = []
   var subscriptions: [Subscriptions.Entry] = []
   var lastSubscription: Int64 = 0
   var canBeCalled = true
-  /// The broker before was killed. Not part of the text.
+  /// Whether the former broker was killed. Not part of the text.
   var isAfterKill = false
 
   init() {}

@@ -4,7 +4,7 @@ internal import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Whole archives: checking, copying, giving them out and taking them in.
+/// Whole archives: checking, copying, exporting and importing.
 extension BrokerCore {
   mutating func rollBack(_ call: MethodTable.Call<RollBack>) throws(ErrorObject) {
     if !call.request.force, let others = call.application.unverifiedSessions {
@@ -13,7 +13,7 @@ extension BrokerCore {
     try call.application.rollBack(call.request, by: call.session, for: call.caller)
   }
 
-  /// A piece of work of the store is done.
+  /// The store has finished a job.
   package mutating func jobFinished(
     _ id: ApplicationID,
     _ job: StoreJob,
@@ -27,11 +27,11 @@ extension BrokerCore {
 
   // MARK: Importing
 
-  /// Takes a document or a part of one; with the last part, everything that can be wrong with it by itself is found
-  /// before its archive is opened, so that a document that is refused makes none.
+  /// Reads a document or a part. With the last part, the document is checked before its archive is opened, so that a
+  /// refused document creates none.
   mutating func importArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     do throws(ErrorObject) {
-      // The last part comes here again when its archive is open.
+      // The last part is handled again when its archive is open.
       if client.upload?.plan == nil, try !takePart(of: message, client) { return }
       guard let upload = client.upload, let plan = upload.plan else { return }
       guard let (application, session) = try scope(of: message, client) else { return }
@@ -88,8 +88,7 @@ extension BrokerCore {
     return false
   }
 
-  /// The archive need not be open yet, so that no detached session can be told; nor has one any business here, because
-  /// it is in the way of the last part.
+  /// The archive need not be open yet, so a detached session cannot be checked. It would also block the last part.
   private func tellProgress(of upload: ArchiveUpload, token: ProgressToken?, for caller: Caller, _ client: Client) {
     let (application, session) = boundSession(client) ?? (nil, nil)
     var call = LongCall(caller, by: session, token: token, at: context.now)
@@ -101,7 +100,7 @@ extension BrokerCore {
     }
   }
 
-  /// The upload that a part belongs to; a first part begins a new one.
+  /// The upload of a part; a first part begins one.
   private mutating func upload(
     for request: ImportArchive,
     into application: ApplicationName,
@@ -130,8 +129,8 @@ extension BrokerCore {
 }
 
 extension Application {
-  /// Sessions whose processes may just have ended: those are not in the way of what needs the application to be out of
-  /// use. Nil where there are none, or it is known of them.
+  /// Sessions whose processes may have ended, so that they do not keep the application in use; `nil` if there are none,
+  /// or it is known.
   fileprivate var unverifiedSessions: [SessionID]? {
     guard !sessions.isVerifying else { return nil }
     let others = sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }

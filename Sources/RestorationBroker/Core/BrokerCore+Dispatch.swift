@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Finds out what a message is about, and hands it to the application it names.
+/// Finds the application of a message, and passes the message to it.
 extension BrokerCore {
   mutating func process(_ message: IncomingMessage, _ client: Client) {
     counters.requests += 1
@@ -18,7 +18,7 @@ extension BrokerCore {
       counters.errors += 1
       client.chosenInstance = nil
       if message.caller.call == nil {
-        // Names of methods that exist are ours; anything else is a client's text and does not get into the log.
+        // Only names of existing methods are logged; other names are a client's text.
         let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
         let kind = error.data?["kind"]?.string ?? "error \(error.code)"
         context.emit(.log(.warning, "\(method) as a notification failed: \(kind)", application: nil))
@@ -34,7 +34,7 @@ extension BrokerCore {
   }
 
   private func row(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> MethodTable.Row {
-    // Most clients call what they called before.
+    // Most clients repeat the last method.
     if let last = client.lastRow, last.name == message.method { return last }
     guard let row = MethodTable.rows[message.method] else { throw Self.noSuchMethod(message.method) }
     client.lastRow = row
@@ -63,7 +63,7 @@ extension BrokerCore {
     closeIfUseless(application)
   }
 
-  /// Reading does not make an application: one that nothing was ever written to is unknown.
+  /// Reading does not create an application: without a write it is unknown.
   func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
     guard session == nil, application.sequence == 0, case .open = application.phase else { return }
     throw Application.unknownApplication("unknown application \(application.name)")
@@ -82,7 +82,7 @@ extension BrokerCore {
 
   // MARK: Scope
 
-  /// The application and session of a call; nil where it waits for the archive to open.
+  /// The application and session of a call; `nil` if the call waits for the archive.
   mutating func scope(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> (Application, Session?)? {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
@@ -103,8 +103,8 @@ extension BrokerCore {
     return (application, try detached(scope.session, client, application))
   }
 
-  /// The application a call is about, which need not have an archive: that of the connection's session, else the one it
-  /// names; nil where it names none.
+  /// The application of a call, which may have no archive: that of the connection's session, otherwise the named one;
+  /// `nil` if none is named.
   func namedApplication(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName? {
     let named = try CallScope(message.parameters).application
     guard let (application, _) = boundSession(client) else { return try named.map(Self.name) }
@@ -139,13 +139,13 @@ extension BrokerCore {
     return name
   }
 
-  /// The application a call names, open; nil where the client must wait for it.
+  /// The open application that a call names; `nil` if the client must wait for it.
   private mutating func application(
     _ text: String,
     for client: Client,
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
-    // One that was named before and is still there needs neither look-up by name nor counting.
+    // An application that was named before needs neither a look-up by name nor counting.
     if let last = client.lastApplication, let application = applications[last.id],
       application.name.isSpelled(text), case .open = application.phase
     {
@@ -205,12 +205,12 @@ extension BrokerCore {
     return session
   }
 
-  /// Calls on this connection are of this detached session from now on, unless they give another token.
+  /// From now on, calls on this connection belong to this detached session, unless they give another token.
   func remember(_ session: Session, of application: Application, _ client: Client) {
     client.detached[application.id] = session.token
     context.emit(.setTimer(.detached(application.id, session.id), milliseconds: Application.detachedMilliseconds))
     guard !client.canBeCalled else { return }
-    // Such connections come and go with each call.
+    // Such connections may serve a single call.
     session.usedElsewhere = true
     session.isPolling = true
   }

@@ -4,23 +4,23 @@ package import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Subscriptions, and events that are not an application's own.
+/// Subscriptions, and events that do not belong to an application.
 extension BrokerCore {
   /// Subscriptions of all connections.
   package var subscriptionCount: Int { context.subscriptions.count }
 
-  /// Whether the subscription has not ended meanwhile.
+  /// Whether the subscription still exists.
   package func isSubscribed(_ subscriber: Subscriber) -> Bool { context.subscriptions.contains(subscriber) }
 
-  /// Whether the client reads an event of that length; it has said what it reads if it has a session.
+  /// Whether the client reads an event of that length; it has given a limit only if it has a session.
   package func reads(_ parameters: JSONText, _ client: ClientID) -> Bool {
     let session = clients[client].flatMap { boundSession($0) }?.1
     return Session.fits(EventNotification.method, parameters, in: session?.pushBytesMax ?? Session.pushBytesDefault)
   }
 
-  /// Opens no archive and makes none: an application may be subscribed to before it is there.
+  /// Does not open an archive: the application need not exist yet.
   func subscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    // Nil for all applications.
+    // `nil` for all applications.
     let application = try namedApplication(message, client)
     let request = try Subscribe(message.parameters)
     guard client.canBeCalled else {
@@ -33,7 +33,7 @@ extension BrokerCore {
     let max = context.limits.subscriptionsMax
     let count = context.subscriptions.count(of: client.id)
     guard count < max else { throw .limitExceeded("subscriptionsMax", max: max, value: count + 1) }
-    // Nobody would learn the number.
+    // The number could not be reported.
     guard message.caller.call != nil else { return }
     client.lastSubscription += 1
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
@@ -59,14 +59,14 @@ extension BrokerCore {
 
   // MARK: Notifications that fail
 
-  /// A notification that cannot be acted on, because of a fault found when it was read.
+  /// A notification that is invalid.
   package mutating func refused(_ message: IncomingMessage, _ error: ErrorObject, at now: Moment) {
     context.now = now
     guard let client = clients[message.caller.client] else { return }
     announceFailure(of: message, client, error)
   }
 
-  /// An encode that nobody waits for has failed: only those who subscribed to it can be told.
+  /// An encode without an answer has failed: only subscribers can be told.
   func announceFailure(of message: IncomingMessage, _ client: Client, _ error: ErrorObject) {
     guard context.hasSubscribers, message.caller.call == nil, message.method == EncodeRestorableState.method,
       let name = applicationName(of: message, client)
@@ -77,7 +77,7 @@ extension BrokerCore {
       let reference = EncodeRestorableState.object(of: message.parameters)
       let node = reference.flatMap { application?.node($0) }
       var path = node.flatMap { application?.tree.path(of: $0) }
-      // What was sent need not be a path that could be one.
+      // The given path may be invalid.
       if path == nil, case .path(let sent) = reference, sent.bytes <= context.limits.pathBytesMax { path = sent }
       return EncodeFailed().with {
         $0.object = node?.claim?.handle
@@ -88,7 +88,7 @@ extension BrokerCore {
     }
   }
 
-  /// Nil where it cannot be told whose event it would be.
+  /// `nil` if the application of the event is unknown.
   private func applicationName(of message: IncomingMessage, _ client: Client) -> ApplicationName? {
     if let (application, _) = boundSession(client) { return application.name }
     return (try? CallScope(message.parameters))?.application.flatMap { ApplicationName($0) }

@@ -33,7 +33,7 @@ extension BrokerCore {
         && other.client != client.id && !application.sessions.isVerified(other)
     }
     guard others.isEmpty || application.sessions.isVerifying else {
-      // Processes that have just died must not be taken for live ones: what the run is told hangs on it (R16, R20).
+      // Processes that have just ended must not count as alive: the reason of the run depends on it (R16, R20).
       probe(others.map(\.id), of: application, for: message, client)
       return
     }
@@ -62,7 +62,7 @@ extension BrokerCore {
     if session.facts.isDelegate { application.note(.delegateJoined) }
   }
 
-  /// The application with its instance; nil where the store must first tell which instances there are.
+  /// The application with its instance; `nil` if the store must list the instances first.
   private mutating func applicationName(
     _ request: Initialize,
     _ message: IncomingMessage,
@@ -70,7 +70,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> ApplicationName? {
     guard let instance = request.instance else { return request.application }
     if instance == Initialize.automaticInstance {
-      // Kept until the session is there: the call may have to wait for the archive and be looked at again.
+      // Kept until the session exists: the call may wait for the archive and be handled again.
       if let chosen = client.chosenInstance { return chosen }
       client.choosesInstance = true
       context.emit(.list(.chooseInstance(message)))
@@ -125,7 +125,7 @@ extension BrokerCore {
       context.emit(.disconnect(before))
     }
     if resumed.facts.isDetached, client.canBeCalled {
-      // From now on it is bound to this connection, and ends with none of those that used its token.
+      // From now on it is bound to this connection, and no longer to those that used its token.
       context.emit(.cancelTimer(.detached(application.id, resumed.id)))
       for other in clients.values where other.detached[application.id] == resumed.token {
         other.detached[application.id] = nil
@@ -149,7 +149,7 @@ extension BrokerCore {
 
   // MARK: Listings
 
-  /// What the store knows of all archives has come.
+  /// The store has listed all archives.
   package mutating func listingFinished(
     _ purpose: ListingPurpose,
     _ result: Result<[ArchiveSummary], ArchiveError>,
@@ -194,17 +194,18 @@ extension BrokerCore {
     return overviews.values.sorted { $0.application.description < $1.application.description }
   }
 
-  /// What an archive that is not open has to restore, as far as its summary tells.
+  /// What a closed archive has to restore, by its summary.
   private static func availability(of summary: ArchiveSummary, _ facts: RunFacts) -> RestorationState {
     guard summary.state == .available else { return .unreadable }
     guard summary.objects > 0 else { return .none }
     return facts.withholdsAll ? .quarantined : .available
   }
 
-  /// The most recently used instance nobody lives in and no user has quit, else the first number nobody lives in.
+  /// The most recently used instance without a live session that the user has not quit, otherwise the first number
+  /// without a live session.
   ///
-  /// That may be one a user has quit, which begins afresh: else every run of a program that is quit would leave an
-  /// archive.
+  /// The number may be one that the user has quit, which begins empty: otherwise every run that the user quits would
+  /// leave an archive.
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
     let base = request.application.description
@@ -212,7 +213,7 @@ extension BrokerCore {
     for application in applications.values where application.name.base == base {
       if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
     }
-    // Sessions that are used every now and then are there also while their archive is closed.
+    // Detached sessions exist even while their archive is closed.
     for (name, sessions) in resting where sessions.isRecent(at: context.now) {
       if name.base == base, let instance = name.instance { taken.insert(instance) }
     }

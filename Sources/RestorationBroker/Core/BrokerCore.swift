@@ -4,7 +4,7 @@ internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// Decides everything the broker does: takes in events, and leaves effects for the service to carry out.
+/// Decides everything that the broker does: events in, effects out, which the service carries out.
 ///
 /// It does no I/O and reads no clock. Requests of one client take effect in arrival order; while a client waits for an
 /// archive to open, its later messages wait behind it.
@@ -26,7 +26,7 @@ package struct BrokerCore {
   package mutating func swapOutcome(with outcome: inout Outcome) { swap(&context.outcome, &outcome) }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
-  /// Whether sessions of closed archives are expected back: what is known of them would be lost with the broker.
+  /// Whether sessions of closed archives may be resumed: what is known of them would be lost with the broker.
   package func awaitsRestingSessions(at now: Moment) -> Bool { resting.values.contains { $0.isAwaited(at: now) } }
   package var objectCount: Int { applications.values.reduce(0) { $0 + $1.tree.count } }
 
@@ -57,11 +57,11 @@ package struct BrokerCore {
     guard let client = clients[id] else { return }
     client.hasLeft = true
     context.subscriptions.removeAll(of: id)
-    // What it sent before it left still takes effect, also where an archive must be opened first.
+    // Messages sent before it left still take effect, even if an archive must be opened first.
     if !client.isWaiting { leave(client) }
   }
 
-  /// Everything the client sent has been done.
+  /// All messages of the client were handled.
   mutating func leave(_ client: Client) {
     let id = client.id
     clients[id] = nil
@@ -89,14 +89,14 @@ package struct BrokerCore {
     return (application, session)
   }
 
-  /// Whom a connection belongs to, for the log; never the session's token, which is a secret.
+  /// The owner of a connection, for the log, without the session's token, which is a secret.
   package func session(of client: ClientID) -> (application: ApplicationName, session: SessionID)? {
     clients[client].flatMap(boundSession).map { ($0.name, $1.id) }
   }
 
   // MARK: Archives
 
-  /// The archive has been opened, or not; `ended` are its sessions whose processes are gone.
+  /// The archive was opened, or could not be; `ended` are its sessions whose processes have ended.
   package mutating func opened(
     _ id: ApplicationID,
     _ result: Result<ArchiveOpening, ArchiveError>,
@@ -106,7 +106,7 @@ package struct BrokerCore {
     context.now = now
     guard let application = applications[id] else { return }
     if case .failure(let error) = result {
-      // Of a transaction that failed before: what waited then is not waited for any more.
+      // Of an earlier failed transaction: its callers no longer wait.
       application.parentWaits.abandon(for: Application.storeError(error), in: &application.turn) { _ in true }
     }
     switch result {
@@ -124,7 +124,7 @@ package struct BrokerCore {
     case .failure(let error):
       close(application)
       for client in waiting(for: id) {
-        // Another client may have come meanwhile whose call makes the archive.
+        // Meanwhile another client may have made a call that creates the archive.
         if error.kind == .absent, client.queue.first.flatMap({ MethodTable.rows[$0.method] })?.makesArchive == true {
           resume(client)
         } else {
@@ -137,7 +137,7 @@ package struct BrokerCore {
     closeIfUseless(application)
   }
 
-  /// Sessions that were not durable when a transaction failed are gone; their numbers will be given again.
+  /// Sessions that were not durable when a transaction failed are lost; their numbers will be used again.
   private func forgetLostSessions(of application: Application) {
     for client in clients.values {
       if let bound = client.bound, bound.application == application.id,
@@ -151,7 +151,7 @@ package struct BrokerCore {
     }
   }
 
-  /// An archive that cannot be read is tried again as soon as nobody is left to whom that was said.
+  /// An unreadable archive is tried again once all clients that were told so have left.
   mutating func closeIfUseless(_ application: Application) {
     guard case .unreadable = application.phase, application.sessions.isEmpty, applications[application.id] != nil,
       !clients.values.contains(where: { $0.waitsFor == application.id })
@@ -164,7 +164,7 @@ package struct BrokerCore {
     clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }
   }
 
-  /// A client's call fails because its archive did not open; what it sent behind that call goes on.
+  /// A client's call fails because its archive did not open; its later messages are handled.
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
     client.waitsFor = nil
     guard client.pendingAdoption == nil else { return giveUp(client) }
@@ -183,7 +183,7 @@ package struct BrokerCore {
     if client.pendingAdoption == nil { drain(client) } else { adopt(client) }
   }
 
-  /// Goes on with what waits behind a message that waits no more.
+  /// Handles messages queued behind one that was blocked.
   mutating func drain(_ client: Client) {
     while !client.isWaiting, !client.queue.isEmpty { process(client.queue.removeFirst(), client) }
     if client.isHeld, !client.isWaiting {
@@ -199,7 +199,7 @@ package struct BrokerCore {
     applications[id]?.budget.settle(receipt)
   }
 
-  /// A transaction failed and nothing of it was stored: the application is loaded anew from what is durable.
+  /// A transaction failed and nothing was stored: the application is loaded again from the archive.
   package mutating func commitFailed(_ id: ApplicationID, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
@@ -208,7 +208,7 @@ package struct BrokerCore {
     context.emit(.open(id, application.name, creating: true))
   }
 
-  /// The answer to a decode whose row is at hand.
+  /// The answer to a decode whose row was read.
   package mutating func decoded(_ id: ApplicationID, _ record: StateRecord) -> DecodedState? {
     guard let application = applications[id] else { return nil }
     application.jobs.endRead()
@@ -274,12 +274,12 @@ package struct BrokerCore {
       application.died(session)
       closeIfUseless(application)
     } else {
-      // What it sent before it died is read first; a descriptor that outlives it must not hold this up.
+      // Messages sent before its end are read first, but a descriptor that outlives it must not delay this.
       context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
     }
   }
 
-  /// Answers a `probe`: these sessions' processes are gone, those of the others are alive.
+  /// Answers a `probe`: the processes of these sessions have ended, the others are alive.
   package mutating func probed(
     _ id: ApplicationID,
     _ sessions: [SessionID],
@@ -299,7 +299,7 @@ package struct BrokerCore {
     case .message(let message):
       guard let client = clients[message.caller.client] else { break }
       client.isProbing = false
-      // Where the archive was closed meanwhile, it is opened again.
+      // If the archive was closed meanwhile, it is opened again.
       process(message, client)
       application?.sessions.endVerification()
       drain(client)
@@ -310,7 +310,7 @@ package struct BrokerCore {
     application?.sessions.endVerification()
   }
 
-  /// Brings a message to `probed` when it is known which of the sessions' processes are gone; the client waits.
+  /// Passes a message to `probed` once it is known which of the sessions' processes have ended; the client waits.
   mutating func probe(
     _ sessions: [SessionID],
     of application: Application,
@@ -348,14 +348,14 @@ package struct BrokerCore {
     case .restoration(let id): applications[id]?.restorationTimerFired()
     case .elements(let id, let number): applications[id]?.finishResolution(number)
     case .upload(let id):
-      // One that is complete and waits for its archive is not idle.
+      // A complete import that waits for its archive is not idle.
       if let client = clients[id], client.upload?.plan == nil { dropUpload(of: client) }
     }
   }
 
   // MARK: Applications
 
-  /// The application, open or opening; nil where the client must wait for it.
+  /// The application, open or opening; `nil` if the client must wait for it.
   mutating func application(
     named name: ApplicationName,
     for client: Client,
@@ -393,8 +393,9 @@ package struct BrokerCore {
     client.queue.insert(message, at: 0)
   }
 
-  /// Closes the least recently used archive nobody needs if as many are open as may be: one without sessions, else one
-  /// whose sessions have no connection. Those are in the archive, and there again when it is opened.
+  /// If the limit of open archives is reached, closes the least recently used one that is not needed: preferably one
+  /// without sessions, otherwise one whose sessions have lost their connections. These are in the archive, and are
+  /// loaded when it is opened.
   private mutating func makeRoom() throws(ErrorObject) {
     let max = context.limits.openArchivesMax
     guard applications.count >= max else { return }
@@ -408,7 +409,7 @@ package struct BrokerCore {
       throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
     }
     for (name, sessions) in resting where sessions.areOver(at: context.now) { resting[name]?.forget() }
-    // Sessions of an archive that could not be read are none of those that rest.
+    // Sessions of an unreadable archive cannot rest.
     if !oldest.sessions.isEmpty, case .open = oldest.phase { resting[oldest.name] = oldest.restingSessions }
     for session in oldest.sessions.values {
       session.objects = [:]
@@ -431,7 +432,7 @@ package struct BrokerCore {
   }
 }
 
-/// What happened since the broker began; only ever counts up.
+/// Totals since the broker began.
 package struct Counters: Sendable {
   package var connections: Int64 = 0
   package var requests: Int64 = 0

@@ -4,13 +4,12 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Calls whose answers are not wanted any more. What is done already, or cannot be stopped, is answered as if nothing
-/// had been said.
+/// Cancelled calls. A call that is done already, or cannot be stopped, is answered as usual.
 extension BrokerCore {
   package mutating func cancelled(_ caller: Caller, at now: Moment) {
     context.now = now
     if let client = clients[caller.client], client.queue.contains(where: { $0.caller == caller }) {
-      // It has not begun, and never will; those behind it keep their order.
+      // It has not begun, and never will; later messages keep their order.
       client.cancelled.insert(caller)
     } else if applications.values.contains(where: { $0.cancel(caller) }) {
       refuseCancelled(caller)

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// One connection, as far as the core knows it.
+/// One connection, as the core knows it.
 final class Client {
   let id: ClientID
   let process: ClientProcess?
@@ -17,26 +17,26 @@ final class Client {
   var detached: [ApplicationID: String] = [:] {
     didSet { if detached != oldValue { context.emit(.clientChanged(id)) } }
   }
-  /// A broker before this one had its connection, and archives have to be opened before it goes on.
+  /// Adopted from the former broker, and waiting for its archives to open.
   var pendingAdoption: ClientSnapshot? { didSet { tellWaiting() } }
   /// Applications it has named; counted against their connection limit.
   var applications: Set<ApplicationID> = []
-  /// The archive it waits for, and since which wait.
+  /// The archive that it waits for, and the number of that wait.
   var waitsFor: ApplicationID? { didSet { tellWaiting() } }
   var waitsSince: Int64 = 0
   /// Its `initialize` waits for the list of instances.
   var choosesInstance = false { didSet { tellWaiting() } }
   /// One of its messages waits until it is known whether processes have ended.
   var isProbing = false { didSet { tellWaiting() } }
-  /// A document that it imports, as far as it has come.
+  /// The document that it is importing.
   var upload: ArchiveUpload?
-  /// Its connection has ended; it goes when its queue is done.
+  /// Its connection has ended; it is removed when its queue is empty.
   var hasLeft = false
-  /// Messages that wait behind the one that waits.
+  /// Messages queued behind a waiting one.
   var queue: [IncomingMessage] = []
-  /// Those of them that it does not want the answer to any more.
+  /// Queued calls that were cancelled.
   var cancelled: Set<Caller> = []
-  /// It is not read, because so many of its messages wait.
+  /// Its input is paused, because too many of its messages wait.
   var isHeld = false
   static let queuePause = 64
   /// Number of the subscription it made last.
@@ -45,16 +45,16 @@ final class Client {
   var chosenInstance: ApplicationName?
   /// Of the method it called last.
   var lastRow: MethodTable.Row?
-  /// The last `application` member it sent, and what it named; ids are never given again.
+  /// The last `application` member it sent, and its application; ids are never used again.
   var lastApplication: (text: String, id: ApplicationID)?
 
   /// It can be sent more than answers.
   var canBeCalled = true
 
-  /// Its messages wait, because one that came before them does.
+  /// Whether its messages wait behind an earlier one.
   var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || pendingAdoption != nil }
 
-  /// What the client has been told to wait for holds its connection: nothing of it may be lost unnoticed.
+  /// A waiting client keeps its connection busy, so that a restart cannot lose its message unnoticed.
   private var isHolding = false
 
   private func tellWaiting() {

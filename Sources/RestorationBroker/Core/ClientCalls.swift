@@ -4,7 +4,7 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Numbers a call of the broker to a client; positive, below 2^53, never given twice, also not after a restart.
+/// Numbers a call of the broker to a client; positive, below 2^53, never used twice, even after a restart.
 package typealias CallNumber = Int64
 
 /// How a call of the broker to a client ended.
@@ -26,14 +26,14 @@ extension CallAnswer {
       }
   }
 
-  /// What is said of an error to whoever asks what became of the call.
+  /// The error as explanations report it.
   var message: String? { if case .error(_, let message) = self { Self.brief(message) } else { nil } }
 
-  /// The beginning of what a client says, for people; nil where it says nothing.
+  /// The beginning of a client's message, for people; `nil` if there is none.
   static func brief(_ message: String) -> String? {
     guard !message.isEmpty else { return nil }
     guard message.utf8.count > messageBytesMax else { return message }
-    // An index within a character means its beginning.
+    // An index inside a character means its beginning.
     return message[..<message.utf8.index(message.startIndex, offsetBy: messageBytesMax - 3)] + "…"
   }
 
@@ -43,7 +43,7 @@ extension CallAnswer {
 /// A call of the broker to a client that has not ended.
 package struct PendingCall {
   package let session: SessionID
-  /// Nil where the session fetches it by `nextRequest`.
+  /// `nil` if the session fetches it by `nextRequest`.
   package internal(set) var client: ClientID?
   let purpose: CallPurpose
 
@@ -52,9 +52,9 @@ package struct PendingCall {
   }
 }
 
-/// What a call to a client was made for: who gets its answer.
+/// The purpose of a call to a client: it decides who gets the answer.
 package enum CallPurpose {
-  /// Of the save round under way.
+  /// For the current save round.
   case save(SaveRound.Question)
   /// For the states of objects that were invalidated.
   case pull
@@ -66,8 +66,8 @@ package enum CallPurpose {
 extension Application {
   /// Calls the client of a session.
   ///
-  /// - Returns: nil where nobody can answer: the session cannot be reached, does not serve the method, or reads no
-  ///   message of that length.
+  /// - Returns: `nil` if no answer is possible: the session is unreachable, does not serve the method, or does not read
+  ///   a message of that length.
   func call<Call: RestorationCall>(_ session: Session, _ call: Call, for purpose: CallPurpose) -> CallNumber? {
     guard session.serves(Call.method), session.isReachable else { return nil }
     let parameters = call.text
@@ -78,13 +78,14 @@ extension Application {
     return number
   }
 
-  /// Notifies the client of a session when everything written so far is durable, if it is there and serves that.
+  /// Notifies the client of a session once everything written so far is durable, if the client is reachable and serves
+  /// that.
   func notify<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
     guard let (recipient, parameters) = readable(notification, by: session) else { return }
     turn.ask(.notify(id, recipient, method: Notification.method.rawValue, parameters: parameters))
   }
 
-  /// The same at once, for what is about no change.
+  /// Notifies at once, for notifications that are not about a change.
   func tell<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
     guard let (recipient, parameters) = readable(notification, by: session) else { return }
     tell(recipient, Notification.method, parameters)
@@ -97,7 +98,8 @@ extension Application {
     }
   }
 
-  /// How the session is told something; nil where it cannot be reached, does not serve it, or does not read that much.
+  /// How a notification reaches the session; `nil` if the session is unreachable, does not serve it, or does not read
+  /// that much.
   private func readable<Notification: RestorationNotification>(
     _ notification: Notification,
     by session: Session
@@ -122,14 +124,14 @@ extension Application {
     return call
   }
 
-  /// The session whose connection with this call was lost, if it has come back meanwhile and can be asked again.
+  /// The session whose connection was lost with this call, if it was resumed meanwhile and can be asked again.
   func sessionBack(after call: PendingCall) -> Session? {
     guard let session = sessions[call.session], session.isReachable, session.isPolling || session.client != call.client
     else { return nil }
     return session
   }
 
-  /// A call has ended, with or without answer.
+  /// A call has ended, answered or not.
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
     if let call = calls.end(number) { callEnded(number, call, answer) }
   }

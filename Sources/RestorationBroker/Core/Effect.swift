@@ -7,14 +7,14 @@ package import RestorationWire
 /// Numbers an application for as long as the broker runs.
 package typealias ApplicationID = Int
 
-/// Who is to get an answer; `call` is nil for a notification, which gets none.
+/// The receiver of an answer; `call` is `nil` for a notification, which has none.
 package struct Caller: Hashable, Sendable {
   package let client: ClientID
   package let call: Conversation.Call?
 
   package init(client: ClientID, call: Conversation.Call?) { (self.client, self.call) = (client, call) }
 
-  /// Whom the core asks for on its own behalf.
+  /// A request of the core itself.
   static let nobody = Caller(client: 0, call: nil)
 }
 
@@ -52,54 +52,54 @@ package enum Effect: Sendable {
   case scan(ApplicationID, ScanRequest)
   /// Do a piece of work once the changes up to `after` are durable, and bring its outcome to `jobFinished`.
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
-  /// Open the archive, making it where there is none only if `creating`, and tell `opened`.
+  /// Open the archive, creating a missing one only if `creating`, and call `opened`.
   case open(ApplicationID, ApplicationName, creating: Bool)
   case close(ApplicationID)
-  /// Bring what the store knows of all archives to `listingFinished`.
+  /// List all archives, and pass the list to `listingFinished`.
   case list(ListingPurpose)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
-  /// Call the client, and bring what becomes of it to `callEnded`.
+  /// Call the client, and pass the outcome to `callEnded`.
   case call(ApplicationID, CallNumber, ClientID, method: String, parameters: JSONText)
   /// The call's answer is no longer wanted.
   case endCall(ClientID, CallNumber, of: ApplicationID)
-  /// Send a notification, if the client still is there, when everything this event wrote is durable.
+  /// If the client is still connected, send a notification once everything that this event wrote is durable.
   case notify(ApplicationID, Recipient, method: String, parameters: JSONText)
-  /// Send a notification at once, if the client still is there: it is about no change.
+  /// If the client is still connected, send a notification at once: it is not about a change.
   case tell(ClientID, method: String, parameters: JSONText)
-  /// Tell a subscription that it has missed events, nobody knows how many.
+  /// Tell a subscription that it has missed an unknown number of events.
   case tellLoss(Subscriber)
-  /// Something the client has sent waits in the core, or does no more; each is told as often as the other.
+  /// A message of the client begins to wait in the core, or ends waiting; both are reported equally often.
   case hold(ClientID)
   case release(ClientID)
-  /// What the next broker has to know of the client has changed.
+  /// The client's context for the next broker has changed.
   case clientChanged(ClientID)
   /// Tell subscribers of an event when its condition is met.
   case announce(ApplicationID, Announcement)
-  /// Say now what a subscription has lost, because it has ended.
+  /// Report a subscription's losses now, because it has ended.
   case endSubscription(Subscriber)
-  /// The client waits for something that may take long: it does not count against its calls in flight.
+  /// The call may wait long, so it does not count as in flight.
   case park(Caller)
   case unpark(Caller)
-  /// Tell `processExited` when the client's process ends.
+  /// Call `processExited` when the client's process ends.
   case watch(ClientID, ApplicationID, SessionID)
-  /// The same for a process known from before the broker was restarted.
+  /// The same for a process of a former broker's client.
   case watchProcess(ClientProcess, ApplicationID, SessionID)
-  /// Look whether these sessions' processes have ended, and tell `probed`.
+  /// Check whether the processes of these sessions have ended, and call `probed`.
   case probe(ApplicationID, [SessionID], ProbedCall)
   case unwatch(ApplicationID, SessionID)
-  /// Tell `timerFired` after so many milliseconds; replaces a timer of the same name.
+  /// Call `timerFired` after this many milliseconds; replaces a timer of the same name.
   case setTimer(TimerName, milliseconds: Int64)
   case cancelTimer(TimerName)
-  /// Bring the files of a session's unit to `unitChecked`.
+  /// Read the files of a session's unit, and pass them to `unitChecked`.
   case checkUnit(ApplicationID, SessionID, unit: UnitName)
-  /// Start a unit for the application if its file permits that, and tell `unitFailed` if it was not started (R22).
+  /// Start a unit for the application if its file permits that; otherwise call `unitFailed` (R22).
   case startUnit(ApplicationID, unit: UnitName)
   /// Keep a copy of the archive as the last good one (R32).
   case backUp(ApplicationID)
-  /// Do not read the client while much of what it sent waits, or read it again.
+  /// Pause reading from the client while too many of its messages wait, or resume it.
   case setWaiting(ClientID, Bool)
-  /// End the connection after what was written to it.
+  /// End the connection after its output.
   case disconnect(ClientID)
   case log(LogLevel, String, application: ApplicationName?)
 }
@@ -107,18 +107,18 @@ package enum Effect: Sendable {
 /// How a notification reaches its session.
 package enum Recipient: Hashable, Sendable {
   case client(ClientID)
-  /// It fetches what it is told by `nextRequest`; to be brought to `notified`.
+  /// It fetches notifications by `nextRequest`; pass this one to `notified`.
   case poller(SessionID)
 }
 
-/// How much a log entry matters.
+/// The severity of a log entry.
 package enum LogLevel: Sendable {
   case info, warning, error
 }
 
 /// Names a timer of the core.
 package enum TimerName: Hashable, Sendable {
-  /// A lost connection's process has had its time to end (R30).
+  /// The time for a lost connection's process to end is over (R30).
   case lost(ApplicationID, SessionID)
   /// A detached session has been idle long enough.
   case detached(ApplicationID, SessionID)
@@ -130,27 +130,27 @@ package enum TimerName: Hashable, Sendable {
   case trial(ApplicationID)
   /// A registration has waited long enough for its parent (R3).
   case parent(ApplicationID, Int)
-  /// Exports of the application whose next page nobody asks for are given up.
+  /// Idle exports of the application are dropped.
   case exports(ApplicationID)
   /// The open restoration has waited long enough (R21).
   case restoration(ApplicationID)
-  /// A data source has had its time (R28).
+  /// The time for a data source's answer is over (R28).
   case elements(ApplicationID, Int)
-  /// An import whose next part does not come is given up.
+  /// An idle import is dropped.
   case upload(ClientID)
-  /// The save round goes on without those who have not answered, or ends (R12).
+  /// The save round continues without the sessions that have not answered, or ends (R12).
   case round(ApplicationID)
-  /// It may be time for a round that nobody asked for (R18).
+  /// An automatic round may be due (R18).
   case changes(ApplicationID)
   /// Objects that were invalidated are pulled (R18).
   case invalidated(ApplicationID)
-  /// Pulls have had their time.
+  /// The time for pulls is over.
   case pulls(ApplicationID)
   /// A session's `nextRequest` has waited long enough.
   case poll(ApplicationID, SessionID)
 }
 
-/// States the core wants to see, and what for.
+/// States that the core reads, and their purpose.
 package struct StateRequest: Sendable {
   package var caller: Caller
   package var purpose: Purpose
@@ -171,7 +171,7 @@ package struct StateRequest: Sendable {
   package enum Purpose: Sendable {
     /// Answer a decode.
     case decode(node: NodeID)
-    /// Answer the decode of a view's owner, its elements found in today's data (R28).
+    /// Answer the decode of a view's owner with its elements found in the current data (R28).
     case decodeView(node: NodeID)
     /// Something for the restoration with this number.
     case restoring(Int, RestoringRead)
@@ -194,22 +194,22 @@ package struct ScanRequest: Sendable {
 
 /// One page of `readArchive`: where it begins and what it may hold.
 package struct ArchivePage: Sendable {
-  /// Nil for the head.
+  /// `nil` for the head.
   package var generation: Int64?
   /// Fixed by the first page, so that all pages show one moment.
   package var sequence: SequenceNumber
   package var after: NodeID
   package var reveals: Bool
   package var bytesMax: Int
-  /// Filled in when the nodes are known: everything but the texts.
+  /// Set once the nodes are known: everything but the texts.
   package var objects: [ArchivedObject] = []
   package var next: NodeID?
 }
 
-/// A call that goes on once it is known whether the processes in its way are alive.
+/// A call that continues once it is known whether the blocking processes are alive.
 package enum ProbedCall: Sendable {
   case message(IncomingMessage)
-  /// A registration whose parent has come (R3).
+  /// A registration whose parent was registered (R3).
   case registration(Caller, SessionID, RegisterObjectForStateRestoration)
 }
 
@@ -218,7 +218,7 @@ package struct IncomingMessage: Sendable {
   package var caller: Caller
   package var method: String
   package var parameters: Parameters
-  /// False where the broker can send the client nothing but answers.
+  /// False if the broker can send only answers to the client.
   package var canBeCalled: Bool
 
   package init(caller: Caller, method: String, parameters: Parameters, canBeCalled: Bool = true) {
@@ -226,10 +226,10 @@ package struct IncomingMessage: Sendable {
   }
 }
 
-/// What a listing of the archives is for.
+/// The purpose of a listing of the archives.
 package enum ListingPurpose: Sendable {
   case listApplications(Caller)
-  /// `initialize` with `instance: "auto"`, to go on with the instance found.
+  /// `initialize` with `instance: "auto"`, which continues with the instance found.
   case chooseInstance(IncomingMessage)
 }
 
@@ -241,9 +241,9 @@ package final class CoreContext {
   package var now = Moment()
   package internal(set) var outcome = Outcome()
   var subscriptions = Subscriptions()
-  /// Monotonic milliseconds when save rounds are over, because the broker ends (R33).
+  /// When save rounds end because the broker ends, in monotonic milliseconds (R33).
   var roundsEnd: Int64?
-  /// The broker is to end, and nothing new may wait.
+  /// The broker is ending: no call may begin to wait.
   var isEnding = false
   private var handleCounter: Int64 = 0
   private var callCounter: Int64 = 0
@@ -258,8 +258,8 @@ package final class CoreContext {
     outcome.changes.append((application, change))
   }
 
-  /// An archive was opened that has seen this start of a broker. Where the count was lost and the number is still to
-  /// come, or is this broker's own, handles and calls are numbered above it.
+  /// An archive with this start number was opened. If the count of starts was lost, so that the number is not below
+  /// this broker's own, handles and calls are numbered above it.
   func noteEpoch(_ seen: Int64, of application: ApplicationName) {
     guard known.insert(application).inserted, seen >= settings.epoch else { return }
     let lost = "the file epoch was lost: the archive knows broker start \(seen), this is start \(settings.epoch)"
@@ -273,7 +273,7 @@ package final class CoreContext {
     return settings.epoch << 32 | handleCounter
   }
 
-  /// A number of a call never given before, so that no answer can be taken for that to another call.
+  /// A call number never used before, so that no answer can be mistaken for another call's.
   func nextCallNumber() -> CallNumber {
     callCounter += 1
     return settings.epoch << 32 | callCounter
@@ -282,7 +282,7 @@ package final class CoreContext {
 
 /// A point in time by both clocks, in milliseconds.
 package struct Moment: Hashable, Sendable {
-  /// For deadlines; never goes back.
+  /// For deadlines; monotonic.
   package var monotonic: Int64 = 0
   /// Since 1970, UTC; for information only.
   package var wall: Int64 = 0
@@ -290,7 +290,7 @@ package struct Moment: Hashable, Sendable {
   package init(monotonic: Int64 = 0, wall: Int64 = 0) { (self.monotonic, self.wall) = (monotonic, wall) }
 }
 
-/// What the core is told about its surroundings.
+/// The environment of the core.
 package struct CoreSettings: Sendable {
   /// Counts the broker's starts; the upper half of every handle.
   package var epoch: Int64
@@ -298,7 +298,7 @@ package struct CoreSettings: Sendable {
   static let epochs: Range<Int64> = 1..<((1 << 21) - 1)
   package var version: String
   package var systemVersion: String?
-  /// Nothing is quarantined, and no user's quitting empties anything.
+  /// For development: nothing is quarantined, and a quit by the user empties nothing.
   package var isDeveloperMode: Bool
   package var loginPolicies = LoginPolicies()
   /// 128 fresh random bits for session tokens and change ids.

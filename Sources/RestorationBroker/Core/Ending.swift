@@ -3,9 +3,9 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// The broker is to end: nobody waits any more for what the next one can do as well.
+/// The broker is ending: callers need not wait for what the next broker can do.
 extension BrokerCore {
-  /// Ends all that waits for something to come. What is being done is answered when it is done.
+  /// Ends all waits. Calls in progress are answered when they are done.
   package mutating func endWaiting(at now: Moment) {
     context.now = now
     context.isEnding = true

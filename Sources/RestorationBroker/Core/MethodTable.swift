@@ -3,15 +3,15 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// A row a method: when it makes sense, what it may make, and what performs it. A method that has no row cannot be
-/// called.
+/// One row for each method: when it is allowed, what it may create, and what performs it. A method without a row cannot
+/// be called.
 package enum MethodTable {
   final class Row: Sendable {
     let method: any RestorationMethod.Type
     let name: String
-    /// Whether it makes an archive for an application that has none.
+    /// Whether it creates a missing archive.
     let makesArchive: Bool
-    /// Fails if the parameters are invalid: what is refused leaves no empty archive behind.
+    /// Throws if the parameters are invalid, so that a refused call creates no empty archive.
     let check: @Sendable (Parameters) throws(ErrorObject) -> Void
     let perform: @Sendable (inout BrokerCore, IncomingMessage, Client) throws(ErrorObject) -> Void
 
@@ -38,10 +38,10 @@ package enum MethodTable {
     var caller: Caller { message.caller }
   }
 
-  /// What a client may call.
+  /// All methods for clients.
   package static let methods: [any RestorationMethod.Type] = all.map(\.method)
 
-  /// What `rpc.discover` answers.
+  /// The answer to `rpc.discover`.
   package static let document = OpenRPCDocument(of: methods)
 
   /// By name.
@@ -125,7 +125,7 @@ package enum MethodTable {
 }
 
 extension MethodTable.Row {
-  /// A method that is about the broker, or finds out itself what it is about.
+  /// A method about the broker, or one that finds its application itself.
   fileprivate static func broker<Method: RestorationMethod>(
     _: Method.Type,
     takesNotifications: Bool = true,
@@ -145,8 +145,8 @@ extension MethodTable.Row {
   /// A method of an application.
   ///
   /// - Parameters:
-  ///   - isKnown: whether it is refused if nothing was ever written to the application.
-  ///   - takesNotifications: false for reports, which nobody would see.
+  ///   - isKnown: whether it is refused for an application without any write.
+  ///   - takesNotifications: false for reports, whose answer would be lost.
   fileprivate static func call<Method: RestorationMethod>(
     _: Method.Type,
     isKnown: Bool = false,
@@ -175,7 +175,7 @@ extension MethodTable.Row {
     }
   }
 
-  /// What an application does for whoever asks; with the session of the call, if there is one.
+  /// A method for any caller; with the call's session, if there is one.
   fileprivate typealias Open<Method: RestorationMethod> =
     @Sendable (Application) -> (Method, Session?, Caller) throws(ErrorObject) -> Void
 
@@ -202,7 +202,7 @@ extension MethodTable.Row {
     application(isKnown: true, method)
   }
 
-  /// A method for what the session owns.
+  /// A method about objects of the session.
   fileprivate static func owned<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)
     -> MethodTable.Row
   {

@@ -4,8 +4,7 @@ package import JSONRPC
 
 /// Calls of the broker to clients that have not ended.
 ///
-/// Invariant: a call is there from when it is made until its answer is taken, is lost or is no longer wanted; an answer
-/// that comes afterwards is dropped.
+/// Invariant: a call exists until its answer is accepted, lost or no longer needed; a later answer is dropped.
 package struct OutgoingCalls {
   private var calls: [CallNumber: PendingCall] = [:]
 
@@ -22,7 +21,7 @@ package struct OutgoingCalls {
     calls.isEmpty ? [] : calls.filter { isMeant($0.value) }.keys.sorted()
   }
 
-  /// Makes a call; one without client is for the session to fetch, under the number given.
+  /// Adds a call; without a client, the session fetches it under the given number.
   package mutating func make(
     _ call: PendingCall,
     _ method: String,
@@ -35,7 +34,7 @@ package struct OutgoingCalls {
     return number
   }
 
-  /// Makes a call over a connection that the session has not fetched.
+  /// Makes a call over a connection, because the session has not fetched it.
   package mutating func send(
     _ number: CallNumber,
     _ method: String,
@@ -47,10 +46,10 @@ package struct OutgoingCalls {
     turn.ask(.call(turn.application, number, client, method: method, parameters: parameters))
   }
 
-  /// The call, which has ended with or without answer.
+  /// Removes a call that has ended, answered or not.
   package mutating func end(_ number: CallNumber) -> PendingCall? { calls.removeValue(forKey: number) }
 
-  /// The call, whose answer is no longer wanted.
+  /// Removes a call whose answer is no longer needed.
   package mutating func giveUp(_ number: CallNumber, in turn: inout Turn) -> PendingCall? {
     guard let call = calls.removeValue(forKey: number) else { return nil }
     if let client = call.client { turn.ask(.endCall(client, number, of: turn.application)) }

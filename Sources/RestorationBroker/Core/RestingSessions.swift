@@ -3,10 +3,10 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What the broker knows of an application's sessions that is not in its archive: kept while that is closed.
+/// What the broker knows of an application's sessions besides its archive, kept while the archive is closed.
 ///
-/// It is bounded by what one application may have, by the number of applications, and by time: detached sessions are
-/// over after a while.
+/// It is bounded by the limits of one application, by the number of applications, and by time: detached sessions
+/// expire.
 struct RestingSessions {
   /// What their application was while its archive was open.
   let application: ApplicationID

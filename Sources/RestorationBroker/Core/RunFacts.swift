@@ -2,45 +2,45 @@
 
 package import RestorationWire
 
-/// What the archive remembers of the current or last run, beside its number (R16, R20).
+/// The record of the current or last run besides its number (R16, R20).
 package struct RunFacts: StoredFacts, Hashable {
   package enum Outcome: String, WireWord {
     case clean, crashed
   }
 
-  /// A session of the run is alive, as far as the archive knows.
+  /// Whether a session of the run is live, as the archive knows.
   package var isOpen = false
-  /// How the run went so far; `crashed` stays until the next run begins.
+  /// The outcome of the run so far; `crashed` stays until the next run begins.
   package var outcome: Outcome = .clean
-  /// How the run before it ended.
+  /// The outcome of the former run.
   package var previousOutcome: Outcome = .clean
-  /// There was nothing to restore when the run began.
+  /// Whether there was nothing to restore when the run began.
   package var beganPristine = true
   /// How the last session of each process role ended.
   package var outcomeByRole: [String: Outcome] = [:]
   package var endedByUserQuit = false
-  /// The restoration of this run has completed (R19).
+  /// Whether the restoration of this run has completed (R19).
   package var hasCompletedRestoration = false
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
-  /// What crashes are held against (R31).
+  /// The objects and the application that crashes count against (R31).
   package var blame = Blame()
-  /// Milliseconds since 1970 when the archive as a whole was put into quarantine; 0 where it was not.
+  /// When the whole archive was quarantined, in milliseconds since 1970; 0 if it was not.
   package var quarantined: Int64 = 0
-  /// All that there is to restore is withheld.
+  /// Whether all states are withheld.
   package var withholdsAll = false
 
-  /// What was found damaged when the archive was opened, and what was done about it; until a run ends (R32).
+  /// The damage found when the archive was opened, and what was done; kept until a run ends (R32).
   package var damage: String?
 
   /// Units that start the application's processes again, the delegate's first (R22).
   package var units: [Unit] = []
-  /// The broker ended because the user's session did; processes that are gone afterwards have not crashed (R30).
+  /// Whether the broker ended because the user's session did: processes that have ended since have not crashed (R30).
   package var isLogout = false
-  /// The last start of a broker that gave handles of this application out; 0 where that is not known.
+  /// The last start of a broker that gave out handles of this application; 0 if unknown.
   package var epoch: Int64 = 0
 
-  /// A unit, and in which run a session was of it last.
+  /// A unit, and the last run with a session of it.
   package struct Unit: StoredFacts, Hashable {
     package var name = ""
     package var isDelegate = false

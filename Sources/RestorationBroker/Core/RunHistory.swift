@@ -3,9 +3,9 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// The current or last run of an application, and what the archive remembers of it (R16, R20).
+/// The current or last run of an application, and its record in the archive (R16, R20).
 ///
-/// Invariant: what changes here is durable only when it has been written; one event writes it once, at its end.
+/// Invariant: changes here become durable when they are written; each event writes them once, at its end.
 package struct RunHistory {
   private var record = RunRecord(run: 0, restorations: 0, facts: "{}")
   package private(set) var facts = RunFacts()
@@ -15,7 +15,7 @@ package struct RunHistory {
   package var number: Int64 { record.run }
   /// Completed restorations of all runs.
   package var restorations: Int64 { record.restorations }
-  /// What crashes are held against (R31).
+  /// The objects and the application that crashes count against (R31).
   package var blame: Blame {
     get { facts.blame }
     set { facts.blame = newValue }
@@ -26,14 +26,14 @@ package struct RunHistory {
     set { facts.units = newValue }
   }
 
-  /// - Parameter record: nil if the archive has none.
+  /// - Parameter record: `nil` if the archive has none.
   package mutating func load(_ record: RunRecord?, damage: String?) {
     self.record = record ?? self.record
     facts = RunFacts(stored: self.record.facts)
     if let damage { facts.damage = damage }
   }
 
-  /// - Parameter withholdsAll: all that there is to restore is withheld.
+  /// - Parameter withholdsAll: whether all states are withheld.
   package mutating func write(withholdsAll: Bool, in turn: inout Turn) {
     facts.withholdsAll = withholdsAll
     facts.epoch = turn.settings.epoch
@@ -53,7 +53,7 @@ package struct RunHistory {
     facts.hasCompletedRestoration = false
   }
 
-  /// - Parameter isLast: no session of the run is left.
+  /// - Parameter isLast: whether no session of the run is left.
   package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool) {
     if outcome == .crashed { facts.outcome = .crashed }
     if let role { facts.outcomeByRole[role] = outcome }
@@ -64,7 +64,7 @@ package struct RunHistory {
 
   package mutating func userQuit() { facts.endedByUserQuit = true }
 
-  /// How runs before ended says nothing about what is there now (R20).
+  /// How earlier runs ended does not matter for the new state (R20).
   package mutating func forgetOutcomes() {
     facts.outcome = .clean
     facts.outcomeByRole = [:]
@@ -73,7 +73,7 @@ package struct RunHistory {
 
   package mutating func forgetRoles() { facts.outcomeByRole = [:] }
 
-  /// Why a session is to restore what there is, or is not (R20).
+  /// The reason that a session is given to restore, or not to (R20).
   package func reason(for role: String?, hasState: Bool, isToRestore: Bool) -> RestorationReason {
     if facts.damage != nil { return .recover }
     guard hasState else { return .pristine }
@@ -93,17 +93,17 @@ package struct RunHistory {
     return true
   }
 
-  /// What was missing when a restoration completed is not started any more (R13, R23).
+  /// Units whose processes were missing when a restoration completed are no longer started (R13, R23).
   package mutating func forgetOldUnits() { facts.units.removeAll { $0.run < record.run } }
 
-  /// A copy is kept once a day as the last good one (R32).
+  /// Whether the daily backup copy is due (R32).
   package mutating func isBackupDue(in turn: borrowing Turn) -> Bool {
     guard turn.now.wall - facts.backedUp >= 24 * 3_600 * 1_000 else { return false }
     facts.backedUp = turn.now.wall
     return true
   }
 
-  /// Everything is put into quarantine.
+  /// Quarantines the whole archive.
   package mutating func quarantine(in turn: borrowing Turn) { facts.quarantined = turn.now.wall }
 
   package mutating func forgetBlame() {
@@ -113,10 +113,10 @@ package struct RunHistory {
 
   // MARK: Logging out
 
-  /// Processes that are gone afterwards have not crashed (R30).
+  /// Processes that have ended since have not crashed (R30).
   package mutating func logOut() { facts.isLogout = true }
 
-  /// - Returns: whether the user had logged out; whoever lives on has not been.
+  /// - Returns: whether the user had logged out; live processes have not been.
   package mutating func logIn() -> Bool {
     defer { facts.isLogout = false }
     return facts.isLogout

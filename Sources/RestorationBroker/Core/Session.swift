@@ -7,11 +7,11 @@ package import RestorationWire
 /// Names a connection to the service that carries out the effects.
 package typealias ClientID = UInt64
 
-/// Which process a client is, such that it can be found again after the broker was restarted.
+/// Identifies a client's process even after a restart of the broker.
 package struct ClientProcess: StoredFacts, Hashable {
   package var pid: Int64 = 0
   package var uid: Int64 = 0
-  /// Start time in clock ticks since boot, and the boot's id: together with the pid they name the process for ever.
+  /// Start time in clock ticks since boot, and the boot's id: with the pid they name the process for ever.
   package var startTicks: Int64 = 0
   package var bootID = ""
 
@@ -25,7 +25,7 @@ package struct ClientProcess: StoredFacts, Hashable {
   }
 }
 
-/// One client process's stay with the broker; owns the objects it registers.
+/// A client process's session; owns the objects that it registers.
 ///
 /// Confined to the application that holds it.
 package final class Session {
@@ -33,11 +33,12 @@ package final class Session {
   package let token: String
   package var facts: SessionFacts
 
-  /// The connection it is bound to; nil while it is lost, or detached.
+  /// The connection that it is bound to; `nil` while it is lost or detached.
   package var client: ClientID?
-  /// It fetches the broker's calls and notifications by `nextRequest`; else they are sent over its connection.
+  /// Whether it fetches the broker's calls and notifications by `nextRequest`; otherwise they are sent over its
+  /// connection.
   var isPolling = false
-  /// What it has not fetched yet, and its `nextRequest` that waits for something to come.
+  /// Its unfetched entries, and its waiting `nextRequest`.
   var polled = PollQueue()
   var poll: Caller?
   package var objects: [ObjectHandle: Node] = [:]
@@ -71,8 +72,8 @@ package final class Session {
   /// A session of the archive.
   ///
   /// - Parameters:
-  ///   - former: what this broker knows of it from before the archive was opened anew.
-  ///   - lastUsed: when it was last used, if nothing is known of it.
+  ///   - former: what this broker knew of it before the archive was reopened.
+  ///   - lastUsed: the default for when it was last used.
   convenience init(_ record: SessionRecord, former: Session?, lastUsed: Int64) {
     self.init(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
     guard let former, former.token == token else {
@@ -118,16 +119,16 @@ package final class Session {
     Session.fits(method.rawValue, parameters, in: pushBytesMax)
   }
 
-  /// Whether it can be called and told something. Who polls over other connections than its own does not need that one.
+  /// Whether it can be called and notified. A session that polls over other connections does not need its own.
   var isReachable: Bool { client != nil || isPolling && (facts.isDetached || usedElsewhere) }
 
-  /// How answers and steps name it.
+  /// Its name in answers and steps.
   var owner: ObjectOwner { facts.owner }
 
   package func serves(_ method: ServedMethod) -> Bool { facts.serves.contains(method) }
 }
 
-/// What `initialize` said of a session, and which process it is; kept in the archive until the session ends.
+/// A session's data from `initialize`, and its process; kept in the archive until the session ends.
 package struct SessionFacts: StoredFacts, Hashable {
   /// The process role, such as `editor`.
   package var role: String?
@@ -135,7 +136,7 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var bundleVersion: String?
   package var userInterfaceIdiom: Int64 = -1
   package var storyboard: String?
-  /// The unit that starts its process again; only one whose file says so.
+  /// The unit that starts its process again, if the unit's file permits that.
   package var unit: String?
   package var isDelegate = false
   package var isDetached = false
@@ -143,11 +144,11 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var serves: Set<ServedMethod> = []
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
-  /// Classes whose objects it makes, and views whose elements it knows (R9).
+  /// Its restoration classes, and the views of its data sources (R9).
   package var restorationClasses: Set<String> = []
   package var dataSources: Set<NodeID> = []
 
-  /// Bytes that the text may have: what `initialize` says, and with the roles it takes afterwards.
+  /// The most bytes of the text: from `initialize`, and with later roles.
   static let initialBytesMax = 64 << 10
   static let bytesMax = 2 * initialBytesMax
 
@@ -175,14 +176,14 @@ package struct SessionFacts: StoredFacts, Hashable {
   }
 }
 
-/// How a session ended, as far as the next one must know (R20, R30).
+/// How a session ended, for the next one (R20, R30).
 package enum SessionEnding: String, Sendable {
   case closed, userQuit, restart, logout
-  /// The service manager stopped its unit; nothing is held against it.
+  /// The service manager stopped its unit, which is not a crash.
   case stopped
-  /// The process died without a goodbye.
+  /// The process ended without a goodbye.
   case crashed
-  /// Detached sessions end by themselves; that is never a crash.
+  /// A detached session expired, which is never a crash.
   case expired
 
   package init(_ reason: GoodbyeReason) {

@@ -7,8 +7,8 @@ internal import RestorationWire
 /// The sessions of an application, and the connections that name it.
 ///
 /// Invariants:
-/// 1. Numbers and tokens are never given again.
-/// 2. A session is live until it ends; its record then stays while some node was last claimed by it (R13).
+/// 1. Numbers and tokens are never used again.
+/// 2. A session is live until it ends; its record then stays while it was the last to claim some node (R13).
 package struct SessionTable {
   private var live: [SessionID: Session] = [:]
   private var ended: [SessionID: SessionRecord] = [:]
@@ -30,14 +30,14 @@ package struct SessionTable {
   package var inOrder: [Session] { live.values.sorted { $0.id < $1.id } }
   package var count: Int { live.count }
   package var isEmpty: Bool { live.isEmpty }
-  /// No session is left that the application's state is of.
+  /// No session with the current state is left.
   package var allAreDiscarded: Bool { live.values.allSatisfy(\.isDiscarded) }
 
   package func ended(_ number: SessionID) -> SessionRecord? { ended[number] }
 
   // MARK: Coming and going
 
-  /// The archive has been opened; sessions go on where they were, as far as that is known.
+  /// The archive was opened; sessions continue from what is known of them.
   package mutating func load(
     _ records: [SessionRecord],
     last: SessionID,

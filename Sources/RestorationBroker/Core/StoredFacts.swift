@@ -3,13 +3,13 @@
 package import JSONRPC
 package import RestorationWire
 
-/// What is kept as text: in an archive, or for the next broker. A member that is missing or invalid keeps its default,
-/// so that what is damaged or of another version costs no more than the member it stands in.
+/// Facts stored as text, in an archive or for the next broker. A missing or invalid member keeps its default, so that
+/// damage or another version costs only that member.
 package protocol StoredFacts: WireObject {}
 
 extension StoredFacts {
   package init(stored text: some Collection<UInt8>) {
-    // What the broker wrote itself has no limits of a peer.
+    // The limits of peers do not apply to text that the broker wrote.
     let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: .unframed)
     self = slice.flatMap { Self($0) } ?? Self()
   }
@@ -27,7 +27,7 @@ extension StoredFacts {
   package var stored: String { text.string }
 }
 
-/// Reads members and passes over those that are invalid.
+/// Reads members, and skips invalid ones.
 private struct StoredMemberReader: MemberWalk {
   private var reader: MemberReader
 
@@ -129,7 +129,7 @@ extension MemberWalk {
   }
 }
 
-/// A count that an archive or a former broker kept, brought into the range of those that can be added to.
+/// A stored count, clamped so that adding to it cannot overflow.
 struct StoredCount: WireValue {
   static let schema = Schema.count
   static let expected = Int64.expected

@@ -10,13 +10,13 @@ package struct Subscriber: Hashable, Sendable {
   package init(client: ClientID, number: Int64) { (self.client, self.number) = (client, number) }
 }
 
-/// Who wants to hear of what.
+/// The subscriptions of all clients.
 struct Subscriptions {
   struct Entry: WireObject, Equatable {
     var number: Int64 = 0
-    /// Nil for all of them.
+    /// `nil` for all.
     var names: Set<EventName>?
-    /// Nil for all of them.
+    /// `nil` for all.
     var application: ApplicationName?
 
     init() {}
@@ -37,7 +37,7 @@ struct Subscriptions {
   }
 
   private var entries: [ClientID: [Entry]] = [:]
-  /// Clients with subscriptions to all applications, and those with subscriptions to one, in order of coming.
+  /// Clients with subscriptions to all applications, and to one application, in order of subscription.
   private var general: [ClientID] = []
   private var particular: [ApplicationName: [ClientID]] = [:]
   private(set) var count = 0
@@ -64,7 +64,7 @@ struct Subscriptions {
     }
   }
 
-  /// False where there is no such subscription.
+  /// False if there is no such subscription.
   mutating func remove(_ subscriber: Subscriber) -> Bool {
     guard let index = entries[subscriber.client]?.firstIndex(where: { $0.number == subscriber.number }),
       let entry = entries[subscriber.client]?.remove(at: index)
@@ -89,7 +89,7 @@ struct Subscriptions {
     if particular[application]?.isEmpty == true { particular[application] = nil }
   }
 
-  /// Whom to tell of an event.
+  /// The subscriptions that get an event.
   func subscribers(to name: EventName, of application: ApplicationName) -> [Subscriber] {
     var found: [Subscriber] = []
     collect(general, name, nil, into: &found)
@@ -111,15 +111,15 @@ struct Subscriptions {
   }
 }
 
-/// One event and whom to tell of it.
+/// An event and its subscriptions.
 package struct Announcement: Sendable {
-  /// When it may leave. Each waits for the changes that were written before it, so that events come in order.
+  /// When it may be sent. Each event waits for the earlier changes, so that events come in order.
   package enum Condition: Sendable {
-    /// When they are durable; never where the transaction fails, because then it has not happened (R15).
+    /// After they are durable; never if the transaction fails, because then it has not happened (R15).
     case stored
     /// Only where the transaction fails.
     case notStored
-    /// When they are durable or never will be: it has happened all the same.
+    /// After they are durable or have failed: it has happened anyway.
     case settled
   }
 

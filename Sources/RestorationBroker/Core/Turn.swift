@@ -50,7 +50,7 @@ package struct Turn: ~Copyable {
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   package mutating func write(_ change: ArchiveChange) -> SequenceNumber {
-    // What happens while the archive cannot be written is forgotten: it is loaded anew before it can be.
+    // Changes while the archive cannot be written are dropped: it is loaded again before it can be.
     guard case .open = phase else { return sequence }
     sequence += 1
     if change.isContent { contentSequence = sequence }
@@ -58,12 +58,12 @@ package struct Turn: ~Copyable {
     return sequence
   }
 
-  /// Passes if anything can be written now.
+  /// Throws if nothing can be written now.
   func requireWritable() throws(ErrorObject) {
     if case .unreadable(let why) = phase { throw Application.unreadable(why) }
   }
 
-  /// Passes if one more call of a client may wait beside so many of its own.
+  /// Throws if a client has too many waiting calls.
   func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
     guard !isEnding else { throw Application.shuttingDown() }
     let max = limits.parkedMax
@@ -87,11 +87,11 @@ package struct Turn: ~Copyable {
 
   mutating func ask(_ effect: consuming Effect) { context.emit(effect) }
 
-  /// Tells those who have subscribed to it. What makes the event is only asked when there are any; it may read what it
-  /// is about, which is why this does not count as a change of the turn.
+  /// Notifies subscribers. The event is made only if there are any; making it may read the turn, so this does not count
+  /// as a change of it.
   func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
     guard hasSubscribers else { return }
-    // What cannot be written is forgotten, and what would follow from it does not happen.
+    // A change that cannot be written is dropped, with its consequences.
     if case .stored = condition, case .opening = phase { return }
     context.announce(application, name, condition, event)
   }
@@ -103,7 +103,7 @@ package struct Turn: ~Copyable {
     answer(caller, after: sequence, result)
   }
 
-  /// Answers when the change of this sequence is durable. For a notification nothing is kept until then.
+  /// Answers when the change of this sequence is durable. A notification has no answer to keep.
   mutating func answer(_ caller: Caller, after sequence: SequenceNumber, _ result: any JSONWritable & Sendable) {
     guard caller.call != nil else { return }
     ask(.respondAfter(application, sequence, caller, .result(result)))

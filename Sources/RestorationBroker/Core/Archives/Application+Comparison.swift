@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Telling what differs between generations.
+/// Comparing generations.
 extension Application {
   func diffGenerations(_ request: DiffGenerations, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
@@ -23,7 +23,7 @@ extension Application {
     jobs.begin(.comparison(comparison, place), comparison.first, for: caller, in: &turn)
   }
 
-  /// A piece has come.
+  /// A piece was read.
   func goOn(
     with comparison: inout Comparison,
     from place: ComparisonPlace,
@@ -53,14 +53,14 @@ extension Application {
   }
 }
 
-/// Where a page of `diffGenerations` begins, and what all pages compare; a cursor says it.
+/// Where a page of `diffGenerations` begins, and what all pages compare; the content of a cursor.
 package struct ComparisonPlace {
-  /// What a page showed is kept for so long.
+  /// How long the contents of a page are kept.
   private static let milliseconds: Int64 = 60_000
 
-  /// Names the broker's life, the archive's as far as it is open, and both sides.
+  /// Names this run of the broker, this opening of the archive, and both sides.
   private let names: [Int64]
-  /// What is the head for all pages.
+  /// The sequence that is the head for all pages.
   private(set) var sequence: SequenceNumber
   private(set) var index = 0
 
@@ -73,7 +73,7 @@ package struct ComparisonPlace {
     (names + [sequence, Int64(index), now.monotonic]).map { String($0) }.joined(separator: ".")
   }
 
-  /// The place a cursor names.
+  /// The place that a cursor names.
   func going(on cursor: String, at now: Moment) throws(ErrorObject) -> ComparisonPlace {
     let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).compactMap { Int64($0) }
     guard numbers.count == 7, Array(numbers[..<4]) == names, (0...sequence).contains(numbers[4]), numbers[5] >= 0,

@@ -4,12 +4,12 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Telling why an object was saved and restored, or was not.
+/// Explaining why an object was saved and restored, or was not.
 extension Application {
   func explain(_ request: ExplainRestoration, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let node = try requireNode(request.object)
-    // Names of a model are its data as much as the state is, and what a client says of it may quote that.
+    // Identifiers of the model are data like the state, and messages of clients may quote both.
     let hides = node.record.isConfidential && !request.reveal
     let reply = ExplainRestoration.Reply().with { message in
       message.path = tree.path(of: node)
@@ -21,33 +21,33 @@ extension Application {
     turn.answer(caller, reply)
   }
 
-  /// What a client says of several objects at once may be about a confidential one of them: then it is only theirs.
+  /// A client's message about several objects may quote a confidential one: then it is shown to none.
   func concerned(_ nodes: [NodeID]) -> [NodeID] {
     let confidential = nodes.filter { tree.node($0)?.record.isConfidential == true }
     return confidential.isEmpty ? nodes : confidential
   }
 
-  /// What went wrong comes before what went well, restoring before saving.
+  /// Failures precede successes, and restoring precedes saving.
   private func verdict(on node: Node) -> ExplainRestoration.Verdict {
     if node.isQuarantined { return .quarantined }
     if node.isUnreadable { return .unreadable }
     return restoringVerdict(on: node) ?? savingVerdict(on: node) ?? (node.isRestored ? .restored : .saved)
   }
 
-  /// Nil where nothing has kept it from being restored.
+  /// `nil` if it was not kept from being restored.
   private func restoringVerdict(on node: Node) -> ExplainRestoration.Verdict? {
     let verdict = node.restoringSteps.last?.verdict
     return verdict == .restored || verdict == .waiting && !isRestoring ? nil : verdict
   }
 
-  /// Nil where its newest state is part of the next generation.
+  /// `nil` if its newest state will be in the next generation.
   private func savingVerdict(on node: Node) -> ExplainRestoration.Verdict? {
     if !tree.isIncluded(node), !isReferenced(node) { return .excluded }
     if !node.hasState { return .neverSaved }
     return node.isStale ? .stale : nil
   }
 
-  /// Whether a saved object leads to it (R7).
+  /// Whether a saved object refers to it (R7).
   private func isReferenced(_ node: Node) -> Bool { tree.reachedNodes.contains(node.id) }
 }
 
@@ -70,7 +70,7 @@ extension Node {
 }
 
 extension SavingStep {
-  /// The same without what a client has said.
+  /// The step without the client's message.
   fileprivate var withoutClientWords: SavingStep {
     switch self {
     case .elementUnnamed(let owner, _): .elementUnnamed(owner, message: nil)
@@ -83,7 +83,7 @@ extension SavingStep {
 }
 
 extension RestoringStep {
-  /// The same without what a client has said; nil if it tells an identifier of the application's model.
+  /// The step without the client's message; `nil` if it contains an identifier of the application's model.
   fileprivate var withoutClientWords: RestoringStep? {
     switch self {
     case .resolved: nil
@@ -95,7 +95,7 @@ extension RestoringStep {
     }
   }
 
-  /// What it says of its object if it is the last step.
+  /// The verdict if this is the last step.
   fileprivate var verdict: ExplainRestoration.Verdict {
     switch self {
     case .finished, .decoded: .restored

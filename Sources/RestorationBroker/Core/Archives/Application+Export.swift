@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Giving out what is saved as a document (`Protocol/export-format.md`).
+/// Exporting the saved state as a document (`Protocol/export-format.md`).
 extension Application {
   func export(_ request: ExportArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
@@ -23,7 +23,7 @@ extension Application {
     }
   }
 
-  /// A generation that is kept, or the error that says that it is not.
+  /// A kept generation; throws if it is not kept.
   func generation(_ number: Int64, _ pointer: String = "/generation") throws(ErrorObject) -> SealedGeneration {
     if let sealed = generations[number] { return sealed }
     throw .invalidParameter(
@@ -51,7 +51,7 @@ extension Application {
 
   // MARK: Planning
 
-  /// Nodes of a generation have come; the last ones where they are fewer than were asked for.
+  /// Nodes of a generation were read; if there are fewer than requested, they are the last ones.
   func goOn(with planning: inout ExportPlanning, _ nodes: [NodeReading], _ job: StoreJob) {
     planning.readings += nodes
     let sequence = planning.generation.sequence
@@ -79,7 +79,7 @@ extension Application {
     var end = place
     while end < plan.entries.count {
       let entry = plan.entries[end]
-      // What the text will take at least; how much it is, is known when it has been written.
+      // The least size of the text; the exact size is known when it is written.
       bytes += 48 + (entry.isRedacted ? 0 : (entry.state?.bytes ?? 0) + (entry.beforeClaim?.bytes ?? 0))
       if bytes > bytesMax, end > place { break }
       if !entry.isRedacted {
@@ -93,7 +93,7 @@ extension Application {
     read(rows, for: .export(page), call.caller, after: plan.sequence)
   }
 
-  /// The texts of a page have come.
+  /// The texts of a page were read.
   func finishPage(_ readings: [StateReading?], _ page: ExportPage, for caller: Caller) {
     do throws(ErrorObject) {
       turn.ask(.respond(caller, .result(try makePage(readings, page))))
@@ -158,7 +158,7 @@ extension Application {
     return object
   }
 
-  /// Nil where the state cannot be read.
+  /// `nil` if the state is unreadable.
   private func documentState(
     _ reading: StateReading?,
     _ summary: StateSummary,

@@ -4,9 +4,9 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Putting a document in the place of the head (`Protocol/export-format.md`).
+/// Replacing the head by a document (`Protocol/export-format.md`).
 extension Application {
-  /// Writes all of it in one transaction; what was there stays as the newest generation.
+  /// Writes the document in one transaction; the former state stays as the newest generation.
   func importArchive(
     _ plan: ImportPlan,
     force: Bool,
@@ -14,7 +14,7 @@ extension Application {
     of call: LongCall
   ) throws(ErrorObject) {
     try turn.requireWritable()
-    // Those who live would go on writing what the import has just replaced.
+    // Live sessions would continue to write the states that the import has replaced.
     try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it writes.")
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, !force {
@@ -55,7 +55,7 @@ extension Application {
     turn.answer(call.caller, reply)
   }
 
-  /// Passes unless sessions are live, which the error names.
+  /// Throws if sessions are live; the error names them.
   func requireNobodyLives(_ code: ErrorCode, hint: String) throws(ErrorObject) {
     let living = sessions.values.filter { !$0.isDiscarded }.sorted { $0.id < $1.id }
     guard !living.isEmpty else { return }
@@ -72,7 +72,7 @@ extension Application {
     let record = object.record(after: first)
     guard let node = tree.nodes[record.node] else { return }
     write(.node(record))
-    // Nobody claims it yet: from now on it is an orphan (R13).
+    // It is unclaimed: from now on it is an orphan (R13).
     if record.component != nil { writeRelease(of: node, at: turn.now.wall) }
     if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
     if let state = object.state {
@@ -95,7 +95,7 @@ extension Application {
     return StateSummary(record, at: write(.state(record)))
   }
 
-  /// How runs before ended says nothing about what is there now (R20).
+  /// How earlier runs ended does not matter for the new state (R20).
   func beginAnew() {
     runs.forgetOutcomes()
     writeRun()

@@ -4,11 +4,11 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What people and tools may look at.
+/// Reports for people and tools.
 extension Application {
-  /// Objects one page of `describeApplication` lists at most.
+  /// The most objects in one page of `describeApplication`.
   static let objectsPerPage = 512
-  /// A page ends at so many bytes of state, or earlier for a client that takes less.
+  /// A page ends at this many bytes of state, or earlier if the client reads less.
   static let pageBytes = 1 << 20
 
   static func pageBytes(for messageBytesMax: Int64?) -> Int {
@@ -91,7 +91,7 @@ extension Application {
     turn.answer(caller, reply)
   }
 
-  /// The last node of the page before; 0 if there is none.
+  /// The last node of the former page; 0 if there is none.
   static func node(after cursor: String?) throws(ErrorObject) -> NodeID {
     guard let cursor else { return 0 }
     guard let node = NodeID(cursor) else { throw invalidCursor() }
@@ -131,7 +131,7 @@ extension Application {
     jobs.read(.scan(id, ScanRequest(caller: caller, page: page)), in: &turn)
   }
 
-  /// The nodes of a page have come: finds their paths of that time, and asks for the texts that fit.
+  /// The nodes of a page were read: finds their paths at that time, and asks for the texts that fit.
   func finishScan(_ readings: [NodeReading], _ request: ScanRequest) {
     var page = request.page
     let omitted = Set(page.generation.flatMap { generations[$0] }?.record.omitted ?? [])
@@ -158,7 +158,7 @@ extension Application {
   private func archivedObject(_ reading: NodeReading, at path: IdentifierPath, in page: ArchivePage) -> ArchivedObject {
     let today = tree.nodes[reading.node.node]
     let isRedacted = reading.node.isConfidential && !page.reveals && reading.state != nil
-    // A generation shows what was; only what is handed out now can be withheld.
+    // A generation shows the past; only a state that is handed out now can be withheld.
     let isWithheld = page.generation == nil && reading.state.flatMap { today?.isWithheld($0) } ?? false
     return ArchivedObject().with { object in
       object.object = today?.claim?.handle
@@ -176,7 +176,7 @@ extension Application {
     }
   }
 
-  /// The texts of a page have come.
+  /// The texts of a page were read.
   func finishPage(_ readings: [StateReading?], _ page: ArchivePage, for caller: Caller) {
     var objects = page.objects
     var remaining = readings[...]

@@ -6,7 +6,7 @@ internal import RestorationWire
 
 /// Making a generation the head again (R16).
 extension Application {
-  /// Reads the generation piece by piece; the head is replaced when all of it is at hand, in one transaction.
+  /// Reads the generation piece by piece, then replaces the head in one transaction.
   func rollBack(_ request: RollBack, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let sealed = try generation(request.generation)
@@ -24,7 +24,7 @@ extension Application {
     )
   }
 
-  /// A piece of the generation has come.
+  /// A piece of the generation was read.
   func goOn(with rollback: inout Rollback, reading nodes: [NodeID], _ outcome: StoreJob.Outcome, _ job: StoreJob) {
     let sequence = rollback.generation.sequence
     switch outcome {
@@ -85,7 +85,7 @@ extension Application {
 
   // MARK: Writing
 
-  /// Writes what is another than in the tree before: as much as has changed since the generation (R16).
+  /// Writes the differences from the former tree: only what has changed since the generation (R16).
   private func writeNodes(instead former: NodeTree) {
     for node in former.nodes.values.sorted(by: { $0.id < $1.id }) where tree.nodes[node.id] == nil {
       forgetBlame(of: node)
@@ -104,7 +104,7 @@ extension Application {
     }
   }
 
-  /// Gives nodes the states of the generation. None of them is early: that is what was asked for (R19).
+  /// Gives nodes the states of the generation. None is early, because they were requested (R19).
   private func writeStates(_ states: [NodeID: Rollback.Restored], instead former: NodeTree) {
     var settled: [NodeID] = []
     var added = 0
@@ -124,7 +124,7 @@ extension Application {
       case .text(var record, let original):
         record.isEarly = false
         if let claim = before?.claim {
-          // So that revisions go on where they are, also after a restart (R15).
+          // So that revisions continue, even after a restart (R15).
           record.session = claim.session
           record.revision = claim.revision
         }
@@ -132,7 +132,7 @@ extension Application {
         node.state = copy
         added += record.bytes
         acquit(node.id)
-        // What processes crash of they crash of in the copy as well (R35).
+        // A state that crashes processes does so in the copy as well (R35).
         if let row = node.withheld?.first(where: { $0.row.sequence == original }) { withhold(copy, of: node, as: row) }
       }
       budget.growHead(by: node.state?.bytes ?? 0)
@@ -143,11 +143,11 @@ extension Application {
 
   // MARK: Claims
 
-  /// Lets owners keep their objects. None of them has seen what is there now, so that what they push before they decode
-  /// is early (R19).
+  /// Lets owners keep their objects. They have not seen the new states, so their pushes before a decode are early
+  /// (R19).
   private func carryClaims(from former: NodeTree, to target: RolledBackTree) {
     let owned = former.nodes.values.filter { $0.claim != nil }.sorted { $0.id < $1.id }
-    // Whose node is there comes before whose path is.
+    // An owner whose node exists precedes one whose path exists.
     for node in owned.filter({ tree.nodes[$0.id] != nil }) + owned.filter({ tree.nodes[$0.id] == nil }) {
       guard let claim = node.claim, let session = sessions[claim.session], let place = target.node(node.id) else {
         continue
@@ -189,7 +189,7 @@ extension Application {
     notify(session, PathChanged(object: claim.handle, path: path))
   }
 
-  /// Who claimed vacant nodes last stays known; what has come back is an orphan from now on (R13).
+  /// The last claims of vacant nodes stay known; nodes that have returned are orphans from now on (R13).
   private func releaseVacantNodes(besides former: NodeTree) {
     for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) where node.isVacant {
       node.claimRecord = former.nodes[node.id]?.claimRecord
@@ -201,7 +201,7 @@ extension Application {
 
   // MARK: Afterwards
 
-  /// What was handed out, and what has changed since it was saved, was of another head.
+  /// Handed-out states, and changes since the last save, belong to the former head.
   private func forgetRestoration() {
     saving.forgetChanges(in: &turn)
     for session in sessions.values where !session.isDiscarded { session.hasCompletedRestoration = false }
@@ -216,7 +216,7 @@ extension Application {
 }
 
 extension Node.Claim {
-  /// The claim on an object whose state has just been replaced (R19).
+  /// The claim on an object whose state was replaced (R19).
   fileprivate func rolledBack(at now: Int64) -> Node.Claim {
     var claim = Node.Claim(session: session, handle: handle, since: now, classes: classes)
     (claim.revision, claim.isRolledBack) = (revision, true)

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Work on the archive that is done piece by piece: checking it, and copying it.
+/// Work on the archive in pieces: checking it, and copying it.
 extension Application {
   func verify(_ request: VerifyArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
@@ -23,9 +23,9 @@ extension Application {
     jobs.begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller, in: &turn)
   }
 
-  /// A step of an operation is done.
+  /// A step of an operation has ended.
   func jobFinished(_ job: StoreJob, _ result: Result<StoreJob.Outcome, ArchiveCopyError>) {
-    // If the client has left, nobody waits for what is still to be done.
+    // If the client has left, the rest is not needed.
     guard let operation = jobs.finishStep(of: job, in: &turn), sessions.isConnected(job.caller.client) else { return }
     switch (operation, result) {
     case (.verification(var verification), .success(let outcome)): goOn(with: &verification, outcome, job)

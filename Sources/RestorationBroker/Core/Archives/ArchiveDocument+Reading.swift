@@ -6,7 +6,7 @@ package import RestorationWire
 extension ArchiveDocument {
   /// Reads a document or a part.
   ///
-  /// - Parameter place: where it lies in the parameters, such as `/document`.
+  /// - Parameter place: its JSON pointer in the parameters, such as `/document`.
   package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
     guard slice.kind == .object else {
       throw .invalidParameter(place, "the document is not an object", hint: "Give a document from exportArchive.")
@@ -20,9 +20,9 @@ extension ArchiveDocument {
 }
 
 extension DocumentObject {
-  /// Reads an object; all of it is copied, so that the frame it came in need not be kept.
+  /// Reads and copies an object, so that its frame need not be kept.
   ///
-  /// What is wrong is named by a JSON pointer from the object on.
+  /// Errors have a JSON pointer from the object on.
   package init(_ text: JSONText) throws(ErrorObject) {
     let object = try Self.scan(text)
     do throws(Misfit) {
@@ -39,7 +39,7 @@ extension DocumentObject {
     }
   }
 
-  /// Members that belong together.
+  /// Members that must be given together.
   private func check() throws(ErrorObject) {
     func refuse(_ name: String, _ message: String, _ hint: String) throws(ErrorObject) {
       throw .invalidParameter("/\(name)", message, hint: hint)
@@ -73,7 +73,7 @@ extension DocumentObject {
     }
   }
 
-  /// Looks at the object's text by itself: what is above it then cannot hide references in it.
+  /// Scans the object's text separately, so that nothing above it can hide its references.
   private static func scan(_ text: JSONText) throws(ErrorObject) -> JSONSlice {
     let object = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
     guard let object, object.kind == .object else {
@@ -93,7 +93,7 @@ extension DocumentObject {
 }
 
 extension DocumentState {
-  /// The paths to which the references of a state lead that was read.
+  /// The target paths of a state's references.
   mutating func followReferences() throws(ErrorObject) {
     references = try state.references.map { reference throws(ErrorObject) in
       let target = IdentifierPath(reference.target)
@@ -102,19 +102,19 @@ extension DocumentState {
     }
   }
 
-  /// Lets go of what the look at the text needed, which holds far more than the text.
+  /// Releases the scan of the text, which is far larger than the text.
   package mutating func releaseFrame() { state = EncodedState(unchecked: state.text) }
 }
 
 extension ErrorObject {
-  /// The same error with `place` put before the pointer it has.
+  /// The error with `place` before its pointer.
   package func below(_ place: String) -> ErrorObject {
     guard case .object(var data) = data else { return self }
     data["pointer"] = .string(place + (data["pointer"]?.string ?? ""))
     return ErrorObject(code: code, message: message, data: .object(data))
   }
 
-  /// −32015 for a reference of a document that leads to none of its objects.
+  /// −32015 for a reference that leads to no object of the document.
   package static func unknownTarget(_ target: JSONText) -> ErrorObject {
     .restoration(
       .invalidReference,

@@ -47,7 +47,7 @@ package struct ArchiveJobs {
     carryOut(operation, step, counter, for: caller, after: turn.sequence, in: &turn)
   }
 
-  /// Takes the same operation on with another step.
+  /// Continues the operation with another step.
   package mutating func goOn(
     with operation: Operation,
     _ step: StoreJob.Step,
@@ -71,7 +71,7 @@ package struct ArchiveJobs {
     turn.ask(.carryOut(turn.application, job, after: sequence))
   }
 
-  /// The operation whose step is done, to be taken on or answered; nil if nobody waits for it.
+  /// The operation whose step has ended, to be continued or answered; `nil` if it was cancelled.
   package mutating func finishStep(of job: StoreJob, in turn: inout Turn) -> Operation? {
     if cancelled.remove(job.operation) != nil { return nil }
     if let operation = operations.removeValue(forKey: job.operation) { return operation }

@@ -6,34 +6,34 @@ internal import RestorationWire
 
 /// A document on its way into an archive: what has come of it so far, checked object by object.
 ///
-/// Pointers in its errors are into the whole document, however many parts it comes in.
+/// Pointers in its errors are into the whole document, even if it comes in parts.
 struct ArchiveUpload {
-  /// Bytes an object is counted for besides its texts.
+  /// The bytes that an object counts besides its texts.
   private static let overhead = 512
-  /// Bytes a component of a path takes.
+  /// The bytes of a path component.
   private static let componentBytes = 16
 
-  /// An import whose next part does not come within this is given up.
+  /// An import is dropped if its next part does not come within this time.
   static let idleMilliseconds: Int64 = 60_000
 
   let token: String
   let application: ApplicationName
   private(set) var objects: [DocumentObject] = []
   private(set) var states = 0
-  /// Whether anything is missing that was there when the document was made.
+  /// Whether states are missing that existed when the document was made.
   private(set) var isIncomplete = false
-  /// What it takes in memory, roughly.
+  /// Its approximate memory.
   private(set) var charge = 0
-  /// Set when the last part has come: what is to be written.
+  /// Set after the last part: what will be written.
   var plan: ImportPlan?
 
   init(token: String, application: ApplicationName) { (self.token, self.application) = (token, application) }
 
-  /// Takes in a document or its next part; checks all of it that can be checked by itself.
+  /// Reads a document or its next part, and checks all that can be checked in it alone.
   ///
   /// - Parameters:
-  ///   - place: where it lies in the parameters.
-  ///   - roomLeft: bytes that may still be taken in, by all imports that are under way.
+  ///   - place: its JSON pointer in the parameters.
+  ///   - roomLeft: bytes that all current imports may still read.
   mutating func take(_ document: JSONSlice, at place: String, _ limits: Limits, roomLeft: Int) throws(ErrorObject) {
     let document = try ArchiveDocument(document, at: place)
     if document.redacted { isIncomplete = true }
@@ -47,7 +47,7 @@ struct ArchiveUpload {
       do throws(ErrorObject) {
         var object = try DocumentObject(text)
         try Self.check(object, limits)
-        // What the check needed holds on to far more than the texts.
+        // The scan is far larger than the texts.
         object.state?.releaseFrame()
         object.beforeClaim?.releaseFrame()
         charge += text.count + Self.overhead + Self.componentBytes * object.componentCount
@@ -89,7 +89,7 @@ struct ArchiveUpload {
   private static func check(_ state: DocumentState, path: IdentifierPath?, _ limits: Limits) throws(ErrorObject) {
     let encoded = state.state
     try encoded.checkKeys(path: path)
-    // As paths references take more than in what was encoded: each counts as much as the shortest.
+    // References by path are longer than encoded ones, so each counts as much as the shortest.
     let references = encoded.references
     let referenceBytes = references.reduce(0) { $0 + $1.objectRange.count }
     let bytes = encoded.text.count - referenceBytes + 20 * references.count + (state.elements?.text.count ?? 0)

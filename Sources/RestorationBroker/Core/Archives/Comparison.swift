@@ -4,22 +4,22 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Two contents of an archive, held against each other path by path; one page of what differs.
+/// Compares two contents of an archive path by path, for one page of differences.
 ///
-/// Texts are read only of objects whose states may differ: the same row on both sides is the same state, unless what
-/// it refers to has another path.
+/// Texts are read only if states may differ: the same row on both sides is the same state, unless a referenced object
+/// has another path.
 package struct Comparison {
-  /// The texts of one piece have about so many bytes, of so many objects at most.
+  /// The limits of one piece: about this many bytes of texts, and this many objects.
   private static let pieceBytes = 1 << 20
   private static let pieceObjectsMax = 512
 
-  /// One of the two.
+  /// One of the two contents.
   struct Side {
     let sequence: SequenceNumber
     let omitted: Set<NodeID>
     fileprivate var readings: [NodeReading] = []
     fileprivate var tree = NodeTree()
-    /// By node, of the piece that is looked at.
+    /// By node, of the current piece.
     fileprivate var texts: [NodeID: StateReading] = [:]
 
     init(sequence: SequenceNumber, omitted: [NodeID] = []) {
@@ -35,11 +35,11 @@ package struct Comparison {
     var to: Node?
   }
 
-  /// What is to be read next.
+  /// What must be read next.
   enum Need {
     case nodes(after: NodeID, at: SequenceNumber)
     case states([NodeID], at: SequenceNumber)
-    /// The page is complete; `next` is where the next one begins, nil after the last.
+    /// The page is complete; `next` is the beginning of the next one, `nil` after the last.
     case nothing(next: Int?)
   }
 
@@ -56,11 +56,11 @@ package struct Comparison {
   private(set) var to: Side
   private var stage = Stage.nodesOfFrom
   private var entries: [Entry] = []
-  /// Entries before it are on this page or the ones before.
+  /// Entries before it are on this page or earlier ones.
   private var place: Int
-  /// Where the piece ends that is being read.
+  /// The end of the piece being read.
   private var pieceEnd: Int
-  /// What is still to be read of the piece.
+  /// The nodes of the piece that must still be read.
   private var reads: [(isFrom: Bool, nodes: [NodeID])] = []
   private var bytes = 0
 
@@ -73,12 +73,12 @@ package struct Comparison {
 
   var progress: (done: Int, total: Int) { (place, entries.count) }
 
-  /// What to begin with.
+  /// The first reading.
   var first: StoreJob.Step { .nodes(after: 0, at: from.sequence) }
 
   // MARK: Reading
 
-  /// Takes some nodes, and says what is needed next.
+  /// Adds nodes, and returns what is needed next.
   mutating func take(_ nodes: [NodeReading]) -> Need {
     let isLast = nodes.count < StoreJob.nodesMax
     if case .nodesOfFrom = stage {
@@ -96,7 +96,7 @@ package struct Comparison {
     return nextPiece()
   }
 
-  /// Takes the states that were needed, and says what is needed next.
+  /// Adds the requested states, and returns what is needed next.
   mutating func take(_ states: [StateReading?]) -> Need {
     guard !reads.isEmpty else { return nextPiece() }
     let (isFrom, nodes) = reads.removeFirst()
@@ -150,7 +150,7 @@ package struct Comparison {
     }
   }
 
-  /// Whether it takes the texts to know.
+  /// Whether the texts must be compared.
   private func mayDiffer(_ entry: Entry) -> Bool {
     guard let from = entry.from, let to = entry.to else { return false }
     guard let old = from.state, let new = to.state else { return from.hasState || to.hasState }
@@ -158,13 +158,13 @@ package struct Comparison {
     return old.referencedNodes.contains { self.from.tree.path(of: $0) != self.to.tree.path(of: $0) }
   }
 
-  /// Puts what differs in the piece on the page; says where the next page begins if it is full.
+  /// Adds the differences of the piece to the page; returns where the next page begins if the page is full.
   private mutating func compare() -> Need? {
     while place < pieceEnd {
       let entry = entries[place]
       let found = finding(for: entry)
       bytes += found.bytes(at: entry.path)
-      // A page has one object in any case.
+      // A page has at least one object.
       if bytes > bytesMax, !reply.isEmpty { return .nothing(next: place) }
       switch found {
       case .nothing: break
@@ -183,7 +183,7 @@ package struct Comparison {
     case nothing, added, removed
     case changed(ObjectDifference)
 
-    /// About what it takes on the page.
+    /// Its approximate size on the page.
     func bytes(at path: IdentifierPath) -> Int {
       switch self {
       case .nothing: 0
@@ -201,7 +201,7 @@ package struct Comparison {
     return .changed(difference)
   }
 
-  /// Nil where both states say the same.
+  /// `nil` if both states are equal.
   private func difference(of old: Node, _ new: Node, at path: IdentifierPath) -> ObjectDifference? {
     var difference = ObjectDifference().with { $0.path = path }
     if old.hasState && from.record(of: old) == nil || new.hasState && to.record(of: new) == nil {
@@ -230,7 +230,7 @@ extension Comparison.Side {
     for node in omitted { tree.nodes[node]?.state = nil }
   }
 
-  /// Nil where there is none, or it is damaged.
+  /// `nil` if there is none, or it is damaged.
   fileprivate func record(of node: Node) -> StateRecord? {
     guard case .state(let record, node.state?.sequence) = texts[node.id] else { return nil }
     return record

@@ -3,25 +3,25 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// What an export holds, in the order of its document, fixed when it began; texts are read page by page.
+/// The contents of an export in the order of the document, fixed at its beginning; texts are read page by page.
 package struct ExportPlan {
   package struct Entry {
     let record: NodeRecord
     let path: IdentifierPath?
-    /// The parent's place, where the path does not tell.
+    /// The parent's place, if the path does not determine it.
     let parent: Int?
-    /// The state everybody sees, and what an owner that decodes is given where that one is early (R19).
+    /// The state that every reader sees; if it is early, also the state for an owner that decodes (R19).
     let state: StateSummary?
     let beforeClaim: StateSummary?
     let isEarly: Bool
     let isRedacted: Bool
   }
 
-  /// A cursor is good for so long after it was last used.
+  /// How long a cursor is valid after its last use.
   package static let idleMilliseconds: Int64 = 60_000
-  /// Exports of one application that wait for their next page; beyond that the longest idle one is given up.
+  /// The most exports of one application that wait for their next page; beyond it the longest idle one is dropped.
   static let countMax = 8
-  /// Rows before early ones that are kept from upkeep one by one.
+  /// Rows before early ones that upkeep must keep.
   private static let holdsMax = 64
 
   let client: ClientID
@@ -29,14 +29,14 @@ package struct ExportPlan {
   /// Whether any state is left out.
   let isRedacted: Bool
   package let entries: [Entry]
-  /// Places of what references lead to, by the node they name.
+  /// The places of reference targets, by node.
   let targets: [NodeID: Int]
   var lastUsed: Int64 = 0
 
   /// - Parameters:
   ///   - tree: nodes with their states.
   ///   - omitted: nodes whose states a generation does not hold (R4, R7).
-  ///   - showsEarly: whether the tree tells what early states hide.
+  ///   - showsEarly: whether the tree shows the states that early ones hide.
   package init(
     _ tree: NodeTree,
     at sequence: SequenceNumber,
@@ -61,7 +61,7 @@ package struct ExportPlan {
           if let target = tree.node(id), target.record.component != nil { targets[id] = places[target.id] }
         }
       }
-      // The path tells the parent, unless it begins anew below one.
+      // The path determines the parent, unless it begins anew below it.
       let isTold = (path?.components.count ?? 1) > 1 || node.parent == nil
       return Entry(
         record: node.record,
@@ -76,7 +76,7 @@ package struct ExportPlan {
     (self.client, self.sequence, self.isRedacted, self.targets) = (client, sequence, isRedacted, targets)
   }
 
-  /// Sequences that must be readable until the last page: the moment itself, and what early states hide.
+  /// Sequences that must be readable until the last page: that of the export, and those of states hidden by early ones.
   var holds: [SequenceNumber] {
     let hidden = Set(entries.compactMap { $0.beforeClaim?.sequence })
     return [sequence] + hidden.sorted().suffix(ExportPlan.holdsMax)
@@ -85,17 +85,17 @@ package struct ExportPlan {
 
 /// One page of an export: which entries it may hold.
 package struct ExportPage: Sendable {
-  /// The export it is of.
+  /// Its export.
   package var export: Int
-  /// Places of its entries, as far as their texts were asked for.
+  /// The places of entries whose texts were requested.
   package var range: Range<Int>
   package var bytesMax: Int
   var call: LongCall
-  /// Sequences to be kept readable for the next page.
+  /// Sequences that must stay readable for the next page.
   package var holds: [SequenceNumber]
 }
 
-/// An export whose nodes are being found, of a generation.
+/// An export of a generation whose nodes are being read.
 package struct ExportPlanning {
   let request: ExportArchive
   let generation: SealedGeneration

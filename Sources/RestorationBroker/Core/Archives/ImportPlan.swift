@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A whole document, checked: what is to be written of it, with places in the document instead of node ids.
+/// A checked document: what will be written, with places in the document instead of node ids.
 struct ImportPlan {
   /// A state whose references are places.
   struct State {
@@ -15,7 +15,7 @@ struct ImportPlan {
     var written: Int64
   }
 
-  /// A reference in a state's text; nil leads to nothing.
+  /// A reference in a state's text; `nil` leads to nothing.
   struct Reference {
     var range: Range<Int>
     var target: Int?
@@ -31,7 +31,7 @@ struct ImportPlan {
 
   private(set) var objects: [Object] = []
 
-  /// Checks what makes the objects a tree, and where references lead.
+  /// Checks that the objects are a tree, and the targets of references.
   init(_ upload: ArchiveUpload) throws(ErrorObject) {
     var places: [IdentifierPath: Int] = [:]
     for (place, object) in upload.objects.enumerated() {
@@ -72,7 +72,7 @@ struct ImportPlan {
     }
   }
 
-  /// The place of the parent: the one given, else the one the path tells.
+  /// The place of the parent: the given one, otherwise that of the path.
   private static func parent(
     of object: DocumentObject,
     at place: Int,
@@ -117,7 +117,7 @@ struct ImportPlan {
     )
   }
 
-  /// By kind and parents each object must have the path it gives itself (R4).
+  /// Kinds and parents must give each object the path that it states (R4).
   private func checkPaths(_ documents: [DocumentObject]) throws(ErrorObject) {
     let tree = makeTree(after: 0)
     for (place, document) in documents.enumerated() {
@@ -132,7 +132,7 @@ struct ImportPlan {
     }
   }
 
-  /// Bytes of all states, in an archive of its own.
+  /// Bytes of all states in the archive.
   var bytes: Int {
     objects.reduce(0) { $0 + ($1.state?.bytes(after: 0) ?? 0) + ($1.beforeClaim?.bytes(after: 0) ?? 0) }
   }

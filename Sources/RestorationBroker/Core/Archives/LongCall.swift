@@ -27,7 +27,7 @@ package struct LongCall {
 
   func milliseconds(at now: Moment) -> Int64 { now.monotonic - begun }
 
-  /// The notification that is due, if one is; the last one always is.
+  /// The notification that is due, if any; the last one always is.
   mutating func progress(
     _ done: Int,
     of total: Int?,
@@ -57,7 +57,7 @@ extension LongCall {
 }
 
 extension Application {
-  /// Tells a caller how far its call has come, before its answer.
+  /// Reports the progress of a call to its caller, before its answer.
   func tell(_ progress: ArchiveProgress?, of call: LongCall) {
     guard let parameters = progress?.text, call.reads(parameters) else { return }
     tell(call.recipient, ArchiveProgress.method, parameters)

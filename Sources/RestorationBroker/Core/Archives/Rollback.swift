@@ -3,12 +3,12 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A generation on its way to the head: what has been read of it so far (R16).
+/// A generation that is about to become the head, as far as it was read (R16).
 ///
-/// Only texts are read that the head does not hold anyway. What is written meanwhile may make others needed; so the end
-/// is reached when a whole look at the generation finds nothing missing.
+/// Only texts that the head lacks are read. Writes meanwhile may require others, so reading ends when a whole pass over
+/// the generation finds nothing missing.
 package struct Rollback {
-  /// Texts of one piece are about so many bytes, and not more than so many.
+  /// The limits of one piece: about this many bytes of texts, and this many texts.
   private static let pieceBytes = 1 << 20
   private static let pieceRowsMax = 1_024
 
@@ -18,7 +18,7 @@ package struct Rollback {
   private let omitted: Set<NodeID>
   var call: LongCall
   private var readings: [NodeReading] = []
-  /// Where the look at the generation has come to.
+  /// The position of the pass over the generation.
   private var place = 0
   private var texts: [NodeID: StateRecord] = [:]
   /// Nodes whose state in the generation is damaged (R32).
@@ -32,24 +32,24 @@ package struct Rollback {
 
   var progress: (done: Int, total: Int) { (place, readings.count) }
 
-  /// Takes some nodes; gives the last one where more are to come.
+  /// Adds nodes; returns the last one if more follow.
   mutating func take(_ nodes: [NodeReading]) -> NodeID? {
     readings += nodes
     return nodes.count == StoreJob.nodesMax ? nodes.last?.node.node : nil
   }
 
-  /// Takes the states of these nodes.
+  /// Adds the states of these nodes.
   mutating func take(_ states: [StateReading?], of nodes: [NodeID]) {
     for (node, state) in zip(nodes, states) {
       if case .state(let record, _) = state { texts[node] = record } else { unreadable.insert(node) }
     }
   }
 
-  /// The next nodes whose texts are needed; none when all are there.
+  /// The next nodes whose texts are needed; empty if there are none.
   mutating func nextPiece(beside head: NodeTree) -> [NodeID] {
     var piece: [NodeID] = []
     var bytes = 0
-    // The second time from the beginning: there may be more to read than at the first look.
+    // A second pass from the beginning, because more texts may be needed now.
     for _ in 0..<2 {
       while place < readings.count {
         let size = bytesToRead(readings[place], beside: head) ?? 0
@@ -67,7 +67,7 @@ package struct Rollback {
     return []
   }
 
-  /// Bytes that the archive grows by.
+  /// By how many bytes the archive grows.
   func bytesAdded(to head: NodeTree) -> Int {
     readings.reduce(0) { sum, reading in sum + (isAtHead(reading, head) ? 0 : held(reading)?.bytes ?? 0) }
   }
@@ -89,16 +89,16 @@ package struct Rollback {
 
   // MARK: The new head
 
-  /// What is to be written for a node to have the generation's state.
+  /// What must be written so that a node has the generation's state.
   enum Restored {
     case nothing
-    /// The head holds that very row.
+    /// The head has the same row.
     case same
     /// A copy of this row.
     case text(StateRecord, of: SequenceNumber)
   }
 
-  /// The state that each node is to have; those that are not in it have none.
+  /// The new state of each node; other nodes get none.
   func states(beside head: NodeTree) -> [NodeID: Restored] {
     var states: [NodeID: Restored] = [:]
     for reading in readings {
@@ -113,7 +113,7 @@ package struct Rollback {
     return states
   }
 
-  /// The tree of the generation together with what lives now. Nodes are new ones, without states and claims.
+  /// The tree of the generation with the live objects. Its nodes are new, without states and claims.
   func tree(beside head: NodeTree, living: Set<NodeID>) -> RolledBackTree {
     let past = NodeTree(readings)
     var tree = NodeTree()
@@ -123,7 +123,7 @@ package struct Rollback {
       if let today = head.nodes[node.id], today.claim != nil { record.describe(as: today.record) }
       tree.load(record)
     }
-    // What the states of the generation refer to goes where it went then.
+    // References in the generation's states lead where they led then.
     for reading in readings where reading.node.isRemoved { tree.load(reading.node) }
     for (gone, successor) in head.successors where past.nodes[gone] == nil && tree.successors[gone] == nil {
       tree.load(.removal(of: gone, successor: successor))
@@ -135,11 +135,11 @@ package struct Rollback {
 
 /// The tree of a generation with the objects that live now (R16).
 ///
-/// An object that the generation has goes back to its place there. One that came later stays where it is, unless the
-/// generation has another node at its path: then it becomes that node, as a path is claimed (R3).
+/// An object of the generation returns to its place there. A later one stays where it is, unless the generation has
+/// another node at its path: then it becomes that node, as if it claimed the path (R3).
 struct RolledBackTree {
   private(set) var tree: NodeTree
-  /// The nodes that have taken the places of some of the living.
+  /// Nodes of the generation that live nodes have become.
   private(set) var successors: [NodeID: NodeID] = [:]
 
   fileprivate init(_ tree: NodeTree, beside head: NodeTree, living: Set<NodeID>) {
@@ -166,7 +166,7 @@ extension NodeRecord {
     NodeRecord(node: node, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor)
   }
 
-  /// What its present owner says of it; what is confidential stays so.
+  /// Its present owner's description; a confidential object stays confidential.
   fileprivate mutating func describe(as today: NodeRecord) {
     classes = today.classes
     restorationClass = today.restorationClass

@@ -2,19 +2,19 @@
 
 package import RestorationArchive
 
-/// One bounded piece of work for the store that is neither a change nor the reading of states.
+/// A bounded piece of work for the store besides changes and reads of states.
 package struct StoreJob: Sendable {
   package enum Step: Sendable {
-    /// Some nodes, as of a sequence that is kept meanwhile.
+    /// Nodes at a sequence that is kept meanwhile.
     case nodes(after: NodeID, at: SequenceNumber)
-    /// The states of these nodes, as of a sequence that is kept meanwhile.
+    /// States of these nodes at a sequence that is kept meanwhile.
     case states([NodeID], at: SequenceNumber)
-    /// Check a piece of what is stored.
+    /// Check a piece of the archive.
     case check(VerificationPosition?)
     /// Copy the archive: to a file, or as its own backup copy.
     case backUp(to: String?)
 
-    /// What it reads at.
+    /// The sequence that it reads.
     var sequence: SequenceNumber? {
       switch self {
       case .nodes(_, let sequence), .states(_, let sequence): sequence
@@ -30,15 +30,15 @@ package struct StoreJob: Sendable {
     case copied(bytes: Int)
   }
 
-  /// Nodes of one piece at most.
+  /// The most nodes of one piece.
   package static let nodesMax = 1_024
 
-  /// Who waits for the end of what this is part of.
+  /// The caller of the whole operation.
   package var caller: Caller
-  /// The operation it is part of.
+  /// Its operation.
   package var operation: Int
   package var step: Step
-  /// Sequences that are kept readable for a while, for this step and those that follow.
+  /// Sequences that stay readable for this step and the following ones.
   package var holds: [SequenceNumber]
 
   package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = []) {
@@ -47,7 +47,7 @@ package struct StoreJob: Sendable {
   }
 }
 
-/// What an application does in several pieces, so that others are answered in between.
+/// Operations in several pieces, so that other calls are answered in between.
 package enum Operation {
   case verification(Verification)
   case planning(ExportPlanning)
@@ -56,7 +56,7 @@ package enum Operation {
   case rollback(Rollback, reading: [NodeID])
   case comparison(Comparison, ComparisonPlace)
 
-  /// Who waits for it, where it can be given up between two pieces; a copy is made in one.
+  /// The caller, if the operation can be cancelled between two pieces; a copy is one piece.
   var cancellableFor: Caller? {
     switch self {
     case .verification(let verification): verification.call.caller
@@ -67,6 +67,6 @@ package enum Operation {
     }
   }
 
-  /// Sequences that it goes on to read at, besides that of its next step.
+  /// Sequences that later steps read, besides that of its next step.
   var holds: [SequenceNumber] { if case .comparison(let comparison, _) = self { comparison.holds } else { [] } }
 }

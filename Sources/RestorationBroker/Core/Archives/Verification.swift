@@ -4,16 +4,16 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What `verifyArchive` has found so far: first in all rows, then in what the head and each generation show.
+/// The findings of `verifyArchive`: first in all rows, then in the trees of the head and each generation.
 package struct Verification {
-  /// Contents whose tree is looked at, the head first.
+  /// Contents whose tree is checked, the head first.
   package struct Point {
-    /// Nil for the head.
+    /// `nil` for the head.
     var generation: Int64?
     var sequence: SequenceNumber
   }
 
-  /// Something wrong whose object's path is not known yet.
+  /// A problem whose object's path is not known yet.
   private struct Finding {
     var kind: ArchiveProblem.Kind
     var node: NodeID?
@@ -25,7 +25,7 @@ package struct Verification {
   private static let problemsMax = 256
 
   var call: LongCall
-  /// Those still to be looked at.
+  /// Contents that must still be checked.
   private(set) var points: [Point]
   private let pointCount: Int
   private var findings: [Finding] = []
@@ -42,13 +42,12 @@ package struct Verification {
     pointCount = points.count
   }
 
-  /// How far it has come, and of what.
+  /// The progress, and its total.
   var progress: (done: Int, total: Int) { (nodes.done + pointCount - points.count, nodes.total + pointCount) }
 
-  /// Settles, before the next contents are looked at, what they are: the head is that of `sequence`, and generations
-  /// that are not kept any more are passed over.
+  /// Chooses the next contents: the head is that of `sequence`, and generations that are no longer kept are skipped.
   ///
-  /// - Returns: whether other contents come next than so far.
+  /// - Returns: whether the contents changed.
   mutating func prepare(head sequence: SequenceNumber, kept: [SealedGeneration]) -> Bool {
     guard readings.isEmpty else { return false }
     points.removeAll { point in
@@ -58,7 +57,7 @@ package struct Verification {
     return true
   }
 
-  /// What is to be done next; nil when everything has been looked at.
+  /// The next step; `nil` if everything was checked.
   var nextPoint: (after: NodeID, at: SequenceNumber)? {
     points.first.map { (readings.last?.node.node ?? 0, $0.sequence) }
   }
@@ -77,7 +76,7 @@ package struct Verification {
 
   // MARK: Rows
 
-  /// - Parameter lastNode: the newest node there was when the piece had been read.
+  /// - Parameter lastNode: the newest node when the piece was read.
   mutating func take(_ piece: VerificationPiece, lastNode: NodeID) {
     nodes = (piece.done, piece.total)
     for fault in piece.faults {
@@ -114,7 +113,7 @@ package struct Verification {
 
   // MARK: Trees
 
-  /// Takes some nodes of the point that is looked at; the last ones where they are fewer than were asked for.
+  /// Adds nodes of the current contents; if there are fewer than requested, they are the last ones.
   mutating func take(_ more: [NodeReading], origins: StateOrigins) {
     readings += more
     guard more.count < StoreJob.nodesMax, let point = points.first else { return }
@@ -129,13 +128,13 @@ package struct Verification {
     }
   }
 
-  /// Everything has been looked at: what no tree shows has no name.
+  /// Everything was checked: problems of objects that no tree shows have no path.
   mutating func finish() {
     for finding in findings { add(ArchiveProblem(finding.kind, finding.message)) }
     findings = []
   }
 
-  /// Gives the findings that this point shows the paths they have there.
+  /// Names the findings that these contents show by their paths there.
   private mutating func name(at point: Point, by check: TreeCheck) {
     var others: [Finding] = []
     for finding in findings {
@@ -153,9 +152,9 @@ package struct Verification {
   }
 }
 
-/// Holds a stored text against what a state, its references and its elements must be.
+/// Checks the stored texts of a state, its references and its elements.
 enum StoredText {
-  /// What is wrong with the texts of a row; nil where nothing is.
+  /// The problem of a row's texts; `nil` if there is none.
   static func fault(of record: StateRecord, lastNode: NodeID) -> (kind: ArchiveProblem.Kind, message: String)? {
     let state: JSONSlice
     do throws(JSONError) {

@@ -43,7 +43,7 @@ extension OpenRPCDocument {
     }
   }
 
-  /// Writes every shape that the schemas lead to, once and by name.
+  /// Writes every shared shape of the schemas, once and by name.
   private static func write(_ schemas: [Schema], to writer: inout JSONWriter) {
     var shapes: [String: Schema] = [:]
     for schema in schemas { schema.collectShapes(into: &shapes) }
@@ -69,14 +69,14 @@ struct DescribedMethod: JSONWritable {
   let summary: String
   let direction: Direction
   let parameters: [Schema.Member]
-  /// Nil for a notification.
+  /// `nil` for a notification.
   var result: Schema?
   var errors: [ErrorCode] = []
-  /// Whether `application` and `session` may be said with it.
+  /// Whether `application` and `session` may be given with it.
   var isScoped = false
   var hasEvents = false
 
-  /// Everything there is: what the broker takes, then what it sends.
+  /// All methods: those of the broker, then those that it calls.
   static func all(_ methods: [any RestorationMethod.Type]) -> [DescribedMethod] {
     methods.map { DescribedMethod($0) } + [cancelRequest] + ServedMethod.allCases.map { DescribedMethod($0) } + [event]
   }
@@ -96,7 +96,7 @@ struct DescribedMethod: JSONWritable {
     hasEvents: true
   )
 
-  /// What it leads to.
+  /// The shapes that it refers to.
   var schemas: [Schema] { parameters.map(\.schema) + (result.map { [$0] } ?? []) }
 
   func writeJSON(to writer: inout JSONWriter) {
@@ -167,7 +167,7 @@ extension DescribedMethod {
 /// A parameter or a result.
 private struct ContentDescriptor: JSONWritable {
   let member: Schema.Member
-  /// Null is the same as absent.
+  /// Whether null means absent.
   let isParameter: Bool
 
   init(_ member: Schema.Member, isParameter: Bool) { (self.member, self.isParameter) = (member, isParameter) }
@@ -193,11 +193,11 @@ extension EventName {
   }
 }
 
-/// How a document tells of an error.
+/// An error in a document.
 private struct DescribedError: JSONWritable {
   let code: ErrorCode
 
-  /// `data` of an error, whichever it is.
+  /// `data` of any error.
   static let data = Schema.shared(
     "ErrorData",
     .object([
@@ -217,7 +217,7 @@ private struct DescribedError: JSONWritable {
     ])
   )
 
-  /// Writes an error object; its message is a description, where an answer's says what is wrong.
+  /// Writes an error object; its message is a description, while an answer's message names the problem.
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("code", code.rawValue)

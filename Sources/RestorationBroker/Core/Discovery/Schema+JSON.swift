@@ -42,7 +42,7 @@ extension Schema: JSONWritable {
     }
   }
 
-  /// The one type of its values; nil where that does not tell enough.
+  /// The single type of its values; `nil` if that is not sufficient.
   private var typeName: String? {
     switch self {
     case .boolean: "boolean"
@@ -54,7 +54,7 @@ extension Schema: JSONWritable {
     }
   }
 
-  /// What is to be said besides the type.
+  /// The keywords besides the type.
   private func writeConstraints(to writer: inout JSONWriter) {
     switch self {
     case .integer(let min, let max):
@@ -84,7 +84,7 @@ extension Schema: JSONWritable {
     if !required.isEmpty { writer.member("required", required) }
   }
 
-  /// One schema for each word, and one for the words to come.
+  /// One schema for each word, and one for future words.
   private static func write(
     _ variants: [(word: String, members: [Member])],
     by tag: String,
@@ -113,7 +113,7 @@ extension Schema.Member {
 }
 
 extension Schema {
-  /// Adds the shared shapes that it leads to.
+  /// Adds the shared shapes that it refers to.
   func collectShapes(into shapes: inout [String: Schema]) {
     switch self {
     case .any, .keywords, .boolean, .integer, .text, .word: break

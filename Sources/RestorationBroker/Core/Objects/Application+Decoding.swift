@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Gives a state back: to its owner the newest that hides nothing, to everybody else the newest (R15, R19).
+  /// Returns a state: to its owner the newest that hides none, to other callers the newest (R15, R19).
   func decode(_ request: DecodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
@@ -50,7 +50,7 @@ extension Application {
     }
   }
 
-  /// The application's own state, for a delegate that could not be sent it, and for whoever else asks (R31).
+  /// The application's own state, for a delegate to which it could not be sent, and for other callers (R31).
   private func decodeOwnState(for caller: Caller) {
     guard caller.call != nil else { return }
     guard let row = ownState else {
@@ -60,7 +60,7 @@ extension Application {
     jobs.read(.readState(id, row, caller), in: &turn)
   }
 
-  /// The state of a view has come for its owner; its elements may have to be looked for (R28).
+  /// The state of a view was read for its owner; its elements may need to be located (R28).
   func finishDecode(ofView number: NodeID, _ reading: StateReading?, for caller: Caller) {
     if case .state(let record, _) = reading, let view = tree.node(number),
       resolve(Application.elements(of: record), of: view, for: .decode(caller, record))
@@ -71,7 +71,7 @@ extension Application {
     }
   }
 
-  /// The state is in quarantine: its owner gets nothing, and is not waited for (R35).
+  /// The state is quarantined: its owner gets none, and is not waited for (R35).
   private func withhold(
     _ summary: StateSummary,
     of node: Node,
@@ -88,7 +88,7 @@ extension Application {
     turn.answer(caller, after: summary.sequence, reply)
   }
 
-  /// The state of a decode has come from the archive.
+  /// The state of a decode was read from the archive.
   func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
     let reply: any JSONWritable & Sendable
     switch reading {
@@ -101,7 +101,7 @@ extension Application {
     turn.ask(.respond(caller, .result(reply)))
   }
 
-  /// - Parameter elements: the elements as found in today's data; nil for those of the record.
+  /// - Parameter elements: located in the current data; `nil` for those of the record.
   func decoded(_ record: StateRecord, elements: JSONText? = nil) -> DecodedState {
     DecodedState(
       state: splice(record),
@@ -119,18 +119,18 @@ extension Application {
     }
   }
 
-  /// How long the coder is as text.
+  /// The length of the coder's text.
   func coderBytes(of summary: StateSummary) -> Int { origins.coder(of: summary.context)?.bytes ?? 4 }
 }
 
-/// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written straight into the output.
+/// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written directly into the output.
 package struct DecodedState: JSONWritable, Sendable {
   let state: JSONText
   fileprivate let elements: JSONText?
   fileprivate let coder: CoderTemplate?
   fileprivate let written: Int64
 
-  /// The coder by itself; nil where there is none.
+  /// The coder; `nil` if there is none.
   var coderText: JSONText? {
     coder.map { coder in
       var writer = JSONWriter()

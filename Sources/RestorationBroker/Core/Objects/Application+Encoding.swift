@@ -16,7 +16,7 @@ extension Application {
     let elements = try check(request.state, request.elements, path: path)
     let existing = try target(of: request, session)
     if let existing, let revision = request.revision, let claim = existing.claim, revision <= claim.revision {
-      // Acknowledged means on disk, also for the push that this one repeats.
+      // Acknowledged means on disk, even for the push that this one repeats.
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
@@ -34,7 +34,7 @@ extension Application {
     turn.answer(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
   }
 
-  /// The node a push is for: the caller's own, or one that no live session owns; nil where the path is new.
+  /// The node of a push: the caller's own, or an unowned one; `nil` if the path is new.
   private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
     if case .path(let path) = request.object {
       guard let node = tree.node(at: path) else { return nil }
@@ -43,7 +43,7 @@ extension Application {
     return try requireOwn(request.object, session)
   }
 
-  /// A path without live owner is claimed for this call; missing ancestors become vacant nodes.
+  /// A path without a live owner is claimed for this call; missing ancestors become vacant nodes.
   private func makePath(of request: EncodeRestorableState) throws(ErrorObject) -> Node {
     guard case .path(let path) = request.object else { throw Application.unknownObject(request.object) }
     guard path.bytes <= turn.limits.pathBytesMax else {
@@ -63,7 +63,7 @@ extension Application {
     }
     var parent: Node?
     for component in path.components {
-      // A plain object below an exclusion would be unscoped and have another path than the one given (R4).
+      // A plain object below an exclusion would be unscoped, and its path would differ from the given one (R4).
       let kind: NodeKind = parent.map { tree.isExcluded($0) } ?? false ? .viewController : .object
       if let node = tree.node(component, below: parent, kind: kind) {
         parent = node

@@ -109,9 +109,9 @@ extension Application {
     return other
   }
 
-  /// Moves nodes and tells the owners whose objects have another path by it.
+  /// Moves nodes, and notifies owners whose objects have another path.
   ///
-  /// - Parameter claimed: a vacant node that is about to be claimed, and stays for that.
+  /// - Parameter claimed: a vacant node that is about to be claimed, so it stays.
   func relocateAndTell(
     _ relocations: [Relocation],
     by session: Session?,
@@ -120,7 +120,7 @@ extension Application {
   ) throws(ErrorObject) {
     guard !relocations.isEmpty else { return }
     let asked = Set(relocations.compactMap { $0.node.claim?.handle })
-    // Before: paths of all objects that move, whose owners want to hear of it.
+    // First the former paths of all moved objects, whose owners are notified.
     var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []
     for relocation in relocations {
       for node in tree.subtree(of: relocation.node) {
@@ -139,7 +139,7 @@ extension Application {
     }
   }
 
-  /// The node may have given way to the one it met at its new place (R6).
+  /// The node may have been merged into the one at its new place (R6).
   private func announceMove(of node: Node, from: IdentifierPath?) {
     guard let moved = tree.node(node.id), case let path = tree.path(of: moved), path != from else { return }
     announce {
@@ -151,9 +151,9 @@ extension Application {
     }
   }
 
-  /// Moves nodes and writes what changed: a row for each node that was moved itself, none for its descendants.
+  /// Moves nodes and writes a row for each moved node, but none for its descendants.
   ///
-  /// - Parameter session: who asked; with takesOver, what another session has at the place itself is replaced (R8).
+  /// - Parameter session: the caller's; with takesOver, another session's object at the new place is replaced (R8).
   private func relocate(
     _ relocations: [Relocation],
     takesOver: Bool,
@@ -163,7 +163,7 @@ extension Application {
     let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
     let sealing = takesOver ? generations.next("displaced", of: tree, holding: tree.reachedNodes, in: turn) : nil
-    // Their owners hear of it only when the move has succeeded; until then nothing is done that cannot be undone.
+    // Their owners are notified only after the move has succeeded; until then everything can be undone.
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
     do {
@@ -184,16 +184,16 @@ extension Application {
     for node in outcome.left where node !== claimed { prune(node) }
   }
 
-  /// Whether a text gives way that no generation holds yet (R6).
+  /// Whether a state is displaced that no generation holds yet (R6).
   private func displacesText(_ outcome: RelocationOutcome) -> Bool {
     outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > generations.sealedUpTo }
   }
 
-  /// A node that gave way to another at the same path: its claim goes over, its state is displaced.
+  /// A node that gave way to another at the same path: its claim moves there, its state is displaced.
   private func absorb(_ gone: Node, into: Node) {
     if var claim = gone.claim, let session = sessions[claim.session] {
       gone.claim = nil
-      // It has not seen the state that it comes by (R19).
+      // It has not seen the state that it gets (R19).
       if into.hasState { claim.hasDecoded = false }
       hold(into, claim, by: session)
       trials.move(gone.id, to: into.id, of: session.id)

@@ -7,8 +7,8 @@ internal import RestorationWire
 extension Application {
   /// Claims a path for the session and answers when that is durable (R1, R2).
   ///
-  /// - Returns: sessions that stand in the way and whose processes may have ended; the caller finds out and calls
-  ///   again. Empty where the registration is done or waits for its parent.
+  /// - Returns: blocking sessions whose processes may have ended; the caller checks them and calls again. Empty if the
+  ///   registration is done or waits for its parent.
   func register(
     _ request: RegisterObjectForStateRestoration,
     by session: Session,
@@ -45,7 +45,7 @@ extension Application {
       guard contested.isEmpty else { return contested }
     }
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
-    // Only now, when nothing can fail any more, does the loser lose it.
+    // Only now, when nothing can fail, the former owner loses it.
     if let owner = owner(of: node), owner !== session { replace(node, owner, by: session) }
     claim(node, by: session, classes: request.classes)
     var reply = reply(for: node, session)
@@ -94,7 +94,7 @@ extension Application {
     )
   }
 
-  /// An archived node under an identifier the client has since renamed; it moves to its new name when it is claimed.
+  /// An archived node under an identifier that the client has renamed; it moves to its new name when it is claimed.
   private func formerNode(
     of request: RegisterObjectForStateRestoration,
     below parent: Node?,
@@ -109,10 +109,10 @@ extension Application {
     return nil
   }
 
-  /// Another session holds the path: it gives way if its process is gone, if it is a lost session of the same
-  /// process, or if it is taken over (R1, R8).
+  /// Another session owns the path. It gives way if its process has ended, if it is a lost session of the same process,
+  /// or if the call takes over (R1, R8).
   ///
-  /// - Returns: the owner where somebody must look whether its process has ended.
+  /// - Returns: the owner whose process must be checked first.
   private func contest(
     _ node: Node,
     _ owner: Session,
@@ -144,7 +144,7 @@ extension Application {
     )
   }
 
-  /// The owner loses its claim without being told: it is not there any more.
+  /// The owner loses its claim without a notification, because it has gone.
   func yield(_ node: Node) {
     guard let claim = node.claim else { return }
     announceUnregistration(of: node, .replaced, stateKept: true)
@@ -155,14 +155,14 @@ extension Application {
     note(.released(node.id, isGone: false))
   }
 
-  /// The owner loses its claim and is told so (R8).
+  /// The owner loses its claim and is notified (R8).
   func replace(_ node: Node, _ owner: Session, by session: Session) {
     guard let claim = node.claim else { return }
     yield(node)
     tell(owner, that: claim.handle, isReplacedAt: node, by: session)
   }
 
-  /// What the owner writes to the node from now on fails (R8).
+  /// From now on the owner's writes to the node fail (R8).
   func tell(_ owner: Session, that handle: ObjectHandle, isReplacedAt node: Node, by session: Session) {
     owner.replaced.insert(handle)
     owner.replacedNodes.insert(node.id)
@@ -176,7 +176,7 @@ extension Application {
     }
   }
 
-  /// The node for a registration: the one that is there, brought up to date, or a new one.
+  /// The node for a registration: the existing one, updated, or a new one.
   private func node(
     for request: RegisterObjectForStateRestoration,
     component: String?,
@@ -225,14 +225,14 @@ extension Application {
     return node
   }
 
-  /// A handle never given out before. First the archive is told by which start of the broker, so that this stays true
-  /// where the count of starts is lost.
+  /// A handle never given out before. The start of the broker is first recorded in the archive, so that this stays true
+  /// if the count of starts is lost.
   private func nextHandle() -> ObjectHandle {
     if runs.facts.epoch != turn.settings.epoch { writeRun() }
     return turn.nextHandle()
   }
 
-  /// Makes the session the node's owner; one that owns it already keeps its handle (R1).
+  /// Makes the session the node's owner; if it owns the node already, the handle stays (R1).
   private func claim(_ node: Node, by session: Session, classes: [String]) {
     if let held = node.claim, held.session == session.id {
       node.claim?.classes = classes
@@ -261,7 +261,7 @@ extension Application {
     }
   }
 
-  /// Whether the owner is of the class whose state this is, or of one derived from it (R25).
+  /// Whether the owner's class is the state's class or a subclass (R25).
   func classMatches(_ node: Node, _ state: StateSummary) -> Bool {
     guard let claim = node.claim, !claim.classes.isEmpty, let archived = origins[state.context]?.classes.first else {
       return true
@@ -272,14 +272,14 @@ extension Application {
 
   // MARK: Waiting for a parent
 
-  /// Registers those whose parent is there now; each may be the parent of others.
+  /// Registers the objects whose parent exists now; each may be the parent of others.
   func admitWaiting() {
     while let ready = parentWaits.next(in: &turn, isThere: { node($0) != nil }) {
       finish(ready.request, by: ready.session, for: ready.caller)
     }
   }
 
-  /// Registers what could not be registered when it was asked for.
+  /// Makes a registration that had to wait.
   func finish(_ request: RegisterObjectForStateRestoration, by number: SessionID, for caller: Caller) {
     do throws(ErrorObject) {
       guard let session = sessions[number] else { throw Application.sessionEnded() }
@@ -312,7 +312,7 @@ extension NodeKind {
     }
   }
 
-  /// The application itself is shown to nobody.
+  /// The application itself is never shown.
   var wire: ObjectKind {
     switch self {
     case .object, .application: .object

@@ -87,7 +87,7 @@ extension Application {
     if record.isEarly {
       early.watch(since: claim.since, in: &turn)
     } else {
-      // What is saved is its own from now on, so that a restoration has nothing to bring back to it (R34).
+      // The saved state is its own from now on, so a restoration need not return it (R34).
       node.claim?.hasDecoded = true
     }
     closeWindow(of: node.id, for: session.id)
@@ -96,7 +96,7 @@ extension Application {
   private func store(_ record: StateRecord, freeing freed: Int, at node: Node) {
     if !record.isEarly {
       if node.withheld != nil { liftQuarantine(of: node) }
-      // What a crash is held against is the state that was, not the one that takes its place.
+      // Crashes count against the former state, not against the one that replaces it.
       acquit(node.id)
     }
     budget.growHead(by: record.bytes - (node.state?.bytes ?? 0))
@@ -113,7 +113,7 @@ extension Application {
 
   // MARK: The writer
 
-  /// What is recorded of the writer: class and storyboard belong to the owner of the object alone.
+  /// The origin of a state: only the object's owner has a class and a storyboard.
   private func originID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
     guard let facts = session?.facts else { return origins.numberWithoutSession(in: &turn) }
     if isOwner, let known = node.claim?.origin { return known }

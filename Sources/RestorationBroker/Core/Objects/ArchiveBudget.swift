@@ -4,11 +4,11 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// What the archive holds, in bytes, held against its limit.
+/// The bytes of the archive, checked against its limit.
 ///
-/// Invariant: `reachable` is what the archive has counted, and all growth whose sequence it has not counted yet.
+/// Invariant: `reachable` is the archive's count and all growth that the archive has not counted yet.
 package struct ArchiveBudget {
-  /// Bytes of all rows that can still be read, as far as known.
+  /// Bytes of all readable rows, as far as known.
   private var reachable: Int
   private var growth: [(sequence: SequenceNumber, bytes: Int)] = []
   /// Bytes of states at the head.
@@ -36,7 +36,7 @@ package struct ArchiveBudget {
 
   package mutating func emptyHead() { head = 0 }
 
-  /// The archive has counted what it holds up to a change; what was written since comes on top.
+  /// The archive has counted its bytes up to a change; later growth is added.
   package mutating func settle(_ receipt: ArchiveReceipt) {
     growth.removeAll { $0.sequence <= receipt.sequence }
     reachable = receipt.reachableBytes + growth.reduce(0) { $0 + $1.bytes }

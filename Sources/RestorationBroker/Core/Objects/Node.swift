@@ -3,7 +3,7 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// One node of an application's tree: what the archive says of it, and who claims it now.
+/// One node of an application's tree: its record in the archive, and its current claim.
 ///
 /// Confined to the tree that holds it.
 package final class Node {
@@ -12,26 +12,26 @@ package final class Node {
   package internal(set) var parent: Node?
   package internal(set) var children: Set<NodeID> = []
 
-  /// The newest state, and the newest that is not early where that is another one (R19); texts stay in the archive.
+  /// The newest state, and the newest that is not early if that is another one (R19); texts stay in the archive.
   package var state: StateSummary?
   package var beforeClaim: StateSummary?
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
-  /// Rows of it that are withheld, or were until a newer one took their place, oldest first; nearly always nil (R35).
+  /// Rows that are withheld, or were until a newer one replaced them, oldest first; nearly always `nil` (R35).
   package internal(set) var withheld: [WithheldRow]?
 
-  /// What its state was made of when the broker last pulled it; see `Pulled`.
+  /// The state at the last pull; see `Pulled`.
   var pulled: Pulled?
 
-  /// What happened to it in the last save round, or at its last push since.
+  /// Its steps in the last save round, and pushes since.
   package private(set) var savingSteps: [SavingStep] = []
-  /// What happened to it when it was last to be restored.
+  /// Its steps in the last restoration.
   package private(set) var restoringSteps: [RestoringStep] = []
 
-  /// Who claims the node; nil while it is vacant.
+  /// The claim; `nil` while the node is vacant.
   package var claim: Claim?
-  /// The last claim there was, live or not; nil for a node nobody ever registered.
+  /// The last claim, live or not; `nil` if the node was never registered.
   package var claimRecord: ClaimRecord?
 
   package init(record: NodeRecord) {
@@ -77,13 +77,13 @@ package final class Node {
 
   package var hasState: Bool { state != nil }
 
-  /// Nobody ever registered it, or its owner gave it up: it is only there for its descendants (R3).
+  /// It was never registered, or was unregistered: it exists only for its descendants (R3).
   package var isPlaceholder: Bool {
     guard claim == nil, state == nil else { return false }
     return claimRecord.map { $0.session == 0 && $0.released == 0 } ?? true
   }
 
-  /// The state an owner that has not decoded gets; every other reader gets `state` (R19).
+  /// The state for an owner that has not decoded; other readers get `state` (R19).
   package var stateBeforeClaim: StateSummary? {
     guard let state else { return nil }
     return state.isEarly ? beforeClaim : state
@@ -107,14 +107,14 @@ package final class Node {
 
   private static let stepsMax = 32
 
-  /// Notes what was just decided; a first step forgets those of the time before.
+  /// Notes a step; a first step drops the former ones.
   func note(_ step: SavingStep, isFirst: Bool = false) {
-    // Not a new array: this is done for every push.
+    // In place, because this is done for every push.
     if isFirst { savingSteps.removeAll(keepingCapacity: true) }
     if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
   }
 
-  /// It is to be restored anew.
+  /// It can be restored again.
   func forgetRestoringSteps() { restoringSteps = [] }
 
   func note(_ step: RestoringStep, isFirst: Bool = false) {

@@ -77,7 +77,7 @@ package struct NodeTree {
     index[key(component, below: parent, kind: kind)].flatMap { nodes[$0] }
   }
 
-  /// The path of a node; nil where it has none (R4).
+  /// The path of a node; `nil` if it has none (R4).
   package func path(of node: Node) -> IdentifierPath? {
     guard let component = node.record.component else { return nil }
     var components = [component]
@@ -104,8 +104,8 @@ package struct NodeTree {
     return false
   }
 
-  /// What keeps a walk from the roots away from a node: the nearest of it and its ancestors without identifier (R4), or
-  /// what a view must not be below (R5); nil where it is included.
+  /// The node that excludes a node: the nearest of it and its ancestors without an identifier (R4), or the ancestor
+  /// that a view must not be below (R5); `nil` if it is included.
   package func excluder(of node: Node) -> Node? {
     if isIncluded(node) { return nil }
     var current: Node? = node
@@ -184,7 +184,7 @@ package struct NodeTree {
     self.last = max(last, other.last)
   }
 
-  /// Takes in a node of the archive; call for all of them, then `indexAll`.
+  /// Adds a node of the archive; call it for all nodes, then `indexAll`.
   mutating func load(_ record: NodeRecord) {
     if record.isRemoved {
       if let successor = record.successor { successors[record.node] = successor }
@@ -198,7 +198,7 @@ package struct NodeTree {
 
   /// Links parents and paths of the nodes taken in by `load`.
   ///
-  /// - Returns: nodes that were their own ancestors and have become roots; only a damaged archive has any.
+  /// - Returns: nodes that were their own ancestors and have become roots; only a damaged archive has such nodes.
   @discardableResult
   mutating func indexAll() -> [NodeID] {
     for node in nodes.values {
@@ -212,7 +212,7 @@ package struct NodeTree {
   }
 
   private func cutCircles() -> [NodeID] {
-    /// The walk upwards that came by a node first.
+    /// The first upward walk that reached a node.
     var walks: [NodeID: Int] = [:]
     walks.reserveCapacity(nodes.count)
     var cut: [NodeID] = []
@@ -245,7 +245,7 @@ package struct NodeTree {
     return node
   }
 
-  /// Takes out a node without children.
+  /// Removes a node without children.
   mutating func remove(_ node: Node, successor: Node? = nil) {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
     node.parent?.children.remove(node.id)
@@ -257,7 +257,7 @@ package struct NodeTree {
 }
 
 extension NodeTree {
-  /// Takes out a node whose descendants are taken out as well.
+  /// Removes a node whose descendants are removed as well.
   mutating func forget(_ node: Node) {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
     node.parent?.children.remove(node.id)
@@ -266,11 +266,11 @@ extension NodeTree {
   }
 }
 
-// Identifiers are equal when their bytes are: String's own equality would make two spellings of an accent one path.
+// Identifiers are equal if their bytes are: String's equality would make two spellings of an accent one path.
 extension NodeTree.PathKey: Hashable {
   static func == (left: Self, right: Self) -> Bool {
     guard left.parent == right.parent, left.component.utf8.count == right.component.utf8.count else { return false }
-    // On plain memory, because a string's own view takes several steps for each byte.
+    // On plain memory, because a string's UTF-8 view costs several steps for each byte.
     var (component, other) = (left.component, right.component)
     return component.withUTF8 { component in
       other.withUTF8 { other in
@@ -288,12 +288,12 @@ extension NodeTree.PathKey: Hashable {
 }
 
 extension NodeTree {
-  /// The application itself, then parents first, siblings by age. What has no path is left out unless something with a
-  /// path is below it: nobody can claim it again.
+  /// The application itself, then parents first, siblings by age. A node without a path is left out unless a node with
+  /// a path is below it, because it cannot be claimed again.
   ///
   /// - Parameters:
-  ///   - omitted: nodes that a generation does not hold (R4, R7); they are left out in the same way.
-  ///   - kept: nodes that are not left out in any case.
+  ///   - omitted: nodes that a generation does not hold (R4, R7), which are left out likewise.
+  ///   - kept: nodes that are never left out.
   func namedNodes(omitting omitted: Set<NodeID> = [], keeping kept: Set<NodeID> = []) -> [Node] {
     var order: [Node] = []
     var stack = nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }

@@ -6,12 +6,12 @@ package import RestorationWire
 
 /// Registrations that wait for their parent, in arrival order (R3).
 ///
-/// Invariant: each is a parked call with a timer; both end with its wait, which is then answered or handed out.
+/// Invariant: each is a parked call with a timer; both end with the wait, which is then answered or handed out.
 package struct ParentWaits {
   package struct Registration {
     package let session: SessionID
     package let caller: Caller
-    /// It does not wait once more.
+    /// It does not wait again.
     package let request: RegisterObjectForStateRestoration
     fileprivate let number: Int
     fileprivate let parent: ObjectReference
@@ -41,7 +41,7 @@ package struct ParentWaits {
     turn.ask(.setTimer(.parent(turn.application, counter), milliseconds: milliseconds))
   }
 
-  /// Ends the wait of the first one whose parent is there, to be registered; nil if there is none.
+  /// Ends the wait of the first one whose parent exists, to be registered; `nil` if there is none.
   package mutating func next(in turn: inout Turn, isThere: (ObjectReference) -> Bool) -> Registration? {
     guard let index = waiting.firstIndex(where: { isThere($0.parent) }) else { return nil }
     return end(at: index, in: &turn)
@@ -53,7 +53,7 @@ package struct ParentWaits {
     turn.refuse(parked: late.caller, Application.unknownParent(late.parent))
   }
 
-  /// Refuses registrations that will not wait any longer, because their session, client or archive has gone.
+  /// Refuses registrations whose session, client or archive has gone.
   package mutating func abandon(
     for error: ErrorObject = Application.sessionEnded(),
     in turn: inout Turn,

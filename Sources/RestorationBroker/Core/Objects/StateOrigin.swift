@@ -3,7 +3,7 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// What is recorded with every state of who wrote it: class and reserved keys (R25, R26).
+/// The origin of a state: class and reserved keys of its writer (R25, R26).
 ///
 /// Equal origins are stored once, so that a state carries a number only.
 package struct StateOrigin: StoredFacts, Hashable {
@@ -49,10 +49,10 @@ extension StateOrigin {
   }
 }
 
-/// The coder of an origin as text, all but the time.
+/// The text of an origin's coder, without the time.
 struct CoderTemplate {
   private let form: [UInt8]
-  /// Where the time is written; nil where there is none.
+  /// The place of the time; `nil` if there is none.
   private let time: Int?
 
   var bytes: Int { form.count }
@@ -60,7 +60,7 @@ struct CoderTemplate {
   init(_ origin: StateOrigin) {
     let bytes = Array(origin.reservedKeys(timestamp: 0).text.bytes)
     let key = Array("\"\(ReservedKeys.timestampKey)\":\"".utf8)
-    // The key is the broker's own, so that no value of a client can stand before it under that name.
+    // The key is reserved for the broker, so no value of a client can precede it under that name.
     time = bytes.indices.first { bytes[$0...].starts(with: key) }.map { $0 + key.count }
     form = bytes
   }

@@ -14,7 +14,7 @@ package struct StateOrigins {
   private var numbers: [StateOrigin: ContextID] = [:]
   /// Rendered once for each origin, because every decode answers with one.
   private var coders: [ContextID: CoderTemplate] = [:]
-  /// The origin of what is written without a session, once there is one.
+  /// The origin of writes without a session, once it exists.
   private var sessionless: ContextID?
   private var last: ContextID
 
@@ -40,7 +40,7 @@ package struct StateOrigins {
     return last
   }
 
-  /// The number of an origin without session: nothing of the writer is known, so that it is the same one every time.
+  /// The number of the origin without a session: the writer is unknown, so it is always the same.
   package mutating func numberWithoutSession(in turn: inout Turn) -> ContextID {
     if let sessionless { return sessionless }
     var origin = StateOrigin()

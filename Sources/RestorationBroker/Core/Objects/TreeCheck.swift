@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Holds the nodes that some contents of an archive show against what makes them a tree.
+/// Checks that the nodes of some contents of an archive are a tree.
 struct TreeCheck {
   struct Fault {
     var kind: ArchiveProblem.Kind

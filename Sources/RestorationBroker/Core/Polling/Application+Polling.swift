@@ -4,11 +4,11 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Sessions that are not called over a connection: they fetch calls and notifications by `nextRequest`.
+/// Sessions that fetch calls and notifications by `nextRequest` instead of being called.
 extension Application {
   // MARK: Fetching
 
-  /// Hands out what waits longest, or waits for something to come.
+  /// Hands out the oldest entry, or waits for one.
   func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
     let wait = request.waitMilliseconds ?? 0
     let waits =
@@ -20,7 +20,7 @@ extension Application {
     if !session.isPolling, let client = session.client { turn.ask(.clientChanged(client)) }
     session.isPolling = true
     if let caller = endPoll(of: session) { turn.ask(.respond(caller, .result(NextRequest.Reply.none))) }
-    // What is handed out to nobody would be lost.
+    // Without a caller, the entry would be lost.
     guard caller.call != nil else { return }
     if waits {
       session.poll = caller
@@ -33,7 +33,7 @@ extension Application {
 
   /// What the session serves from now on.
   ///
-  /// - Returns: the change that says so in the archive; 0 where there is none.
+  /// - Returns: the change in the archive; 0 if there is none.
   private func serve(_ served: Set<ServedMethod>, _ session: Session) -> SequenceNumber {
     guard session.facts.serves != served else { return 0 }
     session.facts.serves = served
@@ -42,7 +42,7 @@ extension Application {
     return written
   }
 
-  /// Something is there for a session that may be waiting for it.
+  /// An entry was added for a session that may be waiting.
   private func put(_ entry: PollQueue.Entry, for session: Session) {
     session.polled.add(entry)
     guard let caller = endPoll(of: session) else { return }
@@ -53,7 +53,7 @@ extension Application {
     put(PollQueue.Entry(call: call, method: method.rawValue, parameters: parameters), for: session)
   }
 
-  /// The session is told this as soon as it asks, if it still is there.
+  /// The session gets this notification when it asks, if it still exists.
   func putNotification(_ method: String, _ parameters: JSONText, for session: SessionID) {
     guard let session = sessions[session] else { return }
     put(PollQueue.Entry(call: nil, method: method, parameters: parameters), for: session)
@@ -61,9 +61,9 @@ extension Application {
 
   // MARK: The call that waits
 
-  /// The session's `nextRequest` waits no more.
+  /// Ends the wait of the session's `nextRequest`.
   ///
-  /// - Returns: who is to be answered, if one waited.
+  /// - Returns: the caller to answer, if one waited.
   private func endPoll(of session: Session) -> Caller? {
     guard let caller = session.poll else { return nil }
     session.poll = nil
@@ -72,30 +72,30 @@ extension Application {
     return caller
   }
 
-  /// Nothing has come in time.
+  /// No entry came in time.
   func pollTimerFired(_ number: SessionID) {
     guard let session = sessions[number], let caller = endPoll(of: session) else { return }
     turn.ask(.respond(caller, .result(NextRequest.Reply.none)))
   }
 
-  /// - Returns: whether the caller waited for something to come.
+  /// - Returns: whether the caller was waiting.
   func cancelPoll(_ caller: Caller) -> Bool {
     guard let session = sessions.values.first(where: { $0.poll == caller }) else { return false }
     return endPoll(of: session) != nil
   }
 
-  /// A connection is gone; what would have been fetched over it stays for the next one.
+  /// A connection has ended; entries stay for the next one.
   func forgetPolls(of client: ClientID) {
     for session in sessions.values where session.poll?.client == client { _ = endPoll(of: session) }
   }
 
-  /// The session has ended, and its call waits in vain.
+  /// The session has ended: refuses its waiting call.
   func abandonPoll(of session: Session) {
     guard let caller = endPoll(of: session) else { return }
     turn.refuse(caller, Application.sessionEnded())
   }
 
-  /// The broker is to end: whoever waits asks the next one.
+  /// The broker is ending: waiting callers ask the next one.
   func endPolls() {
     for session in sessions.inOrder {
       guard let caller = endPoll(of: session) else { continue }
@@ -130,8 +130,8 @@ extension Application {
 
   // MARK: Coming and going
 
-  /// The session has a connection that it is called over from now on, until it polls again. What it has not fetched
-  /// comes over that connection; what it has fetched it may still answer by `answerRequest`.
+  /// The session has a connection, over which it is called from now on until it polls again. Unfetched calls come over
+  /// that connection; fetched ones may still be answered by `answerRequest`.
   func stopPolling(_ session: Session) {
     guard session.isPolling, let client = session.client else { return }
     session.isPolling = false
@@ -149,7 +149,7 @@ extension Application {
     }
   }
 
-  /// States that were never fetched cannot be what the process has crashed of (R31).
+  /// States that were never fetched cannot have crashed the process (R31).
   func forgetUnfetchedStates(of session: Session) {
     for number in session.polled.calls {
       switch calls[number]?.purpose {
@@ -163,7 +163,7 @@ extension Application {
 }
 
 extension Session {
-  /// Takes what waits longest.
+  /// Takes the oldest entry.
   func nextPolled() -> PolledRequest? {
     polled.next().map { entry in
       PolledRequest().with {
@@ -176,7 +176,7 @@ extension Session {
 }
 
 extension BrokerCore {
-  /// What a session is told that fetches it has come true on disk.
+  /// A notification for a session that polls is durable now.
   package mutating func notified(
     _ id: ApplicationID,
     _ session: SessionID,
@@ -188,7 +188,7 @@ extension BrokerCore {
     if let application = applications[id] {
       application.putNotification(method, parameters, for: session)
     } else if let sessions = resting.values.first(where: { $0.application == id }) {
-      // The archive was closed after this was written.
+      // The archive was closed after the write.
       sessions.sessions[session]?.polled.add(PollQueue.Entry(call: nil, method: method, parameters: parameters))
     }
   }

@@ -2,16 +2,16 @@
 
 package import JSONRPC
 
-/// What a session has yet to fetch by `nextRequest`: the broker's calls and notifications, in the order in which they
-/// were made.
+/// The calls and notifications that a session has not fetched by `nextRequest`, in order.
 ///
 /// Invariants:
-/// 1. An entry is handed out at most once: it leaves the queue when it is.
-/// 2. Of notifications at most `countMax` wait, and `bytesMax` bytes; beyond that the oldest go, but never the newest.
-/// 3. A call stays until it is handed out or given up. How many there are is bounded by who makes them.
+/// 1. An entry is handed out at most once, and then leaves the queue.
+/// 2. At most `countMax` notifications wait, and `bytesMax` bytes of them; beyond that the oldest are dropped, but
+///    never the newest.
+/// 3. A call stays until it is handed out or cancelled. Its makers bound the number of calls.
 package struct PollQueue: Sendable {
   package struct Entry: Sendable {
-    /// Nil for a notification.
+    /// `nil` for a notification.
     package let call: CallNumber?
     package let method: String
     package let parameters: JSONText
@@ -50,10 +50,10 @@ package struct PollQueue: Sendable {
     }
   }
 
-  /// Takes the oldest entry; nil where there is none.
+  /// Takes the oldest entry; `nil` if there is none.
   package mutating func next() -> Entry? { entries.isEmpty ? nil : remove(at: 0) }
 
-  /// A call has been given up.
+  /// A call was cancelled.
   package mutating func remove(_ call: CallNumber) {
     if let index = entries.firstIndex(where: { $0.call == call }) { remove(at: index) }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a process ended, as far as the host knows.
+/// How a process ended, as the host knows it.
 package enum ProcessEnding: Hashable, Sendable {
   case exited(code: Int32)
   case signalled(signal: Int32)
@@ -14,7 +14,7 @@ package enum ProcessEnding: Hashable, Sendable {
 /// The end of a session's process.
 package struct ProcessEnd: Hashable, Sendable {
   package var ending: ProcessEnding
-  /// The service manager itself was ending: the user's session was over.
+  /// The service manager was ending: the user's session was over.
   package var isLogout: Bool
   /// The unit the process belonged to.
   package var unit: String?

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a unit's file says to the broker: which applications it may be started for.
+/// The broker's section in a unit's file: the applications for which the unit may be started.
 ///
 ///     [X-Restoration]
 ///     Application=org.example.Notes
 ///
-/// It is read as systemd reads such files: comments, continued lines, sections that come again, drop-ins behind the
-/// file, an empty value that takes back those before it. Whatever cannot be read names no application.
+/// It is read like systemd does: comments, continued lines, repeated sections, drop-ins after the file, and an empty
+/// value that clears the earlier ones. Invalid text names no application.
 package enum UnitFile {
   static let section = "[X-Restoration]"
   static let key = "Application"
@@ -24,7 +24,7 @@ package enum UnitFile {
   package static func applications(_ texts: [String], of unit: UnitName) -> [String] {
     var names: [String] = []
     for text in texts {
-      // What is no text names nobody, and neither does what applies to it.
+      // An unreadable text names no application, and neither do its drop-ins.
       guard text.utf8.count <= textBytesMax, !text.utf8.contains(0) else { return [] }
       for value in values(in: text) {
         if value.isEmpty {
@@ -38,7 +38,7 @@ package enum UnitFile {
     return names
   }
 
-  /// Values of our key in our section, in their order.
+  /// The values of our key in our section, in order.
   private static func values(in text: String) -> [String] {
     var values: [String] = []
     var isOurs = false
@@ -54,7 +54,7 @@ package enum UnitFile {
     return values
   }
 
-  /// Lines as they count: trimmed, continued ones put together, without comments and empty ones.
+  /// The effective lines: trimmed and joined, without comments and empty lines.
   private static func lines(in text: String) -> [ArraySlice<UInt8>] {
     var lines: [ArraySlice<UInt8>] = []
     var continued: [UInt8]?
@@ -62,7 +62,7 @@ package enum UnitFile {
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
     while let raw = takeLine(&bytes) {
       let line = raw.drop(while: isSpace)
-      // Also between the parts of a continued line.
+      // Even between the parts of a continued line.
       if line.first == UInt8(ascii: "#") || line.first == UInt8(ascii: ";") { continue }
       var whole = continued ?? []
       whole += line
@@ -78,7 +78,7 @@ package enum UnitFile {
     return lines.filter { !$0.isEmpty }
   }
 
-  /// The next line. It ends at a line feed, at a carriage return, or at both; texts with a NUL do not come here.
+  /// The next line. It ends at a line feed, a carriage return, or both; the text has no NUL.
   private static func takeLine(_ bytes: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     guard !bytes.isEmpty else { return nil }
     let line = bytes.prefix { !isEnd($0) }
@@ -102,7 +102,7 @@ package enum UnitFile {
     return line
   }
 
-  /// The value with its specifiers followed; nil where one of them is not known here.
+  /// The value with its specifiers replaced; `nil` if one is unknown.
   private static func expanded(_ value: String, _ unit: UnitName) -> String? {
     var result = ""
     var rest = value.utf8[...]

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The name of a unit that can be started: a service or a target, and no template.
+/// The name of a unit that can be started: a service or a target, but not a template.
 package struct UnitName: Hashable, Sendable, CustomStringConvertible {
   package let description: String
-  /// What stands before `@`, or before the type where there is none.
+  /// The part before `@`, or before the type if there is no `@`.
   let prefix: String
-  /// What stands behind `@`, as it is escaped.
+  /// The escaped part behind `@`.
   let instance: String?
 
   private static let types = [".service", ".target"]
   private static let bytesMax = 255
 
-  /// Nil for anything else, such as a path, a command line, or a name with characters that no unit has.
+  /// `nil` for anything else, such as a path, a command line, or a name with invalid characters.
   package init?(_ text: String) {
     guard text.utf8.count <= Self.bytesMax, text.utf8.allSatisfy(Self.isAllowed),
       let type = Self.types.first(where: { text.hasSuffix($0) })
@@ -32,7 +32,7 @@ package struct UnitName: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What a specifier of systemd stands for in this unit's file; nil for one that is not followed here.
+  /// The value of a systemd specifier in this unit's file; `nil` if it is not supported.
   func expansion(of specifier: UInt8) -> String? {
     switch specifier {
     case UInt8(ascii: "%"): "%"
@@ -45,7 +45,7 @@ package struct UnitName: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Undoes `systemd-escape`; nil where it is no escaped text.
+  /// Reverses `systemd-escape`; `nil` if the text is not escaped correctly.
   private static func unescaped(_ text: String) -> String? {
     var bytes: [UInt8] = []
     var rest = text.utf8[...]
