@@ -146,7 +146,7 @@ internal import Testing
 
   @Test func aGoodbyeThatWasHeardIsNotSaidToTheSessionOpenedByMistake() async throws {
     try await SessionScript.run { session, fake, script in
-      async let end = session.end(.userQuit)
+      async let end = session.end(.userQuit, timeout: .seconds(100))
       let first = try await fake.events.request()
       script.change { $0.token = "gone" }
       try await first.cut()
