@@ -67,7 +67,7 @@ package final class Application {
     after: SequenceNumber
   ) {
     let request = StateRequest(caller: caller, purpose: purpose, rows: rows)
-    jobs.read(.read(id, request, after: sequence), in: &turn)
+    jobs.read(.read(id, request, after: after), in: &turn)
   }
 
   // MARK: Finding
