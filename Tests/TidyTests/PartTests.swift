@@ -30,13 +30,44 @@ internal import Testing
     }
   }
 
+  @Test func noClassOrActorHoldsMoreThan20Variables() throws {
+    for file in try SourceFile.sources.get() {
+      for (start, line) in file.code.enumerated() where line.contains(/^[a-z@() ]*\b(class|actor) [A-Z]/) {
+        let variables = Self.storedVariables(file.code[start...])
+        #expect(variables.count <= 20, "\(file): \(line)")
+      }
+    }
+  }
+
+  /// In all its files. What is longer may only become shorter.
+  @Test func noTypeIsLongerThan1200Lines() throws {
+    let longer = ["Application": 4_750, "BrokerCore": 1_370]
+    var lengths: [String: Int] = [:]
+    for file in try SourceFile.sources.get() {
+      var type: String?
+      for line in file.code {
+        if let found = line.firstMatch(of: /^[a-z@() ]*\b(?:struct|class|actor|enum|extension) ([A-Z]\w*)/) {
+          type = String(found.1)
+        }
+        if let type { lengths[type, default: 0] += 1 }
+        if line.hasPrefix("}") { type = nil }
+      }
+    }
+    #expect(lengths.count > 300)
+    for (type, length) in lengths { #expect(length <= longer[type] ?? 1_200, "\(type) has \(length) lines") }
+  }
+
   /// The variables of the type that the file of its name declares.
   private static func storedVariables(of type: String) throws -> [String] {
     let file = try #require(try core().first { $0.name == "\(type).swift" }, "there is no \(type).swift")
     let words = ["struct \(type) {", "struct \(type): ", "class \(type) {", "class \(type): "]
     let start = try #require(file.code.firstIndex { line in words.contains { line.contains($0) } })
-    // The text is laid out: members are indented by two, and a brace opens what is computed.
-    return file.code[start...].prefix { $0 != "}" }.filter { line in
+    return storedVariables(file.code[start...])
+  }
+
+  /// The text is laid out: members are indented by two, and a brace opens what is computed.
+  private static func storedVariables(_ type: ArraySlice<String>) -> [String] {
+    type.prefix { $0 != "}" }.filter { line in
       line.hasPrefix("  ") && !line.hasPrefix("   ") && !line.contains(" static ") && !line.contains("{")
         && line.split(separator: " ").contains("var")
     }

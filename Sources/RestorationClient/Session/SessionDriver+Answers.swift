@@ -8,7 +8,7 @@ internal import Synchronization
 extension SessionDriver: BrokerLinkObserver {
   nonisolated func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink) {
     assumeIsolated { driver in
-      guard driver.link === link, let question = driver.questions.removeValue(forKey: ticket) else { return }
+      guard driver.link === link, let question = driver.pending.takeQuestion(of: ticket) else { return }
       driver.machine.heard(at: Host.monotonicMilliseconds)
       driver.take(answer, to: question)
     }
@@ -23,8 +23,7 @@ extension SessionDriver: BrokerLinkObserver {
   func lost(_ link: BrokerLink) {
     guard self.link === link else { return }
     self.link = nil
-    questions = [:]
-    linkTickets = [:]
+    pending.forgetQuestions()
     dropCalls()
     act(machine.lost(at: Host.monotonicMilliseconds))
   }
@@ -118,12 +117,11 @@ extension SessionDriver: BrokerLinkObserver {
   }
 
   private func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
-    linkTickets[ticket] = nil
     var isFinal = true
     var object: RestorableObject?
     switch answer {
     case .result(let result):
-      if let call = waiters[ticket]?.call {
+      if let call = pending[ticket]?.call {
         object = follow(call.effect, result)
         if call.method == DecodeRestorableState.method, let decoded = call.objects.first { objects.decoded(decoded.id) }
       }
@@ -131,10 +129,10 @@ extension SessionDriver: BrokerLinkObserver {
       let error = RestorationError(answer: slice)
       if error.code == .shuttingDown, let actions = machine.shuttingDown(ticket) { return act(actions) }
       isFinal = !Self.asksForAnotherConnection(error)
-      if ticket == endTicket, isFinal { return act(machine.giveUp()) }
-      if let call = waiters[ticket]?.call, take(error, to: call, ticket) { return }
+      if isFarewell(ticket), isFinal { return act(machine.giveUp()) }
+      if let call = pending[ticket]?.call, take(error, to: call, ticket) { return }
     }
-    answers[ticket] = Completion(answer: answer, object: object)
+    pending.answered(ticket, Completion(answer: answer, object: object))
     act(machine.answered(ticket, isFinal: isFinal))
   }
 

@@ -16,30 +16,29 @@ actor SessionDriver {
   /// The most bytes at the broker; a frame of the broker's default limit.
   private static let windowBytes = 4 << 20
 
-  /// The result of a call: its answer, and the object if it registered one.
-  struct Completion: Sendable {
-    let answer: Response.Outcome
-    var object: RestorableObject?
-  }
+  typealias Completion = PendingCalls.Completion
+  typealias Question = PendingCalls.Question
 
-  struct Waiter {
-    let call: SessionCall
-    let revision: Int64?
-    let continuation: CheckedContinuation<Completion, any Error>
-  }
+  /// The goodbye, and who waits for its end.
+  private struct Farewell {
+    private(set) var ticket: Ticket?
+    private(set) var parameters: JSONText?
+    private var limit: Scheduled<Void>?
+    private var waiters: [CheckedContinuation<Bool, Never>] = []
 
-  /// The request that an answer of the link belongs to.
-  enum Question {
-    case initialize
-    case register(ObjectPlan.ObjectID)
-    case call(Ticket)
-    /// A call whose task was cancelled.
-    case abandonedCall(SessionCall)
-    /// A repeated registration of a served class or data source, for a broker that may have lost it.
-    case restorationClass(String)
-    case dataSource(RestorableReference)
-    /// A message whose answer is not awaited.
-    case unawaited
+    mutating func wait(_ waiter: CheckedContinuation<Bool, Never>) { waiters.append(waiter) }
+
+    mutating func begin(_ ticket: Ticket, _ reason: GoodbyeReason, limit: Scheduled<Void>) {
+      (self.ticket, self.limit) = (ticket, limit)
+      parameters = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason })
+    }
+
+    func stopWaiting() { limit?.cancel() }
+
+    mutating func end(isConfirmed: Bool) {
+      for waiter in waiters { waiter.resume(returning: isConfirmed) }
+      waiters = []
+    }
   }
 
   nonisolated let eventLoop: any EventLoop
@@ -56,10 +55,7 @@ actor SessionDriver {
   /// `nil` while there is no connection.
   var link: BrokerLink?
   var limits: Limits
-  var questions: [BrokerLink.Ticket: Question] = [:]
-  var linkTickets: [Ticket: BrokerLink.Ticket] = [:]
-  var waiters: [Ticket: Waiter] = [:]
-  var answers: [Ticket: Completion] = [:]
+  var pending = PendingCalls()
   var hasCompletedRestoration = false
   /// `extendStateRestoration` without its `completeStateRestoration`.
   var extensions = 0
@@ -79,10 +75,7 @@ actor SessionDriver {
   private var isActing = false
   private var wait: Scheduled<Void>?
   private var alarm: Scheduled<Void>?
-  var endTicket: Ticket?
-  private var endWaiters: [CheckedContinuation<Bool, Never>] = []
-  private var endTimer: Scheduled<Void>?
-  private var goodbye: JSONText?
+  private var farewell = Farewell()
 
   /// - Parameter options: with the application's full name: an instance is chosen only once.
   private init(
@@ -165,7 +158,7 @@ actor SessionDriver {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let revision = call.encodes.map { _ in objects.nextRevision() }
-        waiters[ticket] = Waiter(call: call, revision: revision, continuation: continuation)
+        pending.add(call, revision: revision, as: ticket, continuation)
         act(machine.submit(ticket, call.queued, at: Host.monotonicMilliseconds))
       }
     } onCancel: {
@@ -190,8 +183,8 @@ actor SessionDriver {
         if case .ended(let ending) = events.state {
           return continuation.resume(returning: ending == .left(isConfirmed: true))
         }
-        endWaiters.append(continuation)
-        guard endTicket == nil else { return }
+        farewell.wait(continuation)
+        guard farewell.ticket == nil else { return }
         beginEnd(reason, timeout)
       }
     } onCancel: {
@@ -201,9 +194,8 @@ actor SessionDriver {
 
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
     let ticket = machine.makeTicket()
-    endTicket = ticket
-    endTimer = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
-    goodbye = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason })
+    let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
+    farewell.begin(ticket, reason, limit: limit)
     act(machine.end(ticket, bytes: 0, at: Host.monotonicMilliseconds))
   }
 
@@ -237,10 +229,11 @@ actor SessionDriver {
     case .ping: ask(.unawaited, Ping.method, parameters: nil)
     case .replay: replay()
     case .send(let ticket): send(ticket)
-    case .forget(let ticket): forget(ticket)
-    case .complete(let ticket): complete(ticket)
-    case .cancel(let ticket): fail(ticket, CancellationError())
-    case .fail(let ticket, let failure): fail(ticket, error(of: failure, ticket))
+    case .forget(let ticket):
+      if let linkTicket = pending.abandon(ticket) { link?.assumeIsolated { $0.giveUp(linkTicket) } }
+    case .complete(let ticket): pending.complete(ticket)
+    case .cancel(let ticket): pending.fail(ticket, CancellationError())
+    case .fail(let ticket, let failure): pending.fail(ticket, error(of: failure, ticket))
     case .setAlarm(let time): setAlarm(at: time)
     case .disconnect: link?.cut()
     case .close(let leaving): close(leaving: leaving)
@@ -272,9 +265,7 @@ actor SessionDriver {
 
   func ask(_ question: Question, _ method: String, parameters: JSONText?) {
     guard let link else { return }
-    let linkTicket = link.assumeIsolated { $0.begin(method, parameters) }
-    questions[linkTicket] = question
-    if case .call(let ticket) = question { linkTickets[ticket] = linkTicket }
+    pending.asked(question, as: link.assumeIsolated { $0.begin(method, parameters) })
   }
 
   private func initialize() {
@@ -295,47 +286,27 @@ actor SessionDriver {
   }
 
   private func send(_ ticket: Ticket) {
-    if ticket == endTicket { return ask(.call(ticket), Goodbye.method, parameters: goodbye) }
-    guard let waiter = waiters[ticket] else { return }
+    if isFarewell(ticket) { return ask(.call(ticket), Goodbye.method, parameters: farewell.parameters) }
+    guard let (call, revision) = pending[ticket] else { return }
     do {
-      let parameters = try waiter.call.parameters(objects, waiter.revision)
-      if let parameters { try FrameCheck(method: waiter.call.method, parameters: parameters).run(limits) }
-      ask(.call(ticket), waiter.call.method, parameters: parameters)
+      let parameters = try call.parameters(objects, revision)
+      if let parameters { try FrameCheck(method: call.method, parameters: parameters).run(limits) }
+      ask(.call(ticket), call.method, parameters: parameters)
     } catch {
-      fail(ticket, error)
+      pending.fail(ticket, error)
       act(machine.unsendable(ticket))
     }
   }
 
-  /// The answer is not awaited, but its changes are tracked.
-  private func forget(_ ticket: Ticket) {
-    guard let linkTicket = linkTickets.removeValue(forKey: ticket) else { return }
-    if let call = waiters[ticket]?.call, call.hasEffect {
-      questions[linkTicket] = .abandonedCall(call)
-    } else {
-      questions[linkTicket] = nil
-      link?.assumeIsolated { $0.giveUp(linkTicket) }
-    }
-  }
-
-  private func complete(_ ticket: Ticket) {
-    if ticket == endTicket { return }
-    guard let answer = answers.removeValue(forKey: ticket) else { return }
-    waiters.removeValue(forKey: ticket)?.continuation.resume(returning: answer)
-  }
-
-  private func fail(_ ticket: Ticket, _ error: any Error) {
-    answers[ticket] = nil
-    waiters.removeValue(forKey: ticket)?.continuation.resume(throwing: error)
-  }
+  func isFarewell(_ ticket: Ticket) -> Bool { ticket == farewell.ticket }
 
   private func error(of failure: RestorationSession.StateMachine.Failure, _ ticket: Ticket) -> RestorationSessionError {
     switch failure {
     case .ended: .ended(refusal)
     case .timedOut: .timedOut(socket.path)
-    case .outcomeUnknown: .outcomeUnknown(waiters[ticket]?.call.method ?? Goodbye.method)
+    case .outcomeUnknown: .outcomeUnknown(pending[ticket]?.call.method ?? Goodbye.method)
     case .notRegistered(let id):
-      waiters[ticket]?.call.objects.first { $0.id == id }?.lossError ?? .notRegistered(nil, nil)
+      pending[ticket]?.call.objects.first { $0.id == id }?.lossError ?? .notRegistered(nil, nil)
     }
   }
 
@@ -351,7 +322,7 @@ actor SessionDriver {
 
   private func close(leaving: Bool) {
     wait?.cancel()
-    endTimer?.cancel()
+    farewell.stopWaiting()
     if leaving {
       // The session was not wanted: it must not count as a crash when the process ends.
       let goodbye = Goodbye().with { $0.reason = .restart }
@@ -359,8 +330,7 @@ actor SessionDriver {
     }
     link?.abandon()
     link = nil
-    questions = [:]
-    linkTickets = [:]
+    pending.forgetQuestions()
     dropCalls()
   }
 
@@ -375,7 +345,6 @@ actor SessionDriver {
 
   private func ended(_ ending: SessionEnding) {
     events.become(.ended(ending))
-    for continuation in endWaiters { continuation.resume(returning: ending == .left(isConfirmed: true)) }
-    endWaiters = []
+    farewell.end(isConfirmed: ending == .left(isConfirmed: true))
   }
 }
