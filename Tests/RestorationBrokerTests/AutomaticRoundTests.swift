@@ -110,7 +110,10 @@ internal import Testing
   }
 
   @Test(arguments: [
-    ("timedOut", "late", nil), ("malformed", "malformed", #","state":1"#), ("malformed", "malformed", ""),
+    ("timedOut", "late", nil), ("malformed", "malformed", #"{"states":[{"object":$,"state":1}]}"#),
+    ("malformed", "malformed", #"{"states":[{"object":$}]}"#), ("malformed", "malformed", "{}"),
+    ("malformed", "malformed", #"{"states":[{"object":$,"state":{}},{"object":$,"state":{}}]}"#),
+    ("missing", "missing", #"{"states":[]}"#),
   ])
   func r18APullWithALateOrWrongAnswerIsToldAndExplained(_ kind: String, _ why: String, _ answer: String?) throws {
     let peer = try worker(1)
@@ -123,7 +126,7 @@ internal import Testing
     driver.advance(milliseconds: 100)
     let call = try #require(peer.openCalls(Self.encode).first)
     if let answer {
-      peer.answer(call.id, #"{"states":[{"object":\#(object)\#(answer)}]}"#)
+      peer.answer(call.id, answer.replacing("$", with: "\(object)"))
     } else {
       driver.advance(milliseconds: 5_000)
     }
