@@ -27,6 +27,8 @@ internal import Testing
     var table: [String: [Permission]] = [:]
     for line in try SourceFile("Sources/ARCHITECTURE.md").lines where line.hasPrefix("| `") {
       let cells = line.split(separator: "|")
+      // The other tables of the page have fewer columns.
+      guard cells.count == 4 else { continue }
       let target = cells[0].filter { $0 != "`" && $0 != " " }
       table[target] = permissions(cells[1]) + permissions(cells[2])
     }
