@@ -157,6 +157,23 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r19AnEarlyStateOfARoundTakesRoomBesideTheOneItHides() throws {
+    let driver = driver { $0.archiveBytesMax = 100 }
+    let first = driver.connect(pid: 1)
+    try first.initialize()
+    try first.register("A")
+    try first.encode(#"["A"]"#, #"{"a":"\#(String(repeating: "x", count: 52))"}"#)
+    driver.crash(first)
+    let second = driver.connect(pid: 2)
+    try second.initialize("App", #""serves":["encodeRestorableStateWithCoder"]"#)
+    try second.register("A")
+    let id = second.start("saveApplicationState")
+    second.answerEncode { _ in #"{"b":"\#(String(repeating: "y", count: 52))"}"# }
+    let stale = try second.result(of: id)["stale"]?.array ?? []
+    #expect(stale.map { $0["why"]?.string } == ["limitExceeded"])
+    driver.inspect()
+  }
+
   @Test func aFullArchiveTakesTheSameStateAgainWithoutWaitingForTheDisk() throws {
     let driver = driver { $0.archiveBytesMax = 100 }
     let peer = driver.connect(pid: 1)

@@ -54,6 +54,27 @@ internal import Testing
     driver.inspect()
   }
 
+  @Test func r16R19ARoundThatEndsTheRestorationKnowsItAlsoIfADeathEndsTheRound() throws {
+    let first = try answering(1)
+    try first.register("B")
+    try first.call("saveApplicationState")
+    try first.goodbye("logout")
+    driver.disconnect(first)
+    let (a, b, caller) = (try worker(2), try worker(3), driver.connect(pid: 4))
+    try a.register("A")
+    try b.register("B")
+    _ = try b.decode(#"["B"]"#)
+    let generations = { try caller.call("listGenerations", #"{"application":"App"}"#)["generations"]?.array ?? [] }
+    #expect(try generations().map { $0["pinned"] == true } == [true])
+    let id = caller.start("saveApplicationState", #"{"application":"App"}"#)
+    b.answerEncode { _ in #"{"later":1}"# }
+    driver.kill(a)
+    driver.disconnect(a)
+    #expect(try caller.result(of: id)["saved"] == true)
+    #expect(try generations().contains { $0["pinned"] == true } == false)
+    driver.inspect()
+  }
+
   @Test(arguments: [("logout", 2), ("restart", 2), ("", 1)])
   func r19AGoodbyeClearsTheMarkOfWhatWaitsForTheCommit(_ reason: String, _ expected: Int64) throws {
     let first = try worker(1)

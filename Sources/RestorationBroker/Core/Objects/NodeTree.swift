@@ -141,16 +141,6 @@ package struct NodeTree {
     return found
   }
 
-  /// Whether `node` is `ancestor` or below it.
-  package func isNode(_ node: Node, within ancestor: Node) -> Bool {
-    var current: Node? = node
-    while let node = current {
-      if node === ancestor { return true }
-      current = node.parent
-    }
-    return false
-  }
-
   func pathParent(of node: Node) -> Node? { pathParent(node.parent, kind: node.record.kind) }
 
   private func pathParent(_ parent: Node?, kind: NodeKind) -> Node? {

@@ -15,6 +15,8 @@ extension Application {
     for state in round.staged {
       do throws(ErrorObject) { _ = try store(state) } catch { refused[state.target.node] = EncodeRefusal(error) }
     }
+    // What was stored may end the restoration, which the generation is to know (R16, R19).
+    checkCompletion()
     let reached = tree.reachedNodes
     var reply = unsaved(.unchanged, since: round.begun)
     reply.stale = staleObjects(of: round, refused, reached)
@@ -86,7 +88,7 @@ extension Application {
     guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
     let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
     let digest = isAsItCame ? staged.digest : StateDigest(record)
-    let freed = self.freed(byWritingTo: node)
+    let freed = record.isEarly ? 0 : freed(byWritingTo: node)
     if !node.wasPulled(digest) { try budget.requireRoom(for: record.bytes - freed, path: path, in: turn) }
     return put(record, digest, freeing: freed, at: node, by: sessions[staged.target.session])
   }

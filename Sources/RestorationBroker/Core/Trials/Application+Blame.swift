@@ -34,8 +34,8 @@ extension Application {
     drive(.trialsChanged)
     goOnMaking()
     while let decode = trials.next(runs.blame, in: &turn, find: { node($0)?.id }) {
-      guard let session = sessions[decode.session] else { continue }
       do throws(ErrorObject) {
+        guard let session = sessions[decode.session] else { throw Application.sessionEnded() }
         try self.decode(decode.request, by: session, for: decode.caller)
       } catch {
         turn.refuse(decode.caller, error)
