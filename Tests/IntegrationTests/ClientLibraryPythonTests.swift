@@ -137,9 +137,7 @@ internal import Testing
       let refused: JSONValue = ["code": -32004, "message": "restoration.BrokerError: it is taken. Take another."]
       #expect(try answer("objectWithRestorationIdentifierPath", taken)["error"] == refused)
       let row: JSONValue = ["view": .path("Editor"), "indexPath": [0], "role": "selected"]
-      let wrong: JSONValue = [
-        "code": -32603, "message": "TypeError: identifier([0]) gave 5; give a string or None",
-      ]
+      let wrong: JSONValue = ["code": -32603, "message": "TypeError: identifier([0]) gave 5; give a string or None"]
       #expect(try answer("modelIdentifierForElementAtIndexPath", row)["error"] == wrong)
       let quoted: JSONValue = ["view": .path("Editor"), "indexPath": [1], "role": "selected"]
       #expect(try answer("modelIdentifierForElementAtIndexPath", quoted)["result"] == "\"five\"")

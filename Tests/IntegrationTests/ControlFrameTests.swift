@@ -355,10 +355,7 @@ internal import Testing
       for digits in hidden.keys {
         let scalar = try #require(UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init))
         let name = "Name\(scalar)"
-        try client.call(
-          "encodeRestorableState",
-          ["application": "a", "object": .path(name), "state": [name: 1]]
-        )
+        try client.call("encodeRestorableState", ["application": "a", "object": .path(name), "state": [name: 1]])
         let tree = try ControlTool.run(broker, ["tree", "a"]).output
         #expect(tree.contains(#"Name\u{\#(digits)}"#), "\(tree)")
         let shown = try ControlTool.run(broker, ["show", "a", name]).output

@@ -97,9 +97,7 @@ internal import Testing
     try await withScratch { _ in
       for arguments in [[]] + (try Self.commands().commands.map { $0.name.split(separator: " ").map(String.init) }) {
         let help = try Self.help(arguments)
-        for line in help.split(separator: "\n") where line.count > 80 {
-          Issue.record("\(arguments): \(line)")
-        }
+        for line in help.split(separator: "\n") where line.count > 80 { Issue.record("\(arguments): \(line)") }
         let lines = help.split(separator: "\n")
         #expect(lines.count > 3 && lines[1] == "Examples:" && lines[2].hasPrefix("  restorationctl "), "\(arguments)")
       }

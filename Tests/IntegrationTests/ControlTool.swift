@@ -80,9 +80,7 @@ enum ControlTool {
   /// Text in which what differs from run to run is replaced, and any number of spaces is two at most.
   static func golden(_ text: String, _ pids: [Int32] = []) -> String {
     var text = text
-    for (index, pid) in pids.enumerated() {
-      text.replace(String(pid), with: "<pid\(index + 1)>")
-    }
+    for (index, pid) in pids.enumerated() { text.replace(String(pid), with: "<pid\(index + 1)>") }
     text.replace(/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC/, with: "<time>")
     text.replace(/[0-9]+ (s|min)\b/, with: "<age>")
     text.replace(/\ {2,}/, with: "  ")

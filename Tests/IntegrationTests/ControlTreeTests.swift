@@ -116,9 +116,7 @@ internal import Testing
       let (first, _) = try Self.build(broker)
       let tree = try ControlTool.run(broker, ["-j", "tree", Self.application]).json
       #expect(
-        tree.object?.members.map(\.name) == [
-          "application", "archive", "generation", "sequence", "sessions", "objects",
-        ]
+        tree.object?.members.map(\.name) == ["application", "archive", "generation", "sequence", "sessions", "objects"]
       )
       #expect(tree["application"] == .string(Self.application))
       #expect(tree["sessions"]?.array?.map { $0["process"] } == ["main", "sidebar"])

@@ -10,10 +10,7 @@ internal import Testing
 
   /// A directory of programs as `systemd/try.sh` has it; a program may be stood in for by a shell script, which finds
   /// the real one in `$0.real`.
-  private static func programs(
-    in scratch: ScratchDirectory,
-    standIns: [String: String] = [:]
-  ) throws -> String {
+  private static func programs(in scratch: ScratchDirectory, standIns: [String: String] = [:]) throws -> String {
     let directory = try scratch.makeDirectory("programs")
     let real = [
       "restorationd": Products.broker, "restorationctl": Products.control,
@@ -58,9 +55,7 @@ internal import Testing
       #expect(result.output.contains(/[1-9][0-9,]* states compared, 0 different\n/), "\(result.output)")
       #expect(result.output.contains(/[1-9][0-9,]* other checks, 0 wrong\n/), "\(result.output)")
       #expect(result.output.hasSuffix("Everything came back.\n"))
-      for line in result.output.split(separator: "\n") {
-        #expect(line.count <= 80, "\(line)")
-      }
+      for line in result.output.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
       #expect(!result.output.unicodeScalars.contains("\u{1b}"))
       #expect(Files.list(scratch.path) == ["programs"])
     }

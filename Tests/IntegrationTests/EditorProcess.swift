@@ -30,9 +30,7 @@ enum Editor: String, CaseIterable, Sendable {
   func keys(_ command: String) -> String { self == .emacs ? "\u{1b}:\(command)\r" : ":\(command)\r" }
 
   /// Keys that write the editor's content to a file.
-  func report(to file: String) -> String {
-    keys(self == .emacs ? "(report \"\(file)\")" : "call Report('\(file)')")
-  }
+  func report(to file: String) -> String { keys(self == .emacs ? "(report \"\(file)\")" : "call Report('\(file)')") }
 
   /// Keys that end the editor as its user does.
   var quit: String { self == .emacs ? "\u{18}\u{3}" : ":qa!\r" }

@@ -116,9 +116,7 @@ final class NoteProcess {
     guard let identifier = object.last else { preconditionFailure("a path has a component") }
     process = try ChildProcess(
       try program.command() + [identifier] + object.dropLast(),
-      environment: [
-        "RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": application, "LC_ALL": "C.UTF-8",
-      ],
+      environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": application, "LC_ALL": "C.UTF-8"],
       errors: errors
     )
   }

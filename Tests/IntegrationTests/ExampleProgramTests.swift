@@ -202,10 +202,7 @@ internal import Testing
   func aPathThatNoSocketHasIsSaidToBeTooLong(_ program: ExampleProgram) async throws {
     try await withScratch { _ in
       let socket = "/tmp/" + String(repeating: "long", count: 40)
-      let result = try ChildProcess.run(
-        try program.command() + ["Note"],
-        environment: ["RESTORATIOND_SOCKET": socket]
-      )
+      let result = try ChildProcess.run(try program.command() + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
       #expect(result.end == .exit(69))
       #expect(result.output.isEmpty)
       #expect(result.errors.contains("/tmp/longlong"), "\(result.errors)")

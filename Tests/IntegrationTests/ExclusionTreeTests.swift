@@ -89,9 +89,7 @@ internal import Testing
       // An identifier brings the whole subtree in.
       let navigation = try broker.connect().call("describeApplication", ["application": .string(Self.application)])
       let handle = navigation["objects"]?.array?.first { $0["path"] == .null && $0["kind"] == "viewController" }
-      let parameters: JSONValue = [
-        "object": try #require(handle?["object"]), "restorationIdentifier": "Navigation",
-      ]
+      let parameters: JSONValue = ["object": try #require(handle?["object"]), "restorationIdentifier": "Navigation"]
       try app.tell("call", ["method": "setRestorationIdentifier", "params": parameters])
       let all = try Self.save(broker, app)
       #expect(

@@ -69,9 +69,7 @@ internal import Testing
     try await withBroker { broker in
       let client = try FramedClient(broker.socket, framing)
       try client.send(bytes: (1...1_000).flatMap { framing.frame(Self.ping($0)) })
-      for number in 1...1_000 {
-        #expect(try client.receive()?.text == Self.pong(number))
-      }
+      for number in 1...1_000 { #expect(try client.receive()?.text == Self.pong(number)) }
       client.halfClose()
       #expect(try client.receiveToEnd().isEmpty)
     }

@@ -16,10 +16,7 @@ internal import Testing
       var parameters: JSONObject = ["restorationIdentifier": .string(path.last ?? "")]
       if path.count > 1 { parameters["restorationParent"] = .array(path.dropLast().map { .string($0) }) }
       try client.call("registerObjectForStateRestoration", .object(parameters))
-      try client.call(
-        "encodeRestorableState",
-        ["object": .array(path.map { .string($0) }), "state": state]
-      )
+      try client.call("encodeRestorableState", ["object": .array(path.map { .string($0) }), "state": state])
     }
     try client.call("goodbye", ["reason": "restart"])
     client.end()

@@ -40,9 +40,7 @@ struct Installer {
     try run("install", ["--prefix", prefix, "--from", programs, "--no-enable"] + arguments)
   }
 
-  func uninstall(_ arguments: String...) throws -> Result {
-    try run("uninstall", ["--prefix", prefix] + arguments)
-  }
+  func uninstall(_ arguments: String...) throws -> Result { try run("uninstall", ["--prefix", prefix] + arguments) }
 
   func text(_ file: String) throws -> String { try Files.text("\(prefix)/\(file)") }
 

@@ -14,9 +14,7 @@ internal import Testing
   private static func kill(_ broker: BrokerFixture, at call: String, number: Int) throws -> Bool {
     var workload = Workload()
     broker.options.wrapper = Strace.killing(at: call, number: number)
-    if (try? broker.start()) != nil {
-      workload.run(broker.socket, count: encodes)
-    }
+    if (try? broker.start()) != nil { workload.run(broker.socket, count: encodes) }
     try broker.kill()
     if number % 3 == 1 {
       // The next one is killed while it recovers.

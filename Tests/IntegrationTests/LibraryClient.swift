@@ -138,9 +138,7 @@ final class LibraryClient {
     return entries.map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
   }
 
-  func kill() throws {
-    try process.kill()
-  }
+  func kill() throws { try process.kill() }
 
   /// Ends it by closing its input. It must exit with 0 and, in C, without leaks.
   func end() throws {

@@ -162,9 +162,7 @@ internal import Testing
     try await withBroker(BrokerOptions(limits: ["archiveBytesMax": 65_536])) { broker in
       let client = try broker.session("a")
       let state: JSONValue = ["x": .string(String(repeating: "x", count: 20_000))]
-      for name in ["A", "B", "C"] {
-        try client.call("encodeRestorableState", ["object": .path(name), "state": state])
-      }
+      for name in ["A", "B", "C"] { try client.call("encodeRestorableState", ["object": .path(name), "state": state]) }
       let error = try client.failure("encodeRestorableState", ["object": .path("D"), "state": state])
       #expect(error.data["limit"] == "archiveBytesMax", "\(error)")
       #expect(error.data["path"] == .path("D"))

@@ -107,21 +107,15 @@ extension UserManager {
   }
 
   /// Kills the broker, and nothing else of its unit.
-  func killBroker() throws {
-    try systemctl("kill", "--signal=KILL", "--kill-whom=main", Self.service)
-  }
+  func killBroker() throws { try systemctl("kill", "--signal=KILL", "--kill-whom=main", Self.service) }
 
   /// Restarts by hand as often as a test wants to.
-  func allowManyRestarts() throws {
-    try dropIn("many", "[Unit]\nStartLimitIntervalSec=0\n")
-  }
+  func allowManyRestarts() throws { try dropIn("many", "[Unit]\nStartLimitIntervalSec=0\n") }
 
   /// Settings of `[Service]`.
   func dropIn(_ name: String, service settings: String...) throws {
     try dropIn(name, "[Service]\n\(settings.joined(separator: "\n"))\n")
   }
 
-  func dropIn(_ name: String, _ text: String) throws {
-    try dropIn(UserManager.service, name, text)
-  }
+  func dropIn(_ name: String, _ text: String) throws { try dropIn(UserManager.service, name, text) }
 }

@@ -25,9 +25,7 @@ internal import Testing
     return process
   }
 
-  private static func line(_ process: ChildProcess) throws -> String {
-    try #require(try process.output?.next())
-  }
+  private static func line(_ process: ChildProcess) throws -> String { try #require(try process.output?.next()) }
 
   private static func errors(_ broker: BrokerFixture) throws -> String {
     try Files.text(broker.directory.file("monitor"))

@@ -56,9 +56,7 @@ internal import Testing
       let object = try script.call("registerObjectForStateRestoration", ["restorationIdentifier": "Note"])["object"]
       try script.call("nextRequest", ["serves": [.string(Self.encode), "applicationStateSaved"]])
       let waiting = try FramedClient(broker.socket, framing)
-      try waiting.send(
-        WireClient.message("nextRequest", script.scoped(["waitMilliseconds": 20_000]), id: "wait")
-      )
+      try waiting.send(WireClient.message("nextRequest", script.scoped(["waitMilliseconds": 20_000]), id: "wait"))
       let saver = try broker.connect()
       let round = try saver.request("saveApplicationState", ["application": Self.application])
       let request = try waiting.receiveMessage()["result"] ?? .null

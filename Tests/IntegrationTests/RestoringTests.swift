@@ -28,10 +28,7 @@ internal import Testing
       try Self.save(broker)
       let caller = try broker.session(Self.application, process: "caller")
       let worker = try broker.client(.python)
-      try worker.initialize(
-        Self.application,
-        ["process": "worker", "serves": [Self.make]]
-      )
+      try worker.initialize(Self.application, ["process": "worker", "serves": [Self.make]])
       try worker.call("registerRestorationClass", ["restorationClass": "Pages"])
       let id = try caller.request("restoreApplicationState", ["deadlineMilliseconds": 2_000])
       try worker.kill()

@@ -36,9 +36,7 @@ internal import Testing
         try peer.send("set", ["name": .string("P\(index).\(object)"), "state": ["n": .integer(number)]])
       }
     }
-    for peer in peers {
-      for _ in 0..<objects { _ = try peer.receive() }
-    }
+    for peer in peers { for _ in 0..<objects { _ = try peer.receive() } }
   }
 
   /// The one number that all states of a version have; `nil` without states.

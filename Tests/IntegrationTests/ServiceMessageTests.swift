@@ -24,9 +24,7 @@ internal import Testing
     "activation", "changes_are_told_once_a_second", "reload", "failure_is_told",
     "wrong_configuration_is_told", "slow_manager", "watchdog_is_for_this_process", "long_work_is_no_hang",
   ])
-  func theManagerIsTold(_ scenario: String) async throws {
-    try await Self.play(scenario)
-  }
+  func theManagerIsTold(_ scenario: String) async throws { try await Self.play(scenario) }
 
   /// Only one thread stands still, all others run: of the archives, of the event loop.
   @Test(arguments: ["archive-writer", "NIO-ELT"])
@@ -35,9 +33,7 @@ internal import Testing
   }
 
   @Test(arguments: ["idle_exit", "idle_exit_waits", "idle_exit_can_be_changed"])
-  func anIdleBrokerEndsWithoutRefusingAnybody(_ scenario: String) async throws {
-    try await Self.play(scenario)
-  }
+  func anIdleBrokerEndsWithoutRefusingAnybody(_ scenario: String) async throws { try await Self.play(scenario) }
 
   /// In a mount namespace of its own, because the journal has one place only.
   @Test func logEntriesHaveFieldsInTheJournal() async throws {

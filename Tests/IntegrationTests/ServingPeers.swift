@@ -49,9 +49,7 @@ extension ServingClient {
     try tell("await", ["what": .string(what), "count": 0])["count"]?.integer ?? 0
   }
 
-  func set(_ name: String, state: JSONValue) throws {
-    try tell("set", ["name": .string(name), "state": state])
-  }
+  func set(_ name: String, state: JSONValue) throws { try tell("set", ["name": .string(name), "state": state]) }
 
   /// How calls of this method are answered from now on; null: well.
   func behave(_ method: String, _ behaviour: JSONValue) throws {

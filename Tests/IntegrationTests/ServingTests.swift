@@ -174,10 +174,7 @@ internal import Testing
   }
 
   /// The view's process and that of its data source.
-  private static let pairs = zip(
-    ServingClient.Language.allCases,
-    [ServingClient.Language.perl, .swift, .python]
-  )
+  private static let pairs = zip(ServingClient.Language.allCases, [ServingClient.Language.perl, .swift, .python])
 
   @Test("R28 A view's rows are found again by a data source in another process", arguments: pairs)
   func rowsAreFoundAgain(_ first: ServingClient.Language, _ second: ServingClient.Language) async throws {

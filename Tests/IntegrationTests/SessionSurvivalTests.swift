@@ -120,10 +120,7 @@ internal import Testing
       let recovery = try client.command(["do": "recovered", "after": .integer(before)])
       let acknowledged = try #require(recovery["acknowledged"]?.integer, "kill \(figures.kills): \(recovery.text)")
       figures.slowest = max(figures.slowest, acknowledged - accepting)
-      figures.slowestResumption = max(
-        figures.slowestResumption,
-        (recovery["connected"]?.integer ?? 0) - accepting
-      )
+      figures.slowestResumption = max(figures.slowestResumption, (recovery["connected"]?.integer ?? 0) - accepting)
       #expect(acknowledged - accepting <= 1_000, "kill \(figures.kills), process \(index): \(recovery.text)")
       // Every object continues, and has got its pending answers.
       try check(unanswered[index], "P\(index)", try client.command(["do": "acknowledgedAll"]))

@@ -67,9 +67,7 @@ struct ApplicationUnitTests {
     return try JSONCodec.parse(Array(text.utf8))["applications"]?.array?.first
   }
 
-  private func clear(_ manager: UserManager) throws {
-    try manager.write("", to: "\(manager.home)/journal")
-  }
+  private func clear(_ manager: UserManager) throws { try manager.write("", to: "\(manager.home)/journal") }
 
   private func restored(_ text: String) throws -> [String] {
     let result = try JSONCodec.parse(Array(text.utf8))

@@ -102,10 +102,7 @@ internal import Testing
     }
     // Some are below the root of a worker that is not started yet: the answer is taken when all are.
     let documents = documents(of: index).filter { isFirst || $0.restorationClass == nil }
-    try worker.send(
-      "register",
-      ["objects": .array(documents.map { .object($0.registration(withState: isFirst)) })]
-    )
+    try worker.send("register", ["objects": .array(documents.map { .object($0.registration(withState: isFirst)) })])
     return worker
   }
 
@@ -167,10 +164,7 @@ internal import Testing
         "$restorable": .strings(document.parent), "object": handles[document.parent] ?? "no handle",
       ]
       #expect(state?["near"] == [near], "\(document.path)")
-      #expect(
-        found?["coder"]?["UIApplicationStateRestorationTimestampKey"]?.string?.count == 24,
-        "\(document.path)"
-      )
+      #expect(found?["coder"]?["UIApplicationStateRestorationTimestampKey"]?.string?.count == 24, "\(document.path)")
     }
     #expect(objects["Main/W\(index)"]?["state"] == ["worker": .integer(Int64(index))])
     let names = owners.filter { $0.value == index }.keys.map { $0.joined(separator: "/") }

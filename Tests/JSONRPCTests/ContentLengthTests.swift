@@ -57,9 +57,7 @@ internal import Testing
     #expect(!peer.decoder.position.isInsideFrame, "empty lines between frames mean nothing")
   }
 
-  @Test(arguments: [
-    #"{"a":"#, "{]", "", "  ", #"{"a":1}}"#, tick + tick, "x", "\u{FEFF}" + tick, "{\"a\":\"\u{0}\"}",
-  ])
+  @Test(arguments: [#"{"a":"#, "{]", "", "  ", #"{"a":1}}"#, tick + tick, "x", "\u{FEFF}" + tick, "{\"a\":\"\u{0}\"}"])
   func aFaultCostsOneFrameOnly(text: String) {
     var peer = PeerFixture()
     let events = peer.events((Self.framed(text) + Self.framed(Self.tick)).utf8)

@@ -8,9 +8,7 @@ internal import Testing
     #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)"}"#
   }
 
-  private static func notification(_ method: String) -> String {
-    #"{"jsonrpc":"2.0","method":"\#(method)"}"#
-  }
+  private static func notification(_ method: String) -> String { #"{"jsonrpc":"2.0","method":"\#(method)"}"# }
 
   private static func answer(_ id: String, _ result: String = "null") -> String {
     #"{"jsonrpc":"2.0","id":\#(id),"result":\#(result)}"#
@@ -194,9 +192,7 @@ internal import Testing
     #expect(!peer.conversation.acceptsRequests)
     #expect(peer.send(Self.request("3") + Self.notification("n") + Self.request("4")).isEmpty)
     #expect(peer.conversation.hasHeldBackCalls)
-    #expect(
-      peer.conversation.heldBackBytes > 2 * Self.request("3").utf8.count + Self.notification("n").utf8.count
-    )
+    #expect(peer.conversation.heldBackBytes > 2 * Self.request("3").utf8.count + Self.notification("n").utf8.count)
     #expect(peer.conversation.resume(into: &peer.output).isEmpty)
 
     peer.conversation.respond(to: second, with: .result(.null), into: &peer.output)
@@ -356,15 +352,11 @@ internal import Testing
 }
 
 extension [Conversation.Delivery] {
-  fileprivate var calls: [Conversation.Call] {
-    compactMap { if case .request(let call, _) = $0 { call } else { nil } }
-  }
+  fileprivate var calls: [Conversation.Call] { compactMap { if case .request(let call, _) = $0 { call } else { nil } } }
 
   fileprivate var firstCall: Conversation.Call? { calls.first }
 
-  fileprivate var responses: [Int] {
-    compactMap { if case .response(let callID, _) = $0 { callID } else { nil } }
-  }
+  fileprivate var responses: [Int] { compactMap { if case .response(let callID, _) = $0 { callID } else { nil } } }
 
   fileprivate var methods: [String] {
     compactMap {

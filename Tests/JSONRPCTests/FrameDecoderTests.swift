@@ -16,9 +16,7 @@ internal import Testing
     var peer = PeerFixture()
     let events = peer.events((Self.call + Self.notification + "[" + Self.notification + "]" + Self.notification).utf8)
     #expect(
-      events.map(\.summary) == [
-        Self.callSummary, "notification tick", "[notification tick]", "notification tick",
-      ]
+      events.map(\.summary) == [Self.callSummary, "notification tick", "[notification tick]", "notification tick"]
     )
     #expect(!peer.decoder.position.isInsideFrame)
     #expect(peer.decoder.bufferedBytes == 0)

@@ -42,11 +42,7 @@ internal import Testing
       let position = first.position
       #expect(!position.mustBeFinished)
       #expect(position != .betweenFrames || unfinished.isEmpty)
-      var second = FrameDecoder(
-        limits: FrameLimits(),
-        vocabulary: PeerFixture.vocabulary,
-        framing: first.framing
-      )
+      var second = FrameDecoder(limits: FrameLimits(), vocabulary: PeerFixture.vocabulary, framing: first.framing)
       events += take(unfinished, &second) + take(bytes[cut...], &second)
       #expect(events == expected, "cut at \(cut)")
     }
@@ -105,9 +101,7 @@ internal import Testing
     second.conversation = Conversation(limits: ConversationLimits(), after: first.callsMade)
     #expect(second.conversation.isSettled)
     #expect(second.conversation.call(method: "c", parameters: nil, into: &output) == 3)
-    for id in [open, 2] {
-      #expect(second.send(#"{"jsonrpc":"2.0","id":\#(id),"result":null}"#).isEmpty)
-    }
+    for id in [open, 2] { #expect(second.send(#"{"jsonrpc":"2.0","id":\#(id),"result":null}"#).isEmpty) }
     #expect(second.conversation.strayResponses == 0)
     _ = second.send(#"{"jsonrpc":"2.0","id":1,"result":null}"#)
     #expect(second.conversation.strayResponses == 1)

@@ -29,9 +29,7 @@ internal import Testing
     (#"{"jsonrpc":"2.0","id":"3","error":{"code":1,"message":""}}"#, #"response "3" error {"code":1,"message":""}"#),
     (#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#, "request 1 m"),
   ])
-  func wellFormedMessages(text: String, expected: String) {
-    #expect(Self.summary(text) == expected)
-  }
+  func wellFormedMessages(text: String, expected: String) { #expect(Self.summary(text) == expected) }
 
   @Test(arguments: [
     (#"{}"#, "invalid without id -32600"),
@@ -54,9 +52,7 @@ internal import Testing
     (#"{"jsonrpc":"2.0","method":"m","id":{}}"#, "invalid without id -32600"),
     (#"{"jsonrpc":"2.0","method":"m","id":true}"#, "invalid without id -32600"),
   ])
-  func messagesThatAreNoRequest(text: String, expected: String) {
-    #expect(Self.summary(text) == expected)
-  }
+  func messagesThatAreNoRequest(text: String, expected: String) { #expect(Self.summary(text) == expected) }
 
   @Test(arguments: [
     #"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, #"{"jsonrpc":"2.0","result":1}"#,
@@ -64,9 +60,7 @@ internal import Testing
     #"{"jsonrpc":"2.0","id":[],"error":1}"#, #"{"jsonrpc":"2.0","id":1,"id":1,"result":1}"#,
     #"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#,
   ])
-  func malformedResponsesAreNeverRequests(text: String) {
-    #expect(Self.summary(text) == "malformed response")
-  }
+  func malformedResponsesAreNeverRequests(text: String) { #expect(Self.summary(text) == "malformed response") }
 
   @Test(arguments: [
     "0", "-1", "-0", "1", "9007199254740993", "9223372036854775807", "9223372036854775808", "-9223372036854775809",
@@ -118,9 +112,7 @@ internal import Testing
     ),
     (#"[{"jsonrpc":"2.0","method":"m","id":1,"params":{"s":{"k":1,"k":2}}}]"#, "[invalid 1 -32602 /s/k]"),
   ])
-  func membersGivenTwiceAreRefused(text: String, expected: String) {
-    #expect(Self.summary(text) == expected)
-  }
+  func membersGivenTwiceAreRefused(text: String, expected: String) { #expect(Self.summary(text) == expected) }
 
   @Test func membersBelowTheCheckedLevelsAreNot() {
     let text = #"{"jsonrpc":"2.0","method":"m","params":{"s":{"k":{"x":1,"x":2}}}}"#

@@ -111,7 +111,5 @@ internal import Testing
 }
 
 extension SeededGenerator {
-  fileprivate mutating func below(_ bound: Int) -> Int {
-    Int(next() % UInt64(bound))
-  }
+  fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

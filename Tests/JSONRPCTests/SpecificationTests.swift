@@ -12,11 +12,7 @@ internal import Testing
     for event in peer.events(exchange.request.utf8, step: step) {
       for delivery in peer.conversation.receive(event, into: &peer.output) {
         guard case .request(let call, let request) = delivery else { continue }
-        peer.conversation.respond(
-          to: call,
-          with: Self.dispatch(request.method, request.parameters),
-          into: &peer.output
-        )
+        peer.conversation.respond(to: call, with: Self.dispatch(request.method, request.parameters), into: &peer.output)
       }
     }
     let lines = peer.takeLines()

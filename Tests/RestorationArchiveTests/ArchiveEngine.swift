@@ -131,9 +131,7 @@ extension ArchiveChange {
 
   /// The end of a node.
   static func removed(_ node: NodeID, successor: NodeID? = nil) -> ArchiveChange {
-    .node(
-      NodeRecord(node: node, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor)
-    )
+    .node(NodeRecord(node: node, parent: nil, component: nil, kind: .object, isRemoved: true, successor: successor))
   }
 
   /// A state of the simplest kind.

@@ -511,14 +511,7 @@ private enum Sample {
     elements: "[]"
   )
   static let session = SessionRecord(session: 7, token: "00ff", facts: #"{"process":"editor"}"#)
-  static let ended = SessionRecord(
-    session: 8,
-    token: "",
-    facts: "{}",
-    ending: "closed",
-    ended: 5,
-    restorationsAtEnd: 6
-  )
+  static let ended = SessionRecord(session: 8, token: "", facts: "{}", ending: "closed", ended: 5, restorationsAtEnd: 6)
   static let generation = GenerationRecord(
     generation: 5,
     kind: "startup",

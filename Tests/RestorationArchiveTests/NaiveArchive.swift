@@ -118,9 +118,7 @@ struct NaiveArchive {
 
   private var reachable: [SequenceNumber: StateRecord] {
     var rows: [SequenceNumber: StateRecord] = [:]
-    for contents in kept {
-      for (sequence, record) in contents.states.values { rows[sequence] = record }
-    }
+    for contents in kept { for (sequence, record) in contents.states.values { rows[sequence] = record } }
     for case (let sequence, .state(let record)) in log where withheld[sequence] != nil { rows[sequence] = record }
     return rows
   }

@@ -128,9 +128,7 @@ internal import Testing
     for count in 0... {
       let fixture = try ArchiveFixture(.sqlite)
       let disk = FaultingDisk(fixture.directory.path)
-      disk.fail(
-        FaultingDisk.Fault(code: SQLITE_IOERR | 4 << 8, operations: [.write, .sync, .truncate], after: count)
-      )
+      disk.fail(FaultingDisk.Fault(code: SQLITE_IOERR | 4 << 8, operations: [.write, .sync, .truncate], after: count))
       let kind = await failure { () async throws(ArchiveError) in _ = try await fixture.store.open("x") }
       let hasFailed = disk.heal()
       var author = try await fixture.author("x")
@@ -154,9 +152,7 @@ internal import Testing
       let garbage = Array("garbage".utf8)
       try fixture.directory.write(garbage, to: "x.sqlite")
       let disk = FaultingDisk(fixture.directory.path)
-      disk.fail(
-        FaultingDisk.Fault(code: SQLITE_IOERR | 4 << 8, operations: [.write, .sync, .truncate], after: count)
-      )
+      disk.fail(FaultingDisk.Fault(code: SQLITE_IOERR | 4 << 8, operations: [.write, .sync, .truncate], after: count))
       _ = await failure { () async throws(ArchiveError) in _ = try await fixture.store.open("x") }
       let hasFailed = disk.heal()
       author = try await fixture.author("x")

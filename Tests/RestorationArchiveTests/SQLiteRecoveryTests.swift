@@ -156,9 +156,7 @@ internal import Testing
       if number == 25 { try await author.maintain() }
     }
     let copy = try ArchiveFixture(.sqlite)
-    for name in [Self.main, Self.log] {
-      try copy.directory.write(try original.directory.read(name), to: name)
-    }
+    for name in [Self.main, Self.log] { try copy.directory.write(try original.directory.read(name), to: name) }
     let recovered = try await copy.author(Self.application)
     #expect(recovered.opening.damage == nil)
     #expect(recovered.opening.sequence == 100)

@@ -17,9 +17,7 @@ internal import Testing
     try await FakeBroker.run(answer: Self.echo) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       try await withThrowingTaskGroup(of: (Int, String).self) { group in
-        for number in 0..<1_000 {
-          group.addTask { (number, try await broker.call("echo", "[\(number)]")) }
-        }
+        for number in 0..<1_000 { group.addTask { (number, try await broker.call("echo", "[\(number)]")) } }
         var answered = 0
         for try await (number, result) in group {
           #expect(result == "[\(number)]")
@@ -37,9 +35,7 @@ internal import Testing
     try await FakeBroker.run(limits: limits) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
       async let answers = withThrowingTaskGroup(of: String.self) { group in
-        for _ in 0..<1_000 {
-          group.addTask { try await broker.call("wait") }
-        }
+        for _ in 0..<1_000 { group.addTask { try await broker.call("wait") } }
         return try await group.reduce(into: []) { $0.append($1) }
       }
       // None is answered before all are there.

@@ -28,9 +28,7 @@ internal import Testing
 
   @Test func everyCodeOfTheProtocolHasItsName() {
     #expect(Self.named.map(\.0) == ErrorCode.all.filter { $0.rawValue > -32600 })
-    for (code, name) in Self.named {
-      #expect(code.description == name)
-    }
+    for (code, name) in Self.named { #expect(code.description == name) }
   }
 
   @Test(arguments: ErrorCode.all)

@@ -61,9 +61,7 @@ final class FakeBroker: ConnectionDelegate {
     directory.remove()
   }
 
-  func connectionOpened(_ connection: Connection) {
-    sink.yield(.opened(connection))
-  }
+  func connectionOpened(_ connection: Connection) { sink.yield(.opened(connection)) }
 
   func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     switch delivery {
@@ -81,17 +79,13 @@ final class FakeBroker: ConnectionDelegate {
 
   func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}
 
-  func connectionClosed(_ connection: Connection, reason: CloseReason) {
-    sink.yield(.closed(reason))
-  }
+  func connectionClosed(_ connection: Connection, reason: CloseReason) { sink.yield(.closed(reason)) }
 
   /// Events at the broker, awaited one after the other.
   actor Events {
     private let stream: AsyncStream<Event>
 
-    init(_ stream: AsyncStream<Event>) {
-      self.stream = stream
-    }
+    init(_ stream: AsyncStream<Event>) { self.stream = stream }
 
     private func next() async throws -> Event {
       var iterator = stream.makeAsyncIterator()

@@ -31,9 +31,7 @@ enum RawListener {
 
     private let text: String
 
-    init(text: String) {
-      self.text = text
-    }
+    init(text: String) { self.text = text }
 
     func channelActive(context: ChannelHandlerContext) {
       context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)

@@ -43,9 +43,7 @@ struct ServingScene {
   }
 
   /// Makes calls on the newest connection from now on.
-  func follow() async throws {
-    await model.follow(try await broker.events.opened())
-  }
+  func follow() async throws { await model.follow(try await broker.events.opened()) }
 
   /// Calls the session as a broker does.
   func call(_ method: String, _ parameters: String) async throws {
@@ -88,9 +86,7 @@ actor ServingModel: ModelAssociating {
   private var blocked: [CheckedContinuation<Void, Never>] = []
   private var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
 
-  func follow(_ connection: Connection) {
-    self.connection = connection
-  }
+  func follow(_ connection: Connection) { self.connection = connection }
 
   func note(_ event: String) {
     log.append(event)
@@ -100,9 +96,7 @@ actor ServingModel: ModelAssociating {
   }
 
   /// Waits until `count` events have happened.
-  func reached(_ count: Int) async {
-    if log.count < count { await withCheckedContinuation { waiter = (count, $0) } }
-  }
+  func reached(_ count: Int) async { if log.count < count { await withCheckedContinuation { waiter = (count, $0) } } }
 
   func object(_ name: String) -> ServingObject {
     let object = ServingObject(name, self)
@@ -110,27 +104,17 @@ actor ServingModel: ModelAssociating {
     return object
   }
 
-  func drop(_ name: String) {
-    objects[name] = nil
-  }
+  func drop(_ name: String) { objects[name] = nil }
 
-  func set(_ name: String, _ state: ObjectState?) {
-    states[name] = .some(state)
-  }
+  func set(_ name: String, _ state: ObjectState?) { states[name] = .some(state) }
 
   /// Calls fail with this message.
-  func fail(_ failure: String) {
-    self.failure = failure
-  }
+  func fail(_ failure: String) { self.failure = failure }
 
-  func check() throws {
-    if let failure { throw TestFailure(failure) }
-  }
+  func check() throws { if let failure { throw TestFailure(failure) } }
 
   /// Blocks answers to encode calls.
-  func block() {
-    isBlocked = true
-  }
+  func block() { isBlocked = true }
 
   func unblock() {
     isBlocked = false
@@ -188,9 +172,7 @@ final class ServingObject: StateRestoring {
 final class ServingDelegate: RestorationDelegate {
   private let model: ServingModel
 
-  init(_ model: ServingModel) {
-    self.model = model
-  }
+  init(_ model: ServingModel) { self.model = model }
 
   func shouldSaveApplicationState(_ saved: SavedApplicationState) async -> Bool {
     await model.note("shouldSave \(saved.state?.jsonText ?? "-")")

@@ -150,9 +150,7 @@ internal import Testing
         #expect(try await extending == 1)
       }
       scene.script.change { $0.token = "another" }
-      #expect(
-        try await lose(scene) == ["extendStateRestoration ", "extendStateRestoration ", "ping "]
-      )
+      #expect(try await lose(scene) == ["extendStateRestoration ", "extendStateRestoration ", "ping "])
       for expected in ["completeStateRestoration {}", "completeStateRestoration {}"] {
         async let completing = scene.session.completeStateRestoration()
         let request = try await scene.broker.events.request()

@@ -31,9 +31,7 @@ final class SessionScript: Sendable {
 
   private let state = Mutex(State())
 
-  func change(_ body: @Sendable (inout State) -> Void) {
-    state.withLock { body(&$0) }
-  }
+  func change(_ body: @Sendable (inout State) -> Void) { state.withLock { body(&$0) } }
 
   /// How many were made until now.
   var connections: Int { state.withLock { $0.sessions } }
@@ -120,7 +118,5 @@ extension FakeBroker.Pending {
   }
 
   /// Ends the connection as a broker's death does.
-  func cut() async throws {
-    try await connection.onLoop { $0.close(afterOutput: false) }
-  }
+  func cut() async throws { try await connection.onLoop { $0.close(afterOutput: false) } }
 }

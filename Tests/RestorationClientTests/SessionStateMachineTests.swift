@@ -291,9 +291,7 @@ internal import Testing
     machine.registered(5, below: 99)
     machine.moved(1, below: 4)
     lose()
-    #expect(
-      machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(2), .register(5)]
-    )
+    #expect(machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(2), .register(5)])
     #expect(machine.settled(5, isRegistered: true) == [])
     #expect(machine.settled(2, isRegistered: true) == [.register(3), .register(4)])
     #expect(machine.settled(4, isRegistered: true) == [.register(1)])
@@ -456,16 +454,12 @@ internal import Testing
     #expect(machine.lost(at: 1_000) == [.report(.reconnecting), .connect, .setAlarm(at: 1_050)])
     _ = machine.connectFailed()
     #expect(submit(3, at: 1_020) == [])
-    #expect(
-      machine.alarm(at: 1_050) == [.fail(1, .outcomeUnknown), .fail(2, .timedOut), .setAlarm(at: 1_070)]
-    )
+    #expect(machine.alarm(at: 1_050) == [.fail(1, .outcomeUnknown), .fail(2, .timedOut), .setAlarm(at: 1_070)])
     #expect(machine.cancelled(3) == [.cancel(3), .setAlarm(at: nil)])
     _ = machine.elapsed()
     #expect(submit(4, at: 1_080) == [.setAlarm(at: 1_130)])
     _ = machine.connected()
-    #expect(
-      machine.initialized(isResumed: true, at: 1_090) == [.report(.connected), .send(4)]
-    )
+    #expect(machine.initialized(isResumed: true, at: 1_090) == [.report(.connected), .send(4)])
     #expect(machine.alarm(at: 1_130) == [.setAlarm(at: 1_590)])
   }
 
@@ -524,9 +518,7 @@ internal import Testing
     _ = machine.end(1, bytes: 0, at: 0)
     #expect(machine.lost(at: 0) == [.report(.reconnecting), .connect, .setAlarm(at: nil)])
     _ = machine.connected()
-    #expect(
-      machine.initialized(isResumed: true, at: 0) == [.setAlarm(at: 500), .report(.connected), .send(1)]
-    )
+    #expect(machine.initialized(isResumed: true, at: 0) == [.setAlarm(at: 500), .report(.connected), .send(1)])
   }
 
   @Test mutating func aGoodbyeWasHeardWhereTheBrokerDoesNotKnowTheSessionAnyMore() {

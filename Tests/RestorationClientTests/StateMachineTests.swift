@@ -12,9 +12,7 @@ internal import Testing
   /// Submits a call and reports it as sent if the machine sends it.
   private mutating func call(_ ticket: Int, bytes: Int, as callID: Int) -> [Machine.Action] {
     let actions = machine.submit(ticket, expectsAnswer: true, bytes: bytes)
-    if actions.contains(.sendCall(ticket)) {
-      #expect(machine.sent(ticket, as: callID) == [])
-    }
+    if actions.contains(.sendCall(ticket)) { #expect(machine.sent(ticket, as: callID) == []) }
     return actions
   }
 

@@ -10,9 +10,7 @@ internal import Testing
     #"{"jsonrpc":"2.0","id":\#(id),"method":"echo","params":["\#(String(repeating: "x", count: bytes))"]}"#
   }
 
-  private func wait(_ id: Int) -> String {
-    #"{"jsonrpc":"2.0","id":\#(id),"method":"wait"}"#
-  }
+  private func wait(_ id: Int) -> String { #"{"jsonrpc":"2.0","id":\#(id),"method":"wait"}"# }
 
   /// Sends until the other end stops reading; returns the number of bytes sent.
   private func sendUntilPaused(

@@ -8,9 +8,7 @@ internal import Testing
 @Suite struct HostTests {
   private let scratch: SocketDirectory
 
-  init() throws {
-    scratch = try SocketDirectory()
-  }
+  init() throws { scratch = try SocketDirectory() }
 
   private func write(_ text: String, to path: String) throws {
     let file = try #require(fopen(path, "w"))

@@ -16,13 +16,9 @@ internal import Testing
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
-    init(eventLoop: any EventLoop) {
-      self.eventLoop = eventLoop
-    }
+    init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-    nonisolated func connectionOpened(_ connection: Connection) {
-      assumeIsolated { $0.count = 100 }
-    }
+    nonisolated func connectionOpened(_ connection: Connection) { assumeIsolated { $0.count = 100 } }
 
     nonisolated func received(_ delivery: Conversation.Delivery, from connection: Connection) {
       assumeIsolated { counter in

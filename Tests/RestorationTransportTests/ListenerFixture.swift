@@ -51,16 +51,12 @@ struct ListenerFixture: Sendable {
     try await group.shutdownGracefully()
   }
 
-  func connect() throws -> RawPeer {
-    try RawPeer(connectingTo: path.path)
-  }
+  func connect() throws -> RawPeer { try RawPeer(connectingTo: path.path) }
 
   /// Runs `body` on the listener's event loop.
   func onLoop<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await listener.eventLoop.submit(body).get()
   }
 
-  var statistics: AcceptStatistics {
-    get async throws { try await onLoop { listener.statistics } }
-  }
+  var statistics: AcceptStatistics { get async throws { try await onLoop { listener.statistics } } }
 }

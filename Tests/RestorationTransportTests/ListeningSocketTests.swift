@@ -8,9 +8,7 @@ internal import Testing
 @Suite struct ListeningSocketTests {
   private let scratch: SocketDirectory
 
-  init() throws {
-    scratch = try SocketDirectory()
-  }
+  init() throws { scratch = try SocketDirectory() }
 
   private func failure(_ path: String) -> TransportError? {
     do throws(TransportError) {

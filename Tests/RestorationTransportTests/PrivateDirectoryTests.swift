@@ -7,9 +7,7 @@ internal import Testing
 @Suite struct PrivateDirectoryTests {
   private let scratch: SocketDirectory
 
-  init() throws {
-    scratch = try SocketDirectory()
-  }
+  init() throws { scratch = try SocketDirectory() }
 
   private func failure(_ path: String, _ use: PrivateDirectory.Use = .named) -> TransportError.Code? {
     do throws(TransportError) {
@@ -92,9 +90,7 @@ internal import Testing
   }
 
   @Test(arguments: ["", "a\0b"])
-  func aPathThatIsNoneIsRefused(_ path: String) {
-    #expect(failure(path) == .invalidPath)
-  }
+  func aPathThatIsNoneIsRefused(_ path: String) { #expect(failure(path) == .invalidPath) }
 
   @Test func whatStandsInTheWayIsSaid() throws {
     close(creat(scratch.file("f"), 0o600))

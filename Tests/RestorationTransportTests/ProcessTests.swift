@@ -96,9 +96,7 @@ internal import Testing
     private let sink: AsyncStream<Void>.Continuation
     private let stream: AsyncStream<Void>
 
-    init() {
-      (stream, sink) = AsyncStream.makeStream()
-    }
+    init() { (stream, sink) = AsyncStream.makeStream() }
 
     var total: Int { count.withLock { $0 } }
 
@@ -107,9 +105,7 @@ internal import Testing
       sink.yield()
     }
 
-    func next() async {
-      for await _ in stream { return }
-    }
+    func next() async { for await _ in stream { return } }
   }
 
   private func run(_ body: (ProcessWatcher, any EventLoop) async throws -> Void) async throws {

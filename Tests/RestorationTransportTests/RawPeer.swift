@@ -51,9 +51,7 @@ final class RawPeer: Sendable {
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
   }
 
-  func send(_ text: String) throws {
-    try send(Array(text.utf8))
-  }
+  func send(_ text: String) throws { try send(Array(text.utf8)) }
 
   func send(_ bytes: [UInt8]) throws {
     var rest = bytes[...]
@@ -126,7 +124,5 @@ final class RawPeer: Sendable {
     try await NIOThreadPool.singleton.runIfActive(body)
   }
 
-  func endOutput() {
-    shutdown(descriptor, Int32(SHUT_WR))
-  }
+  func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 }

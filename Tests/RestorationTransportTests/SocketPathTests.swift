@@ -13,9 +13,7 @@ internal import Testing
   }
 
   @Test(arguments: ["", "/", "/run/", "/run/a\0b"])
-  func aPathThatNamesNoFileFails(_ path: String) {
-    #expect(throws: TransportError.self) { try SocketPath(path) }
-  }
+  func aPathThatNamesNoFileFails(_ path: String) { #expect(throws: TransportError.self) { try SocketPath(path) } }
 
   @Test func theFlagGoesBeforeTheVariableBeforeTheRuntimeDirectory() throws {
     var environment = ["RESTORATIOND_SOCKET": "/a/variable.sock", "XDG_RUNTIME_DIR": "/run/user/1000"]

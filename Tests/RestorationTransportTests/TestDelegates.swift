@@ -32,9 +32,7 @@ final class TestDelegate: ConnectionDelegate {
     self.events = TestEvents(stream)
   }
 
-  func connectionOpened(_ connection: Connection) {
-    sink.yield(.opened(connection))
-  }
+  func connectionOpened(_ connection: Connection) { sink.yield(.opened(connection)) }
 
   func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     receivedCount.wrappingAdd(1, ordering: .relaxed)
@@ -45,26 +43,18 @@ final class TestDelegate: ConnectionDelegate {
     }
   }
 
-  func callsAbandoned(_ callIDs: [Int], by connection: Connection) {
-    sink.yield(.abandoned(callIDs))
-  }
+  func callsAbandoned(_ callIDs: [Int], by connection: Connection) { sink.yield(.abandoned(callIDs)) }
 
-  func hasRoomForOffers(_ connection: Connection) {
-    sink.yield(.room(connection))
-  }
+  func hasRoomForOffers(_ connection: Connection) { sink.yield(.room(connection)) }
 
-  func connectionClosed(_ connection: Connection, reason: CloseReason) {
-    sink.yield(.closed(connection.id, reason))
-  }
+  func connectionClosed(_ connection: Connection, reason: CloseReason) { sink.yield(.closed(connection.id, reason)) }
 }
 
 /// The events of a delegate, awaited one after the other.
 actor TestEvents {
   private let stream: AsyncStream<TestDelegate.Event>
 
-  init(_ stream: AsyncStream<TestDelegate.Event>) {
-    self.stream = stream
-  }
+  init(_ stream: AsyncStream<TestDelegate.Event>) { self.stream = stream }
 
   func next() async -> TestDelegate.Event? {
     var iterator = stream.makeAsyncIterator()

@@ -16,12 +16,7 @@ internal import Testing
     _ settings: ConnectionSettings = ListenerFixture.settings()
   ) async -> TransportError? {
     do throws(TransportError) {
-      _ = try await UnixConnector.connect(
-        to: SocketPath(path),
-        on: group,
-        settings: settings,
-        delegate: TestDelegate()
-      )
+      _ = try await UnixConnector.connect(to: SocketPath(path), on: group, settings: settings, delegate: TestDelegate())
       return nil
     } catch {
       return error

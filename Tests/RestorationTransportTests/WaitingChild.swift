@@ -43,9 +43,7 @@ final class WaitingChild: Sendable {
   }
 
   /// Kills it; it stays a zombie until `reap`.
-  func end() {
-    kill(pid, SIGKILL)
-  }
+  func end() { kill(pid, SIGKILL) }
 
   /// Waits for its end and frees its number. More than once is harmless.
   func reap() {

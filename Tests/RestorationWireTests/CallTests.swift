@@ -39,16 +39,12 @@ struct RightCall: CustomTestStringConvertible {
     let names = MethodTable.methods.map { $0.method }
     #expect(Set(names).count == names.count)
     #expect(names.count == 38)
-    for type in MethodTable.methods {
-      #expect(Set(type.members.map(\.name)).count == type.members.count)
-    }
+    for type in MethodTable.methods { #expect(Set(type.members.map(\.name)).count == type.members.count) }
   }
 
   @Test func callsWithoutParametersTakeAnyForm() throws {
     for method in [Ping.self, ReportLimits.self, ListApplications.self] as [any RestorationMethod.Type] {
-      for text in ["", "{}", "[]", "[1,2]", #"{"a":1}"#] {
-        #expect(try pointerOfError(method, text) == nil)
-      }
+      for text in ["", "{}", "[]", "[1,2]", #"{"a":1}"#] { #expect(try pointerOfError(method, text) == nil) }
     }
   }
 

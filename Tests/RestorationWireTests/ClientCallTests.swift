@@ -50,10 +50,7 @@ internal import Testing
 
   @Test func objectsToBeDecodedComeWholeOrDeferred() throws {
     let call = DecodeRestorableStateWithCoder().with {
-      $0.objects = [
-        .init(object: 1, path: ["A"], content: .init()),
-        .init(object: 2, path: nil, content: nil),
-      ]
+      $0.objects = [.init(object: 1, path: ["A"], content: .init()), .init(object: 2, path: nil, content: nil)]
     }
     let text = call.text.string
     #expect(

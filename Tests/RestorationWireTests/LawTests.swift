@@ -168,9 +168,7 @@ struct DescribedObject: CustomTestStringConvertible {
 
   // MARK: Texts
 
-  private func parse(_ text: String) throws -> JSONValue {
-    try JSONCodec.parse(Array(text.utf8))
-  }
+  private func parse(_ text: String) throws -> JSONValue { try JSONCodec.parse(Array(text.utf8)) }
 
   /// Whether `written` is `sent`, but for members of objects that are left out.
   private func isKept(_ sent: JSONValue, _ written: JSONValue) -> Bool {
@@ -188,12 +186,8 @@ struct DescribedObject: CustomTestStringConvertible {
 }
 
 extension Schema {
-  fileprivate var isNullable: Bool {
-    if case .nullable = self { true } else { false }
-  }
+  fileprivate var isNullable: Bool { if case .nullable = self { true } else { false } }
 
   /// Whether null is a value like another.
-  fileprivate var isAny: Bool {
-    if case .any = self { true } else { false }
-  }
+  fileprivate var isAny: Bool { if case .any = self { true } else { false } }
 }

@@ -19,14 +19,10 @@ internal import Testing
     "", "/", "a/b", "#", "a#1", "a\nb", "\0", "\u{7F}", "\u{85}",
     String(repeating: "x", count: 256), String(repeating: "é", count: 128),
   ])
-  func otherTextIsNone(_ text: String) {
-    #expect(!RestorationIdentifier.isValid(text))
-  }
+  func otherTextIsNone(_ text: String) { #expect(!RestorationIdentifier.isValid(text)) }
 
   @Test(arguments: ["a#", "a#-1", "a#01", "a#1.0", "a#1#2", "#1", "a#x", "a#9223372036854775808"])
-  func aMalformedPositionIsNoComponent(_ text: String) {
-    #expect(RestorationIdentifier.split(text) == nil)
-  }
+  func aMalformedPositionIsNoComponent(_ text: String) { #expect(RestorationIdentifier.split(text) == nil) }
 
   @Test func aPositionIsPartOfTheComponent() {
     #expect(RestorationIdentifier.component("Tab", position: 0) == "Tab#0")
@@ -56,9 +52,7 @@ internal import Testing
   @Test(arguments: [
     "0", "-1", "1.0", "1e3", "\"a\"", "[]", "[1]", "[[\"a\"]]", "null", "true", "{}", "9223372036854775808",
   ])
-  func otherValuesAreNoReference(_ text: String) throws {
-    #expect(try ObjectReference(slice(text)) == nil)
-  }
+  func otherValuesAreNoReference(_ text: String) throws { #expect(try ObjectReference(slice(text)) == nil) }
 }
 
 @Suite struct ApplicationNameTests {
@@ -66,17 +60,13 @@ internal import Testing
   static let longestInstance = String(repeating: "c", count: 48)
 
   @Test(arguments: ["a", "Z9", "0", "org.example.Editor", "a-b_c.d", longest, "a@b", "\(longest)@\(longestInstance)"])
-  func aNameMayHaveAnInstance(_ text: String) {
-    #expect(ApplicationName(text)?.description == text)
-  }
+  func aNameMayHaveAnInstance(_ text: String) { #expect(ApplicationName(text)?.description == text) }
 
   @Test(arguments: [
     "", ".a", "-a", "_a", "a b", "a/b", "é", "@", "a@", "@b", "a@b@c", "a@.b", "a@-", longest + "b",
     "a@\(longestInstance)c", "a\0",
   ])
-  func otherTextIsNone(_ text: String) {
-    #expect(ApplicationName(text) == nil)
-  }
+  func otherTextIsNone(_ text: String) { #expect(ApplicationName(text) == nil) }
 
   @Test func aNameIsTakenApart() throws {
     let name = try #require(ApplicationName("org.example.Editor@work"))

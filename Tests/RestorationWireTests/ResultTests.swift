@@ -35,9 +35,7 @@ struct ResultText: CustomTestStringConvertible {
 
   @Test(arguments: results)
   func aResultOfAnotherShapeIsNil(_ result: ResultText) throws {
-    for text in result.wrong {
-      #expect(try result.type.init(slice(text)) == nil, "\(text)")
-    }
+    for text in result.wrong { #expect(try result.type.init(slice(text)) == nil, "\(text)") }
   }
 
   /// What the descriptions do not tell, besides what `LawTests` find out from them.

@@ -78,9 +78,7 @@ extension Schema {
     }
   }
 
-  private static func text(_ count: Int) -> String {
-    "\"\(String(repeating: "x", count: count))\""
-  }
+  private static func text(_ count: Int) -> String { "\"\(String(repeating: "x", count: count))\"" }
 
   /// One array of all samples, or a single sample twice, because a single class is written as a name.
   private static func arrays(of samples: [String], _ count: ClosedRange<Int>?) -> [String] {

@@ -38,9 +38,7 @@ internal import Testing
     "2026-01-01T00:00:60.000Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000+00:00", "2026-01-01 00:00:00.000Z",
     "+026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.00١Z",
   ])
-  func otherTextIsNoTime(_ text: String) {
-    #expect(Timestamp(text) == nil)
-  }
+  func otherTextIsNoTime(_ text: String) { #expect(Timestamp(text) == nil) }
 
   @Test func timesBeyondFourDigitsOfAYearBecomeTheNearestThatFits() {
     #expect(Timestamp(milliseconds: .max).description == "9999-12-31T23:59:59.999Z")
@@ -51,7 +49,5 @@ internal import Testing
 
 extension UInt64 {
   /// Some time of the day that differs from day to day.
-  fileprivate var timeOfDay: Int64 {
-    Int64(self &* 7_919_777 % 86_400_000)
-  }
+  fileprivate var timeOfDay: Int64 { Int64(self &* 7_919_777 % 86_400_000) }
 }

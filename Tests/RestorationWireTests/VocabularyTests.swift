@@ -85,9 +85,7 @@ internal import Testing
     )
     #expect(error.code == -32003)
     #expect(
-      error.data == [
-        "kind": "duplicatePath", "hint": "h", "path": ["a"], "owners": [["process": "editor", "pid": 7]],
-      ]
+      error.data == ["kind": "duplicatePath", "hint": "h", "path": ["a"], "owners": [["process": "editor", "pid": 7]]]
     )
   }
 

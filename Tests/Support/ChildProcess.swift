@@ -110,13 +110,9 @@ package final class ChildProcess {
     try input.write(Array(text.utf8))
   }
 
-  package func closeInput() {
-    input = nil
-  }
+  package func closeInput() { input = nil }
 
-  package func send(signal: Int32) {
-    if end == nil { Glibc.kill(pid, signal) }
-  }
+  package func send(signal: Int32) { if end == nil { Glibc.kill(pid, signal) } }
 
   /// Kills the process at once and waits until it is gone.
   @discardableResult
@@ -163,9 +159,7 @@ package final class ChildProcess {
     let own = (try? Files.read("/proc/self/environ")) ?? []
     var variables = own.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
     variables.removeAll { variable in changes.keys.contains(String(variable.prefix { $0 != "=" })) }
-    for (name, value) in changes {
-      if let value { variables.append("\(name)=\(value)") }
-    }
+    for (name, value) in changes { if let value { variables.append("\(name)=\(value)") } }
     return variables
   }
 

@@ -9,9 +9,7 @@ package struct Deadline: Sendable {
 
   private let end: Int64
 
-  package init(_ duration: Duration = Deadline.usual) {
-    end = Self.now + duration.milliseconds
-  }
+  package init(_ duration: Duration = Deadline.usual) { end = Self.now + duration.milliseconds }
 
   /// Milliseconds of a clock that never goes back.
   package static var now: Int64 {
@@ -28,7 +26,5 @@ package struct Deadline: Sendable {
 
 extension Duration {
   /// Whole milliseconds.
-  package var milliseconds: Int64 {
-    components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000
-  }
+  package var milliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
 }

@@ -62,9 +62,7 @@ package struct DocumentedExchange: Sendable, CustomStringConvertible {
       text = replacing("\"<\(word)>\"", in: text, by: #"{"$match":"(?s).+"}"#)
     }
     let numbers = ["handle", "sequence", "pid", "bytes", "milliseconds", "call", "round"]
-    for word in numbers + ["limits", "result", "coder"] {
-      text = replacing("<\(word)>", in: text, by: #"{"$any":1}"#)
-    }
+    for word in numbers + ["limits", "result", "coder"] { text = replacing("<\(word)>", in: text, by: #"{"$any":1}"#) }
     return relaxed(try VectorValue(parsing: text))
   }
 

@@ -7,9 +7,7 @@ internal import Glibc
 package final class FileDescriptor {
   package let number: Int32
 
-  package init(owning number: Int32) {
-    self.number = number
-  }
+  package init(owning number: Int32) { self.number = number }
 
   deinit {
     close(number)
@@ -56,9 +54,7 @@ package final class FileDescriptor {
   }
 
   /// Waits until the descriptor can be read (or the other end is gone); false when the deadline came first.
-  package func waitUntilReadable(_ deadline: Deadline) -> Bool {
-    wait(for: Int16(POLLIN), deadline) != 0
-  }
+  package func waitUntilReadable(_ deadline: Deadline) -> Bool { wait(for: Int16(POLLIN), deadline) != 0 }
 
   /// Waits for one of the events of `poll`; 0 when the deadline came first.
   func wait(for events: Int16, _ deadline: Deadline) -> Int16 {

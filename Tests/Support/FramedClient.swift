@@ -30,9 +30,7 @@ package final class FramedClient {
     package var headers: [String: String] = [:]
     package var text = ""
 
-    package init(status: Int = 200) {
-      self.status = status
-    }
+    package init(status: Int = 200) { self.status = status }
   }
 
   package let framing: Framing
@@ -45,18 +43,12 @@ package final class FramedClient {
     descriptor = try FileDescriptor.connected(to: path)
   }
 
-  package func send(_ text: String) throws {
-    try send(bytes: framing.frame(text))
-  }
+  package func send(_ text: String) throws { try send(bytes: framing.frame(text)) }
 
-  package func send(bytes: some Collection<UInt8>) throws {
-    try descriptor.write(bytes)
-  }
+  package func send(bytes: some Collection<UInt8>) throws { try descriptor.write(bytes) }
 
   /// Ends the sending direction.
-  package func halfClose() {
-    shutdown(descriptor.number, Int32(SHUT_WR))
-  }
+  package func halfClose() { shutdown(descriptor.number, Int32(SHUT_WR)) }
 
   /// The result of a call; an error of the broker is thrown as `CallError`.
   @discardableResult

@@ -50,9 +50,7 @@ private final class VectorClient {
   private let wire: WireClient
   private var inbox: [(value: VectorValue, text: String)] = []
 
-  init(_ socket: String) throws {
-    wire = try WireClient(socket)
-  }
+  init(_ socket: String) throws { wire = try WireClient(socket) }
 
   func perform(_ step: VectorValue, _ match: inout VectorMatch) throws {
     if let message = step["send"] { try wire.send(try match.filled(message).text + "\n") }

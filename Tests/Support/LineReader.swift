@@ -7,9 +7,7 @@ package final class LineReader {
   private var searched = 0
   private(set) package var hasEnded = false
 
-  package init(_ descriptor: FileDescriptor) {
-    self.descriptor = descriptor
-  }
+  package init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
 
   /// The next line without its line feed; `nil` at the end. A last line without a line feed fails.
   package func next(_ deadline: Deadline = Deadline()) throws -> String? {

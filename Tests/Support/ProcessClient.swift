@@ -35,9 +35,7 @@ package final class ProcessClient {
   package var pid: Int32 { process.pid }
 
   /// Sends a command without waiting for its answer.
-  package func send(_ command: JSONObject) throws {
-    try process.write(JSONValue.object(command).text + "\n")
-  }
+  package func send(_ command: JSONObject) throws { try process.write(JSONValue.object(command).text + "\n") }
 
   /// The next line of the program.
   package func receive(_ deadline: Deadline = Deadline()) throws -> JSONValue {
@@ -96,9 +94,7 @@ package final class ProcessClient {
   }
 
   /// Kills the process as a crash would.
-  package func kill() throws {
-    try process.kill()
-  }
+  package func kill() throws { try process.kill() }
 
   /// Lets the process end by closing its input.
   package func end() {

@@ -6,9 +6,7 @@ internal import Glibc
 package struct ProcessStatus {
   private let pid: Int32
 
-  package init(_ pid: Int32) {
-    self.pid = pid
-  }
+  package init(_ pid: Int32) { self.pid = pid }
 
   /// Resident memory in KiB.
   package var residentKiB: Int { kilobytes("VmRSS") }

@@ -28,9 +28,7 @@ package final class ScratchDirectory: Sendable {
     return file(name)
   }
 
-  package func remove() {
-    Files.removeTree(path)
-  }
+  package func remove() { Files.removeTree(path) }
 }
 
 /// Small files, as tests need them.
@@ -54,9 +52,7 @@ package enum Files {
     }
   }
 
-  package static func text(_ path: String) throws -> String {
-    String(decoding: try read(path), as: UTF8.self)
-  }
+  package static func text(_ path: String) throws -> String { String(decoding: try read(path), as: UTF8.self) }
 
   package static func write(_ bytes: [UInt8], to path: String) throws {
     let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -98,9 +94,7 @@ package enum Files {
     guard mkdir(path, 0o700) == 0 else { throw TestFailure("mkdir \(path): \(SystemError.current)") }
   }
 
-  package static func remove(_ path: String) {
-    unlink(path)
-  }
+  package static func remove(_ path: String) { unlink(path) }
 
   /// Names in a directory, sorted; empty if it does not exist.
   package static func list(_ path: String) -> [String] {
@@ -123,9 +117,7 @@ package enum Files {
   }
 
   /// Empties a directory.
-  package static func removeContents(of path: String) {
-    for name in list(path) { removeTree("\(path)/\(name)") }
-  }
+  package static func removeContents(of path: String) { for name in list(path) { removeTree("\(path)/\(name)") } }
 
   static func removeTree(_ path: String) {
     if isDirectory(path) {

@@ -83,9 +83,7 @@ package final class ServingClient {
   }
 
   /// Kills the process as a crash would.
-  package func kill() throws {
-    try process.kill()
-  }
+  package func kill() throws { try process.kill() }
 
   /// Lets the process end by closing its input.
   package func end() {

@@ -52,9 +52,7 @@ package final class UserManager {
   package static let requirement = "needs root, systemd and namespaces; run Tests/run.sh as root on such a machine"
 
   private static let program = "/lib/systemd/systemd"
-  private static let unshare = [
-    "unshare", "--mount", "--pid", "--cgroup", "--fork", "--kill-child", "--mount-proc",
-  ]
+  private static let unshare = ["unshare", "--mount", "--pid", "--cgroup", "--fork", "--kill-child", "--mount-proc"]
   /// If the tests' own programs and the checkout's files are in there.
   private static let files = "/run/restorationd-test"
 
@@ -116,9 +114,7 @@ package final class UserManager {
 
   /// Ends the user manager and everything the user runs in it; the milliseconds that took.
   @discardableResult
-  package func logout() throws -> Int64 {
-    try tell(["do": "logout"])["milliseconds"]?.integer ?? 0
-  }
+  package func logout() throws -> Int64 { try tell(["do": "logout"])["milliseconds"]?.integer ?? 0 }
 
   /// Copies a file or a directory of the checkout or of the build into the namespaces.
   package func add(_ path: String, as target: String) throws {
@@ -151,9 +147,7 @@ package final class UserManager {
   // MARK: The journal
 
   /// The log entries since the last call.
-  package func takeJournal() throws -> [JSONValue] {
-    try tell(["do": "journal"])["entries"]?.array ?? []
-  }
+  package func takeJournal() throws -> [JSONValue] { try tell(["do": "journal"])["entries"]?.array ?? [] }
 
   /// Waits for entries with these fields.
   @discardableResult

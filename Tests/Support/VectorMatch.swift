@@ -71,9 +71,7 @@ struct VectorMatch {
     _ exact: Bool,
     _ place: String
   ) throws {
-    if let members = expected.members {
-      return try matchObject(members, actual, exact, place)
-    }
+    if let members = expected.members { return try matchObject(members, actual, exact, place) }
     if let elements = expected.array {
       guard let found = actual.array, found.count == elements.count else {
         throw TestFailure("\(place): \(actual.shown) is not an array of \(elements.count)")

@@ -49,21 +49,13 @@ enum VectorValue: Sendable {
     return members.first { $0.name == name }?.value
   }
 
-  var string: String? {
-    if case .string(let value) = self { value } else { nil }
-  }
+  var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  var array: [VectorValue]? {
-    if case .array(let value) = self { value } else { nil }
-  }
+  var array: [VectorValue]? { if case .array(let value) = self { value } else { nil } }
 
-  var members: [(name: String, value: VectorValue)]? {
-    if case .object(let value) = self { value } else { nil }
-  }
+  var members: [(name: String, value: VectorValue)]? { if case .object(let value) = self { value } else { nil } }
 
-  var isTrue: Bool {
-    if case .bool(true) = self { true } else { false }
-  }
+  var isTrue: Bool { if case .bool(true) = self { true } else { false } }
 
   /// Compact text.
   var text: String {

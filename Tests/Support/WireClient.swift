@@ -20,13 +20,9 @@ package final class WireClient {
   // MARK: Bytes and lines
 
   /// Sends text unchanged.
-  package func send(_ text: String) throws {
-    try descriptor.write(Array(text.utf8))
-  }
+  package func send(_ text: String) throws { try descriptor.write(Array(text.utf8)) }
 
-  package func send(bytes: [UInt8]) throws {
-    try descriptor.write(bytes)
-  }
+  package func send(bytes: [UInt8]) throws { try descriptor.write(bytes) }
 
   /// Sends as long as the broker reads; returns the number of bytes sent.
   package func sendWhilePossible(_ bytes: [UInt8], stall: Duration) -> Int {
@@ -57,9 +53,7 @@ package final class WireClient {
   }
 
   /// Ends the sending direction.
-  package func halfClose() {
-    shutdown(descriptor.number, Int32(SHUT_WR))
-  }
+  package func halfClose() { shutdown(descriptor.number, Int32(SHUT_WR)) }
 
   /// All lines up to the end.
   package func receiveToEnd(_ deadline: Deadline = Deadline()) throws -> [String] {
@@ -162,9 +156,7 @@ package final class WireClient {
 package struct CallError: Error, CustomStringConvertible {
   package let object: JSONValue
 
-  package init(_ object: JSONValue) {
-    self.object = object
-  }
+  package init(_ object: JSONValue) { self.object = object }
 
   package var code: Int64? { object["code"]?.integer }
   package var kind: String? { object["data"]?["kind"]?.string }

@@ -82,9 +82,7 @@ private struct SilentManager {
   }
 
   /// Fills the socket, so that later messages wait in the notifier.
-  func block(_ notifier: Notifier) {
-    for number in 0..<4_000 { notifier.send(.errno(Int32(number))) }
-  }
+  func block(_ notifier: Notifier) { for number in 0..<4_000 { notifier.send(.errno(Int32(number))) } }
 
   /// All messages that were sent until now, in order.
   func messages(of notifier: Notifier) throws -> [String] {

@@ -62,12 +62,7 @@ internal import Testing
   @Test(arguments: collections.indices)
   func aServiceThatSeemsNeverToHaveRunWasForgottenAfterItEndedWell(index: Int) {
     let given = Self.collections[index]
-    var unit = UnitResult(
-      activeState: given.state,
-      subState: "",
-      result: given.result,
-      lastProcess: given.last
-    )
+    var unit = UnitResult(activeState: given.state, subState: "", result: given.result, lastProcess: given.last)
     unit.judge(isService: given.isService, left: 0, started: 0, exited: 0)
     #expect(unit.wasCollected == given.collected)
     #expect(!unit.wasStopped)
@@ -82,8 +77,6 @@ internal import Testing
     let loop = directory.file("loop.conf")
     try #require(symlink(loop, loop) == 0)
     let long = try directory.write(String(repeating: "#", count: 1 << 18), to: "long.conf")
-    for path in [loop, directory.file("."), long] {
-      #expect(throws: UserManagerError.self) { try UnitText.read(path) }
-    }
+    for path in [loop, directory.file("."), long] { #expect(throws: UserManagerError.self) { try UnitText.read(path) } }
   }
 }

@@ -53,9 +53,7 @@ internal import Testing
     for (target, permissions) in try Self.table() {
       var importers: [String: [SourceFile]] = [:]
       for file in try SourceFile.all("Sources/\(target)", ".swift") {
-        for module in file.code.compactMap(Self.importedModule) {
-          importers[module, default: []].append(file)
-        }
+        for module in file.code.compactMap(Self.importedModule) { importers[module, default: []].append(file) }
       }
       for (module, files) in importers {
         guard let permission = permissions.first(where: { $0.module == module }) else {
@@ -97,8 +95,6 @@ internal import Testing
     for file in try SourceFile.sources.get() {
       #expect(!file.code.compactMap(Self.importedModule).contains("Foundation"), "\(file)")
     }
-    for file in try SourceFile.tests.get() {
-      #expect(!file.code.contains { $0.hasPrefix("@testable") }, "\(file)")
-    }
+    for file in try SourceFile.tests.get() { #expect(!file.code.contains { $0.hasPrefix("@testable") }, "\(file)") }
   }
 }

@@ -57,12 +57,8 @@ internal import Testing
 
   @Test func everyErrorIsDocumented() throws {
     let page = try SourceFile("Protocol/errors.md").text
-    for code in ErrorCode.all {
-      #expect(page.contains("| \u{2212}\(-code.rawValue) | `\(code.kind)` |"), "\(code)")
-    }
-    for code in [32700, 32600, 32601, 32602, 32603] {
-      #expect(page.contains("| \u{2212}\(code) | `"), "\(code)")
-    }
+    for code in ErrorCode.all { #expect(page.contains("| \u{2212}\(-code.rawValue) | `\(code.kind)` |"), "\(code)") }
+    for code in [32700, 32600, 32601, 32602, 32603] { #expect(page.contains("| \u{2212}\(code) | `"), "\(code)") }
   }
 
   @Test func everyLimitIsDocumentedAndEveryDocumentedLimitThere() throws {

@@ -4,14 +4,10 @@ internal import Glibc
 
 /// Standard output.
 enum Output {
-  static func flush() {
-    fflush(nil)
-  }
+  static func flush() { fflush(nil) }
 
   /// Ends the process as a crash does.
-  static func crash() {
-    kill(getpid(), SIGKILL)
-  }
+  static func crash() { kill(getpid(), SIGKILL) }
 }
 
 /// The clock that all processes of the machine share.

@@ -13,26 +13,18 @@ final class ServedObject: StateRestoring {
     self.process = process
   }
 
-  func encodeRestorableState() async throws -> ObjectState {
-    try await process.encode(name)
-  }
+  func encodeRestorableState() async throws -> ObjectState { try await process.encode(name) }
 
-  func decodeRestorableState(_ saved: ObjectState) async {
-    await process.decoded(name, saved)
-  }
+  func decodeRestorableState(_ saved: ObjectState) async { await process.decoded(name, saved) }
 
-  func applicationFinishedRestoringState() async {
-    await process.finished(name)
-  }
+  func applicationFinishedRestoringState() async { await process.finished(name) }
 }
 
 /// The application's delegate.
 final class ServedDelegate: RestorationDelegate {
   private let process: ServingProcess
 
-  init(of process: ServingProcess) {
-    self.process = process
-  }
+  init(of process: ServingProcess) { self.process = process }
 
   func shouldSaveApplicationState(_ saved: SavedApplicationState) async -> Bool {
     await process.answer("shouldSaveApplicationState", "shouldSave")?.bool ?? true
@@ -69,9 +61,7 @@ actor ServedItems: ModelAssociating {
     self.process = process
   }
 
-  func become(_ items: JSONValue) {
-    self.items = items
-  }
+  func become(_ items: JSONValue) { self.items = items }
 
   func modelIdentifierForElement(
     at indexPath: [Int],
@@ -80,9 +70,7 @@ actor ServedItems: ModelAssociating {
   ) async -> String? {
     _ = await process.answer("modelIdentifierForElementAtIndexPath", "model", view)
     var found: JSONValue? = items
-    for index in indexPath {
-      found = found?.array.flatMap { $0.indices.contains(index) ? $0[index] : nil }
-    }
+    for index in indexPath { found = found?.array.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
     return found?.string
   }
 

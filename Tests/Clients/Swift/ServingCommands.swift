@@ -32,9 +32,7 @@ extension ServingProcess {
     case "await":
       return ["count": .integer(await awaits(command["what"]?.string ?? "", command["count"]?.integer ?? 1))]
     case "restored":
-      return [
-        "objects": .object(restored), "application": decodedApplicationState, "finished": .array(finishedNames),
-      ]
+      return ["objects": .object(restored), "application": decodedApplicationState, "finished": .array(finishedNames)]
     case "wait": return try await pending.removeValue(forKey: command["call"]?.integer ?? 0)?.value ?? .null
     default: return try await call(command, name)
     }

@@ -35,9 +35,7 @@ actor ServingProcess {
   var pending: [Int64: Task<JSONValue, any Error>] = [:]
   var follower: Task<Void, Never>?
 
-  init(socket: String) {
-    self.socket = socket
-  }
+  init(socket: String) { self.socket = socket }
 
   // MARK: What happens
 
@@ -55,9 +53,7 @@ actor ServingProcess {
   }
 
   func awaits(_ what: String, _ count: Int64) async -> Int64 {
-    if counts[what, default: 0] < count {
-      await withCheckedContinuation { waiters.append((what, count, $0)) }
-    }
+    if counts[what, default: 0] < count { await withCheckedContinuation { waiters.append((what, count, $0)) } }
     return counts[what, default: 0]
   }
 
@@ -188,14 +184,10 @@ actor ServingProcess {
   struct Fault: Error, CustomStringConvertible {
     let description: String
 
-    init(_ description: String) {
-      self.description = description
-    }
+    init(_ description: String) { self.description = description }
   }
 
-  static func value(_ text: String) -> JSONValue {
-    (try? JSONCodec.parse(Array(text.utf8))) ?? .null
-  }
+  static func value(_ text: String) -> JSONValue { (try? JSONCodec.parse(Array(text.utf8))) ?? .null }
 
   static func value(_ element: RestorableElement) -> JSONValue {
     var value: JSONObject = [
@@ -215,7 +207,5 @@ actor ServingProcess {
 
   static func value(_ path: IdentifierPath?) -> JSONValue { value(path?.components) }
 
-  static func value(_ components: [String]?) -> JSONValue {
-    components.map { .array($0.map { .string($0) }) } ?? .null
-  }
+  static func value(_ components: [String]?) -> JSONValue { components.map { .array($0.map { .string($0) }) } ?? .null }
 }

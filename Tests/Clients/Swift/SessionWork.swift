@@ -37,9 +37,7 @@ actor SessionWork {
   private var waiters: [(isMet: @Sendable (isolated SessionWork) -> Bool, CheckedContinuation<Void, Never>)] = []
   private var tasks: [Task<Void, Never>] = []
 
-  init(_ session: RestorationSession) {
-    self.session = session
-  }
+  init(_ session: RestorationSession) { self.session = session }
 
   static func state(_ number: Int64) -> JSONValue {
     let size = [1, 300, 6_000][Int(number % 3)]
@@ -73,9 +71,7 @@ actor SessionWork {
     for task in tasks { await task.value }
   }
 
-  func end(_ reason: GoodbyeReason) async -> Bool {
-    await session.end(reason)
-  }
+  func end(_ reason: GoodbyeReason) async -> Bool { await session.end(reason) }
 
   private func encodeOne(_ name: String, _ object: RestorableObject) async {
     while !Task.isCancelled {

@@ -45,13 +45,9 @@ struct Commands {
   private var lastID: Int64 = 0
   private var work: SessionWork?
 
-  init(socket: String) {
-    self.socket = socket
-  }
+  init(socket: String) { self.socket = socket }
 
-  mutating func connect() async throws {
-    connection = try await BrokerConnection.connect(to: socket)
-  }
+  mutating func connect() async throws { connection = try await BrokerConnection.connect(to: socket) }
 
   mutating func answer(to command: JSONValue) async throws -> JSONValue {
     guard let connection else { return ["fault": "not connected"] }
@@ -141,9 +137,7 @@ struct Commands {
   }
 
   private static func value(of notification: BrokerNotification) -> JSONValue {
-    func path(_ path: IdentifierPath?) -> JSONValue {
-      path.map { .array($0.components.map { .string($0) }) } ?? .null
-    }
+    func path(_ path: IdentifierPath?) -> JSONValue { path.map { .array($0.components.map { .string($0) }) } ?? .null }
     switch notification {
     case .pathChanged(let facts):
       return ["method": "pathChanged", "params": ["object": .integer(facts.object), "path": path(facts.path)]]
