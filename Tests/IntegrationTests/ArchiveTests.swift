@@ -38,38 +38,36 @@ internal import Testing
     return (count, slowest)
   }
 
-  @Test func othersEncodeWhileALargeArchiveIsCheckedAndExported() async throws {
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      let client = try broker.connect()
-      let other = try broker.connect()
-      try Self.fill(client, count: 10_000, bytes: 1_000)
-      try other.call("encodeRestorableState", ["application": "org.example.Other", "object": .path("A"), "state": [:]])
-      let check = try client.request("verifyArchive", ["application": Self.application])
+  @Test(.broker(alone: true)) func othersEncodeWhileALargeArchiveIsCheckedAndExported() throws {
+    let client = try broker.connect()
+    let other = try broker.connect()
+    try Self.fill(client, count: 10_000, bytes: 1_000)
+    try other.call("encodeRestorableState", ["application": "org.example.Other", "object": .path("A"), "state": [:]])
+    let check = try client.request("verifyArchive", ["application": Self.application])
+    let meanwhile = try Self.encodes(other, until: client)
+    #expect(try client.answer(to: check)["sound"] == true)
+    #expect(meanwhile.count >= 10, "\(meanwhile)")
+    #expect(meanwhile.slowest < 500, "\(meanwhile)")
+    var cursor: JSONValue = .null
+    var pages = 0
+    var answered = 0
+    var slowest: Int64 = 0
+    var objects = 0
+    repeat {
+      let page = try client.request("exportArchive", ["application": Self.application, "cursor": cursor])
       let meanwhile = try Self.encodes(other, until: client)
-      #expect(try client.answer(to: check)["sound"] == true)
-      #expect(meanwhile.count >= 10, "\(meanwhile)")
-      #expect(meanwhile.slowest < 500, "\(meanwhile)")
-      var cursor: JSONValue = .null
-      var pages = 0
-      var answered = 0
-      var slowest: Int64 = 0
-      var objects = 0
-      repeat {
-        let page = try client.request("exportArchive", ["application": Self.application, "cursor": cursor])
-        let meanwhile = try Self.encodes(other, until: client)
-        answered += meanwhile.count
-        slowest = max(slowest, meanwhile.slowest)
-        let result = try client.answer(to: page)
-        objects += result["part"]?["objects"]?.array?.count ?? 0
-        cursor = result["cursor"] ?? .null
-        pages += 1
-      } while !cursor.isNull
-      #expect(objects == 10_040)
-      // The disk decides how many there are: a page takes about as long as an encode.
-      #expect(pages >= 10 && answered > 0, "\(answered) encodes in \(pages) pages")
-      #expect(slowest < 500, "\(slowest) ms")
-      print("\(meanwhile) encodes during the check, \(answered) in \(pages) pages, \(slowest) ms at most")
-    }
+      answered += meanwhile.count
+      slowest = max(slowest, meanwhile.slowest)
+      let result = try client.answer(to: page)
+      objects += result["part"]?["objects"]?.array?.count ?? 0
+      cursor = result["cursor"] ?? .null
+      pages += 1
+    } while !cursor.isNull
+    #expect(objects == 10_040)
+    // The disk decides how many there are: a page takes about as long as an encode.
+    #expect(pages >= 10 && answered > 0, "\(answered) encodes in \(pages) pages")
+    #expect(slowest < 500, "\(slowest) ms")
+    print("\(meanwhile) encodes during the check, \(answered) in \(pages) pages, \(slowest) ms at most")
   }
 
   // MARK: Kills
@@ -108,36 +106,34 @@ internal import Testing
     return values.first
   }
 
-  @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
-  func anImportThatIsKilledIsThereWholeOrNotAtAll() async throws {
+  @Test(.broker, .enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
+  func anImportThatIsKilledIsThereWholeOrNotAtAll() throws {
     let count = 3_000
-    try await withBroker { broker in
-      var expected: Int64 = 1
-      try broker.connect().send(Self.importing(Self.document(1, count: count)))
-      try Wait.until("the first import is there") { (try? Self.value(broker, count: count)) == 1 }
-      _ = try broker.terminate()
-      var kills = 0
-      let points = [3, 30, 300, 900, 1_400, 2_000].map { ("pwrite64", $0) } + [1, 2, 3].map { ("fdatasync", $0) }
-      for (index, (call, number)) in points.enumerated() {
-        broker.options.wrapper = Strace.killing(at: call, number: number)
-        _ = try? broker.start()
-        let next = index + 2
-        var isAnswered = false
-        if let client = try? broker.connect() {
-          try? client.send(Self.importing(Self.document(next, count: count)))
-          isAnswered = (try? client.receive().contains("\"objects\":\(count)")) ?? false
-        }
-        try broker.kill()
-        broker.options.wrapper = []
-        try broker.start()
-        let found = try Self.value(broker, count: count)
-        #expect(found == Int64(next) || !isAnswered && found == expected, "killed at \(call) \(number)")
-        if !isAnswered { kills += 1 }
-        expected = found ?? 0
-        _ = try broker.terminate()
+    var expected: Int64 = 1
+    try broker.connect().send(Self.importing(Self.document(1, count: count)))
+    try Wait.until("the first import is there") { (try? Self.value(broker, count: count)) == 1 }
+    _ = try broker.terminate()
+    var kills = 0
+    let points = [3, 30, 300, 900, 1_400, 2_000].map { ("pwrite64", $0) } + [1, 2, 3].map { ("fdatasync", $0) }
+    for (index, (call, number)) in points.enumerated() {
+      broker.wrapper = Strace.killing(at: call, number: number)
+      _ = try? broker.start()
+      let next = index + 2
+      var isAnswered = false
+      if let client = try? broker.connect() {
+        try? client.send(Self.importing(Self.document(next, count: count)))
+        isAnswered = (try? client.receive().contains("\"objects\":\(count)")) ?? false
       }
-      #expect(kills >= 4, "\(kills) of \(points.count)")
+      try broker.kill()
+      broker.wrapper = []
       try broker.start()
+      let found = try Self.value(broker, count: count)
+      #expect(found == Int64(next) || !isAnswered && found == expected, "killed at \(call) \(number)")
+      if !isAnswered { kills += 1 }
+      expected = found ?? 0
+      _ = try broker.terminate()
     }
+    #expect(kills >= 4, "\(kills) of \(points.count)")
+    try broker.start()
   }
 }

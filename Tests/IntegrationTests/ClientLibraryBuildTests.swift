@@ -6,94 +6,86 @@ internal import Testing
 
 /// Installing the libraries, building programs on them, and running them under checkers.
 @Suite(.timeLimit(.minutes(10))) struct ClientLibraryBuildTests {
-  @Test("pip installs the Python library without a network, with its types")
-  func pipInstalls() async throws {
-    try await withScratch { directory in
-      let place = directory.file("venv")
-      let environment: [String: String?] = [
-        "PYTHONPATH": nil, "PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": "/dev/null",
-      ]
-      let made = try ChildProcess.run(
-        ["python3", "-m", "venv", place],
-        environment: environment,
-        Deadline(.seconds(120))
-      )
-      try #require(made.end == .exit(0), "\(made.output)\(made.errors)")
-      let installed = try ChildProcess.run(
-        ["\(place)/bin/python", "-m", "pip", "install", "--no-index", "--quiet", LibraryClient.module],
-        environment: environment,
-        Deadline(.seconds(120))
-      )
-      try #require(installed.end == .exit(0), "\(installed.output)\(installed.errors)")
-      let program = """
-        import pathlib, restoration
-        print(restoration.__version__, restoration.Session.__name__, pathlib.Path(restoration.__file__).parent.name)
-        print(pathlib.Path(restoration.__file__).with_name("py.typed").exists())
-        """
-      let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
-      #expect(used.output == "1.0.0 Session restoration\nTrue\n", "\(used.errors)")
-      let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
-      #expect(checked.end == .exit(0), "\(checked.output)")
-    }
+  @Test("pip installs the Python library without a network, with its types", .scratch)
+  func pipInstalls() throws {
+    let place = directory.file("venv")
+    let environment: [String: String?] = [
+      "PYTHONPATH": nil, "PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": "/dev/null",
+    ]
+    let patience = Deadline(.seconds(240))
+    let made = try ChildProcess.run(["python3", "-m", "venv", place], environment: environment, patience)
+    try #require(made.end == .exit(0), "\(made.output)\(made.errors)")
+    let installed = try ChildProcess.run(
+      ["\(place)/bin/python", "-m", "pip", "install", "--no-index", "--quiet", LibraryClient.module],
+      environment: environment,
+      patience
+    )
+    try #require(installed.end == .exit(0), "\(installed.output)\(installed.errors)")
+    let program = """
+      import pathlib, restoration
+      print(restoration.__version__, restoration.Session.__name__, pathlib.Path(restoration.__file__).parent.name)
+      print(pathlib.Path(restoration.__file__).with_name("py.typed").exists())
+      """
+    let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
+    #expect(used.output == "1.0.0 Session restoration\nTrue\n", "\(used.errors)")
+    let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
+    #expect(checked.end == .exit(0), "\(checked.output)")
   }
 
   @Test(
     "A library bears a broker that sends whatever it likes",
+    .scratch,
     arguments: LibraryClient.Library.allCases,
     Environment.isLong ? Array(1...40) : [1, 2]
   )
-  func bearsAHostileBroker(_ library: LibraryClient.Library, _ seed: Int) async throws {
-    try await withScratch { directory in
-      let socket = directory.file("hostile.sock")
-      let program = "\(Products.repository)/Tests/Clients/libraries/hostile.py"
-      let broker = try ChildProcess(["python3", "-u", program, socket, "\(seed)"], errors: directory.file("log"))
-      #expect(try broker.output?.next(Deadline()) == "ready")
-      let client = try LibraryClient(library, socket: socket, errors: directory.file("client.log"))
-      try client.open("a", ["patience": 0.5])
-      var random = SeededGenerator(seed: UInt64(seed))
-      let commands: [(String, JSONObject)] = [
-        ("register", ["identifier": "A"]), ("register", ["identifier": "B"]), ("decode", ["name": "A"]),
-        ("push", ["name": "A", "state": ["a": [1, 2]]]), ("push", ["name": "B", "bytes": 30_000]), ("save", [:]),
-        ("rename", ["name": "A", "identifier": "A"]), ("invalidate", ["name": "B"]), ("restore", ["deadline": 1]),
-        ("complete", [:]), ("objects", [:]), ("class", ["restorationClass": "C"]),
-        ("set", ["name": "B", "state": ["b": nil]]), ("set", ["name": "A", "state": "fail"]),
-      ]
-      for (what, members) in commands.prefix(2) + (0..<60).map({ _ in commands.randomElement(using: &random)! }) {
-        // Which of them fail, and how, is the broker's whim.
-        try client.send(what, members)
-        do { _ = try client.receive() } catch is CallError {}
-      }
-      try client.end()
-      try broker.kill()
+  func bearsAHostileBroker(_ library: LibraryClient.Library, _ seed: Int) throws {
+    let socket = directory.file("hostile.sock")
+    let program = "\(Products.repository)/Tests/Clients/libraries/hostile.py"
+    let broker = try ChildProcess(["python3", "-u", program, socket, "\(seed)"], errors: directory.file("log"))
+    #expect(try broker.output?.next(Deadline()) == "ready")
+    let client = try LibraryClient(library, socket: socket, errors: directory.file("client.log"))
+    try client.open("a", ["patience": 0.5])
+    var random = SeededGenerator(seed: UInt64(seed))
+    let commands: [(String, JSONObject)] = [
+      ("register", ["identifier": "A"]), ("register", ["identifier": "B"]), ("decode", ["name": "A"]),
+      ("push", ["name": "A", "state": ["a": [1, 2]]]), ("push", ["name": "B", "bytes": 30_000]), ("save", [:]),
+      ("rename", ["name": "A", "identifier": "A"]), ("invalidate", ["name": "B"]), ("restore", ["deadline": 1]),
+      ("complete", [:]), ("objects", [:]), ("class", ["restorationClass": "C"]),
+      ("set", ["name": "B", "state": ["b": nil]]), ("set", ["name": "A", "state": "fail"]),
+    ]
+    for (what, members) in commands.prefix(2) + (0..<60).map({ _ in commands.randomElement(using: &random)! }) {
+      // Which of them fail, and how, is the broker's whim.
+      try client.send(what, members)
+      do { _ = try client.receive() } catch is CallError {}
     }
+    try client.end()
+    try broker.kill()
   }
 
-  @Test("The notes in Python and C come back, and say what is wrong", arguments: ["python", "c"])
-  func notesComeBack(_ language: String) async throws {
+  @Test("The notes in Python and C come back, and say what is wrong", .broker, arguments: ["python", "c"])
+  func notesComeBack(_ language: String) throws {
     let folder = "\(Products.repository)/Protocol/examples"
     let program =
       language == "c"
       ? [try LibraryClient.compile("Protocol/examples/c/note.c", "client-note", ["-fsanitize=address,undefined"])]
       : ["python3", "\(folder)/python/note.py"]
-    try await withBroker { broker in
-      let environment: [String: String?] = ["RESTORATIOND_SOCKET": broker.socket, "PYTHONDONTWRITEBYTECODE": "1"]
-      let first = try ChildProcess.run(program + ["Note"], input: "one\nGrüße", environment: environment)
-      #expect(first.output == "new\nnoted: one\nnoted: Grüße\n", "\(first.errors)")
-      #expect(first.end == .exit(0))
-      let second = try ChildProcess.run(program + ["Note"], input: "quit\nnever\n", environment: environment)
-      #expect(second.output == "restored: Grüße\n", "\(second.errors)")
-      #expect(second.end == .exit(0))
-      let child = try ChildProcess.run(program + ["Below", "Note"], environment: environment)
-      #expect(child.output == "new\n", "\(child.errors)")
-      let state = try broker.session("org.example.notes").call("decodeRestorableState", ["object": .path("Note")])
-      #expect(state["state"] == ["language": .string(language), "note": "Grüße"])
-      let wrong = try ChildProcess.run(program + ["a/b"], environment: environment)
-      #expect(wrong.end == .exit(1))
-      #expect(wrong.errors.contains("identifier"))
-      let socket = broker.directory.file("none.sock")
-      let none = try ChildProcess.run(program + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
-      #expect(none.end == .exit(69))
-      #expect(none.errors.contains(socket) && none.errors.split(separator: "\n").count == 1)
-    }
+    let environment: [String: String?] = ["RESTORATIOND_SOCKET": broker.socket, "PYTHONDONTWRITEBYTECODE": "1"]
+    let first = try ChildProcess.run(program + ["Note"], input: "one\nGrüße", environment: environment)
+    #expect(first.output == "new\nnoted: one\nnoted: Grüße\n", "\(first.errors)")
+    #expect(first.end == .exit(0))
+    let second = try ChildProcess.run(program + ["Note"], input: "quit\nnever\n", environment: environment)
+    #expect(second.output == "restored: Grüße\n", "\(second.errors)")
+    #expect(second.end == .exit(0))
+    let child = try ChildProcess.run(program + ["Below", "Note"], environment: environment)
+    #expect(child.output == "new\n", "\(child.errors)")
+    let state = try broker.session("org.example.notes").call("decodeRestorableState", ["object": .path("Note")])
+    #expect(state["state"] == ["language": .string(language), "note": "Grüße"])
+    let wrong = try ChildProcess.run(program + ["a/b"], environment: environment)
+    #expect(wrong.end == .exit(1))
+    #expect(wrong.errors.contains("identifier"))
+    let socket = broker.directory.file("none.sock")
+    let none = try ChildProcess.run(program + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
+    #expect(none.end == .exit(69))
+    #expect(none.errors.contains(socket) && none.errors.split(separator: "\n").count == 1)
   }
 }

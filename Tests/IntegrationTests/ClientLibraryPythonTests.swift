@@ -10,101 +10,95 @@ internal import Testing
   private static let application = "org.example.Notes"
   private static let kinds: [LibraryClient.Library] = [.python, .asyncio]
 
-  @Test("A state that is pushed without waiting is stored, also by a new broker", arguments: kinds)
-  func savesLater(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(library, broker)
-      try client.open()
-      try client.register("Main")
-      try client.register("Editor")
-      try client.tell("later", ["name": "Editor", "state": ["cursor": 1]])
-      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
-      try broker.kill()
-      Files.removeContents(of: broker.archives)
-      try broker.start()
-      try client.tell("await", ["what": "reconnected", "count": 1])
-      try client.tell("later", ["name": "Editor", "state": ["cursor": 2]])
-      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
-      try client.end()
-    }
+  @Test("A state that is pushed without waiting is stored, also by a new broker", .broker, arguments: kinds)
+  func savesLater(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient(library, broker)
+    try client.open()
+    try client.register("Main")
+    try client.register("Editor")
+    try client.tell("later", ["name": "Editor", "state": ["cursor": 1]])
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+    try broker.kill()
+    Files.removeContents(of: broker.archives)
+    try broker.start()
+    try client.tell("await", ["what": "reconnected", "count": 1])
+    try client.tell("later", ["name": "Editor", "state": ["cursor": 2]])
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
+    try client.end()
   }
 
-  @Test("Where the session was forgotten, parents are registered before what was moved below them", arguments: kinds)
-  func registersParentsFirst(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(library, broker)
-      try client.open()
-      for name in ["Below", "Inner", "Top"] { try client.register(name) }
-      try client.tell("move", ["name": "Inner", "parent": "Top"])
-      try client.tell("move", ["name": "Below", "parent": "Inner"])
-      try broker.kill()
-      Files.removeContents(of: broker.archives)
-      try broker.start()
-      #expect(try client.tell("push", ["name": "Below", "state": ["cursor": 1]]) == true)
-      let paths: JSONValue = [
-        "Below": [.path("Top", "Inner", "Below"), false], "Inner": [.path("Top", "Inner"), false],
-        "Top": [.path("Top"), false],
-      ]
-      #expect(try client.tell("objects") == paths)
-      #expect(try client.tell("decode", ["name": "Top"])["status"] == "none")
-      #expect(try client.tell("decode", ["name": "Below"])["state"] == ["cursor": 1])
-      try client.end()
-    }
+  @Test(
+    "Where the session was forgotten, parents are registered before what was moved below them",
+    .broker,
+    arguments: kinds
+  )
+  func registersParentsFirst(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient(library, broker)
+    try client.open()
+    for name in ["Below", "Inner", "Top"] { try client.register(name) }
+    try client.tell("move", ["name": "Inner", "parent": "Top"])
+    try client.tell("move", ["name": "Below", "parent": "Inner"])
+    try broker.kill()
+    Files.removeContents(of: broker.archives)
+    try broker.start()
+    #expect(try client.tell("push", ["name": "Below", "state": ["cursor": 1]]) == true)
+    let paths: JSONValue = [
+      "Below": [.path("Top", "Inner", "Below"), false], "Inner": [.path("Top", "Inner"), false],
+      "Top": [.path("Top"), false],
+    ]
+    #expect(try client.tell("objects") == paths)
+    #expect(try client.tell("decode", ["name": "Top"])["status"] == "none")
+    #expect(try client.tell("decode", ["name": "Below"])["state"] == ["cursor": 1])
+    try client.end()
   }
 
-  @Test("What could not be registered anew is not taken for another object", arguments: kinds)
-  func losesObjects(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let other = try broker.session(Self.application, process: "main")
-      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      let client = try LibraryClient(library, broker)
-      try client.open(Self.application, ["serving": false])
-      try client.register("Orphan", "Main")
-      try client.register("Editor")
-      try broker.kill()
-      Files.removeContents(of: broker.archives)
-      try broker.start()
-      #expect(try client.failure("push", ["name": "Orphan", "state": ["lost": true]]).kind == "replaced")
-      #expect(try client.tell("decode", ["name": "Editor"])["status"] == "none")
-      #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 1]]) == true)
-      #expect(try client.tell("register", ["identifier": "Orphan"])["path"] == .path("Orphan"))
-      #expect(try client.tell("push", ["name": "Orphan", "state": ["found": true]]) == true)
-      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
-      try client.end()
-    }
+  @Test("What could not be registered anew is not taken for another object", .broker, arguments: kinds)
+  func losesObjects(_ library: LibraryClient.Library) throws {
+    let other = try broker.session(Self.application, process: "main")
+    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    let client = try LibraryClient(library, broker)
+    try client.open(Self.application, ["serving": false])
+    try client.register("Orphan", "Main")
+    try client.register("Editor")
+    try broker.kill()
+    Files.removeContents(of: broker.archives)
+    try broker.start()
+    #expect(try client.failure("push", ["name": "Orphan", "state": ["lost": true]]).kind == "replaced")
+    #expect(try client.tell("decode", ["name": "Editor"])["status"] == "none")
+    #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 1]]) == true)
+    #expect(try client.tell("register", ["identifier": "Orphan"])["path"] == .path("Orphan"))
+    #expect(try client.tell("push", ["name": "Orphan", "state": ["found": true]]) == true)
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+    try client.end()
   }
 
-  @Test("Numbers that Python has no room for come back as they were", arguments: kinds)
-  func takesLargeNumbers(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(library, broker)
-      try client.open()
-      try client.register("Editor")
-      #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
-      #expect(try client.failure("unwritable", ["name": "Editor"]).kind == "InvalidState")
-      #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
-      #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
-      try client.end()
-    }
+  @Test("Numbers that Python has no room for come back as they were", .broker, arguments: kinds)
+  func takesLargeNumbers(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient(library, broker)
+    try client.open()
+    try client.register("Editor")
+    #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
+    #expect(try client.failure("unwritable", ["name": "Editor"]).kind == "InvalidState")
+    #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
+    #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
+    try client.end()
   }
 
-  @Test("R28 Rows that were selected are found again after the data were reordered", arguments: kinds)
-  func findsRowsAgain(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let first = try LibraryClient(library, broker)
-      try Self.openList(first, rows: ["k1", "k2", "k3"])
-      let selected: JSONValue = [["role": "selected", "indexPath": [0, 1]]]
-      try first.tell("set", ["name": "List", "state": ["zoom": 1], "elements": selected])
-      #expect(try first.tell("save")["stale"] == [])
-      try first.kill()
+  @Test("R28 Rows that were selected are found again after the data were reordered", .broker, arguments: kinds)
+  func findsRowsAgain(_ library: LibraryClient.Library) throws {
+    let first = try LibraryClient(library, broker)
+    try Self.openList(first, rows: ["k1", "k2", "k3"])
+    let selected: JSONValue = [["role": "selected", "indexPath": [0, 1]]]
+    try first.tell("set", ["name": "List", "state": ["zoom": 1], "elements": selected])
+    #expect(try first.tell("save")["stale"] == [])
+    try first.kill()
 
-      let second = try LibraryClient(library, broker)
-      try Self.openList(second, rows: ["k3", "k1", "new", "k2"])
-      let found: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "k2", "resolved": true]]
-      #expect(try second.tell("decode", ["name": "List"])["elements"] == found)
-      #expect(try second.tell("errors") == [])
-      try second.end()
-    }
+    let second = try LibraryClient(library, broker)
+    try Self.openList(second, rows: ["k3", "k1", "new", "k2"])
+    let found: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "k2", "resolved": true]]
+    #expect(try second.tell("decode", ["name": "List"])["elements"] == found)
+    #expect(try second.tell("errors") == [])
+    try second.end()
   }
 
   private static func openList(_ client: LibraryClient, rows: JSONValue) throws {
@@ -114,146 +108,134 @@ internal import Testing
     try client.tell("source", ["name": "List", "rows": rows])
   }
 
-  @Test("What a callback raises is told to the broker with its type and in the log", arguments: kinds)
-  func tellsWhatACallbackRaises(_ library: LibraryClient.Library) async throws {
-    try await withScratch { directory in
-      let asking = try AskingBroker(in: directory)
-      let client = try LibraryClient(library, socket: asking.socket, errors: directory.file("client.log"))
-      func answer(_ method: String, _ params: JSONValue) throws -> JSONValue {
-        try client.tell("call", ["method": "ask", "params": ["method": .string(method), "params": params]])
-      }
-      try client.open()
-      try client.register("Editor")
-      try client.tell("set", ["name": "Editor", "state": "fail"])
-      try client.tell("source", ["name": "Editor", "rows": [5, "\"five\""]])
-      try client.tell("class", ["restorationClass": "Document"])
-
-      let encoded = try answer("encodeRestorableStateWithCoder", ["round": 1, "objects": [["object": 1]]])
-      let raised: JSONValue = "ValueError: there is none now"
-      #expect(encoded["result"] == ["states": [["object": 1, "error": ["message": raised]]]])
-      let decoded = try answer("decodeRestorableStateWithCoder", ["objects": [["object": 1, "state": [:]]]])
-      #expect(decoded["error"] == ["code": -32603, "message": raised])
-      let taken: JSONValue = ["restorationClass": "Document", "identifierPath": .path("Taken")]
-      let refused: JSONValue = ["code": -32004, "message": "restoration.BrokerError: it is taken. Take another."]
-      #expect(try answer("objectWithRestorationIdentifierPath", taken)["error"] == refused)
-      let row: JSONValue = ["view": .path("Editor"), "indexPath": [0], "role": "selected"]
-      let wrong: JSONValue = ["code": -32603, "message": "TypeError: identifier([0]) gave 5; give a string or None"]
-      #expect(try answer("modelIdentifierForElementAtIndexPath", row)["error"] == wrong)
-      let quoted: JSONValue = ["view": .path("Editor"), "indexPath": [1], "role": "selected"]
-      #expect(try answer("modelIdentifierForElementAtIndexPath", quoted)["result"] == "\"five\"")
-      #expect(try client.tell("errors").array?.count == 4)
-      try client.end()
+  @Test("What a callback raises is told to the broker with its type and in the log", .scratch, arguments: kinds)
+  func tellsWhatACallbackRaises(_ library: LibraryClient.Library) throws {
+    let asking = try AskingBroker(in: directory)
+    let client = try LibraryClient(library, socket: asking.socket, errors: directory.file("client.log"))
+    func answer(_ method: String, _ params: JSONValue) throws -> JSONValue {
+      try client.tell("call", ["method": "ask", "params": ["method": .string(method), "params": params]])
     }
+    try client.open()
+    try client.register("Editor")
+    try client.tell("set", ["name": "Editor", "state": "fail"])
+    try client.tell("source", ["name": "Editor", "rows": [5, "\"five\""]])
+    try client.tell("class", ["restorationClass": "Document"])
+
+    let encoded = try answer("encodeRestorableStateWithCoder", ["round": 1, "objects": [["object": 1]]])
+    let raised: JSONValue = "ValueError: there is none now"
+    #expect(encoded["result"] == ["states": [["object": 1, "error": ["message": raised]]]])
+    let decoded = try answer("decodeRestorableStateWithCoder", ["objects": [["object": 1, "state": [:]]]])
+    #expect(decoded["error"] == ["code": -32603, "message": raised])
+    let taken: JSONValue = ["restorationClass": "Document", "identifierPath": .path("Taken")]
+    let refused: JSONValue = ["code": -32004, "message": "restoration.BrokerError: it is taken. Take another."]
+    #expect(try answer("objectWithRestorationIdentifierPath", taken)["error"] == refused)
+    let row: JSONValue = ["view": .path("Editor"), "indexPath": [0], "role": "selected"]
+    let wrong: JSONValue = ["code": -32603, "message": "TypeError: identifier([0]) gave 5; give a string or None"]
+    #expect(try answer("modelIdentifierForElementAtIndexPath", row)["error"] == wrong)
+    let quoted: JSONValue = ["view": .path("Editor"), "indexPath": [1], "role": "selected"]
+    #expect(try answer("modelIdentifierForElementAtIndexPath", quoted)["result"] == "\"five\"")
+    #expect(try client.tell("errors").array?.count == 4)
+    try client.end()
   }
 
-  @Test("R12 An object whose callback raises a long message is stale, and no other is", arguments: kinds)
-  func failsAlone(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(library, broker)
-      try client.open()
-      for name in ["Broken", "Editor"] { try client.register(name) }
-      try client.tell("set", ["name": "Broken", "state": ["fail": 5_000_000]])
-      try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
-      #expect(try client.tell("save")["stale"]?.array?.map { $0["path"] } == [.path("Broken")])
-      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+  @Test("R12 An object whose callback raises a long message is stale, and no other is", .broker, arguments: kinds)
+  func failsAlone(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient(library, broker)
+    try client.open()
+    for name in ["Broken", "Editor"] { try client.register(name) }
+    try client.tell("set", ["name": "Broken", "state": ["fail": 5_000_000]])
+    try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
+    #expect(try client.tell("save")["stale"]?.array?.map { $0["path"] } == [.path("Broken")])
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
 
-      try client.tell("set", ["name": "Document", "state": ["fail": 5_000_000]])
-      try client.tell("class", ["restorationClass": "Document"])
-      try client.tell("register", ["identifier": "Document", "restorationClass": "Document"])
-      try client.tell("push", ["name": "Document", "state": ["cursor": 2]])
-      try client.tell("goodbye", ["reason": "restart"])
-      try client.open()
-      try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
-      for name in ["Broken", "Editor"] { try client.register(name) }
-      try client.tell("class", ["restorationClass": "Document"])
-      let restored = try client.tell("restore", ["deadline": 10])
-      #expect(restored["skipped"]?.array?.map { $0["path"] } == [.path("Document")])
-      #expect(restored["restored"] == [.path("Editor")])
-      try client.end()
-    }
+    try client.tell("set", ["name": "Document", "state": ["fail": 5_000_000]])
+    try client.tell("class", ["restorationClass": "Document"])
+    try client.tell("register", ["identifier": "Document", "restorationClass": "Document"])
+    try client.tell("push", ["name": "Document", "state": ["cursor": 2]])
+    try client.tell("goodbye", ["reason": "restart"])
+    try client.open()
+    try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
+    for name in ["Broken", "Editor"] { try client.register(name) }
+    try client.tell("class", ["restorationClass": "Document"])
+    let restored = try client.tell("restore", ["deadline": 10])
+    #expect(restored["skipped"]?.array?.map { $0["path"] } == [.path("Document")])
+    #expect(restored["restored"] == [.path("Editor")])
+    try client.end()
   }
 
-  @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", arguments: kinds)
-  func leavesTheSessionToTheParent(_ library: LibraryClient.Library) async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(library, broker)
-      try client.open()
-      try client.register("Editor")
-      try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
-      let calls = [
-        "encode", "decode", "invalidate", "encode_later", "register", "save", "goodbye", "serve", "open", "notify",
-      ]
-      let all = calls + (library == .python ? ["fileno"] : [])
-      let refused: [JSONValue] = all.map { [.string($0), "SessionForked"] }
-      let told = try client.tell("fork", ["name": "Editor", "identifier": "Child"])
-      #expect(told.array == refused + [["exit", nil], ["close", nil], ["own", true]])
+  @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", .broker, arguments: kinds)
+  func leavesTheSessionToTheParent(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient(library, broker)
+    try client.open()
+    try client.register("Editor")
+    try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+    let calls = [
+      "encode", "decode", "invalidate", "encode_later", "register", "save", "goodbye", "serve", "open", "notify",
+    ]
+    let all = calls + (library == .python ? ["fileno"] : [])
+    let refused: [JSONValue] = all.map { [.string($0), "SessionForked"] }
+    let told = try client.tell("fork", ["name": "Editor", "identifier": "Child"])
+    #expect(told.array == refused + [["exit", nil], ["close", nil], ["own", true]])
 
-      #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
-      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
-      // It notices a call on its own, so its descriptor is still watched.
-      try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
-      let other = try broker.session(Self.application)
-      #expect(try other.call("saveApplicationState")["stale"] == [])
-      #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
-      #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
-      #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
-      try client.end()
-    }
+    #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
+    // It notices a call on its own, so its descriptor is still watched.
+    try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
+    let other = try broker.session(Self.application)
+    #expect(try other.call("saveApplicationState")["stale"] == [])
+    #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
+    #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
+    #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
+    try client.end()
   }
 
-  @Test("Threads share a session: their calls are made one after another, and others serve meanwhile")
-  func isUsedByThreads() async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(.python, broker)
-      try client.open()
-      let names = ["A", "B", "C", "D"]
-      for name in names { try client.register(name) }
-      try client.tell("register", ["identifier": "Asked"])
-      let members: JSONObject = ["names": .array(names.map { .string($0) }), "count": 200]
-      try client.send("threads", members)
-      let other = try broker.session(Self.application)
-      #expect(try other.call("saveApplicationState")["stale"] == [])
-      #expect(try client.receive() == [true, true, true, true, nil, nil])
-      for name in names {
-        #expect(try other.call("decodeRestorableState", ["object": .path(name)])["state"] == ["count": 200])
-      }
-      try client.end()
+  @Test("Threads share a session: their calls are made one after another, and others serve meanwhile", .broker)
+  func isUsedByThreads() throws {
+    let client = try LibraryClient(.python, broker)
+    try client.open()
+    let names = ["A", "B", "C", "D"]
+    for name in names { try client.register(name) }
+    try client.tell("register", ["identifier": "Asked"])
+    let members: JSONObject = ["names": .array(names.map { .string($0) }), "count": 200]
+    try client.send("threads", members)
+    let other = try broker.session(Self.application)
+    #expect(try other.call("saveApplicationState")["stale"] == [])
+    #expect(try client.receive() == [true, true, true, true, nil, nil])
+    for name in names {
+      #expect(try other.call("decodeRestorableState", ["object": .path(name)])["state"] == ["count": 200])
     }
+    try client.end()
   }
 
-  @Test("Calls made at once before the session is open share one")
-  func opensOneSession() async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(.asyncio, broker)
-      let members: JSONObject = ["application": .string(Self.application), "identifiers": ["A", "B", "C"]]
-      try client.tell("together", members)
-      for name in ["A", "B", "C"] {
-        #expect(try client.tell("push", ["name": .string(name), "state": ["name": .string(name)]]) == true)
-      }
-      let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
-      #expect(described["sessions"]?.array?.count == 1)
-      try client.end()
+  @Test("Calls made at once before the session is open share one", .broker)
+  func opensOneSession() throws {
+    let client = try LibraryClient(.asyncio, broker)
+    let members: JSONObject = ["application": .string(Self.application), "identifiers": ["A", "B", "C"]]
+    try client.tell("together", members)
+    for name in ["A", "B", "C"] {
+      #expect(try client.tell("push", ["name": .string(name), "state": ["name": .string(name)]]) == true)
     }
+    let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
+    #expect(described["sessions"]?.array?.count == 1)
+    try client.end()
   }
 
-  @Test("A signal during a call that the broker does not read ends the program soon, and by itself")
-  func isInterrupted() async throws {
-    try await withBroker { broker in
-      let client = try LibraryClient(.python, broker)
-      try client.open()
-      try client.register("Editor")
-      try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
-      let pid = try broker.pid
-      Glibc.kill(pid, SIGSTOP)
-      defer { Glibc.kill(pid, SIGCONT) }
-      try Wait.until("the broker stands still") { try Files.text("/proc/\(pid)/stat").contains(") T ") }
-      try client.send("interrupted", ["name": "Editor", "bytes": 3_000_000])
-      #expect(try client.receive(Deadline(.seconds(15))) == "KeyboardInterrupt")
-      Glibc.kill(pid, SIGCONT)
-      try client.open()
-      try client.register("Editor")
-      #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
-      try client.end()
-    }
+  @Test("A signal during a call that the broker does not read ends the program soon, and by itself", .broker)
+  func isInterrupted() throws {
+    let client = try LibraryClient(.python, broker)
+    try client.open()
+    try client.register("Editor")
+    try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+    let pid = try broker.pid
+    Glibc.kill(pid, SIGSTOP)
+    defer { Glibc.kill(pid, SIGCONT) }
+    try Wait.until("the broker stands still") { try Files.text("/proc/\(pid)/stat").contains(") T ") }
+    try client.send("interrupted", ["name": "Editor", "bytes": 3_000_000])
+    #expect(try client.receive(Deadline(.seconds(15))) == "KeyboardInterrupt")
+    Glibc.kill(pid, SIGCONT)
+    try client.open()
+    try client.register("Editor")
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+    try client.end()
   }
 }

@@ -25,50 +25,46 @@ internal import Testing
     return result.errors
   }
 
-  @Test func aFlagGoesOverTheEnvironmentOverTheFile() async throws {
-    try await withScratch { directory in
-      for name in ["f", "e", "c", "restorationd"] { _ = try directory.makeDirectory(name) }
-      let file: JSONValue = [
-        "socket": .string(directory.file("c/b.sock")), "archives": .string(directory.file("c/archives")),
-        "limits": ["batchMax": 9],
-      ]
-      try directory.write(file.text, to: "restorationd/config.json")
-      let environment: [String: String?] = [
-        "XDG_CONFIG_HOME": directory.path, "RESTORATIOND_LOG_LEVEL": nil, "XDG_RUNTIME_DIR": nil,
-        "RESTORATIOND_SOCKET": directory.file("e/b.sock"), "RESTORATIOND_ARCHIVES": directory.file("e/archives"),
-      ]
-      func socket(_ arguments: [String], _ changes: [String: String?], _ expected: String) throws {
-        let variables = environment.merging(changes) { $1 }
-        let errors = directory.file("log")
-        let process = try ChildProcess([Products.broker] + arguments, environment: variables, errors: errors)
-        try Wait.until("the broker accepts on \(expected)") {
-          guard process.isRunning else { throw TestFailure("the broker ended: \(try Files.text(errors))") }
-          return (try? WireClient(directory.file(expected)).call("limits")["batchMax"]) == 9
-        }
-        try process.kill()
+  @Test(.scratch) func aFlagGoesOverTheEnvironmentOverTheFile() throws {
+    for name in ["f", "e", "c", "restorationd"] { _ = try directory.makeDirectory(name) }
+    let file: JSONValue = [
+      "socket": .string(directory.file("c/b.sock")), "archives": .string(directory.file("c/archives")),
+      "limits": ["batchMax": 9],
+    ]
+    try directory.write(file.text, to: "restorationd/config.json")
+    let environment: [String: String?] = [
+      "XDG_CONFIG_HOME": directory.path, "RESTORATIOND_LOG_LEVEL": nil, "XDG_RUNTIME_DIR": nil,
+      "RESTORATIOND_SOCKET": directory.file("e/b.sock"), "RESTORATIOND_ARCHIVES": directory.file("e/archives"),
+    ]
+    func socket(_ arguments: [String], _ changes: [String: String?], _ expected: String) throws {
+      let variables = environment.merging(changes) { $1 }
+      let errors = directory.file("log")
+      let process = try ChildProcess([Products.broker] + arguments, environment: variables, errors: errors)
+      try Wait.until("the broker accepts on \(expected)") {
+        guard process.isRunning else { throw TestFailure("the broker ended: \(try Files.text(errors))") }
+        return (try? WireClient(directory.file(expected)).call("limits")["batchMax"]) == 9
       }
-      try socket(["--socket", directory.file("f/b.sock"), "--archives", directory.file("f/archives")], [:], "f/b.sock")
-      #expect(Files.exists(directory.file("f/archives/epoch")))
-      try socket([], [:], "e/b.sock")
-      #expect(Files.exists(directory.file("e/archives/epoch")))
-      try socket([], ["RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil], "c/b.sock")
-      #expect(Files.exists(directory.file("c/archives/epoch")))
-    }
-  }
-
-  @Test func withoutAnythingItListensInTheRuntimeDirectory() async throws {
-    try await withScratch { directory in
-      let environment: [String: String?] = [
-        "XDG_CONFIG_HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
-        "XDG_STATE_HOME": directory.file("state"), "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil,
-      ]
-      let process = try ChildProcess([Products.broker], environment: environment, errors: directory.file("log"))
-      try Wait.until("the broker accepts") {
-        process.isRunning && (try? WireClient(directory.file("restorationd/broker.sock")).call("ping")) != nil
-      }
-      #expect(Files.mode(directory.file("restorationd")) == 0o700)
       try process.kill()
     }
+    try socket(["--socket", directory.file("f/b.sock"), "--archives", directory.file("f/archives")], [:], "f/b.sock")
+    #expect(Files.exists(directory.file("f/archives/epoch")))
+    try socket([], [:], "e/b.sock")
+    #expect(Files.exists(directory.file("e/archives/epoch")))
+    try socket([], ["RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil], "c/b.sock")
+    #expect(Files.exists(directory.file("c/archives/epoch")))
+  }
+
+  @Test(.scratch) func withoutAnythingItListensInTheRuntimeDirectory() throws {
+    let environment: [String: String?] = [
+      "XDG_CONFIG_HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
+      "XDG_STATE_HOME": directory.file("state"), "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil,
+    ]
+    let process = try ChildProcess([Products.broker], environment: environment, errors: directory.file("log"))
+    try Wait.until("the broker accepts") {
+      process.isRunning && (try? WireClient(directory.file("restorationd/broker.sock")).call("ping")) != nil
+    }
+    #expect(Files.mode(directory.file("restorationd")) == 0o700)
+    try process.kill()
   }
 
   /// File contents, and the words that the message must contain.
@@ -92,89 +88,71 @@ internal import Testing
     (#"{"restoreAtLogin":{"a":true}}"#, ["restoreAtLogin"]),
   ]
 
-  @Test(arguments: files)
-  func aConfigurationThatCannotBeUsedIsNamed(_ file: (text: String, words: [String])) async throws {
-    try await withScratch { directory in
-      let path = try directory.write(file.text, to: "config.json")
-      let message = try Self.failing(["--config", path], in: directory)
-      for word in file.words + ["config.json"] { #expect(message.contains(word), "\(message)") }
+  @Test(.scratch, arguments: files)
+  func aConfigurationThatCannotBeUsedIsNamed(_ file: (text: String, words: [String])) throws {
+    let path = try directory.write(file.text, to: "config.json")
+    let message = try Self.failing(["--config", path], in: directory)
+    for word in file.words + ["config.json"] { #expect(message.contains(word), "\(message)") }
+  }
+
+  @Test(.scratch) func aFlagThatCannotBeUsedIsNamedAndNoFile() throws {
+    for (flag, value) in [("--idle-exit", "86401"), ("--log-level", "loud")] {
+      let message = try Self.failing([flag, value], in: directory)
+      #expect(message.contains("\(flag): ") && message.contains(value), "\(message)")
     }
   }
 
-  @Test func aFlagThatCannotBeUsedIsNamedAndNoFile() async throws {
-    try await withScratch { directory in
-      for (flag, value) in [("--idle-exit", "86401"), ("--log-level", "loud")] {
-        let message = try Self.failing([flag, value], in: directory)
-        #expect(message.contains("\(flag): ") && message.contains(value), "\(message)")
-      }
+  @Test(.scratch) func aDirectoryThatCannotBeMadeIsSaid() throws {
+    _ = try ChildProcess.run(["ln", "-s", "/nowhere", directory.file("link")])
+    for path in [directory.file("link/x"), "/proc/x"] {
+      let message = try Self.failing(["--socket", directory.file("b.sock"), "--archives", path], in: directory)
+      #expect(message.contains("cannot use directory \(path)"), "\(message)")
     }
   }
 
-  @Test func aDirectoryThatCannotBeMadeIsSaid() async throws {
-    try await withScratch { directory in
-      _ = try ChildProcess.run(["ln", "-s", "/nowhere", directory.file("link")])
-      for path in [directory.file("link/x"), "/proc/x"] {
-        let message = try Self.failing(["--socket", directory.file("b.sock"), "--archives", path], in: directory)
-        #expect(message.contains("cannot use directory \(path)"), "\(message)")
-      }
-    }
+  @Test(.scratch) func aMissingFileThatWasNamedIsAnError() throws {
+    let message = try Self.failing(["--config", directory.file("none.json")], in: directory)
+    #expect(message.contains("none.json"))
   }
 
-  @Test func aMissingFileThatWasNamedIsAnError() async throws {
-    try await withScratch { directory in
-      let message = try Self.failing(["--config", directory.file("none.json")], in: directory)
-      #expect(message.contains("none.json"))
-    }
+  @Test(.scratch) func aSocketPathThatIsTooLongSaysHowLongItMayBe() throws {
+    let name = directory.file(String(repeating: "s", count: 108 - directory.path.utf8.count - 1))
+    #expect(name.utf8.count == 108)
+    let message = try Self.failing(["--socket", name], in: directory)
+    #expect(message.contains("107") && message.contains("108"), "\(message)")
   }
 
-  @Test func aSocketPathThatIsTooLongSaysHowLongItMayBe() async throws {
-    try await withScratch { directory in
-      let name = directory.file(String(repeating: "s", count: 108 - directory.path.utf8.count - 1))
-      #expect(name.utf8.count == 108)
-      let message = try Self.failing(["--socket", name], in: directory)
-      #expect(message.contains("107") && message.contains("108"), "\(message)")
-    }
+  @Test(.scratch) func noRuntimeDirectorySaysWhatToSet() throws {
+    let message = try Self.failing([], ["XDG_RUNTIME_DIR": nil], in: directory)
+    #expect(message.contains("XDG_RUNTIME_DIR") && message.contains("--socket"), "\(message)")
   }
 
-  @Test func noRuntimeDirectorySaysWhatToSet() async throws {
-    try await withScratch { directory in
-      let message = try Self.failing([], ["XDG_RUNTIME_DIR": nil], in: directory)
-      #expect(message.contains("XDG_RUNTIME_DIR") && message.contains("--socket"), "\(message)")
-    }
+  @Test(.scratch) func anUnsafeDirectoryIsRefused() throws {
+    _ = try directory.makeDirectory("open")
+    _ = try ChildProcess.run(["chmod", "777", directory.file("open")])
+    let socket = try Self.failing(["--socket", directory.file("open/b.sock")], in: directory)
+    #expect(socket.contains("open"), "\(socket)")
+    _ = try ChildProcess.run(["ln", "-s", directory.path, directory.file("link")])
+    let archives = try Self.failing(
+      ["--socket", directory.file("b.sock"), "--archives", directory.file("link")],
+      in: directory
+    )
+    #expect(archives.contains("symbolic link"), "\(archives)")
   }
 
-  @Test func anUnsafeDirectoryIsRefused() async throws {
-    try await withScratch { directory in
-      _ = try directory.makeDirectory("open")
-      _ = try ChildProcess.run(["chmod", "777", directory.file("open")])
-      let socket = try Self.failing(["--socket", directory.file("open/b.sock")], in: directory)
-      #expect(socket.contains("open"), "\(socket)")
-      _ = try ChildProcess.run(["ln", "-s", directory.path, directory.file("link")])
-      let archives = try Self.failing(
-        ["--socket", directory.file("b.sock"), "--archives", directory.file("link")],
-        in: directory
-      )
-      #expect(archives.contains("symbolic link"), "\(archives)")
-    }
+  @Test(.scratch) func aFileAtTheSocketsPathIsNotReplaced() throws {
+    try directory.write("precious", to: "b.sock")
+    let message = try Self.failing(["--socket", directory.file("b.sock")], in: directory)
+    #expect(message.contains("b.sock"), "\(message)")
+    #expect(try Files.text(directory.file("b.sock")) == "precious")
   }
 
-  @Test func aFileAtTheSocketsPathIsNotReplaced() async throws {
-    try await withScratch { directory in
-      try directory.write("precious", to: "b.sock")
-      let message = try Self.failing(["--socket", directory.file("b.sock")], in: directory)
-      #expect(message.contains("b.sock"), "\(message)")
-      #expect(try Files.text(directory.file("b.sock")) == "precious")
+  @Test(.passesTurnstile) func helpAndVersionGoToStandardOutput() throws {
+    let help = try ChildProcess.run([Products.broker, "--help"])
+    #expect(help.end == .exit(0))
+    for flag in ["--socket", "--archives", "--config", "--developer-mode", "--log-level"] {
+      #expect(help.output.contains(flag))
     }
-  }
-
-  @Test func helpAndVersionGoToStandardOutput() async throws {
-    try await withScratch { _ in
-      let help = try ChildProcess.run([Products.broker, "--help"])
-      #expect(help.end == .exit(0))
-      for flag in ["--socket", "--archives", "--config", "--developer-mode", "--log-level"] {
-        #expect(help.output.contains(flag))
-      }
-      #expect(try ChildProcess.run([Products.broker, "--version"]).output.contains("."))
-    }
+    #expect(try ChildProcess.run([Products.broker, "--version"]).output.contains("."))
   }
 }

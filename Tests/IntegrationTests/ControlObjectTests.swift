@@ -5,40 +5,39 @@ internal import TestSupport
 internal import Testing
 
 /// `restorationctl show`, `history` and `discard`.
-@Suite struct ControlObjectTests {
+@Suite(.broker) struct ControlObjectTests {
   private static let editor = ["show", "a", "Main/Editor"]
 
-  /// An application with a state, a secret and, when `runs` is more than one, generations.
-  private static func withApplication(
-    runs: Int = 1,
-    _ body: @Sendable (BrokerFixture, WireClient) throws -> Void
-  ) async throws {
-    try await withBroker { broker in
-      for run in 1...runs {
-        let client = try broker.session("a", process: "editor", ["bundleVersion": "7"])
-        let main: JSONValue = ["restorationIdentifier": "Main", "kind": "viewController"]
-        try client.call("registerObjectForStateRestoration", main)
-        let editor: JSONValue = [
-          "restorationIdentifier": "Editor", "restorationParent": .path("Main"), "kind": "view",
-          "objectClass": ["TextEditor", "Editor"],
-        ]
-        let object = try client.call("registerObjectForStateRestoration", editor)["object"] ?? .null
-        let secret: JSONValue = [
-          "restorationIdentifier": "Login", "restorationParent": .path("Main"), "confidential": true,
-        ]
-        let login = try client.call("registerObjectForStateRestoration", secret)["object"] ?? .null
-        let elements: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "row"]]
-        try client.call(
-          "encodeRestorableState",
-          ["object": object, "state": ["run": .integer(Int64(run))], "elements": elements, "revision": 4]
-        )
-        try client.call("encodeRestorableState", ["object": login, "state": ["password": "hunter2"]])
-        if run < runs {
-          try client.call("goodbye", ["reason": "restart"])
-        } else {
-          try body(broker, client)
-        }
+  /// An application with a state, a secret and, when `runs` is more than one, generations; its last session, which
+  /// stays open.
+  @discardableResult
+  private static func fill(runs: Int = 1) throws -> WireClient {
+    var run = 0
+    while true {
+      run += 1
+      let client = try broker.session("a", process: "editor", ["bundleVersion": "7"])
+      let main: JSONValue = ["restorationIdentifier": "Main", "kind": "viewController"]
+      try client.call("registerObjectForStateRestoration", main)
+      let editor: JSONValue = [
+        "restorationIdentifier": "Editor", "restorationParent": .path("Main"), "kind": "view",
+        "objectClass": ["TextEditor", "Editor"],
+      ]
+      let object = try client.call("registerObjectForStateRestoration", editor)["object"] ?? .null
+      let secret: JSONValue = [
+        "restorationIdentifier": "Login", "restorationParent": .path("Main"), "confidential": true,
+      ]
+      let login = try client.call("registerObjectForStateRestoration", secret)["object"] ?? .null
+      let elements: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "row"]]
+      try client.call(
+        "encodeRestorableState",
+        ["object": object, "state": ["run": .integer(Int64(run))], "elements": elements, "revision": 4]
+      )
+      try client.call("encodeRestorableState", ["object": login, "state": ["password": "hunter2"]])
+      guard run < runs else {
+        broker.keep(client)
+        return client
       }
+      try client.call("goodbye", ["reason": "restart"])
     }
   }
 
@@ -49,128 +48,123 @@ internal import Testing
 
   // MARK: show
 
-  @Test func showHasTheFactsAndTheState() async throws {
-    try await Self.withApplication { broker, _ in
-      let result = try ControlTool.run(broker, Self.editor)
-      #expect(result.end == .exit(0), "\(result.errors)")
-      let lines = result.output.split(separator: "\n").filter { !$0.contains("System:") }.joined(separator: "\n")
-      #expect(
-        ControlTool.golden(lines, [try Self.pid(broker)]) == """
-            Path:  Main/Editor
-            Class:  TextEditor < Editor
-            Kind:  view
-            Owner:  editor, process <pid1>
-          Generation:  head
-            Revision:  4
-            Modified:  <time> (<age> ago)
-            Size:  84 B
-            Bundle:  7
-            Selected:  [0, 3] row
-          {
-            "run": 1
-          }
-          """
-      )
-    }
-  }
-
-  @Test func showInJSONHasAllMembers() async throws {
-    try await Self.withApplication { broker, _ in
-      let object = try ControlTool.run(broker, Self.editor + ["-j"]).json
-      #expect(
-        object.object?.members.map(\.name) == [
-          "application", "generation", "path", "object", "kind", "classes", "process", "pid", "vacant", "orphaned",
-          "included", "confidential", "redacted", "status", "bytes", "modified", "revision", "coder", "elements",
-          "state",
-        ]
-      )
-      #expect(object["path"] == .path("Main", "Editor"))
-      #expect(object["state"] == ["run": 1])
-      #expect(object["status"] == "available")
-      #expect(object["coder"]?["UIApplicationStateRestorationBundleVersionKey"] == "7")
-      #expect(object["elements"] == [["role": "selected", "indexPath": [0, 3], "identifier": "row"]])
-      #expect(object["generation"] == .null)
-      let main = try ControlTool.run(broker, ["show", "a", "Main", "--json=short"]).json
-      #expect(main["status"] == "none" && main["state"] == .null && main["coder"] == .null)
-      #expect(try ControlTool.run(broker, ["show", "a", "Main"]).output.contains("State:  none"))
-    }
-  }
-
-  @Test func aConfidentialStateIsShownWhenAskedFor() async throws {
-    try await Self.withApplication(runs: 2) { broker, _ in
-      for place in [[], ["--generation", "1"]] {
-        let arguments = ["show", "a", "Main/Login"] + place
-        for form in [[], ["-j"]] {
-          let redacted = try ControlTool.run(broker, arguments + form)
-          #expect(redacted.end == .exit(0))
-          #expect(!redacted.output.contains("hunter2"))
-          #expect(try ControlTool.run(broker, arguments + form + ["--reveal"]).output.contains("hunter2"))
+  @Test func showHasTheFactsAndTheState() throws {
+    try Self.fill()
+    let result = try ControlTool.run(broker, Self.editor)
+    #expect(result.end == .exit(0), "\(result.errors)")
+    let lines = result.output.split(separator: "\n").filter { !$0.contains("System:") }.joined(separator: "\n")
+    #expect(
+      ControlTool.golden(lines, [try Self.pid(broker)]) == """
+          Path:  Main/Editor
+          Class:  TextEditor < Editor
+          Kind:  view
+          Owner:  editor, process <pid1>
+        Generation:  head
+          Revision:  4
+          Modified:  <time> (<age> ago)
+          Size:  84 B
+          Bundle:  7
+          Selected:  [0, 3] row
+        {
+          "run": 1
         }
-        #expect(try ControlTool.run(broker, arguments).output.contains("confidential; --reveal shows it"))
-        let object = try ControlTool.run(broker, arguments + ["-j"]).json
-        #expect(object["redacted"] == true && object["state"] == .null && object["status"] == "available")
+        """
+    )
+  }
+
+  @Test func showInJSONHasAllMembers() throws {
+    try Self.fill()
+    let object = try ControlTool.run(broker, Self.editor + ["-j"]).json
+    #expect(
+      object.object?.members.map(\.name) == [
+        "application", "generation", "path", "object", "kind", "classes", "process", "pid", "vacant", "orphaned",
+        "included", "confidential", "redacted", "status", "bytes", "modified", "revision", "coder", "elements",
+        "state",
+      ]
+    )
+    #expect(object["path"] == .path("Main", "Editor"))
+    #expect(object["state"] == ["run": 1])
+    #expect(object["status"] == "available")
+    #expect(object["coder"]?["UIApplicationStateRestorationBundleVersionKey"] == "7")
+    #expect(object["elements"] == [["role": "selected", "indexPath": [0, 3], "identifier": "row"]])
+    #expect(object["generation"] == .null)
+    let main = try ControlTool.run(broker, ["show", "a", "Main", "--json=short"]).json
+    #expect(main["status"] == "none" && main["state"] == .null && main["coder"] == .null)
+    #expect(try ControlTool.run(broker, ["show", "a", "Main"]).output.contains("State:  none"))
+  }
+
+  @Test func aConfidentialStateIsShownWhenAskedFor() throws {
+    try Self.fill(runs: 2)
+    for place in [[], ["--generation", "1"]] {
+      let arguments = ["show", "a", "Main/Login"] + place
+      for form in [[], ["-j"]] {
+        let redacted = try ControlTool.run(broker, arguments + form)
+        #expect(redacted.end == .exit(0))
+        #expect(!redacted.output.contains("hunter2"))
+        #expect(try ControlTool.run(broker, arguments + form + ["--reveal"]).output.contains("hunter2"))
       }
+      #expect(try ControlTool.run(broker, arguments).output.contains("confidential; --reveal shows it"))
+      let object = try ControlTool.run(broker, arguments + ["-j"]).json
+      #expect(object["redacted"] == true && object["state"] == .null && object["status"] == "available")
     }
   }
 
-  @Test func showReadsGenerations() async throws {
-    try await Self.withApplication(runs: 3) { broker, _ in
-      for generation in 1...2 as ClosedRange<Int64> {
-        let object = try ControlTool.run(broker, Self.editor + ["-j", "--generation", "\(generation)"]).json
-        #expect(object["state"] == ["run": .integer(generation)])
-        #expect(object["generation"] == .integer(generation))
-        #expect(object["pid"] == .null && object["included"] == .null)
-      }
-      let text = try ControlTool.run(broker, Self.editor + ["--generation=1"])
-      #expect(text.output.contains("Generation:  1\n"))
-      #expect(text.output.contains("written by editor"))
-      #expect(try ControlTool.run(broker, Self.editor).output.contains("Generation:  head, after 2\n"))
-      let missing = try ControlTool.run(broker, ["show", "a", "Main/Edito", "--generation=1"])
-      #expect(missing.end == .exit(4))
-      #expect(missing.errors.contains("did you mean Editor?"), "\(missing.errors)")
+  @Test func showReadsGenerations() throws {
+    try Self.fill(runs: 3)
+    for generation in 1...2 as ClosedRange<Int64> {
+      let object = try ControlTool.run(broker, Self.editor + ["-j", "--generation", "\(generation)"]).json
+      #expect(object["state"] == ["run": .integer(generation)])
+      #expect(object["generation"] == .integer(generation))
+      #expect(object["pid"] == .null && object["included"] == .null)
     }
+    let text = try ControlTool.run(broker, Self.editor + ["--generation=1"])
+    #expect(text.output.contains("Generation:  1\n"))
+    #expect(text.output.contains("written by editor"))
+    #expect(try ControlTool.run(broker, Self.editor).output.contains("Generation:  head, after 2\n"))
+    let missing = try ControlTool.run(broker, ["show", "a", "Main/Edito", "--generation=1"])
+    #expect(missing.end == .exit(4))
+    #expect(missing.errors.contains("did you mean Editor?"), "\(missing.errors)")
   }
 
-  @Test func aPathThatLeadsNowhereIsToldWhereItEnds() async throws {
-    try await Self.withApplication { broker, _ in
-      let near = try ControlTool.run(broker, ["show", "a", "Main/Edtior/Cursor", "-j"])
-      #expect(near.end == .exit(4))
-      #expect(near.errors.contains("unknown object Main/Edtior/Cursor in a"))
-      #expect(near.errors.contains("Main exists; below it are Editor, Login; did you mean Editor?"))
-      #expect(try near.error["path"] == .path("Main", "Edtior", "Cursor"))
-      #expect(try near.error["code"] == -32002)
-      let far = try ControlTool.run(broker, ["show", "a", "Other"])
-      #expect(far.errors.contains("At the top is Main"), "\(far.errors)")
-      let below = try ControlTool.run(broker, ["show", "a", "Main/Editor/X"])
-      #expect(below.errors.contains("Main/Editor exists; below it is nothing"), "\(below.errors)")
-    }
+  @Test func aPathThatLeadsNowhereIsToldWhereItEnds() throws {
+    try Self.fill()
+    let near = try ControlTool.run(broker, ["show", "a", "Main/Edtior/Cursor", "-j"])
+    #expect(near.end == .exit(4))
+    #expect(near.errors.contains("unknown object Main/Edtior/Cursor in a"))
+    #expect(near.errors.contains("Main exists; below it are Editor, Login; did you mean Editor?"))
+    #expect(try near.error["path"] == .path("Main", "Edtior", "Cursor"))
+    #expect(try near.error["code"] == -32002)
+    let far = try ControlTool.run(broker, ["show", "a", "Other"])
+    #expect(far.errors.contains("At the top is Main"), "\(far.errors)")
+    let below = try ControlTool.run(broker, ["show", "a", "Main/Editor/X"])
+    #expect(below.errors.contains("Main/Editor exists; below it is nothing"), "\(below.errors)")
   }
 
   // MARK: history
 
-  @Test func historyListsGenerations() async throws {
-    try await Self.withApplication(runs: 3) { broker, _ in
-      let result = try ControlTool.run(broker, ["history", "a"])
-      #expect(
-        ControlTool.golden(result.output) == """
-          GENERATION  COMMITTED  AGE  KIND  OBJECTS  SIZE  PINNED
-            1  <time>  <age>  startup  2  106 B  pinned
-            2  <time>  <age>  startup  2  106 B
+  @Test func historyListsGenerations() throws {
+    try Self.fill(runs: 3)
+    let result = try ControlTool.run(broker, ["history", "a"])
+    #expect(
+      ControlTool.golden(result.output) == """
+        GENERATION  COMMITTED  AGE  KIND  OBJECTS  SIZE  PINNED
+          1  <time>  <age>  startup  2  106 B  pinned
+          2  <time>  <age>  startup  2  106 B
 
-          2 generations.
+        2 generations.
 
-          """,
-        "\(result.output)"
-      )
-      #expect(try ControlTool.run(broker, ["history", "a", "--no-legend"]).output.split(separator: "\n").count == 2)
-      let parameters = #"{"application":"a"}"#
-      let raw = try ControlTool.run(broker, ["call", "listGenerations", parameters])
-      #expect(try ControlTool.run(broker, ["history", "a", "-j"]).output == raw.output)
-    }
-    try await Self.withApplication { broker, _ in
-      let result = try ControlTool.run(broker, ["history", "a"])
-      #expect(result.output == "0 generations.\n")
-    }
+        """,
+      "\(result.output)"
+    )
+    #expect(try ControlTool.run(broker, ["history", "a", "--no-legend"]).output.split(separator: "\n").count == 2)
+    let parameters = #"{"application":"a"}"#
+    let raw = try ControlTool.run(broker, ["call", "listGenerations", parameters])
+    #expect(try ControlTool.run(broker, ["history", "a", "-j"]).output == raw.output)
+  }
+
+  @Test func withoutGenerationsHistorySaysSo() throws {
+    try Self.fill()
+    #expect(try ControlTool.run(broker, ["history", "a"]).output == "0 generations.\n")
   }
 
   // MARK: discard
@@ -180,41 +174,39 @@ internal import Testing
     return objects.count { $0["modified"] != .null }
   }
 
-  @Test func discardSaysWhatItTook() async throws {
-    try await Self.withApplication(runs: 2) { broker, client in
-      let result = try ControlTool.run(broker, ["discard", "a", "--yes", "--reason", "a test"])
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(result.output == "Discarded 2 states (106 B) of a. 1 generation is kept.\n")
-      #expect(try Self.states(client) == 0)
-    }
-    try await Self.withApplication(runs: 2) { broker, _ in
-      let refused = try ControlTool.run(broker, ["discard", "a", "--generations", "--yes", "-j"])
-      #expect(refused.end == .exit(1))
-      #expect(try refused.error["kind"] == "needsForce")
-      #expect(refused.errors.contains("--force"))
-      let result = try ControlTool.run(broker, ["discard", "a", "--generations", "--force", "-j"])
-      #expect(
-        try result.json == ["application": "a", "states": 2, "bytes": 106, "generations": 1, "generationsKept": 0]
-      )
-      #expect(try ControlTool.run(broker, ["history", "a"]).output == "0 generations.\n")
-    }
+  @Test func discardSaysWhatItTook() throws {
+    let client = try Self.fill(runs: 2)
+    let result = try ControlTool.run(broker, ["discard", "a", "--yes", "--reason", "a test"])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(result.output == "Discarded 2 states (106 B) of a. 1 generation is kept.\n")
+    #expect(try Self.states(client) == 0)
   }
 
-  @Test func discardAsksAtATerminal() async throws {
-    try await Self.withApplication(runs: 2) { broker, client in
-      let question = "Discard 2 states (106 B) of a? 1 session is live. 1 generation is kept. [y/N] "
-      for answer in ["n", "", "yesterday"] {
-        let refused = try ControlTool.runOnTerminal(broker, ["discard", "a"], answers: [(question, answer)])
-        #expect(refused.end == .exit(1))
-        #expect(refused.output.contains("nothing was discarded"))
-      }
-      #expect(try Self.states(client) == 2)
-      // The time that a person takes is not the broker's.
-      let arguments = ["discard", "a", "--timeout=10"]
-      let done = try ControlTool.runOnTerminal(broker, arguments, answers: [(question, "y")])
-      #expect(done.end == .exit(0))
-      #expect(done.output.contains("Discarded 2 states (106 B) of a."))
-      #expect(try Self.states(client) == 0)
+  @Test func generationsAreDiscardedByForceOnly() throws {
+    try Self.fill(runs: 2)
+    let refused = try ControlTool.run(broker, ["discard", "a", "--generations", "--yes", "-j"])
+    #expect(refused.end == .exit(1))
+    #expect(try refused.error["kind"] == "needsForce")
+    #expect(refused.errors.contains("--force"))
+    let result = try ControlTool.run(broker, ["discard", "a", "--generations", "--force", "-j"])
+    #expect(try result.json == ["application": "a", "states": 2, "bytes": 106, "generations": 1, "generationsKept": 0])
+    #expect(try ControlTool.run(broker, ["history", "a"]).output == "0 generations.\n")
+  }
+
+  @Test func discardAsksAtATerminal() throws {
+    let client = try Self.fill(runs: 2)
+    let question = "Discard 2 states (106 B) of a? 1 session is live. 1 generation is kept. [y/N] "
+    for answer in ["n", "", "yesterday"] {
+      let refused = try ControlTool.runOnTerminal(broker, ["discard", "a"], answers: [(question, answer)])
+      #expect(refused.end == .exit(1))
+      #expect(refused.output.contains("nothing was discarded"))
     }
+    #expect(try Self.states(client) == 2)
+    // The time that a person takes is not the broker's.
+    let arguments = ["discard", "a", "--timeout=10"]
+    let done = try ControlTool.runOnTerminal(broker, arguments, answers: [(question, "y")])
+    #expect(done.end == .exit(0))
+    #expect(done.output.contains("Discarded 2 states (106 B) of a."))
+    #expect(try Self.states(client) == 0)
   }
 }

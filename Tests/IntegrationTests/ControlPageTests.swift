@@ -73,44 +73,38 @@ internal import Testing
     }
   }
 
-  @Test func thePageHasAllOptionsOfAllCommands() async throws {
-    try await withScratch { _ in
-      let (tool, commands) = try Self.commands()
-      #expect(Set(Self.column(try Self.section("## Options"))) == Set(tool.options))
-      #expect(commands.count >= 7)
-      for command in commands {
-        let section = try Self.section("### `\(command.name)`")
-        #expect(!section.isEmpty, "\(command.name) is not on the page")
-        #expect(Set(tool.options).isSubset(of: command.options), "\(command.name) has not all options")
-        #expect(Set(Self.column(section)) == Set(command.options).subtracting(tool.options), "\(command.name)")
-        let usage = section.first { $0.hasPrefix("restorationctl \(command.name)") } ?? ""
-        for argument in command.arguments { #expect(usage.contains(argument), "\(command.name): \(usage)") }
-        let help = try Self.help(command.name.split(separator: " ").map(String.init))
-        #expect(help.contains("USAGE: \(usage)\n"), "\(command.name)")
-      }
-      let headings = try Self.page().filter { $0.hasPrefix("### `") }
-      #expect(headings.count == commands.count)
+  @Test(.passesTurnstile) func thePageHasAllOptionsOfAllCommands() throws {
+    let (tool, commands) = try Self.commands()
+    #expect(Set(Self.column(try Self.section("## Options"))) == Set(tool.options))
+    #expect(commands.count >= 7)
+    for command in commands {
+      let section = try Self.section("### `\(command.name)`")
+      #expect(!section.isEmpty, "\(command.name) is not on the page")
+      #expect(Set(tool.options).isSubset(of: command.options), "\(command.name) has not all options")
+      #expect(Set(Self.column(section)) == Set(command.options).subtracting(tool.options), "\(command.name)")
+      let usage = section.first { $0.hasPrefix("restorationctl \(command.name)") } ?? ""
+      for argument in command.arguments { #expect(usage.contains(argument), "\(command.name): \(usage)") }
+      let help = try Self.help(command.name.split(separator: " ").map(String.init))
+      #expect(help.contains("USAGE: \(usage)\n"), "\(command.name)")
+    }
+    let headings = try Self.page().filter { $0.hasPrefix("### `") }
+    #expect(headings.count == commands.count)
+  }
+
+  @Test(.passesTurnstile) func helpBeginsWithExamplesAndFits80Columns() throws {
+    for arguments in [[]] + (try Self.commands().commands.map { $0.name.split(separator: " ").map(String.init) }) {
+      let help = try Self.help(arguments)
+      for line in help.split(separator: "\n") where line.count > 80 { Issue.record("\(arguments): \(line)") }
+      let lines = help.split(separator: "\n")
+      #expect(lines.count > 3 && lines[1] == "Examples:" && lines[2].hasPrefix("  restorationctl "), "\(arguments)")
     }
   }
 
-  @Test func helpBeginsWithExamplesAndFits80Columns() async throws {
-    try await withScratch { _ in
-      for arguments in [[]] + (try Self.commands().commands.map { $0.name.split(separator: " ").map(String.init) }) {
-        let help = try Self.help(arguments)
-        for line in help.split(separator: "\n") where line.count > 80 { Issue.record("\(arguments): \(line)") }
-        let lines = help.split(separator: "\n")
-        #expect(lines.count > 3 && lines[1] == "Examples:" && lines[2].hasPrefix("  restorationctl "), "\(arguments)")
-      }
-    }
-  }
-
-  @Test func theHelpAndThePageListTheSameStatuses() async throws {
-    try await withScratch { _ in
-      let page = Self.column(try Self.section("## Exit status"), "status")
-      let help = try Self.help([]).split(separator: "\n").drop { $0 != "Exit status:" }.dropFirst()
-      let statuses = help.prefix { $0.hasPrefix(" ") }.compactMap { $0.split(separator: " ").first.map(String.init) }
-      #expect(statuses == page)
-      #expect(page == ["0", "1", "3", "4", "64", "69", "74", "75"])
-    }
+  @Test(.passesTurnstile) func theHelpAndThePageListTheSameStatuses() throws {
+    let page = Self.column(try Self.section("## Exit status"), "status")
+    let help = try Self.help([]).split(separator: "\n").drop { $0 != "Exit status:" }.dropFirst()
+    let statuses = help.prefix { $0.hasPrefix(" ") }.compactMap { $0.split(separator: " ").first.map(String.init) }
+    #expect(statuses == page)
+    #expect(page == ["0", "1", "3", "4", "64", "69", "74", "75"])
   }
 }

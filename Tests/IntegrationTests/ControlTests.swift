@@ -6,164 +6,139 @@ internal import Testing
 
 /// `restorationctl`: its output and exit statuses.
 @Suite struct ControlTests {
-  @Test func statusNamesTheBrokerItsSocketAndItsProcess() async throws {
-    try await withBroker { broker in
-      try broker.session("org.example.Notes").call(
-        "registerObjectForStateRestoration",
-        ["restorationIdentifier": "Main"]
-      )
-      let result = try ControlTool.run(broker, ["status"])
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(result.output.contains(broker.socket))
-      #expect(result.output.contains("\(try broker.pid)"))
-      #expect(result.output.contains(/Uptime:\ \ [0-9]+\ (s|min)\n/), "\(result.output)")
-      #expect(result.errors.isEmpty)
-      #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
-    }
+  @Test(.broker) func statusNamesTheBrokerItsSocketAndItsProcess() throws {
+    try broker.session("org.example.Notes").call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    let result = try ControlTool.run(broker, ["status"])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(result.output.contains(broker.socket))
+    #expect(result.output.contains("\(try broker.pid)"))
+    #expect(result.output.contains(/Uptime:\ \ [0-9]+\ (s|min)\n/), "\(result.output)")
+    #expect(result.errors.isEmpty)
+    #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
   }
 
-  @Test func statusInJSONHasAllMembers() async throws {
-    try await withBroker { broker in
-      let session = try broker.session("a")
-      let text = try ControlTool.run(broker, ["status"]).output
-      #expect(
-        text.split(separator: "\n").map { $0.split(separator: ":")[0].split(separator: " ").joined() } == [
-          "Broker", "Socket", "Process", "Uptime", "Sessions", "Objects", "Archives",
-        ]
-      )
-      let status = try ControlTool.run(broker, ["status", "-j"]).json
-      #expect(
-        status.object?.members.map(\.name) == [
-          "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
-          "damaged",
-        ]
-      )
-      #expect(status["socket"] == .string(broker.socket))
-      #expect(status["pid"] == .integer(Int64(try broker.pid)))
-      #expect(status["sessions"] == 1)
-      try session.call("ping")
-    }
+  @Test(.broker) func statusInJSONHasAllMembers() throws {
+    let session = try broker.session("a")
+    let text = try ControlTool.run(broker, ["status"]).output
+    #expect(
+      text.split(separator: "\n").map { $0.split(separator: ":")[0].split(separator: " ").joined() } == [
+        "Broker", "Socket", "Process", "Uptime", "Sessions", "Objects", "Archives",
+      ]
+    )
+    let status = try ControlTool.run(broker, ["status", "-j"]).json
+    #expect(
+      status.object?.members.map(\.name) == [
+        "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
+        "damaged",
+      ]
+    )
+    #expect(status["socket"] == .string(broker.socket))
+    #expect(status["pid"] == .integer(Int64(try broker.pid)))
+    #expect(status["sessions"] == 1)
+    try session.call("ping")
   }
 
-  @Test func listIsATableWithALegend() async throws {
-    try await withBroker { broker in
-      for name in ["org.example.Notes", "b"] {
-        let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": ["n": 1]]
-        try broker.connect().call("encodeRestorableState", parameters)
-      }
-      let result = try ControlTool.run(broker, ["list"])
-      #expect(
-        result.output == """
-          APPLICATION        SESSIONS  OBJECTS  GENERATION  BYTES  STATE
-          b                         0        1           -      7  available
-          org.example.Notes         0        1           -      7  available
-
-          2 applications.
-
-          """
-      )
-      let bare = try ControlTool.run(broker, ["list", "--no-legend"])
-      #expect(bare.output.split(separator: "\n").count == 2)
-      let json = try ControlTool.run(broker, ["list", "-j"])
-      #expect(try json.output == ControlTool.run(broker, ["call", "listApplications"]).output)
+  @Test(.broker) func listIsATableWithALegend() throws {
+    for name in ["org.example.Notes", "b"] {
+      let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": ["n": 1]]
+      try broker.connect().call("encodeRestorableState", parameters)
     }
+    let result = try ControlTool.run(broker, ["list"])
+    #expect(
+      result.output == """
+        APPLICATION        SESSIONS  OBJECTS  GENERATION  BYTES  STATE
+        b                         0        1           -      7  available
+        org.example.Notes         0        1           -      7  available
+
+        2 applications.
+
+        """
+    )
+    let bare = try ControlTool.run(broker, ["list", "--no-legend"])
+    #expect(bare.output.split(separator: "\n").count == 2)
+    let json = try ControlTool.run(broker, ["list", "-j"])
+    #expect(try json.output == ControlTool.run(broker, ["call", "listApplications"]).output)
   }
 
-  @Test func listShowsApplications() async throws {
-    try await withBroker { broker in
-      let empty = try ControlTool.run(broker, ["list"])
-      #expect(empty.end == .exit(0))
-      #expect(empty.output.contains("0 applications"))
-      let client = try broker.session("org.example.Notes")
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
-      let result = try ControlTool.run(broker, ["list"])
-      #expect(result.end == .exit(0))
-      #expect(result.output.contains("org.example.Notes"))
-      #expect(result.output.contains("available"))
-      #expect(result.output.contains("1 application."))
-    }
+  @Test(.broker) func listShowsApplications() throws {
+    let empty = try ControlTool.run(broker, ["list"])
+    #expect(empty.end == .exit(0))
+    #expect(empty.output.contains("0 applications"))
+    let client = try broker.session("org.example.Notes")
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    let result = try ControlTool.run(broker, ["list"])
+    #expect(result.end == .exit(0))
+    #expect(result.output.contains("org.example.Notes"))
+    #expect(result.output.contains("available"))
+    #expect(result.output.contains("1 application."))
   }
 
-  @Test func callPrintsTheResultOnOneLineInAPipe() async throws {
-    try await withBroker { broker in
-      let state = #"{"application":"a","object":["A"],"state":{"x":0.1,"y":18446744073709551615,"z":1e400}}"#
-      let encoded = try ControlTool.run(broker, ["call", "encodeRestorableState", state])
-      #expect(encoded.end == .exit(0), "\(encoded.errors)")
-      #expect(encoded.output.contains(#""durability":"disk""#))
-      let decoded = try ControlTool.run(
-        broker,
-        ["call", "decodeRestorableState", "-"],
-        input: #"{"application":"a","object":["A"]}"#
-      )
-      #expect(decoded.end == .exit(0))
-      #expect(decoded.output.contains(#"{"x":0.1,"y":18446744073709551615,"z":1e400}"#))
-      #expect(decoded.output.split(separator: "\n", omittingEmptySubsequences: false).count == 2)
-    }
+  @Test(.broker) func callPrintsTheResultOnOneLineInAPipe() throws {
+    let state = #"{"application":"a","object":["A"],"state":{"x":0.1,"y":18446744073709551615,"z":1e400}}"#
+    let encoded = try ControlTool.run(broker, ["call", "encodeRestorableState", state])
+    #expect(encoded.end == .exit(0), "\(encoded.errors)")
+    #expect(encoded.output.contains(#""durability":"disk""#))
+    let decoded = try ControlTool.run(
+      broker,
+      ["call", "decodeRestorableState", "-"],
+      input: #"{"application":"a","object":["A"]}"#
+    )
+    #expect(decoded.end == .exit(0))
+    #expect(decoded.output.contains(#"{"x":0.1,"y":18446744073709551615,"z":1e400}"#))
+    #expect(decoded.output.split(separator: "\n", omittingEmptySubsequences: false).count == 2)
   }
 
-  @Test func anErrorOfTheBrokerIsAMessageAndStatus1() async throws {
-    try await withBroker { broker in
-      let result = try ControlTool.run(broker, ["call", "noSuchMethod"])
-      #expect(result.end == .exit(1))
-      #expect(result.output.isEmpty)
-      #expect(!result.errors.isEmpty)
-    }
+  @Test(.broker) func anErrorOfTheBrokerIsAMessageAndStatus1() throws {
+    let result = try ControlTool.run(broker, ["call", "noSuchMethod"])
+    #expect(result.end == .exit(1))
+    #expect(result.output.isEmpty)
+    #expect(!result.errors.isEmpty)
   }
 
-  @Test(arguments: [["call", "ping", "{"], ["call", "ping", "7"], ["call"], ["dance"]])
-  func aWrongCommandLineIsStatus64(_ arguments: [String]) async throws {
-    try await withBroker { broker in
-      let result = try ControlTool.run(broker, arguments)
+  @Test(.broker, arguments: [["call", "ping", "{"], ["call", "ping", "7"], ["call"], ["dance"]])
+  func aWrongCommandLineIsStatus64(_ arguments: [String]) throws {
+    let result = try ControlTool.run(broker, arguments)
+    #expect(result.end == .exit(64))
+    #expect(result.output.isEmpty)
+    #expect(!result.errors.isEmpty)
+  }
+
+  @Test(.broker, arguments: ["{", "7", ""])
+  func parametersThatCannotBeSentAreToldWhatTheyShouldBe(_ parameters: String) throws {
+    for (argument, input) in [(parameters, ""), ("-", parameters)] {
+      let result = try ControlTool.run(broker, ["call", "ping", argument], input: input)
       #expect(result.end == .exit(64))
-      #expect(result.output.isEmpty)
-      #expect(!result.errors.isEmpty)
+      #expect(result.errors.contains(#"such as '{"application":"org.example.Notes"}'"#), "\(result.errors)")
     }
   }
 
-  @Test(arguments: ["{", "7", ""])
-  func parametersThatCannotBeSentAreToldWhatTheyShouldBe(_ parameters: String) async throws {
-    try await withBroker { broker in
-      for (argument, input) in [(parameters, ""), ("-", parameters)] {
-        let result = try ControlTool.run(broker, ["call", "ping", argument], input: input)
-        #expect(result.end == .exit(64))
-        #expect(result.errors.contains(#"such as '{"application":"org.example.Notes"}'"#), "\(result.errors)")
-      }
-    }
+  @Test(.broker) func aWrongParameterIsNamed() throws {
+    let parameters = #"{"application":"a","object":["A"],"state":{"a":1,"a":2}}"#
+    let result = try ControlTool.run(broker, ["-j", "call", "encodeRestorableState", parameters])
+    #expect(result.end == .exit(1))
+    #expect(result.errors.contains("Invalid params (/state/a)\n"), "\(result.errors)")
+    #expect(result.output.contains(#""pointer":"/state/a""#))
   }
 
-  @Test func aWrongParameterIsNamed() async throws {
-    try await withBroker { broker in
-      let parameters = #"{"application":"a","object":["A"],"state":{"a":1,"a":2}}"#
-      let result = try ControlTool.run(broker, ["-j", "call", "encodeRestorableState", parameters])
-      #expect(result.end == .exit(1))
-      #expect(result.errors.contains("Invalid params (/state/a)\n"), "\(result.errors)")
-      #expect(result.output.contains(#""pointer":"/state/a""#))
-    }
+  @Test(.scratch, arguments: ["status", "list", "call"])
+  func withoutABrokerItSaysWhichSocketAndWhatToStart(_ command: String) throws {
+    let socket = directory.file("b.sock")
+    let result = try ChildProcess.run(
+      [Products.control, "--socket", socket, command] + (command == "call" ? ["ping"] : [])
+    )
+    #expect(result.end == .exit(3))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.contains(socket))
+    #expect(result.errors.contains("restorationd"))
   }
 
-  @Test(arguments: ["status", "list", "call"])
-  func withoutABrokerItSaysWhichSocketAndWhatToStart(_ command: String) async throws {
-    try await withScratch { directory in
-      let socket = directory.file("b.sock")
-      let result = try ChildProcess.run(
-        [Products.control, "--socket", socket, command] + (command == "call" ? ["ping"] : [])
-      )
-      #expect(result.end == .exit(3))
-      #expect(result.output.isEmpty)
-      #expect(result.errors.contains(socket))
-      #expect(result.errors.contains("restorationd"))
-    }
-  }
-
-  @Test func theSocketMayComeFromTheEnvironment() async throws {
-    try await withBroker { broker in
-      let result = try ChildProcess.run(
-        [Products.control, "call", "ping"],
-        environment: ["RESTORATIOND_SOCKET": broker.socket]
-      )
-      #expect(result.end == .exit(0))
-      #expect(result.output == "{}\n")
-    }
+  @Test(.broker) func theSocketMayComeFromTheEnvironment() throws {
+    let result = try ChildProcess.run(
+      [Products.control, "call", "ping"],
+      environment: ["RESTORATIOND_SOCKET": broker.socket]
+    )
+    #expect(result.end == .exit(0))
+    #expect(result.output == "{}\n")
   }
 }

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// `restorationctl tree`.
-@Suite struct ControlTreeTests {
+@Suite(.broker) struct ControlTreeTests {
   private static let application = "org.example.Notes"
 
   /// An application of two processes, with one object for every mark; the numbers of the processes.
@@ -47,107 +47,99 @@ internal import Testing
     return (first, second)
   }
 
-  @Test func theTreeShowsAllProcessesAndWhatIsSpecial() async throws {
-    try await withBroker { broker in
-      let (first, second) = try Self.build(broker)
-      let result = try ControlTool.run(broker, ["tree", Self.application])
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(
-        ControlTool.golden(result.output, [first.pid, second.pid]) == """
-          OBJECT  CLASS  PROCESS  PID  AGE  SIZE  MARKS
-          org.example.Notes
-          ├─Toolbar  -  toolbar  -  <age>  13 B  vo
-          └─Main  WindowController  main  <pid1>  -  -  e
-            ├─Editor#2  TextEditor  main  <pid1>  <age>  13 B
-            ├─(no identifier)  Popover  main  <pid1>  -  -  xe
-            │ └─Find  -  main  <pid1>  <age>  9 B  x
-            └─Sidebar  -  sidebar  <pid2>  <age>  12 B  c
+  @Test func theTreeShowsAllProcessesAndWhatIsSpecial() throws {
+    let (first, second) = try Self.build(broker)
+    let result = try ControlTool.run(broker, ["tree", Self.application])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(
+      ControlTool.golden(result.output, [first.pid, second.pid]) == """
+        OBJECT  CLASS  PROCESS  PID  AGE  SIZE  MARKS
+        org.example.Notes
+        ├─Toolbar  -  toolbar  -  <age>  13 B  vo
+        └─Main  WindowController  main  <pid1>  -  -  e
+          ├─Editor#2  TextEditor  main  <pid1>  <age>  13 B
+          ├─(no identifier)  Popover  main  <pid1>  -  -  xe
+          │ └─Find  -  main  <pid1>  <age>  9 B  x
+          └─Sidebar  -  sidebar  <pid2>  <age>  12 B  c
 
-          v vacant, o orphaned, x excluded, c confidential, e empty (no state)
-          6 objects, 4 with state (47 B), 2 sessions.
+        v vacant, o orphaned, x excluded, c confidential, e empty (no state)
+        6 objects, 4 with state (47 B), 2 sessions.
 
-          """
-      )
-      // Columns stand below each other.
-      let lines = result.output.split(separator: "\n").prefix(8).map(Array.init)
-      let column = lines[0].firstRange(of: Array("CLASS"))?.lowerBound ?? 0
-      #expect(lines.dropFirst(2).allSatisfy { $0[column - 1] == " " && $0[column] != " " })
-      #expect(lines.allSatisfy { $0.count <= 80 })
-      let bare = try ControlTool.run(broker, ["tree", Self.application, "--no-legend"])
-      #expect(bare.output.split(separator: "\n").count == 7)
-      #expect(bare.output.hasPrefix(Self.application))
-    }
+        """
+    )
+    // Columns stand below each other.
+    let lines = result.output.split(separator: "\n").prefix(8).map(Array.init)
+    let column = lines[0].firstRange(of: Array("CLASS"))?.lowerBound ?? 0
+    #expect(lines.dropFirst(2).allSatisfy { $0[column - 1] == " " && $0[column] != " " })
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    let bare = try ControlTool.run(broker, ["tree", Self.application, "--no-legend"])
+    #expect(bare.output.split(separator: "\n").count == 7)
+    #expect(bare.output.hasPrefix(Self.application))
   }
 
-  @Test func withoutUTF8TheLinesAreASCII() async throws {
-    try await withBroker { broker in
-      _ = try Self.build(broker)
-      let plain = try ControlTool.run(broker, ["tree", Self.application, "--plain"])
-      #expect(plain.output.contains("\n`-Main "))
-      #expect(plain.output.contains("\n  |-Editor#2 "))
-      #expect(plain.output.contains("\n  | `-Find "))
-      for locale in ["C", "POSIX", "de_DE.ISO-8859-1", ""] {
-        let result = try ControlTool.run(broker, ["tree", Self.application], environment: ["LC_ALL": locale])
-        #expect(ControlTool.golden(result.output) == ControlTool.golden(plain.output))
-      }
-      let german = ["LC_ALL": nil, "LANG": "de_DE.UTF-8"]
-      let result = try ControlTool.run(broker, ["tree", Self.application], environment: german)
-      #expect(result.output.contains("└─Main"))
+  @Test func withoutUTF8TheLinesAreASCII() throws {
+    _ = try Self.build(broker)
+    let plain = try ControlTool.run(broker, ["tree", Self.application, "--plain"])
+    #expect(plain.output.contains("\n`-Main "))
+    #expect(plain.output.contains("\n  |-Editor#2 "))
+    #expect(plain.output.contains("\n  | `-Find "))
+    for locale in ["C", "POSIX", "de_DE.ISO-8859-1", ""] {
+      let result = try ControlTool.run(broker, ["tree", Self.application], environment: ["LC_ALL": locale])
+      #expect(ControlTool.golden(result.output) == ControlTool.golden(plain.output))
     }
+    let german = ["LC_ALL": nil, "LANG": "de_DE.UTF-8"]
+    let result = try ControlTool.run(broker, ["tree", Self.application], environment: german)
+    #expect(result.output.contains("└─Main"))
   }
 
-  @Test func objectsOfOneProcessHaveOneColour() async throws {
-    try await withBroker { broker in
-      _ = try Self.build(broker)
-      let screen = try ControlTool.runOnTerminal(broker, ["tree", Self.application, "--no-pager"]).output
-      func colour(of name: String) -> Substring? {
-        guard let line = screen.split(separator: "\n").first(where: { $0.contains("─\(name)") }) else { return nil }
-        return line.firstMatch(of: /\x{1b}\[([0-9]+)m/)?.1
-      }
-      #expect(colour(of: "Main") != nil)
-      #expect(colour(of: "Main") == colour(of: "Editor#2"))
-      #expect(colour(of: "Sidebar") != nil && colour(of: "Sidebar") != colour(of: "Main"))
-      #expect(colour(of: "Toolbar") == "2")
+  @Test func objectsOfOneProcessHaveOneColour() throws {
+    _ = try Self.build(broker)
+    let screen = try ControlTool.runOnTerminal(broker, ["tree", Self.application, "--no-pager"]).output
+    func colour(of name: String) -> Substring? {
+      guard let line = screen.split(separator: "\n").first(where: { $0.contains("─\(name)") }) else { return nil }
+      return line.firstMatch(of: /\x{1b}\[([0-9]+)m/)?.1
     }
+    #expect(colour(of: "Main") != nil)
+    #expect(colour(of: "Main") == colour(of: "Editor#2"))
+    #expect(colour(of: "Sidebar") != nil && colour(of: "Sidebar") != colour(of: "Main"))
+    #expect(colour(of: "Toolbar") == "2")
   }
 
-  @Test func theTreeInJSONIsNested() async throws {
-    try await withBroker { broker in
-      let (first, _) = try Self.build(broker)
-      let tree = try ControlTool.run(broker, ["-j", "tree", Self.application]).json
-      #expect(
-        tree.object?.members.map(\.name) == ["application", "archive", "generation", "sequence", "sessions", "objects"]
-      )
-      #expect(tree["application"] == .string(Self.application))
-      #expect(tree["sessions"]?.array?.map { $0["process"] } == ["main", "sidebar"])
-      let roots = try #require(tree["objects"]?.array)
-      #expect(roots.map { $0["component"] } == ["Toolbar", "Main"])
-      #expect(roots[0]["vacant"] == true && roots[0]["orphaned"] == true && roots[0]["pid"] == .null)
-      let children = try #require(roots[1]["children"]?.array)
-      #expect(children.map { $0["component"] } == ["Editor#2", .null, "Sidebar"])
-      let editor = children[0]
-      #expect(
-        editor.object?.members.map(\.name) == [
-          "component", "path", "object", "kind", "classes", "process", "pid", "vacant", "orphaned", "included",
-          "confidential", "hasState", "bytes", "modified", "revision", "children",
-        ]
-      )
-      #expect(editor["classes"] == ["TextEditor", "Editor"])
-      #expect(editor["pid"] == .integer(Int64(first.pid)))
-      #expect(editor["revision"] == 3)
-      #expect(children[1]["included"] == false && children[1]["path"] == .null)
-      let find = children[1]["children"]?.array?.first
-      #expect(find?["path"] == .path("Find"))
-      #expect(find?["included"] == false && find?["hasState"] == true)
-      #expect(children[2]["confidential"] == true)
-      let pretty = try ControlTool.run(broker, ["tree", Self.application, "--json=pretty"])
-      #expect(try pretty.json["objects"] == tree["objects"])
-      #expect(pretty.output.hasPrefix("{\n  \"application\": "))
-    }
+  @Test func theTreeInJSONIsNested() throws {
+    let (first, _) = try Self.build(broker)
+    let tree = try ControlTool.run(broker, ["-j", "tree", Self.application]).json
+    #expect(
+      tree.object?.members.map(\.name) == ["application", "archive", "generation", "sequence", "sessions", "objects"]
+    )
+    #expect(tree["application"] == .string(Self.application))
+    #expect(tree["sessions"]?.array?.map { $0["process"] } == ["main", "sidebar"])
+    let roots = try #require(tree["objects"]?.array)
+    #expect(roots.map { $0["component"] } == ["Toolbar", "Main"])
+    #expect(roots[0]["vacant"] == true && roots[0]["orphaned"] == true && roots[0]["pid"] == .null)
+    let children = try #require(roots[1]["children"]?.array)
+    #expect(children.map { $0["component"] } == ["Editor#2", .null, "Sidebar"])
+    let editor = children[0]
+    #expect(
+      editor.object?.members.map(\.name) == [
+        "component", "path", "object", "kind", "classes", "process", "pid", "vacant", "orphaned", "included",
+        "confidential", "hasState", "bytes", "modified", "revision", "children",
+      ]
+    )
+    #expect(editor["classes"] == ["TextEditor", "Editor"])
+    #expect(editor["pid"] == .integer(Int64(first.pid)))
+    #expect(editor["revision"] == 3)
+    #expect(children[1]["included"] == false && children[1]["path"] == .null)
+    let find = children[1]["children"]?.array?.first
+    #expect(find?["path"] == .path("Find"))
+    #expect(find?["included"] == false && find?["hasState"] == true)
+    #expect(children[2]["confidential"] == true)
+    let pretty = try ControlTool.run(broker, ["tree", Self.application, "--json=pretty"])
+    #expect(try pretty.json["objects"] == tree["objects"])
+    #expect(pretty.output.hasPrefix("{\n  \"application\": "))
   }
 
   /// Objects may move between two pages; each is shown anyway, exactly once.
-  @Test func aTreeThatDoesNotFitTogetherIsShown() async throws {
+  @Test func aTreeThatDoesNotFitTogetherIsShown() throws {
     func object(_ node: Int, _ parent: String, _ name: String) -> String {
       #"{"node":\#(node),"parent":\#(parent),"object":null,"path":["\#(name)"],"kind":"object","objectClass":null,"#
         + #""process":null,"pid":null,"included":true,"orphaned":false,"bytes":0,"modified":null,"revision":null,"#
@@ -160,55 +152,49 @@ internal import Testing
     let answer =
       #"{"jsonrpc":"2.0","id":1,"result":{"application":"a","archive":null,"generation":null,"sequence":1,"#
       + #""sessions":[],"objects":[\#(objects)]}}"#
-    try await withBroker { broker in
-      let path = broker.directory.file("odd.sock")
-      let server = """
-        import socket, sys
-        s = socket.socket(socket.AF_UNIX); s.bind("\(path)"); s.listen(); print("ready", flush=True)
-        for _ in range(2):
-          c, _ = s.accept(); c.recv(1 << 16); c.sendall(sys.argv[1].encode() + b"\\n"); c.recv(1); c.close()
-        """
-      let process = try ChildProcess(["python3", "-c", server, answer])
-      #expect(try process.output?.next() == "ready")
-      let result = try ControlTool.run(broker, ["tree", "a", "--no-legend", "--socket", path])
-      #expect(result.end == .exit(0), "\(result.errors)")
-      let names = result.output.split(separator: "\n").dropFirst().map { String($0.prefix { $0 != "-" }).trimmed }
-      #expect(names == ["├─Lost", "├─A", "│ └─C", "│   └─B", "│     └─D", "└─Self"])
-      let nested = try ControlTool.run(broker, ["tree", "a", "-j", "--socket", path]).json
-      #expect(nested["objects"]?.array?.map { $0["component"] } == ["Lost", "A", "Self"])
-      try process.waitForEnd()
-    }
+    let path = broker.directory.file("odd.sock")
+    let server = """
+      import socket, sys
+      s = socket.socket(socket.AF_UNIX); s.bind("\(path)"); s.listen(); print("ready", flush=True)
+      for _ in range(2):
+        c, _ = s.accept(); c.recv(1 << 16); c.sendall(sys.argv[1].encode() + b"\\n"); c.recv(1); c.close()
+      """
+    let process = try ChildProcess(["python3", "-c", server, answer])
+    #expect(try process.output?.next() == "ready")
+    let result = try ControlTool.run(broker, ["tree", "a", "--no-legend", "--socket", path])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    let names = result.output.split(separator: "\n").dropFirst().map { String($0.prefix { $0 != "-" }).trimmed }
+    #expect(names == ["├─Lost", "├─A", "│ └─C", "│   └─B", "│     └─D", "└─Self"])
+    let nested = try ControlTool.run(broker, ["tree", "a", "-j", "--socket", path]).json
+    #expect(nested["objects"]?.array?.map { $0["component"] } == ["Lost", "A", "Self"])
+    try process.waitForEnd()
   }
 
-  @Test func wideAndCombiningCharactersStandInTheirColumns() async throws {
-    try await withBroker { broker in
-      let client = try broker.connect()
-      for name in ["日本語", "Cafe\u{301}"] {
-        let parameters: JSONValue = ["application": "a", "object": .path(name), "state": [:]]
-        try client.call("encodeRestorableState", parameters)
-      }
-      let result = try ControlTool.run(broker, ["tree", "a", "--no-legend"])
-      #expect(
-        result.output.replacing(/[0-9]+ s/, with: "<age>") == """
-          a
-          ├─日本語  -  -  -  <age>  2 B  v
-          └─Cafe\u{301}    -  -  -  <age>  2 B  v
-
-          """,
-        "\(result.output)"
-      )
+  @Test func wideAndCombiningCharactersStandInTheirColumns() throws {
+    let client = try broker.connect()
+    for name in ["日本語", "Cafe\u{301}"] {
+      let parameters: JSONValue = ["application": "a", "object": .path(name), "state": [:]]
+      try client.call("encodeRestorableState", parameters)
     }
+    let result = try ControlTool.run(broker, ["tree", "a", "--no-legend"])
+    #expect(
+      result.output.replacing(/[0-9]+ s/, with: "<age>") == """
+        a
+        ├─日本語  -  -  -  <age>  2 B  v
+        └─Cafe\u{301}    -  -  -  <age>  2 B  v
+
+        """,
+      "\(result.output)"
+    )
   }
 
-  @Test func anEmptyApplicationIsATree() async throws {
-    try await withBroker { broker in
-      let client = try broker.session("a")
-      let result = try ControlTool.run(broker, ["tree", "a"])
-      #expect(result.end == .exit(0))
-      #expect(result.output.contains("0 objects, 0 with state (0 B), 1 session."))
-      #expect(try ControlTool.run(broker, ["tree", "a", "-j"]).json["objects"] == [])
-      try client.call("ping")
-    }
+  @Test func anEmptyApplicationIsATree() throws {
+    let client = try broker.session("a")
+    let result = try ControlTool.run(broker, ["tree", "a"])
+    #expect(result.end == .exit(0))
+    #expect(result.output.contains("0 objects, 0 with state (0 B), 1 session."))
+    #expect(try ControlTool.run(broker, ["tree", "a", "-j"]).json["objects"] == [])
+    try client.call("ping")
   }
 
   /// Trees of depth 60, as many as are asked for.
@@ -224,34 +210,30 @@ internal import Testing
     }
   }
 
-  @Test func asManyObjectsAsThereMayBeAreShown() async throws {
-    try await withBroker { broker in
-      try Self.plant(273, broker)
-      let patience = Deadline(.seconds(100))
-      let result = try ControlTool.run(broker, ["tree", "big"], patience)
-      #expect(result.end == .exit(0), "\(result.errors)")
-      let lines = result.output.split(separator: "\n")
-      #expect(lines.count == 1 + 1 + 16_380 + 2)
-      #expect(lines.allSatisfy { $0.count <= 80 })
-      #expect(lines.last == "16380 objects, 273 with state (1.8 KiB), 0 sessions.")
-    }
+  @Test func asManyObjectsAsThereMayBeAreShown() throws {
+    try Self.plant(273, broker)
+    let patience = Deadline(.seconds(100))
+    let result = try ControlTool.run(broker, ["tree", "big"], patience)
+    #expect(result.end == .exit(0), "\(result.errors)")
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.count == 1 + 1 + 16_380 + 2)
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    #expect(lines.last == "16380 objects, 273 with state (1.8 KiB), 0 sessions.")
   }
 
-  @Test func aDeepTreeIsShown() async throws {
-    try await withBroker { broker in
-      try Self.plant(30, broker)
-      let lines = try ControlTool.run(broker, ["tree", "big"]).output.split(separator: "\n")
-      #expect(lines.count == 1 + 1 + 1_800 + 2)
-      #expect(lines.allSatisfy { $0.count <= 80 })
-      // Of a line that is too long the end remains: it has the name.
-      #expect(lines[61].hasPrefix("…") && lines[61].contains("└─level58 "))
-      let full = try ControlTool.run(broker, ["tree", "big", "--full"])
-      #expect(full.output.split(separator: "\n")[61].hasPrefix("│" + String(repeating: " ", count: 117) + "└─level58 "))
-      let nested = try ControlTool.run(broker, ["tree", "big", "--json=short"]).output
-      #expect(nested.matches(of: /"children":\[/).count == 1_800)
-      #expect(nested.hasSuffix("[" + String(repeating: "]}", count: 61) + "\n"))
-      try Self.expectQuietEnd(broker)
-    }
+  @Test func aDeepTreeIsShown() throws {
+    try Self.plant(30, broker)
+    let lines = try ControlTool.run(broker, ["tree", "big"]).output.split(separator: "\n")
+    #expect(lines.count == 1 + 1 + 1_800 + 2)
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    // Of a line that is too long the end remains: it has the name.
+    #expect(lines[61].hasPrefix("…") && lines[61].contains("└─level58 "))
+    let full = try ControlTool.run(broker, ["tree", "big", "--full"])
+    #expect(full.output.split(separator: "\n")[61].hasPrefix("│" + String(repeating: " ", count: 117) + "└─level58 "))
+    let nested = try ControlTool.run(broker, ["tree", "big", "--json=short"]).output
+    #expect(nested.matches(of: /"children":\[/).count == 1_800)
+    #expect(nested.hasSuffix("[" + String(repeating: "]}", count: 61) + "\n"))
+    try Self.expectQuietEnd(broker)
   }
 
   /// Who stops reading early, as `head` does, or leaves the pager, has seen enough.

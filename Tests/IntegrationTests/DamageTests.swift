@@ -7,7 +7,7 @@ internal import Testing
 
 /// Archives whose files are not as the broker left them, and disks that do not read (R20, R32): the real broker neither
 /// crashes nor hangs, loses nothing that can be read, and reports its findings.
-@Suite struct DamageTests {
+@Suite(.broker) struct DamageTests {
   private static let application: JSONValue = "org.example.Work"
   private static let main = "org.example.Work.sqlite"
 
@@ -40,48 +40,46 @@ internal import Testing
 
   /// Every position at which the archive is read while it is opened, and every errno; the short form takes a few.
   @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)), arguments: Condition.allCases)
-  func oneErrorOfReadingLosesNothing(condition: Condition) async throws {
-    try await withBroker { broker in
-      let workload = try condition.prepare(broker)
-      let kept = broker.directory.file("kept")
-      try Self.copy(broker.archives, to: kept)
-      let trace = broker.directory.file("trace")
-      broker.options.wrapper = Strace.watching(["pread64"], into: trace)
-      try broker.start()
-      try workload.check(broker.socket)
-      try broker.kill()
-      let positions = try Strace.counts(in: trace)["pread64"] ?? 0
-      #expect(positions > 8)
-      let errors = ["EIO", "EACCES", "ENOSPC", "EDQUOT"]
-      var (tried, refused) = (0, 0)
-      for number in stride(from: 1, through: positions, by: Environment.isLong ? 1 : max(1, positions / 6)) {
-        for error in Environment.isLong ? errors : [errors[number % errors.count]] {
-          Files.removeContents(of: broker.archives)
-          try Self.copy(kept, to: broker.archives)
-          broker.options.wrapper = Strace.failing("pread64", with: error, from: number, onlyOnce: true)
-          // The first positions are also those of the dynamic linker, without which no broker starts.
-          guard (try? broker.start()) != nil else { continue }
-          // The call that meets the error may be refused; the next one tries again.
-          if (try? workload.check(broker.socket)) == nil { refused += 1 }
-          do {
-            try workload.check(broker.socket)
-          } catch {
-            throw TestFailure("\(condition), read \(number) of \(positions): \(error)\n\(broker.log.suffix(2_000))")
-          }
-          let names = Files.list(broker.archives)
-          let allowed = condition == .inRecovery ? 1 : 0
-          #expect(names.count { $0.contains("+damaged-") && $0.hasSuffix(".sqlite") } == allowed, "\(names)")
-          let list = try broker.connect().call("listApplications")["applications"]?.array ?? []
-          #expect(list.contains { $0["damaged"] != nil } == (condition == .inRecovery), "\(list)")
-          try broker.kill()
-          tried += 1
+  func oneErrorOfReadingLosesNothing(condition: Condition) throws {
+    let workload = try condition.prepare(broker)
+    let kept = broker.directory.file("kept")
+    try Self.copy(broker.archives, to: kept)
+    let trace = broker.directory.file("trace")
+    broker.wrapper = Strace.watching(["pread64"], into: trace)
+    try broker.start()
+    try workload.check(broker.socket)
+    try broker.kill()
+    let positions = try Strace.counts(in: trace)["pread64"] ?? 0
+    #expect(positions > 8)
+    let errors = ["EIO", "EACCES", "ENOSPC", "EDQUOT"]
+    var (tried, refused) = (0, 0)
+    for number in stride(from: 1, through: positions, by: Environment.isLong ? 1 : max(1, positions / 6)) {
+      for error in Environment.isLong ? errors : [errors[number % errors.count]] {
+        Files.removeContents(of: broker.archives)
+        try Self.copy(kept, to: broker.archives)
+        broker.wrapper = Strace.failing("pread64", with: error, from: number, onlyOnce: true)
+        // The first positions are also those of the dynamic linker, without which no broker starts.
+        guard (try? broker.start()) != nil else { continue }
+        // The call that meets the error may be refused; the next one tries again.
+        if (try? workload.check(broker.socket)) == nil { refused += 1 }
+        do {
+          try workload.check(broker.socket)
+        } catch {
+          throw TestFailure("\(condition), read \(number) of \(positions): \(error)\n\(broker.log.suffix(2_000))")
         }
+        let names = Files.list(broker.archives)
+        let allowed = condition == .inRecovery ? 1 : 0
+        #expect(names.count { $0.contains("+damaged-") && $0.hasSuffix(".sqlite") } == allowed, "\(names)")
+        let list = try broker.connect().call("listApplications")["applications"]?.array ?? []
+        #expect(list.contains { $0["damaged"] != nil } == (condition == .inRecovery), "\(list)")
+        try broker.kill()
+        tried += 1
       }
-      #expect(tried >= 2 && refused >= 1)
-      print("\(condition): \(tried) errors at \(positions) positions, \(refused) met by the first call")
-      broker.options.wrapper = []
-      try broker.start()
     }
+    #expect(tried >= 2 && refused >= 1)
+    print("\(condition): \(tried) errors at \(positions) positions, \(refused) met by the first call")
+    broker.wrapper = []
+    try broker.start()
   }
 
   // MARK: Random damage
@@ -187,101 +185,95 @@ internal import Testing
   }
 
   /// Rows and bytes changed at random: no trap, no hang, and the broker ends on request.
-  @Test func randomDamageNeitherTrapsNorHangsTheBroker() async throws {
+  @Test func randomDamageNeitherTrapsNorHangsTheBroker() throws {
     let count = Environment.isLong ? 500 : 40
-    try await withBroker { broker in
-      try Self.fill(broker)
-      _ = try broker.terminate()
-      let kept = broker.directory.file("kept")
-      try Self.copy(broker.archives, to: kept)
-      var generator = SeededGenerator(seed: 20_261_122)
-      var slowest: Int64 = 0
-      for number in 0..<count {
-        Files.removeContents(of: broker.archives)
-        try Self.copy(kept, to: broker.archives)
-        let path = broker.archives + "/" + Self.main
-        var damage = "bytes"
-        if number % 5 == 0 {
-          try Self.strike(path, &generator)
-        } else {
-          let changes = (0..<Int.random(in: 1...3, using: &generator)).map { _ in Self.change(&generator) }
-          damage = changes.joined(separator: "; ")
-          _ = try ChildProcess.run(["sqlite3", path, damage])
-        }
-        do {
-          try broker.start()
-          try Self.exercise(broker)
-          let begin = Deadline.now
-          let end = try broker.terminate()
-          #expect(end == .exit(0), "\(number): \(damage)")
-          slowest = max(slowest, Deadline.now - begin)
-        } catch {
-          throw TestFailure("\(number): \(damage): \(error)")
-        }
+    try Self.fill(broker)
+    _ = try broker.terminate()
+    let kept = broker.directory.file("kept")
+    try Self.copy(broker.archives, to: kept)
+    var generator = SeededGenerator(seed: 20_261_122)
+    var slowest: Int64 = 0
+    for number in 0..<count {
+      Files.removeContents(of: broker.archives)
+      try Self.copy(kept, to: broker.archives)
+      let path = broker.archives + "/" + Self.main
+      var damage = "bytes"
+      if number % 5 == 0 {
+        try Self.strike(path, &generator)
+      } else {
+        let changes = (0..<Int.random(in: 1...3, using: &generator)).map { _ in Self.change(&generator) }
+        damage = changes.joined(separator: "; ")
+        _ = try ChildProcess.run(["sqlite3", path, damage])
       }
-      print("\(count) random damages; the slowest end took \(slowest) ms")
-      try broker.start()
+      do {
+        try broker.start()
+        try Self.exercise(broker)
+        let begin = Deadline.now
+        let end = try broker.terminate()
+        #expect(end == .exit(0), "\(number): \(damage)")
+        slowest = max(slowest, Deadline.now - begin)
+      } catch {
+        throw TestFailure("\(number): \(damage): \(error)")
+      }
     }
+    print("\(count) random damages; the slowest end took \(slowest) ms")
+    try broker.start()
   }
 
   /// A disk that never answers delays the end for half a minute, not forever.
   @Test(.enabled(if: Environment.isLong, "takes half a minute; run Tests/run.sh --long"))
-  func aBrokerWhoseDiskNeverAnswersEndsAllTheSame() async throws {
-    try await withBroker { broker in
-      _ = try broker.terminate()
-      let library = broker.directory.file("hanging.so")
-      let source = try broker.directory.write(
-        """
-        #include <stdatomic.h>
-        #include <unistd.h>
-        static atomic_int calls;
-        int fdatasync(int file) {
-          while (atomic_fetch_add(&calls, 1) >= 4) pause();
-          return fsync(file);
-        }
-        """,
-        to: "hanging.c"
-      )
-      #expect(try ChildProcess.run(["gcc", "-shared", "-fPIC", "-o", library, source]).end == .exit(0))
-      broker.options.wrapper = ["sh", "-c", #"LD_PRELOAD=\#(library) "$@"; exit $?"#, "sh"]
-      try broker.start()
-      let client = try broker.connect()
-      for number in 0..<9 {
-        let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
-        _ = try client.request("encodeRestorableState", parameters)
+  func aBrokerWhoseDiskNeverAnswersEndsAllTheSame() throws {
+    _ = try broker.terminate()
+    let library = broker.directory.file("hanging.so")
+    let source = try broker.directory.write(
+      """
+      #include <stdatomic.h>
+      #include <unistd.h>
+      static atomic_int calls;
+      int fdatasync(int file) {
+        while (atomic_fetch_add(&calls, 1) >= 4) pause();
+        return fsync(file);
       }
-      _ = client.hasInput(within: .seconds(1))
-      Glibc.kill(try broker.pid, SIGTERM)
-      #expect(try broker.waitForEnd(Deadline(.seconds(60))) == .exit(1))
-      #expect(broker.log.contains("could not be closed"))
-      broker.options.wrapper = []
-      try broker.start()
+      """,
+      to: "hanging.c"
+    )
+    #expect(try ChildProcess.run(["gcc", "-shared", "-fPIC", "-o", library, source]).end == .exit(0))
+    broker.wrapper = ["sh", "-c", #"LD_PRELOAD=\#(library) "$@"; exit $?"#, "sh"]
+    try broker.start()
+    let client = try broker.connect()
+    for number in 0..<9 {
+      let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
+      _ = try client.request("encodeRestorableState", parameters)
     }
+    _ = client.hasInput(within: .seconds(1))
+    Glibc.kill(try broker.pid, SIGTERM)
+    #expect(try broker.waitForEnd(Deadline(.seconds(60))) == .exit(1))
+    #expect(broker.log.contains("could not be closed"))
+    broker.wrapper = []
+    try broker.start()
   }
 
   /// The finding of the opening is reported until a run has ended, even after a restart of the broker.
-  @Test func aDamageIsToldUntilARunHasEnded() async throws {
-    try await withBroker { broker in
-      var workload = Workload()
-      workload.run(broker.socket, count: 30)
-      try broker.kill()
-      Files.remove(broker.archives + "/\(Self.main)-wal")
-      try broker.start()
-      _ = try broker.connect().call("describeApplication", ["application": Self.application])
-      #expect(broker.log.contains("is missing"))
-      try broker.crashAndRestart()
-      let status = try ControlTool.run(broker, ["status"])
-      #expect(status.output.contains("Damage:"), "\(status.output)")
-      let list = try broker.connect().call("listApplications")
-      #expect(list["applications"]?.array?.first?["damaged"]?.string?.contains("missing") == true, "\(list.text)")
-      let session = try broker.connect()
-      let situation = try session.call("initialize", ["application": Self.application])["restoration"]
-      #expect(situation?["reason"] == "recover", "\(String(describing: situation?.text))")
-      #expect(situation?["damaged"]?.string?.contains("missing") == true)
-      try session.call("goodbye", ["reason": "closed"])
-      let again = try broker.connect().call("initialize", ["application": Self.application])["restoration"]
-      #expect(again?["damaged"] == nil)
-      #expect(try !ControlTool.run(broker, ["status"]).output.contains("Damage:"))
-    }
+  @Test func aDamageIsToldUntilARunHasEnded() throws {
+    var workload = Workload()
+    workload.run(broker.socket, count: 30)
+    try broker.kill()
+    Files.remove(broker.archives + "/\(Self.main)-wal")
+    try broker.start()
+    _ = try broker.connect().call("describeApplication", ["application": Self.application])
+    #expect(broker.log.contains("is missing"))
+    try broker.crashAndRestart()
+    let status = try ControlTool.run(broker, ["status"])
+    #expect(status.output.contains("Damage:"), "\(status.output)")
+    let list = try broker.connect().call("listApplications")
+    #expect(list["applications"]?.array?.first?["damaged"]?.string?.contains("missing") == true, "\(list.text)")
+    let session = try broker.connect()
+    let situation = try session.call("initialize", ["application": Self.application])["restoration"]
+    #expect(situation?["reason"] == "recover", "\(String(describing: situation?.text))")
+    #expect(situation?["damaged"]?.string?.contains("missing") == true)
+    try session.call("goodbye", ["reason": "closed"])
+    let again = try broker.connect().call("initialize", ["application": Self.application])["restoration"]
+    #expect(again?["damaged"] == nil)
+    #expect(try !ControlTool.run(broker, ["status"]).output.contains("Damage:"))
   }
 }

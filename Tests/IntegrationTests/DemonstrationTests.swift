@@ -43,22 +43,20 @@ internal import Testing
     return ["python3", "-B", scratch.file("repository/systemd/demonstration"), programs]
   }
 
-  @Test func everythingThatWasKilledComesBack() async throws {
-    try await withScratch(alone: true) { scratch in
-      let result = try ChildProcess.run(
-        Self.command(try Self.programs(in: scratch)),
-        environment: ["TMPDIR": scratch.path],
-        Deadline(.seconds(120))
-      )
-      #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
-      #expect(result.errors.isEmpty, "\(result.errors)")
-      #expect(result.output.contains(/[1-9][0-9,]* states compared, 0 different\n/), "\(result.output)")
-      #expect(result.output.contains(/[1-9][0-9,]* other checks, 0 wrong\n/), "\(result.output)")
-      #expect(result.output.hasSuffix("Everything came back.\n"))
-      for line in result.output.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
-      #expect(!result.output.unicodeScalars.contains("\u{1b}"))
-      #expect(Files.list(scratch.path) == ["programs"])
-    }
+  @Test(.scratch(alone: true)) func everythingThatWasKilledComesBack() throws {
+    let result = try ChildProcess.run(
+      Self.command(try Self.programs(in: directory)),
+      environment: ["TMPDIR": directory.path],
+      Deadline(.seconds(120))
+    )
+    #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+    #expect(result.errors.isEmpty, "\(result.errors)")
+    #expect(result.output.contains(/[1-9][0-9,]* states compared, 0 different\n/), "\(result.output)")
+    #expect(result.output.contains(/[1-9][0-9,]* other checks, 0 wrong\n/), "\(result.output)")
+    #expect(result.output.hasSuffix("Everything came back.\n"))
+    for line in result.output.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+    #expect(!result.output.unicodeScalars.contains("\u{1b}"))
+    #expect(Files.list(directory.path) == ["programs"])
   }
 
   /// Ways for a broker to fail that the demonstration must not overlook.
@@ -101,49 +99,43 @@ internal import Testing
     }
   }
 
-  @Test(arguments: Fault.allCases)
-  func whatIsDifferentIsShownAndFails(_ fault: Fault) async throws {
-    try await withScratch { scratch in
-      let result = try ChildProcess.run(
-        try Self.smallCommand(try Self.programs(in: scratch, standIns: fault.standIns), in: scratch),
-        environment: ["TMPDIR": scratch.path],
-        Deadline(.seconds(120))
-      )
-      #expect(result.end == .exit(1), "\(result.output)\(result.errors)")
-      #expect(result.output.contains(fault.complaint), "\(result.output)")
-      #expect(result.output.contains(/states compared, [1-9][0-9,]* different\n/), "\(result.output)")
-      #expect(!result.output.contains("Everything came back."))
-    }
+  @Test(.scratch, arguments: Fault.allCases)
+  func whatIsDifferentIsShownAndFails(_ fault: Fault) throws {
+    let result = try ChildProcess.run(
+      try Self.smallCommand(try Self.programs(in: directory, standIns: fault.standIns), in: directory),
+      environment: ["TMPDIR": directory.path],
+      Deadline(.seconds(120))
+    )
+    #expect(result.end == .exit(1), "\(result.output)\(result.errors)")
+    #expect(result.output.contains(fault.complaint), "\(result.output)")
+    #expect(result.output.contains(/states compared, [1-9][0-9,]* different\n/), "\(result.output)")
+    #expect(!result.output.contains("Everything came back."))
   }
 
-  @Test func aBrokerThatDoesNotStartFailsItWithItsLog() async throws {
-    try await withScratch { scratch in
-      let programs = try Self.programs(in: scratch, standIns: ["restorationd": "echo no disk >&2; exit 1"])
-      let result = try ChildProcess.run(Self.command(programs), environment: ["TMPDIR": scratch.path])
-      #expect(result.end == .exit(1))
-      #expect(result.errors.contains("the broker did not start; its log is\nno disk"), "\(result.errors)")
-      #expect(Files.list(scratch.path) == ["programs"])
-    }
+  @Test(.scratch) func aBrokerThatDoesNotStartFailsItWithItsLog() throws {
+    let programs = try Self.programs(in: directory, standIns: ["restorationd": "echo no disk >&2; exit 1"])
+    let result = try ChildProcess.run(Self.command(programs), environment: ["TMPDIR": directory.path])
+    #expect(result.end == .exit(1))
+    #expect(result.errors.contains("the broker did not start; its log is\nno disk"), "\(result.errors)")
+    #expect(Files.list(directory.path) == ["programs"])
   }
 
   /// Ctrl-C, the end of a terminal, and a kill that leaves the demonstration no time to clean up.
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGKILL])
-  func aSignalLeavesNothingBehind(_ signal: Int32) async throws {
-    try await withScratch { scratch in
-      let errors = scratch.file("errors")
-      let child = try ChildProcess(
-        try Self.smallCommand(try Self.programs(in: scratch), in: scratch),
-        environment: ["TMPDIR": scratch.path],
-        errors: errors
-      )
-      while let line = try child.output?.next(Deadline(.seconds(60))), !line.hasPrefix("3. ") {}
-      #expect(!Self.processes(of: scratch).isEmpty)
-      child.send(signal: signal)
-      #expect(try child.waitForEnd() == .signal(signal))
-      try Wait.until("all processes have ended") { Self.processes(of: scratch).isEmpty }
-      if signal != SIGKILL { #expect(Set(Files.list(scratch.path)) == ["errors", "programs", "repository"]) }
-      #expect(try Files.text(errors).isEmpty)
-    }
+  @Test(.scratch, arguments: [SIGINT, SIGTERM, SIGHUP, SIGKILL])
+  func aSignalLeavesNothingBehind(_ signal: Int32) throws {
+    let errors = directory.file("errors")
+    let child = try ChildProcess(
+      try Self.smallCommand(try Self.programs(in: directory), in: directory),
+      environment: ["TMPDIR": directory.path],
+      errors: errors
+    )
+    while let line = try child.output?.next(Deadline(.seconds(60))), !line.hasPrefix("3. ") {}
+    #expect(!Self.processes(of: directory).isEmpty)
+    child.send(signal: signal)
+    #expect(try child.waitForEnd() == .signal(signal))
+    try Wait.until("all processes have ended") { Self.processes(of: directory).isEmpty }
+    if signal != SIGKILL { #expect(Set(Files.list(directory.path)) == ["errors", "programs", "repository"]) }
+    #expect(try Files.text(errors).isEmpty)
   }
 
   /// Command lines that name the directory.
@@ -153,17 +145,15 @@ internal import Testing
       .filter { $0.contains("\(scratch.path)/rd-try-") }
   }
 
-  @Test(arguments: [("xterm", nil, true), ("xterm", "1", false), ("dumb", nil, false)])
-  func colourIsForTerminalsThatWantIt(_ terminal: String, _ noColor: String?, _ isColoured: Bool) async throws {
-    try await withScratch { _ in
-      let program = "import sys; sys.path.insert(0, '\(Self.demonstration)'); from page import Page; Page().title('A')"
-      let result = try ChildProcess.run(
-        ["script", "--quiet", "--return", "--command", "python3 -B -c \"\(program)\"", "/dev/null"],
-        environment: ["TERM": terminal, "NO_COLOR": noColor]
-      )
-      #expect(result.end == .exit(0), "\(result.output)")
-      #expect(result.output.contains("A"))
-      #expect(result.output.unicodeScalars.contains("\u{1b}") == isColoured)
-    }
+  @Test(.passesTurnstile, arguments: [("xterm", nil, true), ("xterm", "1", false), ("dumb", nil, false)])
+  func colourIsForTerminalsThatWantIt(_ terminal: String, _ noColor: String?, _ isColoured: Bool) throws {
+    let program = "import sys; sys.path.insert(0, '\(Self.demonstration)'); from page import Page; Page().title('A')"
+    let result = try ChildProcess.run(
+      ["script", "--quiet", "--return", "--command", "python3 -B -c \"\(program)\"", "/dev/null"],
+      environment: ["TERM": terminal, "NO_COLOR": noColor]
+    )
+    #expect(result.end == .exit(0), "\(result.output)")
+    #expect(result.output.contains("A"))
+    #expect(result.output.unicodeScalars.contains("\u{1b}") == isColoured)
   }
 }

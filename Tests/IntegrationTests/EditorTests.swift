@@ -6,7 +6,7 @@ internal import TestSupport
 internal import Testing
 
 /// Vim, Neovim and Emacs on terminals, with the plugins of `Protocol/examples`.
-@Suite(.enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement))) struct EditorTests {
+@Suite(.broker, .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement))) struct EditorTests {
   /// A user's actions in an editor, and the expected content afterwards.
   private struct Scene {
     let editor: Editor
@@ -121,133 +121,123 @@ internal import Testing
     }
   }
 
-  @Test func killedEditorsComeBackWithTheirWindowsAlsoWhereTheBrokerWasKilledMeanwhile() async throws {
-    try await withBroker { broker in
-      let homes = try Self.scenes.enumerated().map { try Self.home(broker, "home\($0)", $1.editor) }
-      var monitor = try Self.monitor(broker)
-      var editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
-      let instances = try Self.begun(monitor, editors)
-      #expect(Set(instances.values).count == editors.count, "\(instances)")
-      for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.prefix(2)) }
-      try broker.crashAndRestart()
-      for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.dropFirst(2)) }
-      var before: [String: JSONValue] = [:]
-      for (editor, scene) in zip(editors, Self.scenes) {
-        let instance = try #require(instances[editor.process.pid])
-        let report = try editor.report()
-        #expect(report.windows == scene.windows)
-        before[instance] = report
-        try Self.stored(broker, instance, scene.windows, by: editor)
-      }
-      for editor in editors { try editor.process.kill() }
+  @Test func killedEditorsComeBackWithTheirWindowsAlsoWhereTheBrokerWasKilledMeanwhile() throws {
+    let homes = try Self.scenes.enumerated().map { try Self.home(broker, "home\($0)", $1.editor) }
+    var monitor = try Self.monitor(broker)
+    var editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
+    let instances = try Self.begun(monitor, editors)
+    #expect(Set(instances.values).count == editors.count, "\(instances)")
+    for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.prefix(2)) }
+    try broker.crashAndRestart()
+    for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.dropFirst(2)) }
+    var before: [String: JSONValue] = [:]
+    for (editor, scene) in zip(editors, Self.scenes) {
+      let instance = try #require(instances[editor.process.pid])
+      let report = try editor.report()
+      #expect(report.windows == scene.windows)
+      before[instance] = report
+      try Self.stored(broker, instance, scene.windows, by: editor)
+    }
+    for editor in editors { try editor.process.kill() }
 
-      monitor = try Self.monitor(broker)
-      editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
-      let again = try Self.begun(monitor, editors)
-      #expect(again.values.sorted() == instances.values.sorted())
-      for editor in editors {
-        let instance = try #require(again[editor.process.pid])
-        let (old, new) = (try #require(before[instance]), try editor.restored())
-        #expect(new.withoutSizes == old.withoutSizes)
-        // Vim counts the line of tabs late in windows that are not shown.
-        #expect(new.sizes.count == old.sizes.count)
-        #expect(zip(new.sizes, old.sizes).allSatisfy { abs($0 - $1) <= 1 }, "\(new.sizes) after \(old.sizes)")
-      }
+    monitor = try Self.monitor(broker)
+    editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
+    let again = try Self.begun(monitor, editors)
+    #expect(again.values.sorted() == instances.values.sorted())
+    for editor in editors {
+      let instance = try #require(again[editor.process.pid])
+      let (old, new) = (try #require(before[instance]), try editor.restored())
+      #expect(new.withoutSizes == old.withoutSizes)
+      // Vim counts the line of tabs late in windows that are not shown.
+      #expect(new.sizes.count == old.sizes.count)
+      #expect(zip(new.sizes, old.sizes).allSatisfy { abs($0 - $1) <= 1 }, "\(new.sizes) after \(old.sizes)")
     }
   }
 
   @Test(arguments: Editor.allCases)
-  func anEditorThatIsStartedWithAFileShowsItAndLeavesWhatWasKeptToTheNext(editor: Editor) async throws {
-    try await withBroker { broker in
-      let home = try Self.home(broker, "home", editor)
-      let first = try EditorProcess(editor, broker, home: home)
-      try first.ready()
-      try first.type(editor.open("two.txt", line: 42))
-      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
-      try first.process.kill()
+  func anEditorThatIsStartedWithAFileShowsItAndLeavesWhatWasKeptToTheNext(editor: Editor) throws {
+    let home = try Self.home(broker, "home", editor)
+    let first = try EditorProcess(editor, broker, home: home)
+    try first.ready()
+    try first.type(editor.open("two.txt", line: 42))
+    try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+    try first.process.kill()
 
-      let named = try EditorProcess(editor, broker, home: home, files: ["one.txt"])
-      let report = try named.report()
-      #expect(report.windows == ["one.txt:1*"])
-      #expect(report["files"] == ["one.txt"])
-      // Without a connection there is no session, and no state of it.
-      let monitor = try Self.monitor(broker)
-      try Wait.until("nobody is connected but the monitor") {
-        try monitor.call("statistics")["gauges"]?["connections"] == 1
-      }
-
-      let next = try EditorProcess(editor, broker, home: home)
-      #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
-      #expect(try next.restored().windows == ["two.txt:42*"])
-      try named.type(editor.quit)
-      #expect(try named.end() == .exit(0))
+    let named = try EditorProcess(editor, broker, home: home, files: ["one.txt"])
+    let report = try named.report()
+    #expect(report.windows == ["one.txt:1*"])
+    #expect(report["files"] == ["one.txt"])
+    // Without a connection there is no session, and no state of it.
+    let monitor = try Self.monitor(broker)
+    try Wait.until("nobody is connected but the monitor") {
+      try monitor.call("statistics")["gauges"]?["connections"] == 1
     }
+
+    let next = try EditorProcess(editor, broker, home: home)
+    #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
+    #expect(try next.restored().windows == ["two.txt:42*"])
+    try named.type(editor.quit)
+    #expect(try named.end() == .exit(0))
   }
 
   @Test(arguments: Editor.allCases)
-  func withoutABrokerAnEditorWorksAsEverAndIsKeptWhenOneComes(editor: Editor) async throws {
-    try await withBroker { broker in
-      try broker.kill()
-      let home = try Self.home(broker, "home", editor)
-      let process = try EditorProcess(editor, broker, home: home)
-      _ = try process.report()
-      try process.type(editor.open("three.txt", line: 17))
-      #expect(try process.report().windows == ["three.txt:17*"])
-      let screen = try process.terminal.shown()
-      #expect(!screen.contains("rror") && !screen.contains("estoration"), "\(screen)")
-      try broker.start()
-      try process.ready()
-      // It may have come before anybody could subscribe to that.
-      let monitor = try Self.monitor(broker)
-      let applications = try monitor.call("listApplications")["applications"]?.array ?? []
-      #expect(applications.count == 1)
-      let instance = try #require(applications.first?["application"]?.string)
-      try Self.stored(broker, instance, ["three.txt:17*"], by: process)
-      try process.process.kill()
-      let next = try EditorProcess(editor, broker, home: home)
-      #expect(try Self.begun(monitor, [next]).values.sorted() == [instance])
-      #expect(try next.restored().windows == ["three.txt:17*"])
-    }
+  func withoutABrokerAnEditorWorksAsEverAndIsKeptWhenOneComes(editor: Editor) throws {
+    try broker.kill()
+    let home = try Self.home(broker, "home", editor)
+    let process = try EditorProcess(editor, broker, home: home)
+    _ = try process.report()
+    try process.type(editor.open("three.txt", line: 17))
+    #expect(try process.report().windows == ["three.txt:17*"])
+    let screen = try process.terminal.shown()
+    #expect(!screen.contains("rror") && !screen.contains("estoration"), "\(screen)")
+    try broker.start()
+    try process.ready()
+    // It may have come before anybody could subscribe to that.
+    let monitor = try Self.monitor(broker)
+    let applications = try monitor.call("listApplications")["applications"]?.array ?? []
+    #expect(applications.count == 1)
+    let instance = try #require(applications.first?["application"]?.string)
+    try Self.stored(broker, instance, ["three.txt:17*"], by: process)
+    try process.process.kill()
+    let next = try EditorProcess(editor, broker, home: home)
+    #expect(try Self.begun(monitor, [next]).values.sorted() == [instance])
+    #expect(try next.restored().windows == ["three.txt:17*"])
   }
 
   @Test(arguments: [Editor.vim, .neovim])
-  func ofUnsavedChangesThatAKilledEditorLeftBehindItsUserIsTold(editor: Editor) async throws {
-    try await withBroker { broker in
-      let home = try Self.home(broker, "home", editor)
-      let first = try EditorProcess(editor, broker, home: home)
-      try first.ready()
-      try first.run(["edit two.txt", "normal ihello", "preserve", "42"])
-      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
-      try first.process.kill()
+  func ofUnsavedChangesThatAKilledEditorLeftBehindItsUserIsTold(editor: Editor) throws {
+    let home = try Self.home(broker, "home", editor)
+    let first = try EditorProcess(editor, broker, home: home)
+    try first.ready()
+    try first.run(["edit two.txt", "normal ihello", "preserve", "42"])
+    try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+    try first.process.kill()
 
-      let second = try EditorProcess(editor, broker, home: home)
-      #expect(try second.restored().windows == ["two.txt:42*"])
-      let told = try Self.told(second, home)
-      #expect(told["messages"]?.string?.contains("1 swap file(s) with unsaved changes") == true, "\(told)")
-      #expect(told["readonly"] == 0)
-      // The other one is still there for :recover.
-      #expect(told["swap"]?.string?.hasSuffix(".swo") == true, "\(told)")
-    }
+    let second = try EditorProcess(editor, broker, home: home)
+    #expect(try second.restored().windows == ["two.txt:42*"])
+    let told = try Self.told(second, home)
+    #expect(told["messages"]?.string?.contains("1 swap file(s) with unsaved changes") == true, "\(told)")
+    #expect(told["readonly"] == 0)
+    // The other one is still there for :recover.
+    #expect(told["swap"]?.string?.hasSuffix(".swo") == true, "\(told)")
   }
 
   @Test(arguments: [Editor.vim, .neovim])
-  func aFileThatARunningEditorHasOpenComesBackReadOnly(editor: Editor) async throws {
-    try await withBroker { broker in
-      let home = try Self.home(broker, "home", editor)
-      let first = try EditorProcess(editor, broker, home: home)
-      try first.ready()
-      try first.run(["set noswapfile", "edit two.txt", "42"])
-      try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
-      try first.process.kill()
+  func aFileThatARunningEditorHasOpenComesBackReadOnly(editor: Editor) throws {
+    let home = try Self.home(broker, "home", editor)
+    let first = try EditorProcess(editor, broker, home: home)
+    try first.ready()
+    try first.run(["set noswapfile", "edit two.txt", "42"])
+    try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+    try first.process.kill()
 
-      let running = try EditorProcess(editor, broker, home: home, files: ["two.txt"])
-      try running.run(["normal ihello", "preserve"])
-      let next = try EditorProcess(editor, broker, home: home)
-      #expect(try next.restored().windows == ["two.txt:42*"])
-      let told = try Self.told(next, home)
-      #expect(told["readonly"] == 1)
-      #expect(told["messages"]?.string?.contains("unsaved") == false, "\(told)")
-    }
+    let running = try EditorProcess(editor, broker, home: home, files: ["two.txt"])
+    try running.run(["normal ihello", "preserve"])
+    let next = try EditorProcess(editor, broker, home: home)
+    #expect(try next.restored().windows == ["two.txt:42*"])
+    let told = try Self.told(next, home)
+    #expect(told["readonly"] == 1)
+    #expect(told["messages"]?.string?.contains("unsaved") == false, "\(told)")
   }
 
   /// What Vim has told its user, and how the file of the selected window is opened.
@@ -258,48 +248,44 @@ internal import Testing
   }
 
   @Test(arguments: Editor.allCases)
-  func whoeverQuitsBeginsAfreshAndWhoeverIsEndedDoesNot(editor: Editor) async throws {
-    try await withBroker { broker in
-      let home = try Self.home(broker, "home", editor)
-      let monitor = try Self.monitor(broker)
-      let instance = "\(editor.application)@1"
-      for (signal, ending) in [(SIGTERM, "logout"), (0, "userQuit")] as [(Int32, JSONValue)] {
-        let process = try EditorProcess(editor, broker, home: home)
-        #expect(try Self.begun(monitor, [process]).values.sorted() == [instance])
-        if signal == 0 {
-          #expect(try process.restored().windows == ["one.txt:5*"])
-          try process.type(editor.quit)
-          #expect(try process.end() == .exit(0))
-        } else {
-          // Told at once, what was opened last is kept nevertheless.
-          try process.type(editor.open("one.txt", line: 5))
-          #expect(try process.report().windows == ["one.txt:5*"])
-          process.process.send(signal: signal)
-          _ = try process.end()
-        }
-        #expect(try Self.ending(monitor) == ending)
+  func whoeverQuitsBeginsAfreshAndWhoeverIsEndedDoesNot(editor: Editor) throws {
+    let home = try Self.home(broker, "home", editor)
+    let monitor = try Self.monitor(broker)
+    let instance = "\(editor.application)@1"
+    for (signal, ending) in [(SIGTERM, "logout"), (0, "userQuit")] as [(Int32, JSONValue)] {
+      let process = try EditorProcess(editor, broker, home: home)
+      #expect(try Self.begun(monitor, [process]).values.sorted() == [instance])
+      if signal == 0 {
+        #expect(try process.restored().windows == ["one.txt:5*"])
+        try process.type(editor.quit)
+        #expect(try process.end() == .exit(0))
+      } else {
+        // Told at once, what was opened last is kept nevertheless.
+        try process.type(editor.open("one.txt", line: 5))
+        #expect(try process.report().windows == ["one.txt:5*"])
+        process.process.send(signal: signal)
+        _ = try process.end()
       }
-      let last = try EditorProcess(editor, broker, home: home)
-      #expect(try Self.begun(monitor, [last]).values.sorted() == [instance])
-      #expect(try last.report()["files"] == [])
+      #expect(try Self.ending(monitor) == ending)
     }
+    let last = try EditorProcess(editor, broker, home: home)
+    #expect(try Self.begun(monitor, [last]).values.sorted() == [instance])
+    #expect(try last.report()["files"] == [])
   }
 
   @Test(arguments: Editor.allCases)
-  func anEditorThatIsToldToComesBackAfterItsUserHasQuit(editor: Editor) async throws {
-    try await withBroker { broker in
-      let settings =
-        editor == .emacs ? "(setq restoration-on-quit 'restart)" : "let g:restoration = {'on_quit': 'restart'}"
-      let home = try Self.home(broker, "home", editor, settings: settings)
-      let monitor = try Self.monitor(broker)
-      let first = try EditorProcess(editor, broker, home: home)
-      let instances = try Self.begun(monitor, [first])
-      try first.type(editor.open("two.txt", line: 9) + editor.quit)
-      #expect(try first.end() == .exit(0))
-      let second = try EditorProcess(editor, broker, home: home)
-      #expect(try Self.begun(monitor, [second]).values.sorted() == instances.values.sorted())
-      #expect(try second.restored().windows == ["two.txt:9*"])
-    }
+  func anEditorThatIsToldToComesBackAfterItsUserHasQuit(editor: Editor) throws {
+    let settings =
+      editor == .emacs ? "(setq restoration-on-quit 'restart)" : "let g:restoration = {'on_quit': 'restart'}"
+    let home = try Self.home(broker, "home", editor, settings: settings)
+    let monitor = try Self.monitor(broker)
+    let first = try EditorProcess(editor, broker, home: home)
+    let instances = try Self.begun(monitor, [first])
+    try first.type(editor.open("two.txt", line: 9) + editor.quit)
+    #expect(try first.end() == .exit(0))
+    let second = try EditorProcess(editor, broker, home: home)
+    #expect(try Self.begun(monitor, [second]).values.sorted() == instances.values.sorted())
+    #expect(try second.restored().windows == ["two.txt:9*"])
   }
 
   /// How the next session ended.

@@ -17,57 +17,51 @@ internal import Testing
     return events
   }
 
-  @Test func subscribersHearOfTheLivesOfSeveralProcesses() async throws {
-    try await withBroker { broker in
-      let all = try broker.connect()
-      let one = try broker.connect()
-      try Self.subscribe(all)
-      try Self.subscribe(one, ["application": "a", "events": ["sessionEnded", "stateEncoded"]])
-      for (application, kind) in [("a", ProcessClient.Kind.python), ("b", .swift)] {
-        let client = try broker.client(kind)
-        try client.initialize(application, ["process": "main"])
-        try client.call("encodeRestorableState", ["object": .path("A"), "state": ["n": 1]])
-        try client.kill()
-      }
-      var ended: [JSONValue] = []
-      while ended.count < 2 { ended += try Self.events(all, to: "sessionEnded").suffix(1) }
-      #expect(ended.map { $0["application"] } == ["a", "b"])
-      #expect(ended.allSatisfy { $0["ending"] == "crashed" && $0["process"] == "main" })
-      #expect(try Self.events(one, to: "sessionEnded").map { $0["name"] } == ["stateEncoded", "sessionEnded"])
-      #expect(try one.exchange("").isEmpty)
+  @Test(.broker) func subscribersHearOfTheLivesOfSeveralProcesses() throws {
+    let all = try broker.connect()
+    let one = try broker.connect()
+    try Self.subscribe(all)
+    try Self.subscribe(one, ["application": "a", "events": ["sessionEnded", "stateEncoded"]])
+    for (application, kind) in [("a", ProcessClient.Kind.python), ("b", .swift)] {
+      let client = try broker.client(kind)
+      try client.initialize(application, ["process": "main"])
+      try client.call("encodeRestorableState", ["object": .path("A"), "state": ["n": 1]])
+      try client.kill()
     }
+    var ended: [JSONValue] = []
+    while ended.count < 2 { ended += try Self.events(all, to: "sessionEnded").suffix(1) }
+    #expect(ended.map { $0["application"] } == ["a", "b"])
+    #expect(ended.allSatisfy { $0["ending"] == "crashed" && $0["process"] == "main" })
+    #expect(try Self.events(one, to: "sessionEnded").map { $0["name"] } == ["stateEncoded", "sessionEnded"])
+    #expect(try one.exchange("").isEmpty)
   }
 
-  @Test func anEventIsOnDiskWhenItComes() async throws {
-    try await withBroker { broker in
-      for round in 1...5 {
-        let monitor = try broker.connect()
-        try Self.subscribe(monitor, ["events": ["stateEncoded"]])
-        let writer = try broker.connect()
-        for number in 1...50 {
-          let state: JSONValue = ["n": .integer(Int64(number + round))]
-          try writer.notify("encodeRestorableState", ["application": "a", "object": .path("A"), "state": state])
-        }
-        let event = try monitor.notification("event")
-        try broker.crashAndRestart()
-        let archive = try broker.connect().call("describeApplication", ["application": "a"])
-        #expect(archive["sequence"]?.integer ?? 0 >= event["sequence"]?.integer ?? .max)
-      }
-    }
-  }
-
-  @Test func theEventsOfAnArchiveThatClosesComeBeforeItsClose() async throws {
-    try await withBroker(BrokerOptions(limits: ["openArchivesMax": 1])) { broker in
+  @Test(.broker) func anEventIsOnDiskWhenItComes() throws {
+    for round in 1...5 {
       let monitor = try broker.connect()
-      try Self.subscribe(monitor)
+      try Self.subscribe(monitor, ["events": ["stateEncoded"]])
       let writer = try broker.connect()
-      try (1...40).forEach { try Self.notify(writer, of: $0 % 2 == 1 ? "a" : "b", $0) }
-      try (1...38).forEach { number in
-        let events = try Self.events(monitor, to: "archiveClosed")
-        // The next one may open while this one is still writing.
-        let own = events.filter { $0["application"] == (number % 2 == 1 ? "a" : "b") }.compactMap { $0["name"]?.string }
-        #expect(own.suffix(2) == ["stateEncoded", "archiveClosed"])
+      for number in 1...50 {
+        let state: JSONValue = ["n": .integer(Int64(number + round))]
+        try writer.notify("encodeRestorableState", ["application": "a", "object": .path("A"), "state": state])
       }
+      let event = try monitor.notification("event")
+      try broker.crashAndRestart()
+      let archive = try broker.connect().call("describeApplication", ["application": "a"])
+      #expect(archive["sequence"]?.integer ?? 0 >= event["sequence"]?.integer ?? .max)
+    }
+  }
+
+  @Test(.broker(limits: ["openArchivesMax": 1])) func theEventsOfAnArchiveThatClosesComeBeforeItsClose() throws {
+    let monitor = try broker.connect()
+    try Self.subscribe(monitor)
+    let writer = try broker.connect()
+    try (1...40).forEach { try Self.notify(writer, of: $0 % 2 == 1 ? "a" : "b", $0) }
+    try (1...38).forEach { number in
+      let events = try Self.events(monitor, to: "archiveClosed")
+      // The next one may open while this one is still writing.
+      let own = events.filter { $0["application"] == (number % 2 == 1 ? "a" : "b") }.compactMap { $0["name"]?.string }
+      #expect(own.suffix(2) == ["stateEncoded", "archiveClosed"])
     }
   }
 
@@ -77,18 +71,16 @@ internal import Testing
     try writer.notify("encodeRestorableState", parameters)
   }
 
-  @Test func aSubscriptionEndsWithItsConnection() async throws {
-    try await withBroker { broker in
-      let observer = try broker.connect()
-      func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }
-      do {
-        let clients = try (1...5).map { _ in try broker.connect() }
-        for client in clients { try Self.subscribe(client) }
-        #expect(try subscriptions() == 5)
-      }
-      try Wait.until("the broker has noticed") { try subscriptions() == 0 }
-      try observer.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
+  @Test(.broker) func aSubscriptionEndsWithItsConnection() throws {
+    let observer = try broker.connect()
+    func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }
+    do {
+      let clients = try (1...5).map { _ in try broker.connect() }
+      for client in clients { try Self.subscribe(client) }
+      #expect(try subscriptions() == 5)
     }
+    try Wait.until("the broker has noticed") { try subscriptions() == 0 }
+    try observer.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
   }
 
   // MARK: Overflow
@@ -110,61 +102,58 @@ internal import Testing
     return (received, lost)
   }
 
-  @Test func aSubscriberThatDoesNotReadIsNeitherCutNorLetsTheBrokerGrow() async throws {
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      let (stopped, quick) = (try broker.connect(), try broker.connect())
-      try Self.subscribe(stopped, ["events": ["stateEncoded"]])
-      let writer = try broker.session("a")
-      let name = String(repeating: "x", count: 200)
-      func write(_ count: Int, times: Int) throws {
-        let frame = WireClient.message("encodeRestorableState", ["object": .path(name), "state": ["n": 1]], id: nil)
-        let frames = String(repeating: frame, count: count)
-        for _ in 1...times {
-          try writer.send(frames)
-          try writer.call("describeApplication")
-        }
+  @Test(.broker(alone: true)) func aSubscriberThatDoesNotReadIsNeitherCutNorLetsTheBrokerGrow() throws {
+    let (stopped, quick) = (try broker.connect(), try broker.connect())
+    try Self.subscribe(stopped, ["events": ["stateEncoded"]])
+    let writer = try broker.session("a")
+    let name = String(repeating: "x", count: 200)
+    func write(_ count: Int, times: Int) throws {
+      let frame = WireClient.message("encodeRestorableState", ["object": .path(name), "state": ["n": 1]], id: nil)
+      let frames = String(repeating: frame, count: count)
+      for _ in 1...times {
+        try writer.send(frames)
+        try writer.call("describeApplication")
       }
-      try write(500, times: 4)
-      let before = try broker.status.residentKiB
-      let total = 40_000 + 2_000
-      try write(500, times: 80)
-      let growth = try broker.status.residentKiB - before
-      #expect(growth < 16 << 10, "\(growth) KiB more")
-      let statistics = try quick.call("statistics")["counters"]
-      let left = try #require(statistics?["eventsLost"]?.integer)
-      #expect(left > Int64(total) / 2)
-      #expect((statistics?["events"]?.integer ?? 0) + left == Int64(total))
-      let (received, lost) = try Self.drain(stopped, to: Int64(total))
-      #expect(received + lost == Int64(total))
-      #expect(lost == left)
-      // Once it reads again, nothing is missing.
-      try write(10, times: 1)
-      #expect(try Self.drain(stopped, to: 10).lost == 0)
     }
+    try write(500, times: 4)
+    let before = try broker.status.residentKiB
+    let total = 40_000 + 2_000
+    try write(500, times: 80)
+    let growth = try broker.status.residentKiB - before
+    #expect(growth < 16 << 10, "\(growth) KiB more")
+    let statistics = try quick.call("statistics")["counters"]
+    let left = try #require(statistics?["eventsLost"]?.integer)
+    #expect(left > Int64(total) / 2)
+    #expect((statistics?["events"]?.integer ?? 0) + left == Int64(total))
+    let (received, lost) = try Self.drain(stopped, to: Int64(total))
+    #expect(received + lost == Int64(total))
+    #expect(lost == left)
+    // Once it reads again, nothing is missing.
+    try write(10, times: 1)
+    #expect(try Self.drain(stopped, to: 10).lost == 0)
   }
 
-  @Test func lossesAreCountedForEachSubscriptionAndToldBeforeItEnds() async throws {
-    try await withBroker(BrokerOptions(limits: ["eventBytesMax": 4_096])) { broker in
-      let stopped = try broker.connect()
-      try Self.subscribe(stopped, ["events": ["stateEncoded"]])
-      try Self.subscribe(stopped)
-      let writer = try broker.connect()
-      let observer = try broker.connect()
-      var total: Int64 = 0
-      while try observer.call("statistics")["counters"]?["eventsLost"]?.integer ?? 0 < 100 {
-        for _ in 1...50 {
-          try writer.request("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
-        }
-        for _ in 1...50 { _ = try writer.receiveMessage() }
-        total += 50
+  @Test(.broker(limits: ["eventBytesMax": 4_096])) func lossesAreCountedForEachSubscriptionAndToldBeforeItEnds() throws
+  {
+    let stopped = try broker.connect()
+    try Self.subscribe(stopped, ["events": ["stateEncoded"]])
+    try Self.subscribe(stopped)
+    let writer = try broker.connect()
+    let observer = try broker.connect()
+    var total: Int64 = 0
+    while try observer.call("statistics")["counters"]?["eventsLost"]?.integer ?? 0 < 100 {
+      for _ in 1...50 {
+        try writer.request("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
       }
-      // All events come before the answer.
-      try stopped.call("unsubscribe", ["subscription": 1])
-      var sum: Int64 = 0
-      for event in stopped.takeNotifications("event") where event["subscription"] == 1 {
-        sum += event["lost"]?.integer ?? 1
-      }
-      #expect(sum == total)
+      for _ in 1...50 { _ = try writer.receiveMessage() }
+      total += 50
     }
+    // All events come before the answer.
+    try stopped.call("unsubscribe", ["subscription": 1])
+    var sum: Int64 = 0
+    for event in stopped.takeNotifications("event") where event["subscription"] == 1 {
+      sum += event["lost"]?.integer ?? 1
+    }
+    #expect(sum == total)
   }
 }

@@ -67,36 +67,34 @@ internal import Testing
     return try broker.states(of: application, in: try saved.json["generation"])
   }
 
-  @Test func everyNoteComesBackInItsLanguage() async throws {
+  @Test(.broker(alone: true)) func everyNoteComesBackInItsLanguage() throws {
     #expect(Set(Self.programs) == Set(ExampleProgram.allCases))
     let states = Dictionary(uniqueKeysWithValues: Self.languages.map { (Self.path($0), Self.state($0)) })
     let owners = Dictionary(uniqueKeysWithValues: Self.languages.map { (Self.path($0), $0) })
     // Alone, because a parent is awaited for ten seconds at most.
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      // Compiled before any of them runs.
-      for program in Self.programs { _ = try program.command() }
-      // Children first: they wait for their parents.
-      let first = try Processes(in: Self.languages.reversed(), broker)
-      try first.expectAll { _ in "new" }
-      for process in first.notes { try process.note(Self.note(process.program.rawValue)) }
-      try first.library.tell("set", ["name": .string("Of \(Self.swift)"), "state": Self.state(Self.swift)])
-      #expect(try Self.save(broker) == states)
-      #expect(try Self.owners(broker) == owners)
-      try first.kill()
-      try broker.crashAndRestart()
+    // Compiled before any of them runs.
+    for program in Self.programs { _ = try program.command() }
+    // Children first: they wait for their parents.
+    let first = try Processes(in: Self.languages.reversed(), broker)
+    try first.expectAll { _ in "new" }
+    for process in first.notes { try process.note(Self.note(process.program.rawValue)) }
+    try first.library.tell("set", ["name": .string("Of \(Self.swift)"), "state": Self.state(Self.swift)])
+    #expect(try Self.save(broker) == states)
+    #expect(try Self.owners(broker) == owners)
+    try first.kill()
+    try broker.crashAndRestart()
 
-      // Every second one, then the others.
-      let order = Self.languages.enumerated().sorted { ($0.offset % 2, $0.offset) < ($1.offset % 2, $1.offset) }
-      let second = try Processes(in: order.map(\.element), broker)
-      try second.expectAll { "restored: \(Self.note($0))" }
-      try second.library.tell("decode", ["name": .string("Of \(Self.swift)")])
-      #expect(try second.library.tell("restored")["objects"]?["Of \(Self.swift)"]?["state"] == Self.state(Self.swift))
-      #expect(try Self.owners(broker) == owners)
-      #expect(try Self.save(broker) == states)
-      for process in second.notes {
-        try process.type("quit\n")
-        #expect(try process.waitForExit(0) == "")
-      }
+    // Every second one, then the others.
+    let order = Self.languages.enumerated().sorted { ($0.offset % 2, $0.offset) < ($1.offset % 2, $1.offset) }
+    let second = try Processes(in: order.map(\.element), broker)
+    try second.expectAll { "restored: \(Self.note($0))" }
+    try second.library.tell("decode", ["name": .string("Of \(Self.swift)")])
+    #expect(try second.library.tell("restored")["objects"]?["Of \(Self.swift)"]?["state"] == Self.state(Self.swift))
+    #expect(try Self.owners(broker) == owners)
+    #expect(try Self.save(broker) == states)
+    for process in second.notes {
+      try process.type("quit\n")
+      #expect(try process.waitForExit(0) == "")
     }
   }
 }

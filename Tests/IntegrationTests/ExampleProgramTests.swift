@@ -32,224 +32,200 @@ internal import Testing
   private static let oddNote =
     #"  "a\b" \n \u0041 $(x) `y` '*' %s <&> 𝒳😀 é e"# + "\u{301} \u{2028}\u{85}\u{b}\t\u{1}\u{7f} "
 
-  @Test(arguments: ExampleProgram.allCases)
-  func aNoteIsThereAgainAfterAKill(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let first = try Self.start(program, ["Note"], broker)
-      try first.expect("new")
-      try first.note("a first one")
-      try first.note(Self.oddNote)
-      try Self.waitForSave(program, Self.oddNote, broker)
-      try first.kill()
+  @Test(.broker, arguments: ExampleProgram.allCases)
+  func aNoteIsThereAgainAfterAKill(_ program: ExampleProgram) throws {
+    let first = try Self.start(program, ["Note"], broker)
+    try first.expect("new")
+    try first.note("a first one")
+    try first.note(Self.oddNote)
+    try Self.waitForSave(program, Self.oddNote, broker)
+    try first.kill()
 
-      let second = try Self.start(program, ["Note"], broker)
-      try second.expect("restored: \(Self.oddNote)")
-      try second.note("")
-      try Self.waitForSave(program, "", broker)
-      try second.kill()
+    let second = try Self.start(program, ["Note"], broker)
+    try second.expect("restored: \(Self.oddNote)")
+    try second.note("")
+    try Self.waitForSave(program, "", broker)
+    try second.kill()
 
-      let third = try Self.start(program, ["Note"], broker)
-      try third.expect("restored: ")
-      third.closeInput()
-      #expect(try third.waitForExit(0) == "")
-    }
+    let third = try Self.start(program, ["Note"], broker)
+    try third.expect("restored: ")
+    third.closeInput()
+    #expect(try third.waitForExit(0) == "")
   }
 
-  @Test(arguments: ExampleProgram.allCases)
-  func whatWasTypedLastIsKeptHoweverItEnds(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let first = try Self.start(program, ["Note"], broker)
-      try first.type("one\ntwo")
-      first.closeInput()
-      for line in ["new", "noted: one", "noted: two"] { try first.expect(line) }
-      #expect(try first.waitForExit(0) == "")
+  @Test(.broker, arguments: ExampleProgram.allCases)
+  func whatWasTypedLastIsKeptHoweverItEnds(_ program: ExampleProgram) throws {
+    let first = try Self.start(program, ["Note"], broker)
+    try first.type("one\ntwo")
+    first.closeInput()
+    for line in ["new", "noted: one", "noted: two"] { try first.expect(line) }
+    #expect(try first.waitForExit(0) == "")
 
-      let second = try Self.start(program, ["Note"], broker)
-      try second.type("three\nquit\nfour\n")
-      for line in ["restored: two", "noted: three"] { try second.expect(line) }
-      #expect(try second.waitForExit(0) == "")
+    let second = try Self.start(program, ["Note"], broker)
+    try second.type("three\nquit\nfour\n")
+    for line in ["restored: two", "noted: three"] { try second.expect(line) }
+    #expect(try second.waitForExit(0) == "")
 
-      let third = try Self.start(program, ["Note"], broker)
-      try third.expect("restored: three")
-      third.closeInput()
-      try third.waitForExit(0)
-    }
+    let third = try Self.start(program, ["Note"], broker)
+    try third.expect("restored: three")
+    third.closeInput()
+    try third.waitForExit(0)
   }
 
   /// A blank state would hide the saved state from all other clients.
-  @Test(arguments: ExampleProgram.allCases)
-  func aRoundGetsTheNoteAndNothingWhereThereIsNone(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let process = try Self.start(program, ["Note"], broker)
-      try process.expect("new")
-      let control = try broker.session(Self.application)
-      let blank = try control.call("saveApplicationState")
-      #expect(blank["stale"] == [])
-      #expect(try broker.states(of: Self.application).isEmpty)
-      try process.note("something")
-      let saved = try control.call("saveApplicationState")
-      #expect(saved["stale"] == [])
-      #expect(
-        try broker.states(of: Self.application, in: saved["generation"])
-          == [["Note"]: Self.state(program.rawValue, "something")]
-      )
-    }
+  @Test(.broker, arguments: ExampleProgram.allCases)
+  func aRoundGetsTheNoteAndNothingWhereThereIsNone(_ program: ExampleProgram) throws {
+    let process = try Self.start(program, ["Note"], broker)
+    try process.expect("new")
+    let control = try broker.session(Self.application)
+    let blank = try control.call("saveApplicationState")
+    #expect(blank["stale"] == [])
+    #expect(try broker.states(of: Self.application).isEmpty)
+    try process.note("something")
+    let saved = try control.call("saveApplicationState")
+    #expect(saved["stale"] == [])
+    #expect(
+      try broker.states(of: Self.application, in: saved["generation"])
+        == [["Note"]: Self.state(program.rawValue, "something")]
+    )
   }
 
-  @Test(arguments: ExampleProgram.allCases)
-  func withoutABrokerItSaysWhatToDo(_ program: ExampleProgram) async throws {
-    try await withScratch { scratch in
-      let command = try program.command()
-      let variables: [[String: String?]] = [
-        ["RESTORATIOND_SOCKET": scratch.file("none.sock")],
-        ["RESTORATIOND_SOCKET": nil, "XDG_RUNTIME_DIR": scratch.path],
-      ]
-      for (environment, socket) in zip(variables, ["none.sock", "restorationd/broker.sock"]) {
-        let result = try ChildProcess.run(command + ["Note"], environment: environment)
-        #expect(result.end == .exit(69))
-        #expect(result.output.isEmpty)
-        #expect(result.errors.contains(scratch.file(socket)), "\(result.errors)")
-        #expect(result.errors.contains("start"), "\(result.errors)")
-        #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
-      }
+  @Test(.scratch, arguments: ExampleProgram.allCases)
+  func withoutABrokerItSaysWhatToDo(_ program: ExampleProgram) throws {
+    let command = try program.command()
+    let variables: [[String: String?]] = [
+      ["RESTORATIOND_SOCKET": directory.file("none.sock")],
+      ["RESTORATIOND_SOCKET": nil, "XDG_RUNTIME_DIR": directory.path],
+    ]
+    for (environment, socket) in zip(variables, ["none.sock", "restorationd/broker.sock"]) {
+      let result = try ChildProcess.run(command + ["Note"], environment: environment)
+      #expect(result.end == .exit(69))
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains(directory.file(socket)), "\(result.errors)")
+      #expect(result.errors.contains("start"), "\(result.errors)")
+      #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
     }
   }
 
   /// It was saved by another program, in another form.
-  @Test(arguments: ExampleProgram.allCases)
-  func whatIsNoNoteIsLeftAsItIs(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let states: [JSONValue] = [["foo": 1], ["note": nil], ["note": 5], ["note": ["deep": "er"]], [:]]
-      for (number, state) in states.enumerated() {
-        let name = "Note\(number)"
-        let other = try broker.session(Self.application)
-        try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
-        try other.call("encodeRestorableState", ["object": .path(name), "state": state])
-        try other.call("goodbye", ["reason": "restart"])
-        let process = try Self.start(program, [name], broker)
-        try process.expect("new")
-        process.closeInput()
-        #expect(try process.waitForExit(0) == "")
-        #expect(try broker.states(of: Self.application)[[name]] == state)
-      }
+  @Test(.broker, arguments: ExampleProgram.allCases)
+  func whatIsNoNoteIsLeftAsItIs(_ program: ExampleProgram) throws {
+    let states: [JSONValue] = [["foo": 1], ["note": nil], ["note": 5], ["note": ["deep": "er"]], [:]]
+    for (number, state) in states.enumerated() {
+      let name = "Note\(number)"
+      let other = try broker.session(Self.application)
+      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
+      try other.call("encodeRestorableState", ["object": .path(name), "state": state])
+      try other.call("goodbye", ["reason": "restart"])
+      let process = try Self.start(program, [name], broker)
+      try process.expect("new")
+      process.closeInput()
+      #expect(try process.waitForExit(0) == "")
+      #expect(try broker.states(of: Self.application)[[name]] == state)
     }
   }
 
   /// Its child processes outlive it: here a process that prints into a pipe waits until the pipe has no reader.
   /// Standard error is read until all copies of it are closed.
-  @Test func inBashNothingIsSaidWhereSIGPIPEIsIgnored() async throws {
+  @Test(.broker) func inBashNothingIsSaidWhereSIGPIPEIsIgnored() throws {
     let command = try ExampleProgram.bash.command()
-    try await withBroker { broker in
-      let script = #"""
-        trap '' PIPE
-        printf() {
-          if [[ ${FUNCNAME[1]} == wait_for_* ]]; then
-            python3 -c 'import select; poll = select.poll(); poll.register(1, 0); poll.poll()'
-          fi
-          builtin printf "$@"
-        }
-        export -f printf
-        "$@" Note </dev/null 2>&1 >/dev/null
-        """#
-      let result = try ChildProcess.run(
-        ["bash", "-c", script, "bash"] + command,
-        environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
-      )
-      #expect(result.output == "")
-      #expect(result.end == .exit(0), "\(result.errors)")
-    }
-  }
-
-  @Test func inCANoteOfAnotherProgramIsKeptWhole() async throws {
-    try await withBroker { broker in
-      for (name, text) in [("Long", String(repeating: "ü", count: 50_000)), ("Odd", "a\u{0}b")] {
-        let other = try broker.session(Self.application)
-        let state = Self.state("swift", text)
-        try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
-        try other.call("encodeRestorableState", ["object": .path(name), "state": state])
-        try other.call("goodbye", ["reason": "restart"])
-        let process = try Self.start(.c, [name], broker)
-        try process.expect("restored: \(text)")
-        process.closeInput()
-        #expect(try process.waitForExit(0) == "")
-        #expect(try broker.states(of: Self.application)[[name]] == Self.state("c", text))
+    let script = #"""
+      trap '' PIPE
+      printf() {
+        if [[ ${FUNCNAME[1]} == wait_for_* ]]; then
+          python3 -c 'import select; poll = select.poll(); poll.register(1, 0); poll.poll()'
+        fi
+        builtin printf "$@"
       }
-      let typed = String(repeating: "long ", count: 40_000)
-      let process = try Self.start(.c, ["Note"], broker)
-      try process.expect("new")
-      try process.note(typed)
+      export -f printf
+      "$@" Note </dev/null 2>&1 >/dev/null
+      """#
+    let result = try ChildProcess.run(
+      ["bash", "-c", script, "bash"] + command,
+      environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
+    )
+    #expect(result.output == "")
+    #expect(result.end == .exit(0), "\(result.errors)")
+  }
+
+  @Test(.broker) func inCANoteOfAnotherProgramIsKeptWhole() throws {
+    for (name, text) in [("Long", String(repeating: "ü", count: 50_000)), ("Odd", "a\u{0}b")] {
+      let other = try broker.session(Self.application)
+      let state = Self.state("swift", text)
+      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
+      try other.call("encodeRestorableState", ["object": .path(name), "state": state])
+      try other.call("goodbye", ["reason": "restart"])
+      let process = try Self.start(.c, [name], broker)
+      try process.expect("restored: \(text)")
       process.closeInput()
       #expect(try process.waitForExit(0) == "")
-      #expect(try broker.states(of: Self.application)[["Note"]] == Self.state("c", typed))
+      #expect(try broker.states(of: Self.application)[[name]] == Self.state("c", text))
     }
+    let typed = String(repeating: "long ", count: 40_000)
+    let process = try Self.start(.c, ["Note"], broker)
+    try process.expect("new")
+    try process.note(typed)
+    process.closeInput()
+    #expect(try process.waitForExit(0) == "")
+    #expect(try broker.states(of: Self.application)[["Note"]] == Self.state("c", typed))
   }
 
-  @Test func inCWhatIsNoUnicodeIsReplaced() async throws {
-    try await withBroker { broker in
-      let command = try ExampleProgram.c.command()
-      let script = #"printf 'a\377b\303\nc\342\202' | "$0" Note"#
-      let result = try ChildProcess.run(
-        ["sh", "-c", script] + command,
-        environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
-      )
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(result.output == "new\nnoted: a\u{FFFD}b\u{FFFD}\nnoted: c\u{FFFD}\u{FFFD}\n")
-      #expect(try broker.states(of: Self.application)[["Note"]] == Self.state("c", "c\u{FFFD}\u{FFFD}"))
-    }
+  @Test(.broker) func inCWhatIsNoUnicodeIsReplaced() throws {
+    let command = try ExampleProgram.c.command()
+    let script = #"printf 'a\377b\303\nc\342\202' | "$0" Note"#
+    let result = try ChildProcess.run(
+      ["sh", "-c", script] + command,
+      environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application]
+    )
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(result.output == "new\nnoted: a\u{FFFD}b\u{FFFD}\nnoted: c\u{FFFD}\u{FFFD}\n")
+    #expect(try broker.states(of: Self.application)[["Note"]] == Self.state("c", "c\u{FFFD}\u{FFFD}"))
   }
 
-  @Test(arguments: ExampleProgram.allCases)
-  func aPathThatNoSocketHasIsSaidToBeTooLong(_ program: ExampleProgram) async throws {
-    try await withScratch { _ in
-      let socket = "/tmp/" + String(repeating: "long", count: 40)
-      let result = try ChildProcess.run(try program.command() + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
-      #expect(result.end == .exit(69))
-      #expect(result.output.isEmpty)
-      #expect(result.errors.contains("/tmp/longlong"), "\(result.errors)")
-      #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
-    }
+  @Test(.passesTurnstile, arguments: ExampleProgram.allCases)
+  func aPathThatNoSocketHasIsSaidToBeTooLong(_ program: ExampleProgram) throws {
+    let socket = "/tmp/" + String(repeating: "long", count: 40)
+    let result = try ChildProcess.run(try program.command() + ["Note"], environment: ["RESTORATIOND_SOCKET": socket])
+    #expect(result.end == .exit(69))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.contains("/tmp/longlong"), "\(result.errors)")
+    #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
   }
 
-  @Test(arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
-  func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let process = try Self.start(program, ["Note"], broker)
-      try process.expect("new")
-      try broker.kill()
-      let errors = try process.waitForExit(69)
-      #expect(errors.split(separator: "\n").count == 1, "\(errors)")
-      try broker.start()
-    }
+  @Test(.broker, arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
+  func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) throws {
+    let process = try Self.start(program, ["Note"], broker)
+    try process.expect("new")
+    try broker.kill()
+    let errors = try process.waitForExit(69)
+    #expect(errors.split(separator: "\n").count == 1, "\(errors)")
+    try broker.start()
   }
 
-  @Test(arguments: ExampleProgram.allCases.filter { $0.outlivesBroker })
-  func withALibraryItGoesOnWithTheNextBroker(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let process = try Self.start(program, ["Note"], broker)
-      try process.expect("new")
-      try process.note("before")
-      try broker.crashAndRestart()
-      try process.note("after")
-      try Self.waitForSave(program, "after", broker)
-      process.closeInput()
-      #expect(try process.waitForExit(0) == "")
-    }
+  @Test(.broker, arguments: ExampleProgram.allCases.filter { $0.outlivesBroker })
+  func withALibraryItGoesOnWithTheNextBroker(_ program: ExampleProgram) throws {
+    let process = try Self.start(program, ["Note"], broker)
+    try process.expect("new")
+    try process.note("before")
+    try broker.crashAndRestart()
+    try process.note("after")
+    try Self.waitForSave(program, "after", broker)
+    process.closeInput()
+    #expect(try process.waitForExit(0) == "")
   }
 
-  @Test(arguments: ExampleProgram.allCases)
-  func anErrorOfTheBrokerIsShownWithItsHint(_ program: ExampleProgram) async throws {
-    try await withBroker { broker in
-      let command = try program.command()
-      let process = try Self.start(program, ["a/b"], broker)
-      let error = try broker.session(Self.application)
-        .failure("registerObjectForStateRestoration", ["restorationIdentifier": "a/b"])
-      let errors = try process.waitForExit(1)
-      #expect(errors.contains(try #require(error.object["message"]?.string)), "\(errors)")
-      #expect(errors.contains(try #require(error.data["hint"]?.string)), "\(errors)")
+  @Test(.broker, arguments: ExampleProgram.allCases)
+  func anErrorOfTheBrokerIsShownWithItsHint(_ program: ExampleProgram) throws {
+    let command = try program.command()
+    let process = try Self.start(program, ["a/b"], broker)
+    let error = try broker.session(Self.application)
+      .failure("registerObjectForStateRestoration", ["restorationIdentifier": "a/b"])
+    let errors = try process.waitForExit(1)
+    #expect(errors.contains(try #require(error.object["message"]?.string)), "\(errors)")
+    #expect(errors.contains(try #require(error.data["hint"]?.string)), "\(errors)")
 
-      let usage = try ChildProcess.run(command, environment: ["RESTORATIOND_SOCKET": broker.socket])
-      #expect(usage.end == .exit(64))
-      #expect(usage.errors.hasPrefix("usage: "), "\(usage.errors)")
-    }
+    let usage = try ChildProcess.run(command, environment: ["RESTORATIOND_SOCKET": broker.socket])
+    #expect(usage.end == .exit(64))
+    #expect(usage.errors.hasPrefix("usage: "), "\(usage.errors)")
   }
 }

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// The example of Apple's guide: a tree of view controllers, one of which has no identifier.
-@Suite struct ExclusionTreeTests {
+@Suite(.broker) struct ExclusionTreeTests {
   private static let application = "org.example.Tabs"
 
   /// Tabs ─ First
@@ -53,50 +53,46 @@ internal import Testing
     return (asked, Set(states.values.compactMap { $0["name"]?.string }), Set(excluded))
   }
 
-  @Test func r4R5R7R11AnExcludedObjectTakesItsSubtreeAlongUnlessItIsReferredTo() async throws {
-    try await withBroker { broker in
-      let app = try broker.serving(.python, of: Self.application, as: "main")
-      let registered = try app.register(
-        Self.tree.map { object in
-          var object = object
-          object["state"] = ["name": .string(Self.name(object))]
-          return object
-        }
-      )
-      let included = zip(Self.tree, registered).filter { $0.1["included"] == true }.map { Self.name($0.0) }
-      #expect(included == ["Tabs", "First", "Model", "Third", "Table"])
+  @Test func r4R5R7R11AnExcludedObjectTakesItsSubtreeAlongUnlessItIsReferredTo() throws {
+    let app = try broker.serving(.python, of: Self.application, as: "main")
+    let registered = try app.register(
+      Self.tree.map { object in
+        var object = object
+        object["state"] = ["name": .string(Self.name(object))]
+        return object
+      }
+    )
+    let included = zip(Self.tree, registered).filter { $0.1["included"] == true }.map { Self.name($0.0) }
+    #expect(included == ["Tabs", "First", "Model", "Third", "Table"])
 
-      // The walk: roots in order of registration, parents before children.
-      let plain = try Self.save(broker, app)
-      #expect(plain.asked == ["Tabs", "First", "Third", "Table", "Model"])
-      #expect(plain.saved == ["Tabs", "First", "Third", "Table", "Model"])
-      #expect(plain.excluded == ["(no path)", "List", "Detail", "Rows", "Cell"])
+    // The walk: roots in order of registration, parents before children.
+    let plain = try Self.save(broker, app)
+    #expect(plain.asked == ["Tabs", "First", "Third", "Table", "Model"])
+    #expect(plain.saved == ["Tabs", "First", "Third", "Table", "Model"])
+    #expect(plain.excluded == ["(no path)", "List", "Detail", "Rows", "Cell"])
 
-      // A reference reaches an excluded object, and only that one; what it refers to itself as well.
-      try app.set("First", state: ["name": "First", "open": ["$restorable": .path("List", "Detail")]])
-      let one = try Self.save(broker, app)
-      #expect(one.asked == ["Tabs", "First", "Third", "Table", "Model", "Detail"])
-      #expect(one.saved == ["Tabs", "First", "Third", "Table", "Model", "Detail"])
-      try app.set("Detail", state: ["name": "Detail", "cell": ["deep": [["$restorable": .path("Cell")]]]])
-      let two = try Self.save(broker, app)
-      #expect(two.asked == ["Tabs", "First", "Third", "Table", "Model", "Detail", "Cell"])
-      #expect(two.saved == ["Tabs", "First", "Third", "Table", "Model", "Detail", "Cell"])
+    // A reference reaches an excluded object, and only that one; what it refers to itself as well.
+    try app.set("First", state: ["name": "First", "open": ["$restorable": .path("List", "Detail")]])
+    let one = try Self.save(broker, app)
+    #expect(one.asked == ["Tabs", "First", "Third", "Table", "Model", "Detail"])
+    #expect(one.saved == ["Tabs", "First", "Third", "Table", "Model", "Detail"])
+    try app.set("Detail", state: ["name": "Detail", "cell": ["deep": [["$restorable": .path("Cell")]]]])
+    let two = try Self.save(broker, app)
+    #expect(two.asked == ["Tabs", "First", "Third", "Table", "Model", "Detail", "Cell"])
+    #expect(two.saved == ["Tabs", "First", "Third", "Table", "Model", "Detail", "Cell"])
 
-      // Without the reference they are out again, and what was saved of them stays in older generations.
-      try app.set("First", state: ["name": "First"])
-      #expect(try Self.save(broker, app).saved == ["Tabs", "First", "Third", "Table", "Model"])
+    // Without the reference they are out again, and what was saved of them stays in older generations.
+    try app.set("First", state: ["name": "First"])
+    #expect(try Self.save(broker, app).saved == ["Tabs", "First", "Third", "Table", "Model"])
 
-      // An identifier brings the whole subtree in.
-      let navigation = try broker.connect().call("describeApplication", ["application": .string(Self.application)])
-      let handle = navigation["objects"]?.array?.first { $0["path"] == .null && $0["kind"] == "viewController" }
-      let parameters: JSONValue = ["object": try #require(handle?["object"]), "restorationIdentifier": "Navigation"]
-      try app.tell("call", ["method": "setRestorationIdentifier", "params": parameters])
-      let all = try Self.save(broker, app)
-      #expect(
-        all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"]
-      )
-      #expect(all.saved == Set(all.asked))
-      #expect(all.excluded == ["(no path)"])
-    }
+    // An identifier brings the whole subtree in.
+    let navigation = try broker.connect().call("describeApplication", ["application": .string(Self.application)])
+    let handle = navigation["objects"]?.array?.first { $0["path"] == .null && $0["kind"] == "viewController" }
+    let parameters: JSONValue = ["object": try #require(handle?["object"]), "restorationIdentifier": "Navigation"]
+    try app.tell("call", ["method": "setRestorationIdentifier", "params": parameters])
+    let all = try Self.save(broker, app)
+    #expect(all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"])
+    #expect(all.saved == Set(all.asked))
+    #expect(all.excluded == ["(no path)"])
   }
 }

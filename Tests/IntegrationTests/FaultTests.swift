@@ -13,137 +13,127 @@ struct FaultTests {
     workload.run(broker.socket, count: 50)
     #expect(workload.isComplete)
     _ = try broker.terminate()
-    broker.options.wrapper = wrapper
+    broker.wrapper = wrapper
     try broker.start()
     return workload
   }
 
   /// A failed sync cannot be repeated: the broker reports an unknown outcome, and ends so that it is restarted.
-  @Test(arguments: ["fdatasync", "pwrite64"])
-  func anInputOutputErrorEndsTheBrokerAndLosesNothingAcknowledged(_ call: String) async throws {
-    try await withBroker { broker in
-      // The mark beside the archive may fail: it is not acknowledged.
-      let files = ["", "-wal"].map { "\(broker.archives)/org.example.Work.sqlite\($0)" }
-      var workload = try Self.begin(
-        broker,
-        Strace.failing(call, on: files, with: "EIO", from: call == "fdatasync" ? 10 : 60, onlyOnce: true)
-      )
-      workload.run(broker.socket, count: 500)
-      #expect(!workload.isComplete)
-      let end = try broker.waitForEnd()
-      #expect(end != .exit(0))
-      broker.options.wrapper = []
-      try broker.start()
-      try workload.check(broker.socket)
-    }
+  @Test(.broker, arguments: ["fdatasync", "pwrite64"])
+  func anInputOutputErrorEndsTheBrokerAndLosesNothingAcknowledged(_ call: String) throws {
+    // The mark beside the archive may fail: it is not acknowledged.
+    let files = ["", "-wal"].map { "\(broker.archives)/org.example.Work.sqlite\($0)" }
+    var workload = try Self.begin(
+      broker,
+      Strace.failing(call, on: files, with: "EIO", from: call == "fdatasync" ? 10 : 60, onlyOnce: true)
+    )
+    workload.run(broker.socket, count: 500)
+    #expect(!workload.isComplete)
+    let end = try broker.waitForEnd()
+    #expect(end != .exit(0))
+    broker.wrapper = []
+    try broker.start()
+    try workload.check(broker.socket)
   }
 
   /// A full disk does not end the broker: states can be read, and writing resumes when there is room.
-  @Test func aFullDiskRefusesWritesAndServesReads() async throws {
-    try await withBroker { broker in
-      let workload = try Self.begin(broker, Strace.failing("pwrite64", with: "ENOSPC", from: 40, onlyOnce: false))
-      let client = try broker.connect()
-      var refusal: CallError?
-      for number in 1...500 where refusal == nil {
-        let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
-        do {
-          try client.call("encodeRestorableState", parameters)
-        } catch let error as CallError {
-          refusal = error
-        }
+  @Test(.broker) func aFullDiskRefusesWritesAndServesReads() throws {
+    let workload = try Self.begin(broker, Strace.failing("pwrite64", with: "ENOSPC", from: 40, onlyOnce: false))
+    let client = try broker.connect()
+    var refusal: CallError?
+    for number in 1...500 where refusal == nil {
+      let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
+      do {
+        try client.call("encodeRestorableState", parameters)
+      } catch let error as CallError {
+        refusal = error
       }
-      #expect(refusal?.code == -32012, "\(String(describing: refusal))")
-      #expect(refusal?.data["indeterminate"] == false)
-      #expect(broker.isRunning)
-      // Who does not wait for an answer can be told all the same.
-      let monitor = try broker.connect()
-      try monitor.call("subscribe", ["events": ["encodeFailed", "stateEncoded"]])
-      try client.notify("encodeRestorableState", ["application": "a", "object": .path("A"), "state": ["n": 0]])
-      let event = try monitor.notification("event")
-      #expect(event["error"]?["kind"] == "storeFailed", "\(event.text)")
-      #expect(event["path"] == .path("A"))
-      try workload.check(broker.socket)
-      try broker.kill()
-      broker.options.wrapper = []
-      try broker.start()
-      try workload.check(broker.socket)
-      let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": 0]]
-      #expect(try broker.connect().call("encodeRestorableState", parameters)["durability"] == "disk")
     }
+    #expect(refusal?.code == -32012, "\(String(describing: refusal))")
+    #expect(refusal?.data["indeterminate"] == false)
+    #expect(broker.isRunning)
+    // Who does not wait for an answer can be told all the same.
+    let monitor = try broker.connect()
+    try monitor.call("subscribe", ["events": ["encodeFailed", "stateEncoded"]])
+    try client.notify("encodeRestorableState", ["application": "a", "object": .path("A"), "state": ["n": 0]])
+    let event = try monitor.notification("event")
+    #expect(event["error"]?["kind"] == "storeFailed", "\(event.text)")
+    #expect(event["path"] == .path("A"))
+    try workload.check(broker.socket)
+    try broker.kill()
+    broker.wrapper = []
+    try broker.start()
+    try workload.check(broker.socket)
+    let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": 0]]
+    #expect(try broker.connect().call("encodeRestorableState", parameters)["durability"] == "disk")
   }
 
   /// No client could connect: the broker ends with the reason, so that it is restarted.
-  @Test(arguments: [("EPERM", 1), ("EPROTO", 71), ("EINVAL", 22), ("ENETDOWN", 100)])
-  func aListenerThatIsLostEndsTheBrokerAndSaysWhy(_ error: String, _ number: Int) async throws {
-    let failing = Strace.failing("accept4", with: error, from: 1, onlyOnce: true)
-    try await withBroker(BrokerOptions(wrapper: failing)) { broker in
-      let end = try broker.waitForEnd()
-      #expect(end == .exit(1))
-      #expect(broker.log.contains("the listening socket has closed"))
-      #expect(broker.log.contains("(errno: \(number))"), "\(broker.log)")
-    }
+  @Test(.broker, arguments: [("EPERM", 1), ("EPROTO", 71), ("EINVAL", 22), ("ENETDOWN", 100)])
+  func aListenerThatIsLostEndsTheBrokerAndSaysWhy(_ error: String, _ number: Int) throws {
+    try broker.kill()
+    broker.wrapper = Strace.failing("accept4", with: error, from: 1, onlyOnce: true)
+    try broker.start()
+    let end = try broker.waitForEnd()
+    #expect(end == .exit(1))
+    #expect(broker.log.contains("the listening socket has closed"))
+    #expect(broker.log.contains("(errno: \(number))"), "\(broker.log)")
   }
 
   /// It ends in order: pending writes are done, and clients are asked for their states.
-  @Test func aListenerThatIsLostCostsNobodyAState() async throws {
-    let failing = Strace.failing("accept4", with: "EPERM", from: 5, onlyOnce: true)
-    try await withBroker(BrokerOptions(wrapper: failing)) { broker in
-      let client = try broker.connect()
-      let served: JSONValue = ["encodeRestorableStateWithCoder"]
-      try client.call("initialize", ["application": "a", "serves": served])
-      let object = try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])["object"]
-      try client.notify("encodeRestorableState", ["object": .path("B"), "state": ["n": 2]])
-      try client.call("ping", [:])
-      // One of these is not accepted, and the listener is lost.
-      let others = (1...3).map { _ in try? broker.connect() }
-      let call = try client.receiveMessage()
-      #expect(call["method"] == "encodeRestorableStateWithCoder")
-      let answer: JSONValue = [
-        "jsonrpc": "2.0", "id": call["id"] ?? .null,
-        "result": ["states": [["object": object ?? .null, "state": ["n": 1]]]],
-      ]
-      try client.send(JSONText(answer).string + "\n")
-      #expect(try broker.waitForEnd() == .exit(1))
-      withExtendedLifetime(others) {}
-      #expect(broker.log.contains("the listening socket has closed"))
-      broker.options.wrapper = []
-      try broker.start()
-      let reader = try broker.connect()
-      for (name, number) in [("A", 1), ("B", 2)] {
-        let state = try reader.call("decodeRestorableState", ["application": "a", "object": .path(name)])["state"]
-        #expect(state == ["n": .integer(Int64(number))])
-      }
+  @Test(.broker(wrapper: Strace.failing("accept4", with: "EPERM", from: 5, onlyOnce: true)))
+  func aListenerThatIsLostCostsNobodyAState() throws {
+    let client = try broker.connect()
+    let served: JSONValue = ["encodeRestorableStateWithCoder"]
+    try client.call("initialize", ["application": "a", "serves": served])
+    let object = try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])["object"]
+    try client.notify("encodeRestorableState", ["object": .path("B"), "state": ["n": 2]])
+    try client.call("ping", [:])
+    // One of these is not accepted, and the listener is lost.
+    let others = (1...3).map { _ in try? broker.connect() }
+    let call = try client.receiveMessage()
+    #expect(call["method"] == "encodeRestorableStateWithCoder")
+    let answer: JSONValue = [
+      "jsonrpc": "2.0", "id": call["id"] ?? .null,
+      "result": ["states": [["object": object ?? .null, "state": ["n": 1]]]],
+    ]
+    try client.send(JSONText(answer).string + "\n")
+    #expect(try broker.waitForEnd() == .exit(1))
+    withExtendedLifetime(others) {}
+    #expect(broker.log.contains("the listening socket has closed"))
+    broker.wrapper = []
+    try broker.start()
+    let reader = try broker.connect()
+    for (name, number) in [("A", 1), ("B", 2)] {
+      let state = try reader.call("decodeRestorableState", ["application": "a", "object": .path(name)])["state"]
+      #expect(state == ["n": .integer(Int64(number))])
     }
   }
 
   /// Without room for one more connection the broker waits until there is some.
-  @Test func aLackOfDescriptorsEndsNothing() async throws {
-    let failing = Strace.failing("accept4", with: "EMFILE", from: 1, onlyOnce: true)
-    try await withBroker(BrokerOptions(wrapper: failing)) { broker in
-      let client = try broker.connect()
-      try client.call("ping", [:])
-      #expect(try broker.terminate() == .exit(0))
-    }
+  @Test(.broker(wrapper: Strace.failing("accept4", with: "EMFILE", from: 1, onlyOnce: true)))
+  func aLackOfDescriptorsEndsNothing() throws {
+    let client = try broker.connect()
+    try client.call("ping", [:])
+    #expect(try broker.terminate() == .exit(0))
   }
 
   /// Who waits for the end of a transaction when the broker stops waits for the archive to be opened again, too.
-  @Test func aBrokerThatStopsWhileATransactionFailsEndsAsItShould() async throws {
-    try await withBroker { broker in
-      let faults = Strace.failing("pwrite64", with: "ENOSPC", from: 40, afterMilliseconds: 2_000)
-      let workload = try Self.begin(broker, faults)
-      let client = try broker.connect()
-      var pending: Int64?
-      for number in 1...500 where pending == nil {
-        let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
-        let call = try client.request("encodeRestorableState", parameters)
-        if client.hasInput(within: .seconds(1)) { try client.answer(to: call) } else { pending = call }
-      }
-      let call = try #require(pending)
-      #expect(try broker.terminate() == .exit(0))
-      #expect(#expect(throws: CallError.self) { try client.answer(to: call) }?.code == -32012)
-      broker.options.wrapper = []
-      try broker.start()
-      try workload.check(broker.socket)
+  @Test(.broker) func aBrokerThatStopsWhileATransactionFailsEndsAsItShould() throws {
+    let faults = Strace.failing("pwrite64", with: "ENOSPC", from: 40, afterMilliseconds: 2_000)
+    let workload = try Self.begin(broker, faults)
+    let client = try broker.connect()
+    var pending: Int64?
+    for number in 1...500 where pending == nil {
+      let parameters: JSONValue = ["application": "a", "object": .path("A"), "state": ["n": .integer(Int64(number))]]
+      let call = try client.request("encodeRestorableState", parameters)
+      if client.hasInput(within: .seconds(1)) { try client.answer(to: call) } else { pending = call }
     }
+    let call = try #require(pending)
+    #expect(try broker.terminate() == .exit(0))
+    #expect(#expect(throws: CallError.self) { try client.answer(to: call) }?.code == -32012)
+    broker.wrapper = []
+    try broker.start()
+    try workload.check(broker.socket)
   }
 }

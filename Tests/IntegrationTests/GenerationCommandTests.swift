@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// `restorationctl history`, `show`, `diff`, `rollback`, `save`, `restore` and `explain` with real processes.
-@Suite struct GenerationCommandTests {
+@Suite(.broker) struct GenerationCommandTests {
   private static let application = "org.example.Notes"
 
   /// A run of a real process that registers its objects, pushes their states and leaves.
@@ -27,211 +27,192 @@ internal import Testing
   }
 
   /// R16, R19: whatever blank starts have done, the generation that the first of them began with can be reached.
-  @Test func aRollbackReachesThePinnedGenerationAfterBlankStarts() async throws {
-    try await withBroker { broker in
-      try Self.run(broker, [(["Main"], ["text": "a day's work", "n": 0.5]), (["Main", "Editor"], ["line": 17])])
-      let good = try Self.head(broker)
-      for run in 1...6 {
-        let client = try broker.client(.python)
-        try client.initialize(Self.application, ["process": "main"])
-        try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-        try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["blank": .integer(Int64(run))]])
-        if run % 2 == 0 { try client.kill() } else { try client.call("goodbye", ["reason": "restart"]) }
-        if run == 3 { try broker.crashAndRestart() }
-      }
-      let history = try ControlTool.run(broker, ["history", Self.application, "-j"]).json["generations"]?.array ?? []
-      #expect(history.first?["pinned"] == true && history.first?["generation"] == 1)
-      // Every kept generation can be shown, read, exported and compared.
-      for generation in history {
-        let number = String(generation["generation"]?.integer ?? 0)
-        let shown = try ControlTool.run(broker, ["show", Self.application, "Main", "--generation", number, "-j"])
-        #expect(shown.end == .exit(0), "\(shown.errors)")
-        #expect(try shown.json["state"] != nil && shown.json["generation"] == generation["generation"])
-        let read = try ControlTool.run(
-          broker,
-          ["call", "readArchive", #"{"application":"\#(Self.application)","generation":\#(number)}"#]
-        )
-        #expect(try read.json["objects"]?.array?.count == 2)
-        #expect(try ControlTool.run(broker, ["export", Self.application, "--generation", number]).end == .exit(0))
-        #expect(try ControlTool.run(broker, ["diff", Self.application, "1", number]).end == .exit(0))
-      }
-      let back = try ControlTool.run(broker, ["rollback", Self.application, "1"])
-      #expect(back.end == .exit(0), "\(back.errors)")
-      #expect(back.output.hasPrefix("\(Self.application) is back at generation 1, now generation "))
-      #expect(try Self.head(broker) == good)
-      // It is on disk when it is answered.
-      try broker.crashAndRestart()
-      #expect(try Self.head(broker) == good)
-      #expect(try ControlTool.run(broker, ["verify", Self.application]).end == .exit(0))
-      let client = try broker.client(.swift)
-      let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
-      #expect(restoration?["state"] == "available" && restoration?["reason"] == "launch")
+  @Test func aRollbackReachesThePinnedGenerationAfterBlankStarts() throws {
+    try Self.run(broker, [(["Main"], ["text": "a day's work", "n": 0.5]), (["Main", "Editor"], ["line": 17])])
+    let good = try Self.head(broker)
+    for run in 1...6 {
+      let client = try broker.client(.python)
+      try client.initialize(Self.application, ["process": "main"])
       try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      let decoded = try client.call("decodeRestorableState", ["object": .path("Main")])
-      #expect(decoded["state"]?["text"] == "a day's work")
+      try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["blank": .integer(Int64(run))]])
+      if run % 2 == 0 { try client.kill() } else { try client.call("goodbye", ["reason": "restart"]) }
+      if run == 3 { try broker.crashAndRestart() }
     }
+    let history = try ControlTool.run(broker, ["history", Self.application, "-j"]).json["generations"]?.array ?? []
+    #expect(history.first?["pinned"] == true && history.first?["generation"] == 1)
+    // Every kept generation can be shown, read, exported and compared.
+    for generation in history {
+      let number = String(generation["generation"]?.integer ?? 0)
+      let shown = try ControlTool.run(broker, ["show", Self.application, "Main", "--generation", number, "-j"])
+      #expect(shown.end == .exit(0), "\(shown.errors)")
+      #expect(try shown.json["state"] != nil && shown.json["generation"] == generation["generation"])
+      let read = try ControlTool.run(
+        broker,
+        ["call", "readArchive", #"{"application":"\#(Self.application)","generation":\#(number)}"#]
+      )
+      #expect(try read.json["objects"]?.array?.count == 2)
+      #expect(try ControlTool.run(broker, ["export", Self.application, "--generation", number]).end == .exit(0))
+      #expect(try ControlTool.run(broker, ["diff", Self.application, "1", number]).end == .exit(0))
+    }
+    let back = try ControlTool.run(broker, ["rollback", Self.application, "1"])
+    #expect(back.end == .exit(0), "\(back.errors)")
+    #expect(back.output.hasPrefix("\(Self.application) is back at generation 1, now generation "))
+    #expect(try Self.head(broker) == good)
+    // It is on disk when it is answered.
+    try broker.crashAndRestart()
+    #expect(try Self.head(broker) == good)
+    #expect(try ControlTool.run(broker, ["verify", Self.application]).end == .exit(0))
+    let client = try broker.client(.swift)
+    let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
+    #expect(restoration?["state"] == "available" && restoration?["reason"] == "launch")
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    let decoded = try client.call("decodeRestorableState", ["object": .path("Main")])
+    #expect(decoded["state"]?["text"] == "a day's work")
   }
 
-  @Test func aRollbackIsUndoneByAnother() async throws {
-    try await withBroker { broker in
-      for number in 1...3 {
-        try Self.run(broker, [(["Main"], ["n": .integer(Int64(number))]), (["Extra\(number)"], [:])])
-      }
-      let before = try Self.head(broker)
-      let back = try ControlTool.run(broker, ["rollback", Self.application, "1", "-j"])
-      #expect(try back.json == ["generation": 4, "former": 3, "unreadable": []])
-      #expect(try Self.head(broker) != before)
-      let same = try ControlTool.run(broker, ["rollback", Self.application, "4"])
-      #expect(same.output == "\(Self.application) is back at generation 4.\n")
-      #expect(try ControlTool.run(broker, ["rollback", Self.application, "3"]).end == .exit(0))
-      #expect(try Self.head(broker) == before)
+  @Test func aRollbackIsUndoneByAnother() throws {
+    for number in 1...3 {
+      try Self.run(broker, [(["Main"], ["n": .integer(Int64(number))]), (["Extra\(number)"], [:])])
     }
+    let before = try Self.head(broker)
+    let back = try ControlTool.run(broker, ["rollback", Self.application, "1", "-j"])
+    #expect(try back.json == ["generation": 4, "former": 3, "unreadable": []])
+    #expect(try Self.head(broker) != before)
+    let same = try ControlTool.run(broker, ["rollback", Self.application, "4"])
+    #expect(same.output == "\(Self.application) is back at generation 4.\n")
+    #expect(try ControlTool.run(broker, ["rollback", Self.application, "3"]).end == .exit(0))
+    #expect(try Self.head(broker) == before)
   }
 
-  @Test func aRollbackOfARunningApplicationNeedsForceAndTellsItsProcesses() async throws {
-    try await withBroker { broker in
-      try Self.run(broker, [(["Main"], ["n": 1])])
-      let client = try broker.serving(.python)
-      try client.tell("open", ["application": .string(Self.application), "process": "editor"])
-      try client.tell("register", ["objects": [["identifier": "Main", "state": ["n": 2]]]])
-      try client.tell("decode", ["name": "Main"])
-      try client.tell("push")
-      let refused = try ControlTool.run(broker, ["rollback", Self.application, "1"])
-      #expect(refused.end == .exit(1) && refused.output.isEmpty)
-      #expect(refused.errors.contains("editor") && refused.errors.contains("--force"))
-      let forced = try ControlTool.run(broker, ["rollback", Self.application, "1", "--force", "-j"])
-      let generation = try #require(try forced.json["generation"]?.integer, "\(forced.errors)")
-      try client.awaits("headReplaced")
-      #expect(try client.log().last == "headReplaced \(generation)")
-      let shown = try ControlTool.run(broker, ["show", Self.application, "Main", "-j"])
-      #expect(try shown.json["state"] == ["n": 1])
-      #expect(try shown.json["pid"] == .integer(Int64(client.pid)))
-      client.end()
-    }
+  @Test func aRollbackOfARunningApplicationNeedsForceAndTellsItsProcesses() throws {
+    try Self.run(broker, [(["Main"], ["n": 1])])
+    let client = try broker.serving(.python)
+    try client.tell("open", ["application": .string(Self.application), "process": "editor"])
+    try client.tell("register", ["objects": [["identifier": "Main", "state": ["n": 2]]]])
+    try client.tell("decode", ["name": "Main"])
+    try client.tell("push")
+    let refused = try ControlTool.run(broker, ["rollback", Self.application, "1"])
+    #expect(refused.end == .exit(1) && refused.output.isEmpty)
+    #expect(refused.errors.contains("editor") && refused.errors.contains("--force"))
+    let forced = try ControlTool.run(broker, ["rollback", Self.application, "1", "--force", "-j"])
+    let generation = try #require(try forced.json["generation"]?.integer, "\(forced.errors)")
+    try client.awaits("headReplaced")
+    #expect(try client.log().last == "headReplaced \(generation)")
+    let shown = try ControlTool.run(broker, ["show", Self.application, "Main", "-j"])
+    #expect(try shown.json["state"] == ["n": 1])
+    #expect(try shown.json["pid"] == .integer(Int64(client.pid)))
+    client.end()
   }
 
-  @Test func differencesAreATableForPeopleAndJSONForPrograms() async throws {
-    try await withBroker { broker in
-      try Self.run(broker, [(["Main"], ["zoom": 1, "scroll": 2, "mode": "edit"]), (["Find"], [:])])
-      let client = try broker.session(Self.application, process: "main")
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Find"])
-      try client.call("unregisterObject", ["object": .path("Find")])
-      try client.call(
-        "encodeRestorableState",
-        ["object": .path("Main"), "state": ["zoom": 2, "scroll": 3, "mode": "edit"]]
-      )
-      try client.call("encodeRestorableState", ["object": .path("Main", "Editor"), "state": [:]])
-      let table = try ControlTool.run(broker, ["diff", Self.application, "1"])
-      #expect(
-        table.output == """
-          CHANGE   PATH         KEYS
-          removed  Find
-          added    Main/Editor
-          changed  Main         scroll, zoom
+  @Test func differencesAreATableForPeopleAndJSONForPrograms() throws {
+    try Self.run(broker, [(["Main"], ["zoom": 1, "scroll": 2, "mode": "edit"]), (["Find"], [:])])
+    let client = try broker.session(Self.application, process: "main")
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Find"])
+    try client.call("unregisterObject", ["object": .path("Find")])
+    try client.call(
+      "encodeRestorableState",
+      ["object": .path("Main"), "state": ["zoom": 2, "scroll": 3, "mode": "edit"]]
+    )
+    try client.call("encodeRestorableState", ["object": .path("Main", "Editor"), "state": [:]])
+    let table = try ControlTool.run(broker, ["diff", Self.application, "1"])
+    #expect(
+      table.output == """
+        CHANGE   PATH         KEYS
+        removed  Find
+        added    Main/Editor
+        changed  Main         scroll, zoom
 
-          Between generation 1 and now: 1 removed, 1 added, 1 changed.
+        Between generation 1 and now: 1 removed, 1 added, 1 changed.
 
-          """
-      )
-      let json = try ControlTool.run(broker, ["diff", Self.application, "1", "--json=short"])
-      #expect(
-        json.output == #"{"from":1,"to":null,"added":[["Main","Editor"]],"removed":[["Find"]],"#
-          + #""changed":[{"path":["Main"],"keys":["scroll","zoom"]}]}"# + "\n"
-      )
-      let none = try ControlTool.run(broker, ["diff", Self.application, "1", "1"])
-      #expect(none.end == .exit(0) && none.output == "Nothing differs between generation 1 and generation 1.\n")
-    }
+        """
+    )
+    let json = try ControlTool.run(broker, ["diff", Self.application, "1", "--json=short"])
+    #expect(
+      json.output == #"{"from":1,"to":null,"added":[["Main","Editor"]],"removed":[["Find"]],"#
+        + #""changed":[{"path":["Main"],"keys":["scroll","zoom"]}]}"# + "\n"
+    )
+    let none = try ControlTool.run(broker, ["diff", Self.application, "1", "1"])
+    #expect(none.end == .exit(0) && none.output == "Nothing differs between generation 1 and generation 1.\n")
   }
 
   @Test(arguments: [["rollback", "9"], ["diff", "9"], ["diff", "1", "9"]])
-  func aGenerationThatIsNotThereIsStatus4(_ arguments: [String]) async throws {
-    try await withBroker { broker in
-      try Self.run(broker, [(["Main"], [:])])
-      try Self.run(broker, [])
-      let command = [arguments[0], Self.application] + arguments.dropFirst()
-      let result = try ControlTool.run(broker, command)
-      #expect(result.end == .exit(4) && result.output.isEmpty)
-      #expect(result.errors.contains("unknown generation 9") && result.errors.contains("restorationctl history"))
-      #expect(try ControlTool.run(broker, command + ["-j"]).error["kind"] == "invalidParams")
-      let wrong = try ControlTool.run(broker, [arguments[0], Self.application, "zero"])
-      #expect(wrong.end == .exit(64) && wrong.errors.contains("numbered"))
-      #expect(try ControlTool.run(broker, [arguments[0], "org.example.Nobody", "1"]).end == .exit(4))
-    }
+  func aGenerationThatIsNotThereIsStatus4(_ arguments: [String]) throws {
+    try Self.run(broker, [(["Main"], [:])])
+    try Self.run(broker, [])
+    let command = [arguments[0], Self.application] + arguments.dropFirst()
+    let result = try ControlTool.run(broker, command)
+    #expect(result.end == .exit(4) && result.output.isEmpty)
+    #expect(result.errors.contains("unknown generation 9") && result.errors.contains("restorationctl history"))
+    #expect(try ControlTool.run(broker, command + ["-j"]).error["kind"] == "invalidParams")
+    let wrong = try ControlTool.run(broker, [arguments[0], Self.application, "zero"])
+    #expect(wrong.end == .exit(64) && wrong.errors.contains("numbered"))
+    #expect(try ControlTool.run(broker, [arguments[0], "org.example.Nobody", "1"]).end == .exit(4))
   }
 
   /// R11, R12: of a round with a process that does not answer.
-  @Test func savingListsWhoDidNotAnswerAndExplainSaysWhy() async throws {
-    try await withBroker { broker in
-      let (good, silent) = (try broker.serving(.python), try broker.serving(.python))
-      try good.tell("open", ["application": .string(Self.application), "process": "main"])
-      try good.tell("register", ["objects": [["identifier": "Main", "state": ["n": 1]]]])
-      try silent.tell("open", ["application": .string(Self.application), "process": "editor"])
-      try silent.tell(
-        "register",
-        ["objects": [["identifier": "Editor", "parent": .path("Main"), "state": ["line": 1]]]]
-      )
-      let first = try ControlTool.run(broker, ["save", Self.application])
-      #expect(first.end == .exit(0), "\(first.errors)")
-      #expect(first.output.hasPrefix("Saved \(Self.application) as generation 1: 2 states, "))
-      try silent.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "never"])
-      try good.tell("set", ["name": "Main", "state": ["n": 2]])
-      let second = try ControlTool.run(broker, ["save", Self.application, "--deadline", "0.5", "--reason", "test"])
-      #expect(second.end == .exit(0), "\(second.errors)")
-      #expect(second.output.contains(/Main\/Editor\ +editor\ +[0-9]+\ +late/), "\(second.output)")
-      let explained = try ControlTool.run(broker, ["explain", Self.application, "Main/Editor"])
-      #expect(explained.end == .exit(0), "\(explained.errors)")
-      #expect(explained.output.contains("Main/Editor is saved as it was before"))
-      #expect(explained.output.contains("editor (\(silent.pid)) did not answer in time"))
-      let json = try ControlTool.run(broker, ["explain", Self.application, "Main", "-j"]).json
-      #expect(json["verdict"] == "saved" && json["path"] == ["Main"])
-      let none = try ControlTool.run(broker, ["explain", Self.application, "Main/Edtor"])
-      #expect(none.end == .exit(4) && none.errors.contains("did you mean Editor?"))
-      let nobody = try ControlTool.run(broker, ["save", "org.example.Nobody"])
-      #expect(nobody.end == .exit(4))
-      good.end()
-      try silent.kill()
-    }
+  @Test func savingListsWhoDidNotAnswerAndExplainSaysWhy() throws {
+    let (good, silent) = (try broker.serving(.python), try broker.serving(.python))
+    try good.tell("open", ["application": .string(Self.application), "process": "main"])
+    try good.tell("register", ["objects": [["identifier": "Main", "state": ["n": 1]]]])
+    try silent.tell("open", ["application": .string(Self.application), "process": "editor"])
+    try silent.tell("register", ["objects": [["identifier": "Editor", "parent": .path("Main"), "state": ["line": 1]]]])
+    let first = try ControlTool.run(broker, ["save", Self.application])
+    #expect(first.end == .exit(0), "\(first.errors)")
+    #expect(first.output.hasPrefix("Saved \(Self.application) as generation 1: 2 states, "))
+    try silent.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "never"])
+    try good.tell("set", ["name": "Main", "state": ["n": 2]])
+    let second = try ControlTool.run(broker, ["save", Self.application, "--deadline", "0.5", "--reason", "test"])
+    #expect(second.end == .exit(0), "\(second.errors)")
+    #expect(second.output.contains(/Main\/Editor\ +editor\ +[0-9]+\ +late/), "\(second.output)")
+    let explained = try ControlTool.run(broker, ["explain", Self.application, "Main/Editor"])
+    #expect(explained.end == .exit(0), "\(explained.errors)")
+    #expect(explained.output.contains("Main/Editor is saved as it was before"))
+    #expect(explained.output.contains("editor (\(silent.pid)) did not answer in time"))
+    let json = try ControlTool.run(broker, ["explain", Self.application, "Main", "-j"]).json
+    #expect(json["verdict"] == "saved" && json["path"] == ["Main"])
+    let none = try ControlTool.run(broker, ["explain", Self.application, "Main/Edtor"])
+    #expect(none.end == .exit(4) && none.errors.contains("did you mean Editor?"))
+    let nobody = try ControlTool.run(broker, ["save", "org.example.Nobody"])
+    #expect(nobody.end == .exit(4))
+    good.end()
+    try silent.kill()
   }
 
-  @Test func savingWhatHasNotChangedSaysSo() async throws {
-    try await withBroker { broker in
-      try Self.run(broker, [(["Main"], ["n": 1])])
-      #expect(try ControlTool.run(broker, ["save", Self.application, "-j"]).json["saved"] == true)
-      let again = try ControlTool.run(broker, ["save", Self.application])
-      #expect(again.end == .exit(0), "\(again.errors)")
-      #expect(again.output == "Nothing has changed in \(Self.application); the newest is generation 1.\n")
-    }
+  @Test func savingWhatHasNotChangedSaysSo() throws {
+    try Self.run(broker, [(["Main"], ["n": 1])])
+    #expect(try ControlTool.run(broker, ["save", Self.application, "-j"]).json["saved"] == true)
+    let again = try ControlTool.run(broker, ["save", Self.application])
+    #expect(again.end == .exit(0), "\(again.errors)")
+    #expect(again.output == "Nothing has changed in \(Self.application); the newest is generation 1.\n")
   }
 
   /// R21, R23: the restored objects, the others, and the reasons.
-  @Test func restoringListsWhatDidNotComeBack() async throws {
-    try await withBroker { broker in
-      let objects: [JSONValue] = [
-        ["identifier": "Main", "state": ["n": 1]], ["identifier": "Gone", "state": ["n": 2]],
-        ["identifier": "Other", "classes": ["Old"], "state": ["n": 3]],
-      ]
-      let first = try broker.serving(.python)
-      try first.tell("open", ["application": .string(Self.application), "process": "main"])
-      try first.tell("register", ["objects": .array(objects)])
-      #expect(try ControlTool.run(broker, ["save", Self.application]).end == .exit(0))
-      try first.kill()
-      let second = try broker.serving(.python)
-      try second.tell("open", ["application": .string(Self.application), "process": "main", "delegate": true])
-      try second.tell("register", ["objects": [["identifier": "Main"], ["identifier": "Other", "classes": ["New"]]]])
-      try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": ["result": false]])
-      let declined = try ControlTool.run(broker, ["restore", Self.application])
-      #expect(declined.end == .exit(1) && declined.output == "\(Self.application) declined to be restored.\n")
-      try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": .null])
-      let restored = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5"])
-      #expect(restored.end == .exit(0), "\(restored.errors)")
-      #expect(restored.output.hasPrefix("\(Self.application): 1 object restored, 1 left out, 1 absent, in "))
-      #expect(restored.output.contains(/Other\ +classMismatch/) && restored.output.contains(/Gone\ +absent/))
-      #expect(try second.tell("restored")["objects"]?["Main"]?["state"] == ["n": 1])
-      let explained = try ControlTool.run(broker, ["explain", Self.application, "Other"])
-      #expect(explained.output.contains("Old") && explained.output.contains("New"), "\(explained.output)")
-      let again = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5", "-j"])
-      #expect(try again.json["restored"] == [] && again.json["absent"] == [["Gone"]])
-      second.end()
-    }
+  @Test func restoringListsWhatDidNotComeBack() throws {
+    let objects: [JSONValue] = [
+      ["identifier": "Main", "state": ["n": 1]], ["identifier": "Gone", "state": ["n": 2]],
+      ["identifier": "Other", "classes": ["Old"], "state": ["n": 3]],
+    ]
+    let first = try broker.serving(.python)
+    try first.tell("open", ["application": .string(Self.application), "process": "main"])
+    try first.tell("register", ["objects": .array(objects)])
+    #expect(try ControlTool.run(broker, ["save", Self.application]).end == .exit(0))
+    try first.kill()
+    let second = try broker.serving(.python)
+    try second.tell("open", ["application": .string(Self.application), "process": "main", "delegate": true])
+    try second.tell("register", ["objects": [["identifier": "Main"], ["identifier": "Other", "classes": ["New"]]]])
+    try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": ["result": false]])
+    let declined = try ControlTool.run(broker, ["restore", Self.application])
+    #expect(declined.end == .exit(1) && declined.output == "\(Self.application) declined to be restored.\n")
+    try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": .null])
+    let restored = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5"])
+    #expect(restored.end == .exit(0), "\(restored.errors)")
+    #expect(restored.output.hasPrefix("\(Self.application): 1 object restored, 1 left out, 1 absent, in "))
+    #expect(restored.output.contains(/Other\ +classMismatch/) && restored.output.contains(/Gone\ +absent/))
+    #expect(try second.tell("restored")["objects"]?["Main"]?["state"] == ["n": 1])
+    let explained = try ControlTool.run(broker, ["explain", Self.application, "Other"])
+    #expect(explained.output.contains("Old") && explained.output.contains("New"), "\(explained.output)")
+    let again = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5", "-j"])
+    #expect(try again.json["restored"] == [] && again.json["absent"] == [["Gone"]])
+    second.end()
   }
 }

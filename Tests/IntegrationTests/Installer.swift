@@ -29,7 +29,7 @@ struct Installer {
       environment: [
         "HOME": directory.file("home"), "XDG_RUNTIME_DIR": nil, "XDG_STATE_HOME": nil, "DBUS_SESSION_BUS_ADDRESS": nil,
         // A package need not be small here.
-        "DPKG_DEB_COMPRESSOR_LEVEL": "1",
+        "DPKG_DEB_COMPRESSOR_TYPE": "none",
       ],
       directory: directory.path,
       Deadline(.seconds(120))

@@ -6,7 +6,7 @@ internal import Testing
 /// Connections outlive their broker, as a service manager sees it that keeps its descriptors.
 ///
 /// The scenarios are in `Tests/Clients/keeping`, which plays the manager; a real one is asked in other suites.
-@Suite struct KeepingTests {
+@Suite(.scratch) struct KeepingTests {
   private static let scenarios = [
     "idle_connections_survive_a_kill",
     "busy_connections_end_with_a_kill",
@@ -30,25 +30,20 @@ internal import Testing
     "the_library_for_asyncio_waits_on_at_the_next_broker",
   ]
 
-  private static func run(_ scenario: String...) async throws -> (end: ChildProcess.End, output: String, errors: String)
-  {
-    try await withScratch { scratch in
-      try ChildProcess.run(
-        ["python3", "-B", "\(Products.repository)/Tests/Clients/keeping/keeping.py"] + scenario,
-        environment: ["TMPDIR": scratch.path],
-        Deadline(.seconds(60))
-      )
-    }
+  private static func run(_ scenario: String...) throws -> (end: ChildProcess.End, output: String, errors: String) {
+    try ChildProcess.run(
+      ["python3", "-B", "\(Products.repository)/Tests/Clients/keeping/keeping.py"] + scenario,
+      environment: ["TMPDIR": directory.path],
+      Deadline(.seconds(60))
+    )
   }
 
-  @Test(arguments: scenarios)
-  func itHoldsThat(scenario: String) async throws {
-    let result = try await Self.run(Products.broker, scenario)
+  @Test(arguments: scenarios) func itHoldsThat(scenario: String) throws {
+    let result = try Self.run(Products.broker, scenario)
     #expect(result.end == .exit(0), "\(result.errors)")
   }
 
-  @Test func everyScenarioIsPlayed() async throws {
-    let names = try await Self.run().output.split(separator: "\n").map(String.init)
-    #expect(names == Self.scenarios)
+  @Test func everyScenarioIsPlayed() throws {
+    #expect(try Self.run().output.split(separator: "\n").map(String.init) == Self.scenarios)
   }
 }

@@ -13,16 +13,16 @@ internal import Testing
   /// Kills the broker at one point of the workload, starts it again and checks; false when that point never came.
   private static func kill(_ broker: BrokerFixture, at call: String, number: Int) throws -> Bool {
     var workload = Workload()
-    broker.options.wrapper = Strace.killing(at: call, number: number)
+    broker.wrapper = Strace.killing(at: call, number: number)
     if (try? broker.start()) != nil { workload.run(broker.socket, count: encodes) }
     try broker.kill()
     if number % 3 == 1 {
       // The next one is killed while it recovers.
-      broker.options.wrapper = Strace.killing(at: "pwrite64", number: 1 + number % 5)
+      broker.wrapper = Strace.killing(at: "pwrite64", number: 1 + number % 5)
       if (try? broker.start()) != nil { try? workload.check(broker.socket) }
       try broker.kill()
     }
-    broker.options.wrapper = []
+    broker.wrapper = []
     let milliseconds = try broker.start()
     #expect(milliseconds <= 1_000, "ready after \(milliseconds) ms")
     do {
@@ -35,108 +35,102 @@ internal import Testing
     return !workload.isComplete
   }
 
-  @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
-  func aKillAtAnyWriteLosesNothingAcknowledged() async throws {
-    try await withBroker { broker in
-      try broker.kill()
-      Files.removeContents(of: broker.archives)
-      // A run that is not killed tells how many points there are.
-      let file = broker.directory.file("trace")
-      broker.options.wrapper = Strace.watching(Self.calls, into: file)
-      try broker.start()
-      var workload = Workload()
-      workload.run(broker.socket, count: Self.encodes)
-      #expect(workload.isComplete)
-      _ = try broker.terminate()
-      Files.removeContents(of: broker.archives)
-      let counts = try Strace.counts(in: file)
-      #expect((counts["pwrite64"] ?? 0) > 50, "\(counts)")
-      #expect((counts["fdatasync"] ?? 0) > 20, "\(counts)")
-      var points = 0
-      for call in Self.calls {
-        guard let count = counts[call], count > 0 else { continue }
-        // The long form takes every point, the short one a few of each call. How often a call is made differs from run
-        // to run, so that the last points may not come.
-        let steps = Environment.isLong ? count : min(count, call == "pwrite64" || call == "fdatasync" ? 6 : 2)
-        for step in 0..<steps {
-          let number = Environment.isLong ? step + 1 : 1 + step * (count - 1) * 4 / (5 * max(1, steps - 1))
-          if try Self.kill(broker, at: call, number: number) { points += 1 }
-        }
+  @Test(.broker, .enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
+  func aKillAtAnyWriteLosesNothingAcknowledged() throws {
+    try broker.kill()
+    Files.removeContents(of: broker.archives)
+    // A run that is not killed tells how many points there are.
+    let file = broker.directory.file("trace")
+    broker.wrapper = Strace.watching(Self.calls, into: file)
+    try broker.start()
+    var workload = Workload()
+    workload.run(broker.socket, count: Self.encodes)
+    #expect(workload.isComplete)
+    _ = try broker.terminate()
+    Files.removeContents(of: broker.archives)
+    let counts = try Strace.counts(in: file)
+    #expect((counts["pwrite64"] ?? 0) > 50, "\(counts)")
+    #expect((counts["fdatasync"] ?? 0) > 20, "\(counts)")
+    var points = 0
+    for call in Self.calls {
+      guard let count = counts[call], count > 0 else { continue }
+      // The long form takes every point, the short one a few of each call. How often a call is made differs from run
+      // to run, so that the last points may not come.
+      let steps = Environment.isLong ? count : min(count, call == "pwrite64" || call == "fdatasync" ? 6 : 2)
+      for step in 0..<steps {
+        let number = Environment.isLong ? step + 1 : 1 + step * (count - 1) * 4 / (5 * max(1, steps - 1))
+        if try Self.kill(broker, at: call, number: number) { points += 1 }
       }
-      #expect(points >= 12, "the broker was killed at \(points) points")
-      print("killed at \(points) points of \(counts)")
-      broker.options.wrapper = []
-      try broker.start()
     }
+    #expect(points >= 12, "the broker was killed at \(points) points")
+    print("killed at \(points) points of \(counts)")
+    broker.wrapper = []
+    try broker.start()
   }
 
   /// An import is one transaction: whenever the broker dies, all of it is there or nothing.
-  @Test func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() async throws {
+  @Test(.broker(alone: true)) func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() throws {
     let rounds = Environment.isLong ? 100 : 8
     let count = 3_000
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      try broker.connect().send(ArchiveTests.importing(ArchiveTests.document(0, count: count)))
-      try Wait.until("the first import is there") { (try? ArchiveTests.value(broker, count: count)) == 0 }
-      var expected: Int64 = 0
-      for round in 1...rounds {
-        let client = try broker.connect()
-        try client.send(ArchiveTests.importing(ArchiveTests.document(round, count: count)))
-        Wait.moment(.milliseconds(Int64.random(in: 0...700)))
-        let isAnswered = client.hasInput(within: .zero)
-        try broker.kill()
-        try broker.start()
-        let found = try ArchiveTests.value(broker, count: count)
-        #expect(found == Int64(round) || !isAnswered && found == expected, "round \(round)")
-        expected = found ?? 0
-      }
+    try broker.connect().send(ArchiveTests.importing(ArchiveTests.document(0, count: count)))
+    try Wait.until("the first import is there") { (try? ArchiveTests.value(broker, count: count)) == 0 }
+    var expected: Int64 = 0
+    for round in 1...rounds {
+      let client = try broker.connect()
+      try client.send(ArchiveTests.importing(ArchiveTests.document(round, count: count)))
+      Wait.moment(.milliseconds(Int64.random(in: 0...700)))
+      let isAnswered = client.hasInput(within: .zero)
+      try broker.kill()
+      try broker.start()
+      let found = try ArchiveTests.value(broker, count: count)
+      #expect(found == Int64(round) || !isAnswered && found == expected, "round \(round)")
+      expected = found ?? 0
     }
   }
 
-  @Test func aKillAtAnyMomentUnderLoadLosesNothingAcknowledged() async throws {
+  @Test(.broker(alone: true)) func aKillAtAnyMomentUnderLoadLosesNothingAcknowledged() throws {
     let rounds = Environment.isLong ? 200 : 12
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      var generator = SystemRandomNumberGenerator()
-      var records = Array(repeating: JSONObject(), count: 4)
-      var total: Int64 = 0
-      var slowest: Int64 = 0
-      for round in 1...rounds {
-        let clients = try (0..<4).map { _ in try broker.client(.python) }
-        for (index, client) in clients.enumerated() {
-          try client.initialize("org.example.Load", ["process": .string("p\(index)")])
-          var command: JSONObject = [
-            "do": "load", "seed": .integer(Int64.random(in: 1...1_000_000, using: &generator)),
-            "parent": .string("P\(index)"), "objects": 40,
-          ]
-          command["acknowledged"] = records[index]["acknowledged"]
-          command["sent"] = records[index]["sent"]
-          #expect(try client.command(command)["running"] == true)
-        }
-        Wait.moment(.milliseconds(Int64.random(in: 5...150, using: &generator)))
-        try broker.kill()
-        for (index, client) in clients.enumerated() {
-          let record = try client.receive()
-          if let failure = record["failure"] { throw TestFailure("round \(round): \(failure.text)") }
-          records[index] = record.object ?? [:]
-          total += record["total"]?.integer ?? 0
-          client.end()
-        }
-        let milliseconds = try broker.start()
-        slowest = max(slowest, milliseconds)
-        #expect(milliseconds <= 1_000, "round \(round): ready after \(milliseconds) ms")
-        let checker = try broker.client(.python)
-        try checker.initialize("org.example.Load", ["process": "checker"])
-        for (index, record) in records.enumerated() {
-          var command: JSONObject = ["do": "check", "parent": .string("P\(index)")]
-          command["acknowledged"] = record["acknowledged"] ?? [:]
-          command["sent"] = record["sent"] ?? [:]
-          let result = try checker.command(command)
-          #expect(result["faults"] == [], "round \(round): \(result.text)")
-        }
-        try checker.call("goodbye", ["reason": "restart"])
-        checker.end()
+    var generator = SystemRandomNumberGenerator()
+    var records = Array(repeating: JSONObject(), count: 4)
+    var total: Int64 = 0
+    var slowest: Int64 = 0
+    for round in 1...rounds {
+      let clients = try (0..<4).map { _ in try broker.client(.python) }
+      for (index, client) in clients.enumerated() {
+        try client.initialize("org.example.Load", ["process": .string("p\(index)")])
+        var command: JSONObject = [
+          "do": "load", "seed": .integer(Int64.random(in: 1...1_000_000, using: &generator)),
+          "parent": .string("P\(index)"), "objects": 40,
+        ]
+        command["acknowledged"] = records[index]["acknowledged"]
+        command["sent"] = records[index]["sent"]
+        #expect(try client.command(command)["running"] == true)
       }
-      #expect(total > Int64(rounds * 50), "\(total) encodes were acknowledged in \(rounds) rounds")
-      print("\(rounds) rounds, \(total) acknowledged encodes, ready after \(slowest) ms at most")
+      Wait.moment(.milliseconds(Int64.random(in: 5...150, using: &generator)))
+      try broker.kill()
+      for (index, client) in clients.enumerated() {
+        let record = try client.receive()
+        if let failure = record["failure"] { throw TestFailure("round \(round): \(failure.text)") }
+        records[index] = record.object ?? [:]
+        total += record["total"]?.integer ?? 0
+        client.end()
+      }
+      let milliseconds = try broker.start()
+      slowest = max(slowest, milliseconds)
+      #expect(milliseconds <= 1_000, "round \(round): ready after \(milliseconds) ms")
+      let checker = try broker.client(.python)
+      try checker.initialize("org.example.Load", ["process": "checker"])
+      for (index, record) in records.enumerated() {
+        var command: JSONObject = ["do": "check", "parent": .string("P\(index)")]
+        command["acknowledged"] = record["acknowledged"] ?? [:]
+        command["sent"] = record["sent"] ?? [:]
+        let result = try checker.command(command)
+        #expect(result["faults"] == [], "round \(round): \(result.text)")
+      }
+      try checker.call("goodbye", ["reason": "restart"])
+      checker.end()
     }
+    #expect(total > Int64(rounds * 50), "\(total) encodes were acknowledged in \(rounds) rounds")
+    print("\(rounds) rounds, \(total) acknowledged encodes, ready after \(slowest) ms at most")
   }
 }

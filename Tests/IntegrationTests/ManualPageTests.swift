@@ -64,57 +64,49 @@ internal import Testing
     return commands
   }
 
-  @Test func theBrokersPageHasAllItsOptions() async throws {
-    try await withScratch { _ in
-      let options = Command(try Self.tool(Products.broker), "").options
-      #expect(options.count >= 7)
-      #expect(try Self.commands(on: "restorationd.1").map(\.options) == [options])
-      let synopsis = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".Op Fl ") }.map { $0.dropFirst(4) }
-      #expect(Set(synopsis.map(String.init)) == options.subtracting(["Fl -version", "Fl h , Fl -help"]))
+  @Test(.passesTurnstile) func theBrokersPageHasAllItsOptions() throws {
+    let options = Command(try Self.tool(Products.broker), "").options
+    #expect(options.count >= 7)
+    #expect(try Self.commands(on: "restorationd.1").map(\.options) == [options])
+    let synopsis = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".Op Fl ") }.map { $0.dropFirst(4) }
+    #expect(Set(synopsis.map(String.init)) == options.subtracting(["Fl -version", "Fl h , Fl -help"]))
+  }
+
+  @Test(.passesTurnstile) func theToolsPageHasAllCommandsAndTheirOptions() throws {
+    let tool = try Self.tool(Products.control)
+    let common = Command(tool, "").options
+    let page = try Self.commands(on: "restorationctl.1")
+    #expect(page.first?.options == common)
+    var expected = (tool["subcommands"]?.array ?? []).flatMap { Command.all($0, below: "") }
+    expected.removeAll { $0.name == "help" }
+    #expect(expected.count >= 19)
+    let described = page.dropFirst().filter { $0.name != "help" }
+    #expect(described.map(\.name) == expected.map(\.name))
+    for (described, command) in zip(described, expected) {
+      #expect(described.options == command.options.subtracting(common), "\(command.name)")
+      #expect(described.arguments.joined() == command.arguments.joined(separator: " "), "\(command.name)")
     }
   }
 
-  @Test func theToolsPageHasAllCommandsAndTheirOptions() async throws {
-    try await withScratch { _ in
-      let tool = try Self.tool(Products.control)
-      let common = Command(tool, "").options
-      let page = try Self.commands(on: "restorationctl.1")
-      #expect(page.first?.options == common)
-      var expected = (tool["subcommands"]?.array ?? []).flatMap { Command.all($0, below: "") }
-      expected.removeAll { $0.name == "help" }
-      #expect(expected.count >= 19)
-      let described = page.dropFirst().filter { $0.name != "help" }
-      #expect(described.map(\.name) == expected.map(\.name))
-      for (described, command) in zip(described, expected) {
-        #expect(described.options == command.options.subtracting(common), "\(command.name)")
-        #expect(described.arguments.joined() == command.arguments.joined(separator: " "), "\(command.name)")
-      }
-    }
-  }
-
-  @Test func theToolsPageHasItsExitStatuses() async throws {
-    try await withScratch { _ in
-      let help = try ChildProcess.run([Products.control, "--help"]).output.split(separator: "\n")
-      let statuses = help.drop { $0 != "Exit status:" }.dropFirst().prefix { $0.hasPrefix(" ") }
-      let numbers = statuses.compactMap { $0.split(separator: " ").first.flatMap { Int($0) } }
-      #expect(numbers.count >= 8)
-      let lines = try Self.lines(of: "restorationctl.1")
-        .drop { $0 != ".Sh EXIT STATUS" }
-        .prefix { $0 != ".Sh EXAMPLES" }
-      #expect(lines.compactMap { $0.hasPrefix(".It ") ? Int($0.dropFirst(4)) : nil } == numbers)
-    }
+  @Test(.passesTurnstile) func theToolsPageHasItsExitStatuses() throws {
+    let help = try ChildProcess.run([Products.control, "--help"]).output.split(separator: "\n")
+    let statuses = help.drop { $0 != "Exit status:" }.dropFirst().prefix { $0.hasPrefix(" ") }
+    let numbers = statuses.compactMap { $0.split(separator: " ").first.flatMap { Int($0) } }
+    #expect(numbers.count >= 8)
+    let lines = try Self.lines(of: "restorationctl.1")
+      .drop { $0 != ".Sh EXIT STATUS" }
+      .prefix { $0 != ".Sh EXAMPLES" }
+    #expect(lines.compactMap { $0.hasPrefix(".It ") ? Int($0.dropFirst(4)) : nil } == numbers)
   }
 
   /// The broker's error about an unknown setting lists the known ones.
-  @Test func theBrokersPageHasAllSettingsOfTheConfigurationFile() async throws {
-    try await withScratch { directory in
-      let file = try directory.write(#"{"unknown": 1}"#, to: "config.json")
-      let message = try ChildProcess.run([Products.broker, "--config", file]).errors
-      let list = message.split(separator: "\n").first?.split(separator: " are ").last ?? ""
-      let settings = list.split(separator: ",").map { $0.filter { $0.isLetter } }
-      #expect(settings.contains("limits"), "\(message)")
-      let page = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".It Cm ") }.map { $0.dropFirst(7) }
-      #expect(Set(page.map(String.init)) == Set(settings))
-    }
+  @Test(.scratch) func theBrokersPageHasAllSettingsOfTheConfigurationFile() throws {
+    let file = try directory.write(#"{"unknown": 1}"#, to: "config.json")
+    let message = try ChildProcess.run([Products.broker, "--config", file]).errors
+    let list = message.split(separator: "\n").first?.split(separator: " are ").last ?? ""
+    let settings = list.split(separator: ",").map { $0.filter { $0.isLetter } }
+    #expect(settings.contains("limits"), "\(message)")
+    let page = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".It Cm ") }.map { $0.dropFirst(7) }
+    #expect(Set(page.map(String.init)) == Set(settings))
   }
 }

@@ -40,180 +40,152 @@ internal import Testing
     try client.call("goodbye", ["reason": "closed"])
   }
 
-  @Test func aLineOfTextIsOneEvent() async throws {
-    try await withBroker { broker in
-      let monitor = try Self.monitor(broker, [])
-      #expect(try Self.line(monitor) == "TIME      EVENT                 APPLICATION       DETAILS")
-      try Self.edit(broker, "org.example.Notes")
-      let lines = try (1...7).map { _ in try Self.line(monitor) }
-      for line in lines {
-        #expect(line.wholeMatch(of: /[0-2]\d:[0-5]\d:[0-6]\d  .+/) != nil, "\(line)")
-        #expect(line.count <= 80, "\(line)")
-        #expect(!line.contains("secret"))
-      }
-      let pid = "editor (\(getpid()))"
-      let end = "\(pid), closed, 1 object"
-      func row(_ name: String, _ details: String) -> String {
-        let column = name + String(repeating: " ", count: 20 - name.count)
-        return "  \(column)  org.example.Notes  \(details)"
-      }
-      #expect(
-        lines.map { String($0.dropFirst(8)) } == [
-          row("archiveOpened", "0 objects, 0 B"), row("sessionBegan", "\(pid), pristine"),
-          row("objectRegistered", "Main, editor"), row("stateEncoded", "Main, 17 B, #6, editor"),
-          row("encodeFailed", "Main, reservedKey, editor"), row("pathChanged", "Main -> Window"),
-          row("sessionEnded", end.count <= 29 ? end : "\(end.prefix(14))…\(end.suffix(14))"),
-        ]
-      )
-      monitor.send(signal: SIGTERM)
+  @Test(.broker) func aLineOfTextIsOneEvent() throws {
+    let monitor = try Self.monitor(broker, [])
+    #expect(try Self.line(monitor) == "TIME      EVENT                 APPLICATION       DETAILS")
+    try Self.edit(broker, "org.example.Notes")
+    let lines = try (1...7).map { _ in try Self.line(monitor) }
+    for line in lines {
+      #expect(line.wholeMatch(of: /[0-2]\d:[0-5]\d:[0-6]\d  .+/) != nil, "\(line)")
+      #expect(line.count <= 80, "\(line)")
+      #expect(!line.contains("secret"))
+    }
+    let pid = "editor (\(getpid()))"
+    let end = "\(pid), closed, 1 object"
+    func row(_ name: String, _ details: String) -> String {
+      let column = name + String(repeating: " ", count: 20 - name.count)
+      return "  \(column)  org.example.Notes  \(details)"
+    }
+    #expect(
+      lines.map { String($0.dropFirst(8)) } == [
+        row("archiveOpened", "0 objects, 0 B"), row("sessionBegan", "\(pid), pristine"),
+        row("objectRegistered", "Main, editor"), row("stateEncoded", "Main, 17 B, #6, editor"),
+        row("encodeFailed", "Main, reservedKey, editor"), row("pathChanged", "Main -> Window"),
+        row("sessionEnded", end.count <= 29 ? end : "\(end.prefix(14))…\(end.suffix(14))"),
+      ]
+    )
+    monitor.send(signal: SIGTERM)
+    #expect(try monitor.waitForEnd() == .exit(0))
+    #expect(try Self.errors(broker).isEmpty)
+  }
+
+  @Test(.broker) func theApplicationAndNamesOfEventsChooseWhatIsShown() throws {
+    let one = try Self.monitor(broker, ["org.example.Notes", "--no-legend", "--full"])
+    let few = try Self.monitor(broker, ["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"], among: 2)
+    for application in ["other", "org.example.Notes"] { try Self.edit(broker, application) }
+    let first = try Self.line(one)
+    #expect(first.contains("archiveOpened") && !first.contains("org.example.Notes"))
+    let lines = try (1...4).map { _ in try Self.line(few) }
+    #expect(lines.map { $0.contains("encodeFailed  ") } == [true, false, true, false])
+    #expect(lines.map { $0.contains("sessionEnded  ") } == [false, true, false, true])
+    #expect(lines.map { $0.contains("  other  ") } == [true, true, false, false])
+    for monitor in [one, few] {
+      monitor.send(signal: SIGINT)
       #expect(try monitor.waitForEnd() == .exit(0))
-      #expect(try Self.errors(broker).isEmpty)
     }
   }
 
-  @Test func theApplicationAndNamesOfEventsChooseWhatIsShown() async throws {
-    try await withBroker { broker in
-      let one = try Self.monitor(broker, ["org.example.Notes", "--no-legend", "--full"])
-      let few = try Self.monitor(
-        broker,
-        ["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"],
-        among: 2
-      )
-      for application in ["other", "org.example.Notes"] { try Self.edit(broker, application) }
-      let first = try Self.line(one)
-      #expect(first.contains("archiveOpened") && !first.contains("org.example.Notes"))
-      let lines = try (1...4).map { _ in try Self.line(few) }
-      #expect(lines.map { $0.contains("encodeFailed  ") } == [true, false, true, false])
-      #expect(lines.map { $0.contains("sessionEnded  ") } == [false, true, false, true])
-      #expect(lines.map { $0.contains("  other  ") } == [true, true, false, false])
-      for monitor in [one, few] {
-        monitor.send(signal: SIGINT)
-        #expect(try monitor.waitForEnd() == .exit(0))
-      }
-    }
+  @Test(.broker, arguments: ["--json=short", "-j"])
+  func inJSONALineIsTheNotificationsParameters(_ option: String) throws {
+    let monitor = try Self.monitor(broker, [option, "org.example.Notes"])
+    try Self.edit(broker, "org.example.Notes")
+    let events = try (1...7).map { _ in try JSONCodec.parse(Array(Self.line(monitor).utf8)) }
+    #expect(
+      events.map { $0["name"] } == [
+        "archiveOpened", "sessionBegan", "objectRegistered", "stateEncoded", "encodeFailed", "pathChanged",
+        "sessionEnded",
+      ]
+    )
+    #expect(events.allSatisfy { $0["application"] == "org.example.Notes" && $0["subscription"] == 1 })
+    #expect(events[5]["from"] == ["Main"])
   }
 
-  @Test(arguments: ["--json=short", "-j"])
-  func inJSONALineIsTheNotificationsParameters(_ option: String) async throws {
-    try await withBroker { broker in
-      let monitor = try Self.monitor(broker, [option, "org.example.Notes"])
-      try Self.edit(broker, "org.example.Notes")
-      let events = try (1...7).map { _ in try JSONCodec.parse(Array(Self.line(monitor).utf8)) }
-      #expect(
-        events.map { $0["name"] } == [
-          "archiveOpened", "sessionBegan", "objectRegistered", "stateEncoded", "encodeFailed", "pathChanged",
-          "sessionEnded",
-        ]
-      )
-      #expect(events.allSatisfy { $0["application"] == "org.example.Notes" && $0["subscription"] == 1 })
-      #expect(events[5]["from"] == ["Main"])
-    }
+  @Test(.broker) func prettyJSONHasAMemberALine() throws {
+    let monitor = try Self.monitor(broker, ["--json=pretty", "--event", "sessionEnded"])
+    try Self.edit(broker, "a")
+    var text = try Self.line(monitor)
+    while !text.hasSuffix("\n}") { text += "\n" + (try Self.line(monitor)) }
+    #expect(try JSONCodec.parse(Array(text.utf8))["ending"] == "closed")
+    #expect(text.split(separator: "\n").count == 13)
   }
 
-  @Test func prettyJSONHasAMemberALine() async throws {
-    try await withBroker { broker in
-      let monitor = try Self.monitor(broker, ["--json=pretty", "--event", "sessionEnded"])
-      try Self.edit(broker, "a")
-      var text = try Self.line(monitor)
-      while !text.hasSuffix("\n}") { text += "\n" + (try Self.line(monitor)) }
-      #expect(try JSONCodec.parse(Array(text.utf8))["ending"] == "closed")
-      #expect(text.split(separator: "\n").count == 13)
-    }
-  }
-
-  @Test func namesDoNotSteerTheTerminal() async throws {
-    try await withBroker { broker in
-      let monitor = try Self.monitor(broker, ["a", "--no-legend", "--event", "applicationDiscarded"])
-      let client = try broker.session("a")
-      try client.call("discardApplicationState", ["reason": "\u{1b}[2Jgone\nsessionEnded"])
-      #expect(try Self.line(monitor).hasSuffix(#"discarded, \u{1b}[2Jgone\u{a}sessionEnded"#))
-    }
+  @Test(.broker) func namesDoNotSteerTheTerminal() throws {
+    let monitor = try Self.monitor(broker, ["a", "--no-legend", "--event", "applicationDiscarded"])
+    let client = try broker.session("a")
+    try client.call("discardApplicationState", ["reason": "\u{1b}[2Jgone\nsessionEnded"])
+    #expect(try Self.line(monitor).hasSuffix(#"discarded, \u{1b}[2Jgone\u{a}sessionEnded"#))
   }
 
   // MARK: Ends
 
-  @Test func anUnknownEventIsTheBrokersErrorAndNamesThoseThatThereAre() async throws {
-    try await withBroker { broker in
-      let result = try ControlTool.run(broker, ["monitor", "-j", "--event", "stateEncoded", "--event", "nope"])
-      #expect(result.end == .exit(1))
-      #expect(result.errors.contains("nope"))
-      #expect(result.errors.contains("generationSealed"))
-      #expect(try result.error["kind"] == "invalidParams")
-    }
+  @Test(.broker) func anUnknownEventIsTheBrokersErrorAndNamesThoseThatThereAre() throws {
+    let result = try ControlTool.run(broker, ["monitor", "-j", "--event", "stateEncoded", "--event", "nope"])
+    #expect(result.end == .exit(1))
+    #expect(result.errors.contains("nope"))
+    #expect(result.errors.contains("generationSealed"))
+    #expect(try result.error["kind"] == "invalidParams")
   }
 
-  @Test func withoutABrokerItSaysWhatToStart() async throws {
-    try await withScratch { directory in
-      let socket = directory.file("b.sock")
-      let result = try ChildProcess.run([Products.control, "--socket", socket, "monitor"])
-      #expect(result.end == .exit(3))
-      #expect(result.output.isEmpty)
-      #expect(result.errors.contains(socket) && result.errors.contains("restorationd"))
-    }
+  @Test(.scratch) func withoutABrokerItSaysWhatToStart() throws {
+    let socket = directory.file("b.sock")
+    let result = try ChildProcess.run([Products.control, "--socket", socket, "monitor"])
+    #expect(result.end == .exit(3))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.contains(socket) && result.errors.contains("restorationd"))
   }
 
-  @Test(arguments: [true, false])
-  func whenTheBrokerEndsItSaysSoAndEndsToo(_ isKilled: Bool) async throws {
-    try await withBroker { broker in
-      let monitor = try Self.monitor(broker, ["--no-legend"])
-      try Self.edit(broker, "a")
-      while !(try Self.line(monitor).contains("sessionEnded")) {}
-      if isKilled { try broker.kill() } else { _ = try broker.terminate() }
-      #expect(try monitor.waitForEnd() == .exit(69))
-      #expect(try monitor.output?.rest() == "")
-      #expect(try Self.errors(broker).contains(broker.socket))
-    }
+  @Test(.broker, arguments: [true, false])
+  func whenTheBrokerEndsItSaysSoAndEndsToo(_ isKilled: Bool) throws {
+    let monitor = try Self.monitor(broker, ["--no-legend"])
+    try Self.edit(broker, "a")
+    while !(try Self.line(monitor).contains("sessionEnded")) {}
+    if isKilled { try broker.kill() } else { _ = try broker.terminate() }
+    #expect(try monitor.waitForEnd() == .exit(69))
+    #expect(try monitor.output?.rest() == "")
+    #expect(try Self.errors(broker).contains(broker.socket))
   }
 
-  @Test func itEndsWithoutAWordWhenNobodyReadsItsOutput() async throws {
-    try await withBroker { broker in
-      let command = "\(Products.control) --socket \(broker.socket) monitor --no-legend | head -n 1"
-      let shell = try ChildProcess(["sh", "-c", command], errors: broker.directory.file("monitor"))
-      let observer = try broker.connect()
-      func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }
-      try Wait.until("the monitor has subscribed") { try subscriptions() == 1 }
-      try observer.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
-      #expect(try Self.line(shell).contains("archiveOpened"))
-      // No further event is needed for it to notice.
-      #expect(try shell.waitForEnd() == .exit(0))
-      try Wait.until("it has gone") { try subscriptions() == 0 }
-      #expect(try Self.errors(broker).isEmpty)
-    }
+  @Test(.broker) func itEndsWithoutAWordWhenNobodyReadsItsOutput() throws {
+    let command = "\(Products.control) --socket \(broker.socket) monitor --no-legend | head -n 1"
+    let shell = try ChildProcess(["sh", "-c", command], errors: broker.directory.file("monitor"))
+    let observer = try broker.connect()
+    func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }
+    try Wait.until("the monitor has subscribed") { try subscriptions() == 1 }
+    try observer.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
+    #expect(try Self.line(shell).contains("archiveOpened"))
+    // No further event is needed for it to notice.
+    #expect(try shell.waitForEnd() == .exit(0))
+    try Wait.until("it has gone") { try subscriptions() == 0 }
+    #expect(try Self.errors(broker).isEmpty)
   }
 
-  @Test func severalMonitorsSeeTheSame() async throws {
-    try await withBroker { broker in
-      let monitors = try (1...4).map { try Self.monitor(broker, ["--json=short"], among: Int64($0)) }
-      for application in ["a", "b", "c"] { try Self.edit(broker, application) }
-      let texts = try monitors.map { monitor in try (1...21).map { _ in try Self.line(monitor) }.joined() }
-      #expect(Set(texts).count == 1)
-    }
+  @Test(.broker) func severalMonitorsSeeTheSame() throws {
+    let monitors = try (1...4).map { try Self.monitor(broker, ["--json=short"], among: Int64($0)) }
+    for application in ["a", "b", "c"] { try Self.edit(broker, application) }
+    let texts = try monitors.map { monitor in try (1...21).map { _ in try Self.line(monitor) }.joined() }
+    #expect(Set(texts).count == 1)
   }
 
-  @Test func theTimeItIsGivenEndsIt() async throws {
-    try await withBroker { broker in
-      let result = try ControlTool.run(broker, ["monitor", "--timeout=2", "--no-legend"])
-      #expect(result.end == .exit(75))
-      #expect(result.output.isEmpty)
-      #expect(result.errors.contains("of --timeout are over"))
-    }
+  @Test(.broker) func theTimeItIsGivenEndsIt() throws {
+    let result = try ControlTool.run(broker, ["monitor", "--timeout=2", "--no-legend"])
+    #expect(result.end == .exit(75))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.contains("of --timeout are over"))
   }
 
-  @Test func onATerminalWhatIsBadStandsOut() async throws {
-    try await withBroker { broker in
-      let terminal = try PseudoTerminal(columns: 80)
-      let process = try ChildProcess(
-        [Products.control, "monitor"],
-        environment: ControlTool.environment(broker),
-        output: .terminal(terminal)
-      )
-      var screen = try terminal.shown(until: "DETAILS")
-      try Self.edit(broker, "a")
-      screen += try terminal.shown(until: "reservedKey")
-      #expect(screen.contains("\u{1b}[31mencodeFailed"))
-      #expect(screen.contains("  stateEncoded"))
-      process.send(signal: SIGINT)
-      #expect(try process.waitForEnd() == .exit(0))
-    }
+  @Test(.broker) func onATerminalWhatIsBadStandsOut() throws {
+    let terminal = try PseudoTerminal(columns: 80)
+    let process = try ChildProcess(
+      [Products.control, "monitor"],
+      environment: ControlTool.environment(broker),
+      output: .terminal(terminal)
+    )
+    var screen = try terminal.shown(until: "DETAILS")
+    try Self.edit(broker, "a")
+    screen += try terminal.shown(until: "reservedKey")
+    #expect(screen.contains("\u{1b}[31mencodeFailed"))
+    #expect(screen.contains("  stateEncoded"))
+    process.send(signal: SIGINT)
+    #expect(try process.waitForEnd() == .exit(0))
   }
 }

@@ -57,16 +57,14 @@ internal import Testing
   }
 
   /// A client that waits for each answer before its next call crashes twice, and never again.
-  @Test func r31APoisonedObjectAmongAHundredStopsNothingAfterTwoCrashes() async throws {
-    try await withBroker { broker in
-      let paths = try Self.poison(broker)
-      #expect(try Self.start(broker, paths, pipelined: false) == nil)
-      #expect(try Self.start(broker, paths, pipelined: false) == nil)
-      let statuses = try #require(try Self.start(broker, paths, pipelined: false))
-      #expect(statuses["available"]?.array?.count == 99)
-      #expect(statuses["quarantined"] == [paths[57]])
-      try Self.release(broker, paths[57])
-    }
+  @Test(.broker) func r31APoisonedObjectAmongAHundredStopsNothingAfterTwoCrashes() throws {
+    let paths = try Self.poison(broker)
+    #expect(try Self.start(broker, paths, pipelined: false) == nil)
+    #expect(try Self.start(broker, paths, pipelined: false) == nil)
+    let statuses = try #require(try Self.start(broker, paths, pipelined: false))
+    #expect(statuses["available"]?.array?.count == 99)
+    #expect(statuses["quarantined"] == [paths[57]])
+    try Self.release(broker, paths[57])
   }
 
   /// Starts a process that the broker calls, which registers all objects and gets restored; `nil` if it has crashed.
@@ -92,39 +90,37 @@ internal import Testing
   }
 
   /// The broker hands the states out in batches, so that a crash may be due to many; the guilty one is found anyway.
-  @Test func r31APoisonedStateOfABatchThatTheBrokerHandsOutIsFound() async throws {
-    try await withBroker { broker in
-      let paths = try Self.poison(broker)
-      var crashes = 0
-      var restored: (result: JSONValue, process: ServingClient)?
-      while restored == nil, crashes < 6 {
-        restored = try Self.startServing(ServingClient.Language.allCases[crashes % 3], broker, crashing: 57)
-        if restored == nil { crashes += 1 }
-        if restored == nil, crashes == 2 { try broker.crashAndRestart() }
-      }
-      #expect((2...4).contains(crashes), "\(crashes) crashes")
-      let (result, process) = try #require(restored)
-      #expect(result["skipped"] == [["path": paths[57], "reason": "quarantined"]])
-      let others = paths.indices.filter { $0 != 57 }.map { paths[$0].text }
-      let found = Set((result["restored"]?.array ?? []).map(\.text))
-      #expect(found.isSuperset(of: others))
-      // It is notified anyway (R35).
-      try process.awaits("finished", 100)
-      let told = try process.tell("restored")
-      #expect(told.strings("finished").contains("Main/o57"))
-      #expect(told["objects"]?["Main/o57"] == nil)
-      #expect(told["objects"]?["Main/o58"]?["state"] == ["n": 58])
-      let strikes = try broker.connect().call("listQuarantine", ["application": .string(Self.application)])["strikes"]
-      #expect(strikes == 0)
-      try process.tell("goodbye", ["reason": "restart"])
-
-      // One more crash is one, not the third: the restoration that was completed has cleared the strikes.
-      try Self.release(broker, paths[57])
-      #expect(try Self.startServing(.perl, broker, crashing: 57) == nil)
-      let last = try #require(try Self.startServing(.python, broker, crashing: nil))
-      #expect(last.result["skipped"] == [])
-      #expect(try last.process.tell("restored")["objects"]?["Main/o57"]?["state"] == ["poison": 1])
+  @Test(.broker) func r31APoisonedStateOfABatchThatTheBrokerHandsOutIsFound() throws {
+    let paths = try Self.poison(broker)
+    var crashes = 0
+    var restored: (result: JSONValue, process: ServingClient)?
+    while restored == nil, crashes < 6 {
+      restored = try Self.startServing(ServingClient.Language.allCases[crashes % 3], broker, crashing: 57)
+      if restored == nil { crashes += 1 }
+      if restored == nil, crashes == 2 { try broker.crashAndRestart() }
     }
+    #expect((2...4).contains(crashes), "\(crashes) crashes")
+    let (result, process) = try #require(restored)
+    #expect(result["skipped"] == [["path": paths[57], "reason": "quarantined"]])
+    let others = paths.indices.filter { $0 != 57 }.map { paths[$0].text }
+    let found = Set((result["restored"]?.array ?? []).map(\.text))
+    #expect(found.isSuperset(of: others))
+    // It is notified anyway (R35).
+    try process.awaits("finished", 100)
+    let told = try process.tell("restored")
+    #expect(told.strings("finished").contains("Main/o57"))
+    #expect(told["objects"]?["Main/o57"] == nil)
+    #expect(told["objects"]?["Main/o58"]?["state"] == ["n": 58])
+    let strikes = try broker.connect().call("listQuarantine", ["application": .string(Self.application)])["strikes"]
+    #expect(strikes == 0)
+    try process.tell("goodbye", ["reason": "restart"])
+
+    // One more crash is one, not the third: the restoration that was completed has cleared the strikes.
+    try Self.release(broker, paths[57])
+    #expect(try Self.startServing(.perl, broker, crashing: 57) == nil)
+    let last = try #require(try Self.startServing(.python, broker, crashing: nil))
+    #expect(last.result["skipped"] == [])
+    #expect(try last.process.tell("restored")["objects"]?["Main/o57"]?["state"] == ["poison": 1])
   }
 
   /// The text is kept for inspection, and for another try.
@@ -142,125 +138,115 @@ internal import Testing
 
   /// A client that sends all its calls before it reads an answer needs a few more crashes, and loses no other state
   /// either.
-  @Test func r31AClientThatDoesNotWaitForAnswersFindsItsPoisonToo() async throws {
-    try await withBroker { broker in
-      let paths = try Self.poison(broker, 3, count: 10)
-      var crashes = 0
-      var statuses: JSONValue?
-      while statuses == nil, crashes < 8 {
-        statuses = try Self.start(broker, paths, pipelined: true)
-        if statuses == nil { crashes += 1 }
-        if crashes == 2 { try broker.crashAndRestart() }
-      }
-      #expect((2...5).contains(crashes))
-      #expect(statuses?["available"]?.array?.count == 9)
-      #expect(statuses?["quarantined"] == [paths[3]])
+  @Test(.broker) func r31AClientThatDoesNotWaitForAnswersFindsItsPoisonToo() throws {
+    let paths = try Self.poison(broker, 3, count: 10)
+    var crashes = 0
+    var statuses: JSONValue?
+    while statuses == nil, crashes < 8 {
+      statuses = try Self.start(broker, paths, pipelined: true)
+      if statuses == nil { crashes += 1 }
+      if crashes == 2 { try broker.crashAndRestart() }
     }
+    #expect((2...5).contains(crashes))
+    #expect(statuses?["available"]?.array?.count == 9)
+    #expect(statuses?["quarantined"] == [paths[3]])
   }
 
   /// R35: a new state from the process ends the quarantine.
-  @Test func r35ANewStateIsHandedOut() async throws {
-    try await withBroker { broker in
-      let paths = try Self.poison(broker, 1, count: 3)
-      #expect(try Self.start(broker, paths, pipelined: false) == nil)
-      #expect(try Self.start(broker, paths, pipelined: false) == nil)
-      let client = try broker.session(Self.application)
-      try client.call(
-        "registerObjectForStateRestoration",
-        ["restorationIdentifier": "o1", "restorationParent": .path("Main")]
-      )
-      try client.call("encodeRestorableState", ["object": paths[1], "state": ["n": 1]])
-      try client.call("goodbye", ["reason": "restart"])
-      try broker.crashAndRestart()
-      let reader = try broker.session(Self.application)
-      let listed = try reader.call("listQuarantine")["objects"]?.array
-      #expect(listed?.first?["standing"] == "lifted")
-      #expect(listed?.first?["states"]?.array?.first?["state"] == ["poison": 1])
-      let statuses = try #require(try Self.start(broker, paths, pipelined: false))
-      #expect(statuses["available"]?.array?.count == 3)
-    }
+  @Test(.broker) func r35ANewStateIsHandedOut() throws {
+    let paths = try Self.poison(broker, 1, count: 3)
+    #expect(try Self.start(broker, paths, pipelined: false) == nil)
+    #expect(try Self.start(broker, paths, pipelined: false) == nil)
+    let client = try broker.session(Self.application)
+    try client.call(
+      "registerObjectForStateRestoration",
+      ["restorationIdentifier": "o1", "restorationParent": .path("Main")]
+    )
+    try client.call("encodeRestorableState", ["object": paths[1], "state": ["n": 1]])
+    try client.call("goodbye", ["reason": "restart"])
+    try broker.crashAndRestart()
+    let reader = try broker.session(Self.application)
+    let listed = try reader.call("listQuarantine")["objects"]?.array
+    #expect(listed?.first?["standing"] == "lifted")
+    #expect(listed?.first?["states"]?.array?.first?["state"] == ["poison": 1])
+    let statuses = try #require(try Self.start(broker, paths, pipelined: false))
+    #expect(statuses["available"]?.array?.count == 3)
   }
 
-  @Test func theControlToolListsAndReleases() async throws {
-    try await withBroker { broker in
-      let paths = try Self.poison(broker, 1, count: 2)
-      let nothing = try ControlTool.run(broker, ["quarantine", "list", Self.application])
-      #expect(nothing.end == .exit(0) && nothing.output == "0 objects.\n")
-      for _ in 1...2 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
-      let list = try ControlTool.run(broker, ["quarantine", "list", Self.application])
-      #expect(list.end == .exit(0), "\(list.errors)")
-      #expect(list.output.contains("Main/o1"))
-      #expect(list.output.contains("quarantined"))
-      #expect(list.output.hasSuffix("\n1 object.\n"))
-      let json = try ControlTool.run(broker, ["-j", "quarantine", "list", Self.application]).json
-      #expect(json["application"] == .string(Self.application))
-      #expect(json["objects"]?.array?.first?["states"]?.array?.first?["state"] == ["poison": 1])
-      let before = ["--socket", broker.socket, "quarantine", "-j", "list", Self.application]
-      #expect(try ControlTool.run(broker, before).json == json)
-      let shown = try ControlTool.run(broker, ["show", Self.application, "Main/o1"])
-      #expect(shown.output.contains("Marks:  orphaned, quarantined"))
-      #expect(shown.output.contains("poison"))
-      let path = ["quarantine", "release", Self.application, "Main/o1"]
-      let released = try ControlTool.run(broker, path)
-      #expect(released.output == "Released 1 object at Main/o1 of \(Self.application).\n")
-      #expect(try ControlTool.run(broker, ["-j"] + path).json["released"] == 0)
-      let all = try ControlTool.run(broker, ["quarantine", "release", Self.application])
-      #expect(all.output == "Nothing was withheld of \(Self.application).\n")
-      #expect(try ControlTool.run(broker, ["quarantine", "release", Self.application, "No"]).end == .exit(4))
-      #expect(try ControlTool.run(broker, ["quarantine", "list", "no.such.app"]).end == .exit(4))
-    }
+  @Test(.broker) func theControlToolListsAndReleases() throws {
+    let paths = try Self.poison(broker, 1, count: 2)
+    let nothing = try ControlTool.run(broker, ["quarantine", "list", Self.application])
+    #expect(nothing.end == .exit(0) && nothing.output == "0 objects.\n")
+    for _ in 1...2 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
+    let list = try ControlTool.run(broker, ["quarantine", "list", Self.application])
+    #expect(list.end == .exit(0), "\(list.errors)")
+    #expect(list.output.contains("Main/o1"))
+    #expect(list.output.contains("quarantined"))
+    #expect(list.output.hasSuffix("\n1 object.\n"))
+    let json = try ControlTool.run(broker, ["-j", "quarantine", "list", Self.application]).json
+    #expect(json["application"] == .string(Self.application))
+    #expect(json["objects"]?.array?.first?["states"]?.array?.first?["state"] == ["poison": 1])
+    let before = ["--socket", broker.socket, "quarantine", "-j", "list", Self.application]
+    #expect(try ControlTool.run(broker, before).json == json)
+    let shown = try ControlTool.run(broker, ["show", Self.application, "Main/o1"])
+    #expect(shown.output.contains("Marks:  orphaned, quarantined"))
+    #expect(shown.output.contains("poison"))
+    let path = ["quarantine", "release", Self.application, "Main/o1"]
+    let released = try ControlTool.run(broker, path)
+    #expect(released.output == "Released 1 object at Main/o1 of \(Self.application).\n")
+    #expect(try ControlTool.run(broker, ["-j"] + path).json["released"] == 0)
+    let all = try ControlTool.run(broker, ["quarantine", "release", Self.application])
+    #expect(all.output == "Nothing was withheld of \(Self.application).\n")
+    #expect(try ControlTool.run(broker, ["quarantine", "release", Self.application, "No"]).end == .exit(4))
+    #expect(try ControlTool.run(broker, ["quarantine", "list", "no.such.app"]).end == .exit(4))
   }
 
   /// A broker in developer mode hands it out again and again.
-  @Test func r31DeveloperModeWithholdsNothing() async throws {
-    try await withBroker(BrokerOptions(arguments: ["--developer-mode"])) { broker in
-      let paths = try Self.poison(broker, 1, count: 3)
-      for _ in 1...4 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
-      let tool = try broker.connect()
-      let listed = try tool.call("listQuarantine", ["application": .string(Self.application)])
-      #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
-      let client = try broker.session(Self.application)
-      try client.call("goodbye", ["reason": "userQuit"])
-      #expect(try Self.start(broker, Array(paths.prefix(1)), pipelined: false)?["available"]?.array?.count == 1)
-    }
+  @Test(.broker(arguments: ["--developer-mode"])) func r31DeveloperModeWithholdsNothing() throws {
+    let paths = try Self.poison(broker, 1, count: 3)
+    for _ in 1...4 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
+    let tool = try broker.connect()
+    let listed = try tool.call("listQuarantine", ["application": .string(Self.application)])
+    #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
+    let client = try broker.session(Self.application)
+    try client.call("goodbye", ["reason": "userQuit"])
+    #expect(try Self.start(broker, Array(paths.prefix(1)), pipelined: false)?["available"]?.array?.count == 1)
   }
 
   /// R16, R19: an application that starts, pushes empty states and crashes before it restores loses nothing, however
   /// often; its next decode gives the old state.
-  @Test func r19BlankStartsThatCrashBeforeTheyRestoreLoseNothing() async throws {
-    try await withBroker { broker in
-      let paths = try Self.poison(broker, -1, count: 5)
-      for run in 1...6 {
-        let client = try broker.client(.python)
-        try client.initialize(Self.application, ["process": "main"])
-        try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-        for (number, path) in paths.enumerated() {
-          try client.call(
-            "registerObjectForStateRestoration",
-            ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
-          )
-          try client.call("encodeRestorableState", ["object": path, "state": [:]])
-        }
-        try client.kill()
-        try Self.waitForCrash(broker)
-        if run == 3 { try broker.crashAndRestart() }
-      }
+  @Test(.broker) func r19BlankStartsThatCrashBeforeTheyRestoreLoseNothing() throws {
+    let paths = try Self.poison(broker, -1, count: 5)
+    for run in 1...6 {
       let client = try broker.client(.python)
-      let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
-      #expect(restoration?["state"] == "available")
-      #expect(restoration?["reason"] == "recover")
+      try client.initialize(Self.application, ["process": "main"])
       try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
       for (number, path) in paths.enumerated() {
         try client.call(
           "registerObjectForStateRestoration",
           ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
         )
-        let decoded = try client.call("decodeRestorableState", ["object": path])
-        #expect(decoded["state"] == ["n": .integer(Int64(number))])
+        try client.call("encodeRestorableState", ["object": path, "state": [:]])
       }
-      // No state has crashed a process.
-      let listed = try client.call("listQuarantine")
-      #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
+      try client.kill()
+      try Self.waitForCrash(broker)
+      if run == 3 { try broker.crashAndRestart() }
     }
+    let client = try broker.client(.python)
+    let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
+    #expect(restoration?["state"] == "available")
+    #expect(restoration?["reason"] == "recover")
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    for (number, path) in paths.enumerated() {
+      try client.call(
+        "registerObjectForStateRestoration",
+        ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
+      )
+      let decoded = try client.call("decodeRestorableState", ["object": path])
+      #expect(decoded["state"] == ["n": .integer(Int64(number))])
+    }
+    // No state has crashed a process.
+    let listed = try client.call("listQuarantine")
+    #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
   }
 }

@@ -12,120 +12,112 @@ internal import Testing
   /// How many times as much an unoptimised build may take.
   private static var allowance: Int { Products.isOptimised ? 1 : 2 }
 
-  @Test func aReaderThatStopsHoldsNeitherMemoryNorOthersUp() async throws {
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      let writer = try broker.session("a")
-      let state: JSONValue = ["pad": .string(String(repeating: "x", count: 64 << 10))]
-      try writer.call("encodeRestorableState", ["object": .path("A"), "state": state])
-      let before = try broker.status.residentKiB
-      let stopped = try broker.connect()
-      // Many times as much as may be held.
-      let count = Environment.isLong ? 10_000 : 2_500
-      let parameters: JSONValue = ["application": "a", "object": .path("A")]
-      let frames = (1...count).map { WireClient.message("decodeRestorableState", parameters, id: .integer(Int64($0))) }
-      let bytes = frames.flatMap { Array($0.utf8) }
-      var sent = stopped.sendWhilePossible(bytes, stall: .milliseconds(500))
-      // 64 KiB of each answer, 160 MiB in all, are asked for; none is read.
-      for number in 1...200 {
-        try writer.call("encodeRestorableState", ["object": .path("B"), "state": ["n": .integer(Int64(number))]])
-        #expect(
-          try writer.call("decodeRestorableState", ["object": .path("B")])["state"]?["n"] == .integer(Int64(number))
-        )
-      }
-      let growth = try broker.status.residentKiB - before
-      #expect(growth < 32 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
-      // When it reads again it gets every answer.
-      var answered = 0
-      while answered < count {
-        if sent < bytes.count { sent += stopped.sendWhilePossible(Array(bytes[sent...]), stall: .zero) }
-        repeat {
-          _ = try stopped.receive()
-          answered += 1
-        } while answered < count && stopped.hasInput(within: .zero)
-      }
-      let peak = try broker.status.peakKiB - before
-      #expect(peak < 48 * Self.mebibyte * Self.allowance, "\(peak) KiB more at the peak")
+  @Test(.broker(alone: true)) func aReaderThatStopsHoldsNeitherMemoryNorOthersUp() throws {
+    let writer = try broker.session("a")
+    let state: JSONValue = ["pad": .string(String(repeating: "x", count: 64 << 10))]
+    try writer.call("encodeRestorableState", ["object": .path("A"), "state": state])
+    let before = try broker.status.residentKiB
+    let stopped = try broker.connect()
+    // Many times as much as may be held.
+    let count = Environment.isLong ? 10_000 : 2_500
+    let parameters: JSONValue = ["application": "a", "object": .path("A")]
+    let frames = (1...count).map { WireClient.message("decodeRestorableState", parameters, id: .integer(Int64($0))) }
+    let bytes = frames.flatMap { Array($0.utf8) }
+    var sent = stopped.sendWhilePossible(bytes, stall: .milliseconds(500))
+    // 64 KiB of each answer, 160 MiB in all, are asked for; none is read.
+    for number in 1...200 {
+      try writer.call("encodeRestorableState", ["object": .path("B"), "state": ["n": .integer(Int64(number))]])
+      #expect(
+        try writer.call("decodeRestorableState", ["object": .path("B")])["state"]?["n"] == .integer(Int64(number))
+      )
     }
+    let growth = try broker.status.residentKiB - before
+    #expect(growth < 32 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
+    // When it reads again it gets every answer.
+    var answered = 0
+    while answered < count {
+      if sent < bytes.count { sent += stopped.sendWhilePossible(Array(bytes[sent...]), stall: .zero) }
+      repeat {
+        _ = try stopped.receive()
+        answered += 1
+      } while answered < count && stopped.hasInput(within: .zero)
+    }
+    let peak = try broker.status.peakKiB - before
+    #expect(peak < 48 * Self.mebibyte * Self.allowance, "\(peak) KiB more at the peak")
   }
 
-  @Test func tenThousandObjectsOfFourProcessesFitIntoLittleMemory() async throws {
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      try broker.connect().call("ping")
-      let idle = try broker.status.residentKiB
-      #expect(idle <= 30 * Self.mebibyte * Self.allowance, "an idle broker has \(idle) KiB")
-      let clients = try (1...4).map { _ in try broker.client(.python) }
+  @Test(.broker(alone: true)) func tenThousandObjectsOfFourProcessesFitIntoLittleMemory() throws {
+    try broker.connect().call("ping")
+    let idle = try broker.status.residentKiB
+    #expect(idle <= 30 * Self.mebibyte * Self.allowance, "an idle broker has \(idle) KiB")
+    let clients = try (1...4).map { _ in try broker.client(.python) }
+    for (index, client) in clients.enumerated() {
+      try client.initialize("a", ["process": .string("p\(index)")])
+      try client.send(["do": "fill", "count": 2_499, "bytes": 1_000, "parent": .string("P\(index)")])
+    }
+    for client in clients { #expect(try client.receive(Deadline(.seconds(120)))["count"] == 2_499) }
+    let growth = try broker.status.residentKiB - idle
+    #expect(growth < 40 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
+    try broker.crashAndRestart()
+    let reader = try broker.connect()
+    for number in stride(from: 0, to: 2_499, by: 97) {
+      let name = "o\(number)"
+      let path: JSONValue = .path("P\(number % 4)", name)
+      let decoded = try reader.call("decodeRestorableState", ["application": "a", "object": path])
+      #expect(decoded["state"]?["name"] == .string(name))
+    }
+    print("idle \(idle) KiB, with 10,000 objects \(growth) KiB more")
+  }
+
+  @Test(.broker(alone: true), .enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
+  func concurrentEncodesShareTheirSyncs() throws {
+    try broker.kill()
+    let file = broker.directory.file("trace")
+    broker.wrapper = Strace.watching(["fdatasync", "fsync"], into: file)
+    try broker.start()
+    let clients = try (1...50).map { _ in try broker.session("a") }
+    let before = try Files.text(file).split(separator: "\n").count
+    for round in 1...20 {
       for (index, client) in clients.enumerated() {
-        try client.initialize("a", ["process": .string("p\(index)")])
-        try client.send(["do": "fill", "count": 2_499, "bytes": 1_000, "parent": .string("P\(index)")])
+        let state: JSONValue = ["round": .integer(Int64(round))]
+        try client.request("encodeRestorableState", ["object": .path("O\(index)"), "state": state])
       }
-      for client in clients { #expect(try client.receive(Deadline(.seconds(120)))["count"] == 2_499) }
-      let growth = try broker.status.residentKiB - idle
-      #expect(growth < 40 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
-      try broker.crashAndRestart()
-      let reader = try broker.connect()
-      for number in stride(from: 0, to: 2_499, by: 97) {
-        let name = "o\(number)"
-        let path: JSONValue = .path("P\(number % 4)", name)
-        let decoded = try reader.call("decodeRestorableState", ["application": "a", "object": path])
-        #expect(decoded["state"]?["name"] == .string(name))
-      }
-      print("idle \(idle) KiB, with 10,000 objects \(growth) KiB more")
     }
+    for client in clients {
+      for _ in 1...20 { #expect(try client.receiveMessage()["result"]?["durability"] == "disk") }
+    }
+    let syncs = try Files.text(file).split(separator: "\n").filter { !$0.contains("resumed>") }.count - before
+    #expect(syncs >= 1)
+    #expect(syncs <= 200, "\(syncs) syncs for 1,000 encodes")
+    print("\(syncs) syncs for 1,000 concurrent encodes")
   }
 
-  @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
-  func concurrentEncodesShareTheirSyncs() async throws {
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      try broker.kill()
-      let file = broker.directory.file("trace")
-      broker.options.wrapper = Strace.watching(["fdatasync", "fsync"], into: file)
-      try broker.start()
-      let clients = try (1...50).map { _ in try broker.session("a") }
-      let before = try Files.text(file).split(separator: "\n").count
-      for round in 1...20 {
-        for (index, client) in clients.enumerated() {
-          let state: JSONValue = ["round": .integer(Int64(round))]
-          try client.request("encodeRestorableState", ["object": .path("O\(index)"), "state": state])
-        }
-      }
-      for client in clients {
-        for _ in 1...20 { #expect(try client.receiveMessage()["result"]?["durability"] == "disk") }
-      }
-      let syncs = try Files.text(file).split(separator: "\n").filter { !$0.contains("resumed>") }.count - before
-      #expect(syncs >= 1)
-      #expect(syncs <= 200, "\(syncs) syncs for 1,000 encodes")
-      print("\(syncs) syncs for 1,000 concurrent encodes")
+  @Test(.broker, .enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
+  func anIdleBrokerMakesNoSystemCall() throws {
+    let monitor = try broker.connect()
+    try monitor.call("subscribe")
+    let client = try broker.session("a", process: "main")
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    // Upkeep of the archive follows a write; then nothing is due. (A decode window would end after 10 s.)
+    let pid = try broker.pid
+    var switches = -1
+    try Wait.until("the broker is idle", Deadline(.seconds(30))) {
+      let now = ProcessStatus(pid).contextSwitches
+      defer { switches = now }
+      guard now != switches else { return true }
+      Wait.moment(.seconds(2))
+      return false
     }
-  }
-
-  @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
-  func anIdleBrokerMakesNoSystemCall() async throws {
-    try await withBroker { broker in
-      let monitor = try broker.connect()
-      try monitor.call("subscribe")
-      let client = try broker.session("a", process: "main")
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
-      // Upkeep of the archive follows a write; then nothing is due. (A decode window would end after 10 s.)
-      let pid = try broker.pid
-      var switches = -1
-      try Wait.until("the broker is idle", Deadline(.seconds(30))) {
-        let now = ProcessStatus(pid).contextSwitches
-        defer { switches = now }
-        guard now != switches else { return true }
-        Wait.moment(.seconds(2))
-        return false
-      }
-      let file = broker.directory.file("trace")
-      let command = ["timeout", "-s", "INT", "10", "strace", "-f", "-qq", "-p", "\(pid)", "-o", file]
-      _ = try ChildProcess.run(command, Deadline(.seconds(30)))
-      // Calls that were pending all the time have no result.
-      let calls = try Files.text(file).split(separator: "\n").filter { $0.contains(") = ") || $0.contains(")  = ") }
-      #expect(calls.isEmpty, "\(calls.prefix(10))")
-      let resident = try broker.status.residentKiB
-      #expect(resident <= 30 * Self.mebibyte * Self.allowance, "\(resident) KiB")
-      try client.call("goodbye", ["reason": "restart"])
-      while try monitor.notification("event")["name"] != "sessionEnded" {}
-    }
+    let file = broker.directory.file("trace")
+    let command = ["timeout", "-s", "INT", "10", "strace", "-f", "-qq", "-p", "\(pid)", "-o", file]
+    _ = try ChildProcess.run(command, Deadline(.seconds(30)))
+    // Calls that were pending all the time have no result.
+    let calls = try Files.text(file).split(separator: "\n").filter { $0.contains(") = ") || $0.contains(")  = ") }
+    #expect(calls.isEmpty, "\(calls.prefix(10))")
+    let resident = try broker.status.residentKiB
+    #expect(resident <= 30 * Self.mebibyte * Self.allowance, "\(resident) KiB")
+    try client.call("goodbye", ["reason": "restart"])
+    while try monitor.notification("event")["name"] != "sessionEnded" {}
   }
 }

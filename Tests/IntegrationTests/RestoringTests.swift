@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// Restorations by the real broker (R21 – R24, R34).
-@Suite struct RestoringTests {
+@Suite(.broker) struct RestoringTests {
   private static let application = "org.example.Editor"
   private static let make: JSONValue = "objectWithRestorationIdentifierPath"
 
@@ -23,26 +23,24 @@ internal import Testing
   }
 
   /// R21: a process that is killed while it is handed its state is not waited for.
-  @Test func r21AKilledProcessHoldsNobodyUp() async throws {
-    try await withBroker { broker in
-      try Self.save(broker)
-      let caller = try broker.session(Self.application, process: "caller")
-      let worker = try broker.client(.python)
-      try worker.initialize(Self.application, ["process": "worker", "serves": [Self.make]])
-      try worker.call("registerRestorationClass", ["restorationClass": "Pages"])
-      let id = try caller.request("restoreApplicationState", ["deadlineMilliseconds": 2_000])
-      try worker.kill()
-      let other = try broker.session(Self.application, process: "other", ["serves": [Self.make]])
-      try Wait.until("the class is free") {
-        (try? other.call("registerRestorationClass", ["restorationClass": "Pages"])) != nil
-      }
-      let call = try other.receiveMessage()
-      #expect(call["method"] == Self.make)
-      try other.send((["jsonrpc": "2.0", "id": call["id"] ?? .null, "result": .null] as JSONValue).text + "\n")
-      let result = try caller.answer(to: id)
-      #expect(result["restored"] == [] && result["absent"] == [])
-      let reasons = result["skipped"]?.array?.compactMap { $0["reason"]?.string }
-      #expect(reasons == ["refused", "parentSkipped"])
+  @Test func r21AKilledProcessHoldsNobodyUp() throws {
+    try Self.save(broker)
+    let caller = try broker.session(Self.application, process: "caller")
+    let worker = try broker.client(.python)
+    try worker.initialize(Self.application, ["process": "worker", "serves": [Self.make]])
+    try worker.call("registerRestorationClass", ["restorationClass": "Pages"])
+    let id = try caller.request("restoreApplicationState", ["deadlineMilliseconds": 2_000])
+    try worker.kill()
+    let other = try broker.session(Self.application, process: "other", ["serves": [Self.make]])
+    try Wait.until("the class is free") {
+      (try? other.call("registerRestorationClass", ["restorationClass": "Pages"])) != nil
     }
+    let call = try other.receiveMessage()
+    #expect(call["method"] == Self.make)
+    try other.send((["jsonrpc": "2.0", "id": call["id"] ?? .null, "result": .null] as JSONValue).text + "\n")
+    let result = try caller.answer(to: id)
+    #expect(result["restored"] == [] && result["absent"] == [])
+    let reasons = result["skipped"]?.array?.compactMap { $0["reason"]?.string }
+    #expect(reasons == ["refused", "parentSkipped"])
   }
 }

@@ -6,7 +6,7 @@ internal import Testing
 
 /// The broker is killed while a round is under way: a generation is there with all of it or not at all, and so is the
 /// head. `RESTORATIOND_LONG=1` kills at 300 random moments, and at 100 more while objects are pushed.
-@Suite struct RoundKillTests {
+@Suite(.broker) struct RoundKillTests {
   private static let application = "org.example.Rounds"
   private static let processes = 4
   private static let objects = 12
@@ -76,50 +76,48 @@ internal import Testing
     return isAnswered
   }
 
-  @Test func r12R15AKillInARoundLeavesAllOfItOrNothing() async throws {
+  @Test func r12R15AKillInARoundLeavesAllOfItOrNothing() throws {
     // Four of five at random.
     let rounds = Environment.isLong ? 375 : 30
-    try await withBroker { broker in
-      let peers = try Self.peers(broker)
-      try Self.set(peers, to: 0)
-      let caller = try broker.session(Self.application, process: "caller")
-      let begin = Deadline.now
-      #expect(try caller.call("saveApplicationState")["saved"] == true)
-      let usual = Deadline.now - begin
-      var window = max(4, usual)
-      var last: Int64 = 0
-      var committed = 0
-      for round in 1...rounds {
-        let number = Int64(round)
-        try Self.set(peers, to: number)
-        let moment: Moment = round % 10 == 0 ? .beforeTheLastAnswer : round % 10 == 5 ? .afterTheAnswer : .random
-        let isAnswered = try Self.kill(broker, peers, at: moment, within: window)
-        try broker.start()
-        let found = try Self.number(broker)
-        switch (moment, isAnswered) {
-        case (.beforeTheLastAnswer, _): #expect(found == last, "round \(round): it was not over")
-        case (_, true): #expect(found == number, "round \(round): it was answered")
-        default: #expect(found == number || found == last, "round \(round)")
-        }
-        if found == number { committed += 1 }
-        // Most of the kills are to be about the time of the commit.
-        if moment == .random { window = max(4, found == number ? window * 7 / 8 : window * 9 / 8 + 1) }
-        last = found ?? last
-        let reader = try broker.connect()
-        let listed = try reader.call("listGenerations", ["application": .string(Self.application)])
-        for generation in listed["generations"]?.array ?? [] {
-          let sealed = try Self.number(broker, in: generation["generation"])
-          #expect(sealed != nil && (sealed ?? 0) <= last, "round \(round)")
-        }
-        #expect(try Self.number(broker, in: listed["generations"]?.array?.last?["generation"]) == last)
-        for peer in peers {
-          #expect(try peer.tell("resume")["resumed"] == true)
-          try peer.behave("encodeRestorableStateWithCoder", .null)
-        }
+    let peers = try Self.peers(broker)
+    try Self.set(peers, to: 0)
+    let caller = try broker.session(Self.application, process: "caller")
+    let begin = Deadline.now
+    #expect(try caller.call("saveApplicationState")["saved"] == true)
+    let usual = Deadline.now - begin
+    var window = max(4, usual)
+    var last: Int64 = 0
+    var committed = 0
+    for round in 1...rounds {
+      let number = Int64(round)
+      try Self.set(peers, to: number)
+      let moment: Moment = round % 10 == 0 ? .beforeTheLastAnswer : round % 10 == 5 ? .afterTheAnswer : .random
+      let isAnswered = try Self.kill(broker, peers, at: moment, within: window)
+      try broker.start()
+      let found = try Self.number(broker)
+      switch (moment, isAnswered) {
+      case (.beforeTheLastAnswer, _): #expect(found == last, "round \(round): it was not over")
+      case (_, true): #expect(found == number, "round \(round): it was answered")
+      default: #expect(found == number || found == last, "round \(round)")
       }
-      #expect(committed >= rounds / 10 && committed <= rounds - rounds / 10, "\(committed) of \(rounds)")
-      print("\(rounds) kills in rounds, the first of \(usual) ms, \(committed) of them committed")
+      if found == number { committed += 1 }
+      // Most of the kills are to be about the time of the commit.
+      if moment == .random { window = max(4, found == number ? window * 7 / 8 : window * 9 / 8 + 1) }
+      last = found ?? last
+      let reader = try broker.connect()
+      let listed = try reader.call("listGenerations", ["application": .string(Self.application)])
+      for generation in listed["generations"]?.array ?? [] {
+        let sealed = try Self.number(broker, in: generation["generation"])
+        #expect(sealed != nil && (sealed ?? 0) <= last, "round \(round)")
+      }
+      #expect(try Self.number(broker, in: listed["generations"]?.array?.last?["generation"]) == last)
+      for peer in peers {
+        #expect(try peer.tell("resume")["resumed"] == true)
+        try peer.behave("encodeRestorableStateWithCoder", .null)
+      }
     }
+    #expect(committed >= rounds / 10 && committed <= rounds - rounds / 10, "\(committed) of \(rounds)")
+    print("\(rounds) kills in rounds, the first of \(usual) ms, \(committed) of them committed")
   }
 
   /// Objects that are pushed while the round is under way: every second.
@@ -156,42 +154,40 @@ internal import Testing
   }
 
   /// An object has its former state, the pushed one or that of the round; without pushes all change together.
-  @Test func r12R15AKillInARoundLosesNoPushThatWasAnswered() async throws {
+  @Test func r12R15AKillInARoundLosesNoPushThatWasAnswered() throws {
     let rounds = Environment.isLong ? 100 : 10
-    try await withBroker { broker in
-      let peers = try Self.peers(broker)
-      try Self.set(peers, to: 0)
-      let begin = Deadline.now
-      let first = try broker.connect().call("saveApplicationState", ["application": .string(Self.application)])
-      let usual = max(4, Deadline.now - begin)
-      #expect(first["saved"] == true)
-      var old = try Self.numbers(broker)
-      for round in 1...rounds {
-        let (pulled, pushed) = (Int64(3 * round), Int64(3 * round + 1))
-        try Self.set(peers, to: pulled)
-        let caller = try broker.connect()
-        _ = try caller.request("saveApplicationState", ["application": .string(Self.application)])
-        try Self.beginPushes(peers, of: pushed)
-        Wait.moment(.milliseconds(Int64.random(in: 0...3 * usual)))
-        try broker.kill()
-        let answered = try Self.endPushes(peers)
-        try broker.start()
-        let found = try Self.numbers(broker)
-        let listed = try broker.connect().call("listGenerations", ["application": .string(Self.application)])
-        let sealed = try Self.numbers(broker, in: listed["generations"]?.array?.last?["generation"])
-        for (path, number) in found {
-          let isPushed = Self.isPushed(path)
-          #expect([old[path], pulled, isPushed ? pushed : pulled].contains(number), "round \(round): \(path)")
-          if answered.contains(path[0]) { #expect(number == pushed, "round \(round): \(path) was answered") }
-          #expect(sealed[path].map { $0 <= number } == true, "round \(round): \(path)")
-        }
-        for version in [found, sealed] {
-          let together = Set(version.filter { !Self.isPushed($0.key) }.values)
-          #expect(together.count == 1, "round \(round): half a round, \(together)")
-        }
-        old = found
-        for peer in peers { #expect(try peer.tell("resume")["resumed"] == true) }
+    let peers = try Self.peers(broker)
+    try Self.set(peers, to: 0)
+    let begin = Deadline.now
+    let first = try broker.connect().call("saveApplicationState", ["application": .string(Self.application)])
+    let usual = max(4, Deadline.now - begin)
+    #expect(first["saved"] == true)
+    var old = try Self.numbers(broker)
+    for round in 1...rounds {
+      let (pulled, pushed) = (Int64(3 * round), Int64(3 * round + 1))
+      try Self.set(peers, to: pulled)
+      let caller = try broker.connect()
+      _ = try caller.request("saveApplicationState", ["application": .string(Self.application)])
+      try Self.beginPushes(peers, of: pushed)
+      Wait.moment(.milliseconds(Int64.random(in: 0...3 * usual)))
+      try broker.kill()
+      let answered = try Self.endPushes(peers)
+      try broker.start()
+      let found = try Self.numbers(broker)
+      let listed = try broker.connect().call("listGenerations", ["application": .string(Self.application)])
+      let sealed = try Self.numbers(broker, in: listed["generations"]?.array?.last?["generation"])
+      for (path, number) in found {
+        let isPushed = Self.isPushed(path)
+        #expect([old[path], pulled, isPushed ? pushed : pulled].contains(number), "round \(round): \(path)")
+        if answered.contains(path[0]) { #expect(number == pushed, "round \(round): \(path) was answered") }
+        #expect(sealed[path].map { $0 <= number } == true, "round \(round): \(path)")
       }
+      for version in [found, sealed] {
+        let together = Set(version.filter { !Self.isPushed($0.key) }.values)
+        #expect(together.count == 1, "round \(round): half a round, \(together)")
+      }
+      old = found
+      for peer in peers { #expect(try peer.tell("resume")["resumed"] == true) }
     }
   }
 }

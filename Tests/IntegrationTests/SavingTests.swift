@@ -22,86 +22,77 @@ internal import Testing
     return call
   }
 
-  @Test func r33ABrokerThatIsToldToEndSavesFirst() async throws {
-    try await withBroker { broker in
-      let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      let process = try broker.pid
-      Glibc.kill(process, SIGTERM)
-      _ = try answerEncode(client, ["unsaved": 1])
-      #expect(try broker.waitForEnd() == .exit(0))
-      try broker.start()
-      let reader = try broker.connect()
-      let scope: JSONObject = ["application": .string(Self.application)]
-      let generations = try reader.call("listGenerations", .object(scope))["generations"]?.array ?? []
-      #expect(generations.map { $0["kind"] } == ["round"])
-      let objects = try reader.call("readArchive", .object(scope))["objects"]?.array ?? []
-      #expect(objects.map { $0["state"] } == [["unsaved": 1]])
-    }
+  @Test(.broker) func r33ABrokerThatIsToldToEndSavesFirst() throws {
+    let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    let process = try broker.pid
+    Glibc.kill(process, SIGTERM)
+    _ = try answerEncode(client, ["unsaved": 1])
+    #expect(try broker.waitForEnd() == .exit(0))
+    try broker.start()
+    let reader = try broker.connect()
+    let scope: JSONObject = ["application": .string(Self.application)]
+    let generations = try reader.call("listGenerations", .object(scope))["generations"]?.array ?? []
+    #expect(generations.map { $0["kind"] } == ["round"])
+    let objects = try reader.call("readArchive", .object(scope))["objects"]?.array ?? []
+    #expect(objects.map { $0["state"] } == [["unsaved": 1]])
   }
 
-  @Test func r33ABrokerDoesNotWaitLongerThanItMayForClientsThatDoNotAnswer() async throws {
-    try await withBroker(BrokerOptions(limits: ["stopRoundMilliseconds": 300])) { broker in
-      let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      #expect(try broker.terminate() == .exit(0))
-      try broker.start()
-      let scope: JSONObject = ["application": .string(Self.application)]
-      #expect(try broker.connect().call("listGenerations", .object(scope))["generations"]?.array?.count == 1)
-    }
+  @Test(.broker(limits: ["stopRoundMilliseconds": 300]))
+  func r33ABrokerDoesNotWaitLongerThanItMayForClientsThatDoNotAnswer() throws {
+    let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    #expect(try broker.terminate() == .exit(0))
+    try broker.start()
+    let scope: JSONObject = ["application": .string(Self.application)]
+    #expect(try broker.connect().call("listGenerations", .object(scope))["generations"]?.array?.count == 1)
   }
 
-  @Test func r12AClientThatIsKilledDuringTheRoundIsStaleAtOnce() async throws {
-    try await withBroker { broker in
-      let victim = try broker.client(.python)
-      try victim.initialize(Self.application, ["process": "victim", "serves": Self.serves])
-      try victim.call("registerObjectForStateRestoration", ["restorationIdentifier": "Victim"])
-      let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      let id = try client.request("saveApplicationState", ["deadlineMilliseconds": 60_000])
-      // Stopped before it can answer anything, whatever it serves.
-      _ = try answerEncode(client, ["n": 1])
-      try victim.kill()
-      let answer = try client.receiveMessage()
-      #expect(answer["id"] == .integer(id))
-      #expect(answer["result"]?["saved"] == true)
-      let stale = answer["result"]?["stale"]?.array ?? []
-      #expect(stale.map { $0["path"] } == [["Victim"]])
-      #expect(["ended", "disconnected"].contains(stale.first?["why"]))
-    }
+  @Test(.broker) func r12AClientThatIsKilledDuringTheRoundIsStaleAtOnce() throws {
+    let victim = try broker.client(.python)
+    try victim.initialize(Self.application, ["process": "victim", "serves": Self.serves])
+    try victim.call("registerObjectForStateRestoration", ["restorationIdentifier": "Victim"])
+    let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    let id = try client.request("saveApplicationState", ["deadlineMilliseconds": 60_000])
+    // Stopped before it can answer anything, whatever it serves.
+    _ = try answerEncode(client, ["n": 1])
+    try victim.kill()
+    let answer = try client.receiveMessage()
+    #expect(answer["id"] == .integer(id))
+    #expect(answer["result"]?["saved"] == true)
+    let stale = answer["result"]?["stale"]?.array ?? []
+    #expect(stale.map { $0["path"] } == [["Victim"]])
+    #expect(["ended", "disconnected"].contains(stale.first?["why"]))
   }
 
-  @Test func r12ABrokerThatIsKilledInARoundHasSavedNothingOfIt() async throws {
-    try await withBroker { broker in
-      let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
-      let other = try broker.session(Self.application, process: "other", ["serves": Self.serves])
-      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "B"])
-      try client.request("saveApplicationState")
-      _ = try answerEncode(other, ["half": 1])
-      try client.send(#"{"jsonrpc":"2.0","id":"p","method":"ping"}"# + "\n")
-      #expect(try client.receiveMessage()["method"] != nil)
-      #expect(try client.receiveMessage()["id"] == "p")
-      try broker.crashAndRestart()
-      let reader = try broker.connect()
-      let scope: JSONObject = ["application": .string(Self.application)]
-      #expect(try reader.call("listGenerations", .object(scope))["generations"] == [])
-      let objects = try reader.call("readArchive", .object(scope))["objects"]?.array ?? []
-      #expect(objects.map { $0["status"] } == ["none", "none"])
-    }
+  @Test(.broker) func r12ABrokerThatIsKilledInARoundHasSavedNothingOfIt() throws {
+    let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
+    let other = try broker.session(Self.application, process: "other", ["serves": Self.serves])
+    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "B"])
+    try client.request("saveApplicationState")
+    _ = try answerEncode(other, ["half": 1])
+    try client.send(#"{"jsonrpc":"2.0","id":"p","method":"ping"}"# + "\n")
+    #expect(try client.receiveMessage()["method"] != nil)
+    #expect(try client.receiveMessage()["id"] == "p")
+    try broker.crashAndRestart()
+    let reader = try broker.connect()
+    let scope: JSONObject = ["application": .string(Self.application)]
+    #expect(try reader.call("listGenerations", .object(scope))["generations"] == [])
+    let objects = try reader.call("readArchive", .object(scope))["objects"]?.array ?? []
+    #expect(objects.map { $0["status"] } == ["none", "none"])
   }
 
-  @Test func r18ARoundFollowsAChangeByItself() async throws {
-    try await withBroker(BrokerOptions(limits: ["roundQuietMilliseconds": 100])) { broker in
-      let client = try broker.session(
-        Self.application,
-        ["serves": ["encodeRestorableStateWithCoder", "applicationStateSaved"]]
-      )
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      _ = try answerEncode(client, ["n": 1])
-      let told = try client.receiveMessage()
-      #expect(told["method"] == "applicationStateSaved")
-      #expect(told["params"] == ["generation": 1])
-    }
+  @Test(.broker(limits: ["roundQuietMilliseconds": 100])) func r18ARoundFollowsAChangeByItself() throws {
+    let client = try broker.session(
+      Self.application,
+      ["serves": ["encodeRestorableStateWithCoder", "applicationStateSaved"]]
+    )
+    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    _ = try answerEncode(client, ["n": 1])
+    let told = try client.receiveMessage()
+    #expect(told["method"] == "applicationStateSaved")
+    #expect(told["params"] == ["generation": 1])
   }
 }

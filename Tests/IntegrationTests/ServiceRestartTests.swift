@@ -25,124 +25,116 @@ struct ServiceRestartTests {
     #expect(try WorkArchive.check(manager.archive(LoadClient.application)) > 0)
   }
 
-  @Test func everyConnectionOutlivesRestartsUnderLoad() async throws {
+  @Test(.userManager(alone: true)) func everyConnectionOutlivesRestartsUnderLoad() throws {
     let restarts = Environment.isLong ? 1_000 : 20
-    try await withUserManager(alone: true) { manager in
-      try manager.allowManyRestarts()
-      let load = try LoadClient(manager, Self.everyKind)
-      var pid = try manager.mainPID
-      let begin = Deadline.now
-      for number in 1...restarts {
-        try load.tell("before")
-        try manager.systemctl("restart", UserManager.service)
-        try load.tell("after")
-        let successor = try manager.mainPID
-        #expect(successor != pid && successor != 0, "restart \(number)")
-        pid = successor
-      }
-      let milliseconds = Deadline.now - begin
-      try load.tell("progress")
-      let report = try load.finish(manager)
-      #expect(report["reconnected"] == 0)
-      #expect(try manager.property("Result") == "success")
-      #expect(try manager.property("NRestarts") == "0")
-      try Self.checkArchive(manager)
-      print(
-        "\(restarts) restarts in \(milliseconds) ms under load: \(report["answers"]?.text ?? "?") answers, "
-          + "\(report["connects"]?.text ?? "?") new connects, none refused, no connection lost"
-      )
+    try manager.allowManyRestarts()
+    let load = try LoadClient(manager, Self.everyKind)
+    var pid = try manager.mainPID
+    let begin = Deadline.now
+    for number in 1...restarts {
+      try load.tell("before")
+      try manager.systemctl("restart", UserManager.service)
+      try load.tell("after")
+      let successor = try manager.mainPID
+      #expect(successor != pid && successor != 0, "restart \(number)")
+      pid = successor
     }
+    let milliseconds = Deadline.now - begin
+    try load.tell("progress")
+    let report = try load.finish(manager)
+    #expect(report["reconnected"] == 0)
+    #expect(try manager.property("Result") == "success")
+    #expect(try manager.property("NRestarts") == "0")
+    try Self.checkArchive(manager)
+    print(
+      "\(restarts) restarts in \(milliseconds) ms under load: \(report["answers"]?.text ?? "?") answers, "
+        + "\(report["connects"]?.text ?? "?") new connects, none refused, no connection lost"
+    )
   }
 
-  @Test func anUpgradeUnderLoadLosesNoConnection() async throws {
-    try await withUserManager { manager in
-      let load = try LoadClient(manager, Self.everyKind)
-      for _ in 1...3 {
-        let pid = try manager.mainPID
-        let before = try Self.inode(manager, "/proc/\(pid)/exe")
-        try manager.add(Products.broker, as: manager.broker)
-        try load.tell("before")
-        #expect(try manager.mainPID == pid)
-        try manager.systemctl("restart", UserManager.service)
-        try load.tell("after")
-        let after = try Self.inode(manager, "/proc/\(try manager.mainPID)/exe")
-        #expect(after != before)
-        #expect(after == (try Self.inode(manager, manager.broker)))
-      }
-      #expect(try load.finish(manager)["reconnected"] == 0)
-      try Self.checkArchive(manager)
+  @Test(.userManager) func anUpgradeUnderLoadLosesNoConnection() throws {
+    let load = try LoadClient(manager, Self.everyKind)
+    for _ in 1...3 {
+      let pid = try manager.mainPID
+      let before = try Self.inode(manager, "/proc/\(pid)/exe")
+      try manager.add(Products.broker, as: manager.broker)
+      try load.tell("before")
+      #expect(try manager.mainPID == pid)
+      try manager.systemctl("restart", UserManager.service)
+      try load.tell("after")
+      let after = try Self.inode(manager, "/proc/\(try manager.mainPID)/exe")
+      #expect(after != before)
+      #expect(after == (try Self.inode(manager, manager.broker)))
     }
+    #expect(try load.finish(manager)["reconnected"] == 0)
+    try Self.checkArchive(manager)
   }
 
-  @Test func idleConnectionsOutliveKillsUnderLoadAndTheBusyGoOnAtOnce() async throws {
+  @Test(.userManager(alone: true)) func idleConnectionsOutliveKillsUnderLoadAndTheBusyGoOnAtOnce() throws {
     let kills: Int64 = Environment.isLong ? 200 : 20
-    try await withUserManager(alone: true) { manager in
-      try manager.allowManyRestarts()
-      let load = try LoadClient(
-        manager,
-        [
-          "pipelined": 2, "contentLength": 2, "keepAlive": 1, "connector": 1, "idle": 2, "idleSession": 3,
-          "idleSubscriber": 2,
-        ]
-      )
-      let libraries = try (0..<3).map { index in
-        let client = try manager.client(.swift)
-        try client.command([
-          "do": "work", "application": .string("org.example.Work"), "process": .string("p\(index)"),
-          "parent": .string("P\(index)"), "objects": 6,
-        ])
-        return client
-      }
-      var pid = try manager.mainPID
-      var slowest: Int64 = 0
-      for number in 1...kills {
-        _ = try libraries[Int(number) % 3].command(["do": "acknowledged", "more": .integer(.random(in: 1...100))])
-        try load.tell("kill")
-        try manager.killBroker()
-        pid = try manager.waitForSuccessor(of: pid)
-        // In microseconds of the same clock.
-        let ready = (Int64(try manager.property("ActiveEnterTimestampMonotonic")) ?? 0) / 1_000
-        for client in libraries {
-          let work = try client.command(["do": "continued", "after": .integer(ready)])
-          let acknowledged = try #require(work["acknowledged"]?.integer, "kill \(number): \(work.text)")
-          #expect(acknowledged - ready <= 1_000, "kill \(number): \(work.text)")
-          slowest = max(slowest, acknowledged - ready)
-        }
-        try load.tell("after")
-      }
-      let report = try load.finish(manager)
-      var total: Int64 = 0
-      for client in libraries {
-        let report = try client.command(["do": "stop"])
-        #expect(report["faults"] == [])
-        total += report["total"]?.integer ?? 0
-        #expect(try client.command(["do": "end"])["confirmed"] == true)
-      }
-      #expect(try manager.property("NRestarts") == "\(kills)")
-      try Self.checkArchive(manager)
-      #expect(try WorkArchive.check(manager.archive("org.example.Work"), repeats: true) > 0)
-      print(
-        "\(kills) kills under load of 16 clients: \(report["answers"]?.text ?? "?") answers, "
-          + "\(report["reconnected"]?.text ?? "?") connections lost that were at work; library clients acknowledged "
-          + "\(total) encodes and went on within \(slowest) ms of readiness"
-      )
+    try manager.allowManyRestarts()
+    let load = try LoadClient(
+      manager,
+      [
+        "pipelined": 2, "contentLength": 2, "keepAlive": 1, "connector": 1, "idle": 2, "idleSession": 3,
+        "idleSubscriber": 2,
+      ]
+    )
+    let libraries = try (0..<3).map { index in
+      let client = try manager.client(.swift)
+      try client.command([
+        "do": "work", "application": .string("org.example.Work"), "process": .string("p\(index)"),
+        "parent": .string("P\(index)"), "objects": 6,
+      ])
+      return client
     }
+    var pid = try manager.mainPID
+    var slowest: Int64 = 0
+    for number in 1...kills {
+      _ = try libraries[Int(number) % 3].command(["do": "acknowledged", "more": .integer(.random(in: 1...100))])
+      try load.tell("kill")
+      try manager.killBroker()
+      pid = try manager.waitForSuccessor(of: pid)
+      // In microseconds of the same clock.
+      let ready = (Int64(try manager.property("ActiveEnterTimestampMonotonic")) ?? 0) / 1_000
+      for client in libraries {
+        let work = try client.command(["do": "continued", "after": .integer(ready)])
+        let acknowledged = try #require(work["acknowledged"]?.integer, "kill \(number): \(work.text)")
+        #expect(acknowledged - ready <= 1_000, "kill \(number): \(work.text)")
+        slowest = max(slowest, acknowledged - ready)
+      }
+      try load.tell("after")
+    }
+    let report = try load.finish(manager)
+    var total: Int64 = 0
+    for client in libraries {
+      let report = try client.command(["do": "stop"])
+      #expect(report["faults"] == [])
+      total += report["total"]?.integer ?? 0
+      #expect(try client.command(["do": "end"])["confirmed"] == true)
+    }
+    #expect(try manager.property("NRestarts") == "\(kills)")
+    try Self.checkArchive(manager)
+    #expect(try WorkArchive.check(manager.archive("org.example.Work"), repeats: true) > 0)
+    print(
+      "\(kills) kills under load of 16 clients: \(report["answers"]?.text ?? "?") answers, "
+        + "\(report["reconnected"]?.text ?? "?") connections lost that were at work; library clients acknowledged "
+        + "\(total) encodes and went on within \(slowest) ms of readiness"
+    )
   }
 
   /// The watchdog kills a hanging broker; idle clients do not notice.
-  @Test func idleConnectionsOutliveTheWatchdog() async throws {
-    try await withUserManager { manager in
-      try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
-      let load = try LoadClient(manager, ["idle": 1, "idleSession": 2, "idleSubscriber": 1])
+  @Test(.userManager) func idleConnectionsOutliveTheWatchdog() throws {
+    try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
+    let load = try LoadClient(manager, ["idle": 1, "idleSession": 2, "idleSubscriber": 1])
+    try load.tell("after")
+    for thread in ["NIO-ELT", "archive-writer"] {
+      let pid = try manager.mainPID
+      let freezer = try manager.freeze(pid, thread)
+      try manager.waitForSuccessor(of: pid)
+      try freezer.waitForEnd()
       try load.tell("after")
-      for thread in ["NIO-ELT", "archive-writer"] {
-        let pid = try manager.mainPID
-        let freezer = try manager.freeze(pid, thread)
-        try manager.waitForSuccessor(of: pid)
-        try freezer.waitForEnd()
-        try load.tell("after")
-      }
-      #expect(try load.finish(manager)["reconnected"] == 0)
     }
+    #expect(try load.finish(manager)["reconnected"] == 0)
   }
 }

@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// The save round at the end of the service (R33), and a broker that hangs.
-@Suite(.enabled(if: UserManager.isUsable, UserManager.condition))
+@Suite(.userManager, .enabled(if: UserManager.isUsable, UserManager.condition))
 struct ServiceStopTests {
   private static let application = "org.example.Notes"
 
@@ -28,63 +28,57 @@ struct ServiceStopTests {
     return try reader.call("decodeRestorableState", parameters)["state"]?["n"]
   }
 
-  @Test func aStopSavesTheStatesOfWhoeverServesThem() async throws {
-    try await withUserManager { manager in
-      let client = try Self.begin(manager)
-      try client.tell("push")
-      try client.tell("set", ["name": "A", "state": ["n": 2]])
-      try manager.systemctl("stop", UserManager.service)
-      #expect(try manager.property("Result") == "success")
-      #expect(try client.log().contains("encode A"))
-      #expect(try manager.property("ActiveState") == "inactive")
-      #expect(try Self.generations(manager).contains { $0["kind"] == "round" })
-      #expect(try Self.state(manager) == 2)
-    }
+  @Test func aStopSavesTheStatesOfWhoeverServesThem() throws {
+    let client = try Self.begin(manager)
+    try client.tell("push")
+    try client.tell("set", ["name": "A", "state": ["n": 2]])
+    try manager.systemctl("stop", UserManager.service)
+    #expect(try manager.property("Result") == "success")
+    #expect(try client.log().contains("encode A"))
+    #expect(try manager.property("ActiveState") == "inactive")
+    #expect(try Self.generations(manager).contains { $0["kind"] == "round" })
+    #expect(try Self.state(manager) == 2)
   }
 
   /// The broker asks the manager for more time while a client takes longer than the unit's own limit.
-  @Test func aStopWaitsForASlowClientBeyondTheUnitsTime() async throws {
-    try await withUserManager { manager in
-      try manager.dropIn("short", service: "TimeoutStopSec=2")
-      try manager.write(
-        #"{"limits": {"stopRoundMilliseconds": 20000}}"#,
-        to: "\(manager.home)/.config/restorationd/config.json"
-      )
-      let client = try Self.begin(manager)
-      try client.tell("push")
-      try client.tell("set", ["name": "A", "state": ["n": 3]])
-      try client.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "hold"])
-      let pid = try manager.mainPID
-      try manager.systemctl("stop", "--no-block", UserManager.service)
-      try client.awaits("encode")
-      Wait.moment(.milliseconds(3_500))
-      #expect(try manager.mainPID == pid)
-      #expect(try manager.property("ActiveState") == "deactivating")
-      #expect(try client.tell("release")["released"] == 1)
-      try manager.waitUntil("inactive")
-      #expect(try manager.property("Result") == "success")
-      #expect(try Self.state(manager) == 3)
-    }
+  @Test func aStopWaitsForASlowClientBeyondTheUnitsTime() throws {
+    try manager.dropIn("short", service: "TimeoutStopSec=2")
+    try manager.write(
+      #"{"limits": {"stopRoundMilliseconds": 20000}}"#,
+      to: "\(manager.home)/.config/restorationd/config.json"
+    )
+    let client = try Self.begin(manager)
+    try client.tell("push")
+    try client.tell("set", ["name": "A", "state": ["n": 3]])
+    try client.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "hold"])
+    let pid = try manager.mainPID
+    try manager.systemctl("stop", "--no-block", UserManager.service)
+    try client.awaits("encode")
+    Wait.moment(.milliseconds(3_500))
+    #expect(try manager.mainPID == pid)
+    #expect(try manager.property("ActiveState") == "deactivating")
+    #expect(try client.tell("release")["released"] == 1)
+    try manager.waitUntil("inactive")
+    #expect(try manager.property("Result") == "success")
+    #expect(try Self.state(manager) == 3)
   }
 
   /// One thread stands still and all others run: the watchdog hears of it.
   @Test(arguments: ["NIO-ELT", "archive-writer"])
-  func aBrokerWhoseThreadHangsIsKilledAndStartedAgain(_ thread: String) async throws {
-    try await withUserManager { manager in
-      try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
-      let client = try manager.client(.python)
-      try client.initialize(Self.application)
-      try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
-      let pid = try manager.mainPID
-      // Alive for longer than the watchdog's time.
-      Wait.moment(.milliseconds(2_500))
-      #expect(try manager.mainPID == pid)
-      let freezer = try manager.freeze(pid, thread)
-      try manager.waitForSuccessor(of: pid)
-      try freezer.waitForEnd()
-      #expect(try manager.property("NRestarts") == "1")
-      #expect(try Self.state(manager) == 1)
-    }
+  func aBrokerWhoseThreadHangsIsKilledAndStartedAgain(_ thread: String) throws {
+    try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
+    let client = try manager.client(.python)
+    try client.initialize(Self.application)
+    try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
+    let pid = try manager.mainPID
+    // Alive for longer than the watchdog's time.
+    Wait.moment(.milliseconds(2_500))
+    #expect(try manager.mainPID == pid)
+    let freezer = try manager.freeze(pid, thread)
+    try manager.waitForSuccessor(of: pid)
+    try freezer.waitForEnd()
+    #expect(try manager.property("NRestarts") == "1")
+    #expect(try Self.state(manager) == 1)
   }
 }
 

@@ -139,76 +139,72 @@ internal import Testing
 
   /// The broker restarts without its archives: it knows no token. Each process registers its objects again, even below
   /// an object of the other process, and continues.
-  @Test func aSessionIsBuiltUpAgainWhereTheBrokerHasLostEverything() async throws {
-    try await withBroker { broker in
-      let clients = try (0..<2).map { _ in try broker.client(.swift) }
-      try Self.begin(clients[0], 0)
-      try Self.begin(clients[1], 1, in: "P0")
-      for _ in 1...3 {
-        for client in clients { _ = try client.command(["do": "acknowledged", "more": 20]) }
-        try broker.kill()
-        Files.removeContents(of: broker.archives)
-        let before = Deadline.now
-        try broker.start()
-        for client in clients {
-          _ = try client.command(["do": "recovered", "after": .integer(before)])
-          let report = try client.command(["do": "acknowledgedAll"])
-          #expect(report["faults"] == [])
-        }
-        let reader = try broker.session(Self.application)
-        for (path, client) in zip([["P0"], ["P0", "P1"]], clients) {
-          let before = try client.command(["do": "report"])["objects"]
-          for (name, record) in before?.object?.members ?? [] {
-            let parameters: JSONValue = ["object": .array((path + [name]).map { .string($0) })]
-            let number = try #require(try reader.call("decodeRestorableState", parameters)["state"]?["n"]?.integer)
-            #expect(number >= record["acknowledged"]?.integer ?? 0)
-          }
-        }
-        let owners = try reader.call("describeApplication")["objects"]?.array?.compactMap { $0["pid"]?.integer } ?? []
-        #expect(owners.count == 2 * (Self.objects + 1))
-        #expect(Set(owners) == Set(clients.map { Int64($0.pid) }))
-      }
+  @Test(.broker) func aSessionIsBuiltUpAgainWhereTheBrokerHasLostEverything() throws {
+    let clients = try (0..<2).map { _ in try broker.client(.swift) }
+    try Self.begin(clients[0], 0)
+    try Self.begin(clients[1], 1, in: "P0")
+    for _ in 1...3 {
+      for client in clients { _ = try client.command(["do": "acknowledged", "more": 20]) }
+      try broker.kill()
+      Files.removeContents(of: broker.archives)
+      let before = Deadline.now
+      try broker.start()
       for client in clients {
-        #expect(try client.command(["do": "stop"])["faults"] == [])
-        #expect(try client.command(["do": "end"])["confirmed"] == true)
+        _ = try client.command(["do": "recovered", "after": .integer(before)])
+        let report = try client.command(["do": "acknowledgedAll"])
+        #expect(report["faults"] == [])
       }
+      let reader = try broker.session(Self.application)
+      for (path, client) in zip([["P0"], ["P0", "P1"]], clients) {
+        let before = try client.command(["do": "report"])["objects"]
+        for (name, record) in before?.object?.members ?? [] {
+          let parameters: JSONValue = ["object": .array((path + [name]).map { .string($0) })]
+          let number = try #require(try reader.call("decodeRestorableState", parameters)["state"]?["n"]?.integer)
+          #expect(number >= record["acknowledged"]?.integer ?? 0)
+        }
+      }
+      let owners = try reader.call("describeApplication")["objects"]?.array?.compactMap { $0["pid"]?.integer } ?? []
+      #expect(owners.count == 2 * (Self.objects + 1))
+      #expect(Set(owners) == Set(clients.map { Int64($0.pid) }))
+    }
+    for client in clients {
+      #expect(try client.command(["do": "stop"])["faults"] == [])
+      #expect(try client.command(["do": "end"])["confirmed"] == true)
     }
   }
 
-  @Test func aSessionOutlivesTheBrokerAgainAndAgain() async throws {
+  @Test(.broker(alone: true)) func aSessionOutlivesTheBrokerAgainAndAgain() throws {
     let kills = Environment.isLong ? 100 : 20
-    try await withBroker(BrokerOptions(isAlone: true)) { broker in
-      var generator = SystemRandomNumberGenerator()
-      let clients = try (0..<Self.processes).map { _ in try broker.client(.swift) }
-      for (index, client) in clients.enumerated() { try Self.begin(client, index) }
-      var figures = Figures()
-      while figures.kills < kills {
-        let more = Int64.random(in: 1...200, using: &generator)
-        _ = try clients[figures.kills % clients.count].command(["do": "acknowledged", "more": .integer(more)])
-        try Self.round(broker, clients, &figures)
-      }
-      var total: Int64 = 0
-      let reader = try broker.session(Self.application)
-      for (index, client) in clients.enumerated() {
-        let report = try client.command(["do": "stop"])
-        #expect(report["faults"] == [])
-        total += report["total"]?.integer ?? 0
-        for (name, record) in report["objects"]?.object?.members ?? [] {
-          let state = try reader.call("decodeRestorableState", ["object": .path("P\(index)", name)])["state"]
-          let number = try #require(state?["n"]?.integer)
-          let range = try #require(record["acknowledged"]?.integer)...(try #require(record["sent"]?.integer))
-          #expect(range.contains(number))
-        }
-        #expect(try client.command(["do": "end"])["confirmed"] == true)
-      }
-      try broker.kill()
-      _ = try Self.archive(broker)
-      try broker.start()
-      print(
-        "\(figures.kills) kills, \(total) acknowledged encodes, \(figures.resent) of them stored before a kill and "
-          + "answered after it; after the broker accepted the session was resumed within \(figures.slowestResumption) ms "
-          + "and an encode acknowledged within \(figures.slowest) ms; to accept it took \(figures.slowestStart) ms"
-      )
+    var generator = SystemRandomNumberGenerator()
+    let clients = try (0..<Self.processes).map { _ in try broker.client(.swift) }
+    for (index, client) in clients.enumerated() { try Self.begin(client, index) }
+    var figures = Figures()
+    while figures.kills < kills {
+      let more = Int64.random(in: 1...200, using: &generator)
+      _ = try clients[figures.kills % clients.count].command(["do": "acknowledged", "more": .integer(more)])
+      try Self.round(broker, clients, &figures)
     }
+    var total: Int64 = 0
+    let reader = try broker.session(Self.application)
+    for (index, client) in clients.enumerated() {
+      let report = try client.command(["do": "stop"])
+      #expect(report["faults"] == [])
+      total += report["total"]?.integer ?? 0
+      for (name, record) in report["objects"]?.object?.members ?? [] {
+        let state = try reader.call("decodeRestorableState", ["object": .path("P\(index)", name)])["state"]
+        let number = try #require(state?["n"]?.integer)
+        let range = try #require(record["acknowledged"]?.integer)...(try #require(record["sent"]?.integer))
+        #expect(range.contains(number))
+      }
+      #expect(try client.command(["do": "end"])["confirmed"] == true)
+    }
+    try broker.kill()
+    _ = try Self.archive(broker)
+    try broker.start()
+    print(
+      "\(figures.kills) kills, \(total) acknowledged encodes, \(figures.resent) of them stored before a kill and "
+        + "answered after it; after the broker accepted the session was resumed within \(figures.slowestResumption) ms "
+        + "and an encode acknowledged within \(figures.slowest) ms; to accept it took \(figures.slowestStart) ms"
+    )
   }
 }

@@ -5,30 +5,28 @@ internal import TestSupport
 internal import Testing
 
 /// Clients that others wrote, unmodified: each takes the steps of a session, in its own framing.
-@Suite(.timeLimit(.minutes(10))) struct ThirdPartyClientTests {
+@Suite(.broker, .timeLimit(.minutes(10))) struct ThirdPartyClientTests {
   private static let application = "org.example.Others"
   private static let scope: JSONObject = ["application": .string(application)]
 
   @Test("A client that others wrote works unmodified", arguments: ThirdPartyClient.allCases)
-  func aClientThatOthersWroteWorks(_ client: ThirdPartyClient) async throws {
-    try await withBroker { broker in
-      try client.requireInstalled()
-      let errors = broker.directory.file("client")
-      let program = try ChildProcess(
-        try client.command(),
-        environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application],
-        errors: errors
-      )
-      var lines: [String] = []
-      while let line = try program.output?.next() {
-        lines.append(line)
-        if line == "waiting" { try Self.save(with: client, broker) }
-      }
-      let end = try program.waitForEnd()
-      #expect(lines == client.steps, "\((try? Files.text(errors)) ?? "")")
-      #expect(end == .exit(0), "\((try? Files.text(errors)) ?? "")")
-      try Self.expectStored(by: client, broker)
+  func aClientThatOthersWroteWorks(_ client: ThirdPartyClient) throws {
+    try client.requireInstalled()
+    let errors = broker.directory.file("client")
+    let program = try ChildProcess(
+      try client.command(),
+      environment: ["RESTORATIOND_SOCKET": broker.socket, "RESTORATION_APPLICATION": Self.application],
+      errors: errors
+    )
+    var lines: [String] = []
+    while let line = try program.output?.next() {
+      lines.append(line)
+      if line == "waiting" { try Self.save(with: client, broker) }
     }
+    let end = try program.waitForEnd()
+    #expect(lines == client.steps, "\((try? Files.text(errors)) ?? "")")
+    #expect(end == .exit(0), "\((try? Files.text(errors)) ?? "")")
+    try Self.expectStored(by: client, broker)
   }
 
   /// Has a round ask the client for its state.

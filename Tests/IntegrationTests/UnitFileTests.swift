@@ -4,7 +4,7 @@ internal import TestSupport
 internal import Testing
 
 /// systemd's own checks of the installed units.
-@Suite struct UnitFileTests {
+@Suite(.scratch) struct UnitFileTests {
   /// Runs systemd-analyze for a user; it needs no manager for this.
   private static func analyze(_ installer: Installer, _ arguments: [String]) throws -> Installer.Result {
     let runtime = try installer.directory.makeDirectory("runtime-\(arguments[0])")
@@ -15,34 +15,30 @@ internal import Testing
   }
 
   @Test(arguments: ["prefix", "with a space and 100%"])
-  func systemdFindsNothingWrongWithTheUnits(_ prefix: String) async throws {
-    try await withScratch { directory in
-      let installer = try Installer(in: directory, prefix: prefix)
-      #expect(try installer.install().end == .exit(0))
-      // The template runs the program that the user has put there.
-      let applications = directory.file("home/.local/share/restorationd/applications")
-      _ = try ChildProcess.run(["mkdir", "-p", applications])
-      _ = try ChildProcess.run(["ln", "-s", "/bin/true", "\(applications)/org.example.Notes"])
-      let directory = "\(installer.prefix)/share/systemd/user"
-      let units = Files.list(directory).map { name in
-        "\(directory)/" + name.split(separator: "@").joined(separator: "@org.example.Notes")
-      }
-      #expect(units.count == 4)
-      let arguments = ["verify", "--recursive-errors=yes", "--man=no"]
-      let result = try Self.analyze(installer, arguments + units)
-      #expect(result.end == .exit(0))
-      #expect(result.errors.isEmpty && result.output.isEmpty, "\(result.errors)")
+  func systemdFindsNothingWrongWithTheUnits(_ prefix: String) throws {
+    let installer = try Installer(in: directory, prefix: prefix)
+    #expect(try installer.install().end == .exit(0))
+    // The template runs the program that the user has put there.
+    let applications = directory.file("home/.local/share/restorationd/applications")
+    _ = try ChildProcess.run(["mkdir", "-p", applications])
+    _ = try ChildProcess.run(["ln", "-s", "/bin/true", "\(applications)/org.example.Notes"])
+    let directory = "\(installer.prefix)/share/systemd/user"
+    let units = Files.list(directory).map { name in
+      "\(directory)/" + name.split(separator: "@").joined(separator: "@org.example.Notes")
     }
+    #expect(units.count == 4)
+    let arguments = ["verify", "--recursive-errors=yes", "--man=no"]
+    let result = try Self.analyze(installer, arguments + units)
+    #expect(result.end == .exit(0))
+    #expect(result.errors.isEmpty && result.output.isEmpty, "\(result.errors)")
   }
 
-  @Test func theServiceIsNotMoreExposedThan63Tenths() async throws {
-    try await withScratch { directory in
-      let installer = try Installer(in: directory)
-      #expect(try installer.install().end == .exit(0))
-      let unit = "\(installer.prefix)/share/systemd/user/restorationd.service"
-      let result = try Self.analyze(installer, ["security", "--no-pager", "--offline=true", "--threshold=63", unit])
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(result.output.contains("Overall exposure level for restorationd.service: "), "\(result.output)")
-    }
+  @Test func theServiceIsNotMoreExposedThan63Tenths() throws {
+    let installer = try Installer(in: directory)
+    #expect(try installer.install().end == .exit(0))
+    let unit = "\(installer.prefix)/share/systemd/user/restorationd.service"
+    let result = try Self.analyze(installer, ["security", "--no-pager", "--offline=true", "--threshold=63", unit])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(result.output.contains("Overall exposure level for restorationd.service: "), "\(result.output)")
   }
 }

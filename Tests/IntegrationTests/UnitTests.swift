@@ -5,7 +5,7 @@ internal import TestSupport
 internal import Testing
 
 /// An application of three units in three languages under a real user manager (R22, R30).
-@Suite(.enabled(if: UserManager.isUsable, Comment(rawValue: UserManager.requirement)))
+@Suite(.userManager, .enabled(if: UserManager.isUsable, Comment(rawValue: UserManager.requirement)))
 struct ApplicationUnitTests {
   private static let units = ["main", "left", "right"]
   private static let programs = ["python3": "main.py", "perl": "worker.pl", "node": "worker.mjs"]
@@ -76,81 +76,73 @@ struct ApplicationUnitTests {
 
   private let restore = ["restorationctl", "restore", "org.example.Three", "--deadline", "30", "-j"]
 
-  @Test func r22AllOfThemAreKilledAndOneCallBringsEverythingBack() async throws {
-    try await withUserManager { manager in
-      try install(manager)
-      let pushed = try begin(manager)
-      try killAll(manager)
-      try clear(manager)
-      let result = try manager.run(restore)
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(Set(try restored(result.output)) == ["Main", "Main/Left", "Main/Right"])
-      #expect(try facts("back", manager) == pushed)
-      #expect(try facts("finished", manager).count == 3)
-      let journal = try Files.text(manager.outside("\(manager.home)/journal"))
-      #expect(journal.hasPrefix("main began restore\nmain asked\n"))
-      #expect(journal.contains("main told\n"))
-    }
+  @Test func r22AllOfThemAreKilledAndOneCallBringsEverythingBack() throws {
+    try install(manager)
+    let pushed = try begin(manager)
+    try killAll(manager)
+    try clear(manager)
+    let result = try manager.run(restore)
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(Set(try restored(result.output)) == ["Main", "Main/Left", "Main/Right"])
+    #expect(try facts("back", manager) == pushed)
+    #expect(try facts("finished", manager).count == 3)
+    let journal = try Files.text(manager.outside("\(manager.home)/journal"))
+    #expect(journal.hasPrefix("main began restore\nmain asked\n"))
+    #expect(journal.contains("main told\n"))
   }
 
-  @Test func r22TheSameAfterTheUserLoggedOutAndIn() async throws {
-    try await withUserManager { manager in
-      try install(manager)
-      let pushed = try begin(manager)
-      try manager.logout()
-      try clear(manager)
-      try manager.login()
-      let application = try #require(try overview(manager))
-      #expect(Set((application["units"]?.array ?? []).compactMap(\.string)) == Set(Self.units.map { "\($0).service" }))
-      #expect(application["units"]?.array?.first == "main.service")
-      let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
-      try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
-      try manager.systemctl("reload", UserManager.service)
-      try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
-      let result = try manager.run(["restorationctl", "login", "-j"])
-      #expect(result.end == .exit(0), "\(result.errors)")
-      #expect(result.output.contains(#""application":"org.example.Three","result":{"restored":"#), "\(result.output)")
-      #expect(try facts("back", manager) == pushed)
-      #expect(try facts("finished", manager).count == 3)
-    }
+  @Test func r22TheSameAfterTheUserLoggedOutAndIn() throws {
+    try install(manager)
+    let pushed = try begin(manager)
+    try manager.logout()
+    try clear(manager)
+    try manager.login()
+    let application = try #require(try overview(manager))
+    #expect(Set((application["units"]?.array ?? []).compactMap(\.string)) == Set(Self.units.map { "\($0).service" }))
+    #expect(application["units"]?.array?.first == "main.service")
+    let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
+    try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
+    try manager.systemctl("reload", UserManager.service)
+    try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
+    let result = try manager.run(["restorationctl", "login", "-j"])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    #expect(result.output.contains(#""application":"org.example.Three","result":{"restored":"#), "\(result.output)")
+    #expect(try facts("back", manager) == pushed)
+    #expect(try facts("finished", manager).count == 3)
   }
 
-  @Test func r22AtLoginAUnitThatCannotBeStartedIsNamedAndTheStatusSaysSo() async throws {
-    try await withUserManager { manager in
-      try install(manager)
-      _ = try begin(manager)
-      try killAll(manager)
-      let unit = "[Service]\nType=exec\nExecStart=/nowhere\n[X-Restoration]\nApplication=org.example.Three\n"
-      try manager.write(unit, to: "\(manager.units)/left.service")
-      try manager.systemctl("daemon-reload")
-      let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
-      try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
-      try manager.systemctl("reload", UserManager.service)
-      try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
-      let result = try manager.run(["restorationctl", "login", "--deadline", "5", "-j"])
-      #expect(result.end == .exit(1))
-      #expect(result.errors.contains("unit left.service was not started: its start job ended with failed"))
-      let restored = try JSONCodec.parse(Array(result.output.utf8))["applications"]?.array?.first?["result"]
-      #expect(restored?["failedUnits"]?.array?.first?["unit"] == "left.service")
-      #expect(restored?["absent"]?.array?.count == 1)
-    }
+  @Test func r22AtLoginAUnitThatCannotBeStartedIsNamedAndTheStatusSaysSo() throws {
+    try install(manager)
+    _ = try begin(manager)
+    try killAll(manager)
+    let unit = "[Service]\nType=exec\nExecStart=/nowhere\n[X-Restoration]\nApplication=org.example.Three\n"
+    try manager.write(unit, to: "\(manager.units)/left.service")
+    try manager.systemctl("daemon-reload")
+    let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
+    try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
+    try manager.systemctl("reload", UserManager.service)
+    try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
+    let result = try manager.run(["restorationctl", "login", "--deadline", "5", "-j"])
+    #expect(result.end == .exit(1))
+    #expect(result.errors.contains("unit left.service was not started: its start job ended with failed"))
+    let restored = try JSONCodec.parse(Array(result.output.utf8))["applications"]?.array?.first?["result"]
+    #expect(restored?["failedUnits"]?.array?.first?["unit"] == "left.service")
+    #expect(restored?["absent"]?.array?.count == 1)
   }
 
-  @Test func r30TheManagerTellsHowEachOfThemEnded() async throws {
-    try await withUserManager { manager in
-      try install(manager)
-      _ = try begin(manager)
-      let monitor = try manager.client(.python)
-      try monitor.call("subscribe", ["events": ["sessionEnded"]])
-      try manager.systemctl("stop", "left.service")
-      let stopped = try monitor.notification("event")
-      #expect(stopped["process"] == "left" && stopped["ending"] == "stopped" && stopped["unit"] == "left.service")
-      try manager.systemctl("kill", "--signal=SEGV", "right.service")
-      let crashed = try monitor.notification("event")
-      #expect(crashed["ending"] == "crashed" && crashed["signal"] == "SIGSEGV" && crashed["unit"] == "right.service")
-      try manager.systemctl("kill", "--signal=KILL", "main.service")
-      let killed = try monitor.notification("event")
-      #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["how"] == "signalled")
-    }
+  @Test func r30TheManagerTellsHowEachOfThemEnded() throws {
+    try install(manager)
+    _ = try begin(manager)
+    let monitor = try manager.client(.python)
+    try monitor.call("subscribe", ["events": ["sessionEnded"]])
+    try manager.systemctl("stop", "left.service")
+    let stopped = try monitor.notification("event")
+    #expect(stopped["process"] == "left" && stopped["ending"] == "stopped" && stopped["unit"] == "left.service")
+    try manager.systemctl("kill", "--signal=SEGV", "right.service")
+    let crashed = try monitor.notification("event")
+    #expect(crashed["ending"] == "crashed" && crashed["signal"] == "SIGSEGV" && crashed["unit"] == "right.service")
+    try manager.systemctl("kill", "--signal=KILL", "main.service")
+    let killed = try monitor.notification("event")
+    #expect(killed["ending"] == "crashed" && killed["signal"] == "SIGKILL" && killed["how"] == "signalled")
   }
 }

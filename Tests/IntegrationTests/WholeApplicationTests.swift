@@ -8,7 +8,7 @@ internal import Testing
 ///
 /// Objects have parents and references in other processes, half of the workers' are made by factories, and a table's
 /// rows come from another process, if they were reordered meanwhile.
-@Suite struct WholeApplicationTests {
+@Suite(.broker) struct WholeApplicationTests {
   private static let application = "org.example.Whole"
   private static let languages: [ServingClient.Language] = [
     .swift, .python, .perl, .swift, .python, .perl, .swift, .python,
@@ -180,55 +180,53 @@ internal import Testing
   }
 
   /// R12, R14, R21, R22, R23, R24, R27, R28, R34
-  @Test func fiveHundredObjectsOfNineProcessesComeBack() async throws {
+  @Test func fiveHundredObjectsOfNineProcessesComeBack() throws {
     #expect(Self.owners.count == 500)
-    try await withBroker { broker in
-      let first = try Self.start(broker, isFirst: true)
-      try first.delegate.tell("application", ["state": ["version": 7]])
-      let saved = try first.delegate.tell("save", ["deadlineMilliseconds": 20_000])
-      #expect(saved["saved"] == true)
-      #expect(saved["stale"] == [])
-      #expect(saved["objects"] == .integer(Int64(Self.owners.count)))
-      for process in first.all { try process.kill() }
-      try broker.crashAndRestart()
+    let first = try Self.start(broker, isFirst: true)
+    try first.delegate.tell("application", ["state": ["version": 7]])
+    let saved = try first.delegate.tell("save", ["deadlineMilliseconds": 20_000])
+    #expect(saved["saved"] == true)
+    #expect(saved["stale"] == [])
+    #expect(saved["objects"] == .integer(Int64(Self.owners.count)))
+    for process in first.all { try process.kill() }
+    try broker.crashAndRestart()
 
-      let second = try Self.start(broker, isFirst: false)
-      for process in second.all { _ = try process.log() }
-      let restored = try Self.restore(second)
-      #expect(restored["skipped"] == [])
-      #expect(restored["absent"] == [])
-      let paths = (restored["restored"]?.array ?? []).map { $0.array?.compactMap(\.string) ?? [] }
-      #expect(Set(paths) == Set(Self.owners.keys))
-      #expect(paths.count == Self.owners.count)
+    let second = try Self.start(broker, isFirst: false)
+    for process in second.all { _ = try process.log() }
+    let restored = try Self.restore(second)
+    #expect(restored["skipped"] == [])
+    #expect(restored["absent"] == [])
+    let paths = (restored["restored"]?.array ?? []).map { $0.array?.compactMap(\.string) ?? [] }
+    #expect(Set(paths) == Set(Self.owners.keys))
+    #expect(paths.count == Self.owners.count)
 
-      let handles = try Self.handles(broker)
-      for (index, worker) in second.workers.enumerated() {
-        let names = Self.owners.filter { $0.value == index }
-        try worker.awaits("finished", Int64(names.count))
-        try Self.check(worker, index, handles)
-      }
-      let table = try second.workers[0].tell("restored")["objects"]?[Self.table.joined(separator: "/")]
-      let rows = (table?["elements"]?.array ?? []).map { element in
-        "\(element["role"]?.string ?? "?") \(element["identifier"]?.string ?? "?") \(element["indexPath"]?.text ?? "?")"
-      }
-      #expect(rows == ["selected d [0,1]", "topVisible a [1,1]"])
-      #expect(table?["elements"]?.array?.allSatisfy { $0["resolved"] == true } == true)
-      #expect(table?["state"] == ["table": true])
-      try second.delegate.awaits("finished", 3)
-      let delegate = try second.delegate.tell("restored")
-      #expect(delegate["application"] == ["version": 7])
-      for name in Self.delegateObjects {
-        let path = name == "Main" ? name : "Main/\(name)"
-        #expect(delegate["objects"]?[path]?["state"] == ["is": .string(name)])
-      }
-      #expect(Set(delegate.strings("finished")) == ["Main", "Main/Sidebar", "Main/Status"])
-      let log = try second.delegate.log()
-      #expect(log.first == "shouldRestore")
-      let did = try #require(log.firstIndex(of: "didDecode"))
-      #expect(log[did...].dropFirst().allSatisfy { $0.hasPrefix("finished ") })
-
-      try Self.restartOne(2, of: second, broker)
+    let handles = try Self.handles(broker)
+    for (index, worker) in second.workers.enumerated() {
+      let names = Self.owners.filter { $0.value == index }
+      try worker.awaits("finished", Int64(names.count))
+      try Self.check(worker, index, handles)
     }
+    let table = try second.workers[0].tell("restored")["objects"]?[Self.table.joined(separator: "/")]
+    let rows = (table?["elements"]?.array ?? []).map { element in
+      "\(element["role"]?.string ?? "?") \(element["identifier"]?.string ?? "?") \(element["indexPath"]?.text ?? "?")"
+    }
+    #expect(rows == ["selected d [0,1]", "topVisible a [1,1]"])
+    #expect(table?["elements"]?.array?.allSatisfy { $0["resolved"] == true } == true)
+    #expect(table?["state"] == ["table": true])
+    try second.delegate.awaits("finished", 3)
+    let delegate = try second.delegate.tell("restored")
+    #expect(delegate["application"] == ["version": 7])
+    for name in Self.delegateObjects {
+      let path = name == "Main" ? name : "Main/\(name)"
+      #expect(delegate["objects"]?[path]?["state"] == ["is": .string(name)])
+    }
+    #expect(Set(delegate.strings("finished")) == ["Main", "Main/Sidebar", "Main/Status"])
+    let log = try second.delegate.log()
+    #expect(log.first == "shouldRestore")
+    let did = try #require(log.firstIndex(of: "didDecode"))
+    #expect(log[did...].dropFirst().allSatisfy { $0.hasPrefix("finished ") })
+
+    try Self.restartOne(2, of: second, broker)
   }
 
   /// One process is slow, and until it is done no other gets the finish notification (R21).

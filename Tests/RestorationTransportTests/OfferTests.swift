@@ -6,7 +6,9 @@ internal import Testing
 
 /// Notifications that may be left out when the peer does not read.
 @Suite struct OfferTests {
-  private static let frame = #"{"jsonrpc":"2.0","method":"event","params":[10001]}"#.utf8.count + 1
+  /// What is offered carries this, so that a thousand fill the connection.
+  private static let filler = String(repeating: "x", count: 1_000)
+  private static let frame = #"{"jsonrpc":"2.0","method":"event","params":[10001,"\#(filler)"]}"#.utf8.count + 1
 
   /// Offers numbers from `first` on until one is refused; returns that number.
   private func fill(_ connection: Connection, from first: Int, _ fixture: ListenerFixture) async throws -> Int {
@@ -21,7 +23,7 @@ internal import Testing
     }
   }
 
-  private static func text(_ number: Int) -> JSONText { JSONText([.integer(Int64(number))]) }
+  private static func text(_ number: Int) -> JSONText { JSONText([.integer(Int64(number)), .string(filler)]) }
 
   @Test func aPeerThatDoesNotReadIsOfferedSoMuchAndNoMore() async throws {
     try await ListenerFixture.run { fixture in
@@ -37,7 +39,7 @@ internal import Testing
       try await fixture.onLoop { connection.respond(to: call, with: .result(.null)) }
       let lines = try await RawPeer.inBackground { try peer.readLines(refused - 10_001 + 1) }
       #expect(lines.last == #"{"jsonrpc":"2.0","id":1,"result":null}"# + "\n")
-      for (index, line) in lines.dropLast().enumerated() where !line.contains("[\(10_001 + index)]") {
+      for (index, line) in lines.dropLast().enumerated() where !line.contains("[\(10_001 + index),") {
         Issue.record("offer \(index) is \(line)")
       }
       _ = try #require(await fixture.delegate.events.room())

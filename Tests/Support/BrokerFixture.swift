@@ -3,78 +3,28 @@
 internal import Glibc
 package import JSONRPC
 
-/// How a test wants its broker.
-package struct BrokerOptions: Sendable {
-  /// More arguments on the command line.
-  package var arguments: [String] = []
-  package var environment: [String: String?] = [:]
-  /// Members of `limits` in the configuration file.
-  package var limits: JSONObject = [:]
-  /// A command that starts the broker, such as strace with its flags; the broker's command line follows it.
-  package var wrapper: [String] = []
-  /// The test measures time or memory: no other broker test runs meanwhile.
-  package var isAlone = false
-
-  package init(
-    arguments: [String] = [],
-    environment: [String: String?] = [:],
-    limits: JSONObject = [:],
-    wrapper: [String] = [],
-    isAlone: Bool = false
-  ) {
-    self.arguments = arguments
-    self.environment = environment
-    self.limits = limits
-    self.wrapper = wrapper
-    self.isAlone = isAlone
-  }
-}
-
-/// Runs a test against a broker of its own: the real program in a private directory, gone when the test is over.
-///
-/// The body blocks while it waits; it has a thread of its own. When it fails, the broker's log goes into the failure.
-package func withBroker<Result: Sendable>(
-  _ options: BrokerOptions = BrokerOptions(),
-  _ body: @Sendable (BrokerFixture) throws -> Result
-) async throws -> Result {
-  try await withScratch(alone: options.isAlone) { directory in
-    let broker = BrokerFixture(options, in: directory)
-    let result: Result
-    do {
-      try broker.start()
-      result = try body(broker)
-    } catch {
-      let log = broker.log.suffix(4_000)
-      throw log.isEmpty ? error : TestFailure("\(error)\n--- the broker's log ---\n\(log)")
-    }
-    try broker.finish()
-    return result
-  }
-}
-
-/// Runs a test that blocks in a thread of its own, with a directory that is removed afterwards.
-package func withScratch<Result: Sendable>(
-  alone: Bool = false,
-  _ body: @Sendable (ScratchDirectory) throws -> Result
-) async throws -> Result {
-  try await passingTurnstile(alone: alone) {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
-    return try body(directory)
-  }
-}
-
 /// A broker under test and the verbs a test has for it. Everything is undone in reverse order when the test is over.
 package final class BrokerFixture {
   package let directory: ScratchDirectory
-  package var options: BrokerOptions
+  /// What starts the broker in its stead, such as strace.
+  package var wrapper: [String]
+  private let arguments: [String]
+  private let limits: JSONObject
   private var process: ChildProcess?
+  private var kept: [WireClient] = []
   private var clients: [ProcessClient] = []
   private var servingClients: [ServingClient] = []
 
-  package init(_ options: BrokerOptions, in directory: ScratchDirectory) {
-    self.options = options
+  package init(
+    in directory: ScratchDirectory,
+    arguments: [String] = [],
+    limits: JSONObject = [:],
+    wrapper: [String] = []
+  ) {
     self.directory = directory
+    self.arguments = arguments
+    self.limits = limits
+    self.wrapper = wrapper
   }
 
   package var socket: String { directory.file("run/broker.sock") }
@@ -86,7 +36,7 @@ package final class BrokerFixture {
   package var pid: Int32 {
     get throws {
       guard let process else { throw TestFailure("the broker is not running") }
-      guard !options.wrapper.isEmpty else { return process.pid }
+      guard !wrapper.isEmpty else { return process.pid }
       let children = try Files.text("/proc/\(process.pid)/task/\(process.pid)/children")
       guard let child = children.split(separator: " ").first.flatMap({ Int32($0) }) else {
         throw TestFailure("\(process.name) has no child")
@@ -99,31 +49,29 @@ package final class BrokerFixture {
 
   package var command: [String] {
     [Products.broker, "--socket", socket, "--archives", archives, "--config", directory.file("config.json")]
-      + options.arguments
+      + arguments
   }
 
   /// Without variables that would make a broker look outside of the test's directory.
   package var environment: [String: String?] {
-    var environment: [String: String?] = [
+    [
       "RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil, "RESTORATIOND_LOG_LEVEL": nil,
       "XDG_RUNTIME_DIR": directory.path, "XDG_STATE_HOME": directory.path, "XDG_CONFIG_HOME": directory.path,
       "SWIFT_BACKTRACE": "enable=no",
     ]
-    environment.merge(options.environment) { $1 }
-    return environment
   }
 
   /// Starts the broker and waits until it accepts connections; the milliseconds that took.
   @discardableResult
   package func start(_ deadline: Deadline = Deadline()) throws -> Int64 {
     if !Files.exists(directory.file("config.json")) {
-      try directory.write(JSONValue.object(["limits": .object(options.limits)]).text, to: "config.json")
+      try directory.write(JSONValue.object(["limits": .object(limits)]).text, to: "config.json")
     }
     if !Files.exists(directory.file("run")) { _ = try directory.makeDirectory("run") }
     let arrivals = try DirectoryWatch(directory.file("run"))
     let begin = Deadline.now
     let process = try ChildProcess(
-      options.wrapper + command,
+      wrapper + command,
       environment: environment,
       output: .file(directory.file("output")),
       errors: directory.file("log")
@@ -156,6 +104,9 @@ package final class BrokerFixture {
     return client
   }
 
+  /// Keeps a connection open until the test is over.
+  package func keep(_ client: WireClient) { kept.append(client) }
+
   /// Starts a client process that ends with the test.
   package func client(_ kind: ProcessClient.Kind) throws -> ProcessClient {
     let client = try ProcessClient(kind, socket: socket, errors: directory.file("log"))
@@ -175,7 +126,7 @@ package final class BrokerFixture {
   /// Ends the broker at once, as a crash would.
   package func kill() throws {
     guard let process else { return }
-    if !options.wrapper.isEmpty, let child = try? pid, let end = try? FileDescriptor.process(child) {
+    if !wrapper.isEmpty, let child = try? pid, let end = try? FileDescriptor.process(child) {
       Glibc.kill(child, SIGKILL)
       // The wrapper may be gone before what it wraps, which would still answer.
       guard end.waitUntilReadable(Deadline()) else { throw TestFailure("the broker goes on running") }

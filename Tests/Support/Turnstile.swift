@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Dispatch
-package import Testing
 
 /// Runs a test when there is a place for it, in a thread of its own, which it may block. It must not wait for a second
 /// place meanwhile.
@@ -18,23 +17,6 @@ package func passingTurnstile<Result: Sendable>(
   }
   await Turnstile.shared.leave(held)
   return try result.get()
-}
-
-/// Makes the tests of a suite pass the turnstile, if they start no broker but keep the disk or a processor busy.
-package struct TurnstileTrait: SuiteTrait, TestTrait, TestScoping {
-  package let isRecursive = true
-
-  package func provideScope(
-    for test: Test,
-    testCase: Test.Case?,
-    performing function: @Sendable () async throws -> Void
-  ) async throws {
-    try await passingTurnstile(function)
-  }
-}
-
-extension Trait where Self == TurnstileTrait {
-  package static var passesTurnstile: Self { Self() }
 }
 
 /// Lets a few tests run at a time, and measuring tests alone, however many the test runner starts at once.

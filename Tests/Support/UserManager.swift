@@ -3,29 +3,6 @@
 internal import Glibc
 package import JSONRPC
 
-/// Runs a test with its own real user manager: `systemd --user` of a user who exists nowhere else, logged in, with the
-/// programs and units installed, removed after the test. If the test fails, the log goes into the failure.
-package func withUserManager<Result: Sendable>(
-  alone: Bool = false,
-  installing: Bool = true,
-  _ body: @Sendable (UserManager) throws -> Result
-) async throws -> Result {
-  try await withScratch(alone: alone) { directory in
-    let manager = try UserManager(in: directory)
-    let result: Result
-    do {
-      if installing { try manager.install() }
-      try manager.login()
-      result = try body(manager)
-    } catch {
-      let log = manager.log.suffix(4_000)
-      throw log.isEmpty ? error : TestFailure("\(error)\n--- the journal ---\n\(log)")
-    }
-    try manager.finish()
-    return result
-  }
-}
-
 /// A user with a user manager, in their own namespaces (`Tests/usermanager/namespace.py`), and a test's operations on
 /// them. Paths are those within the namespaces; `outside` makes one that the test can open.
 package final class UserManager {

@@ -85,6 +85,7 @@ internal import Testing
       "nonisolated(unsafe)", "ArchiveWriter.swift",
       "a semaphore has to stay at one address; only its own calls touch it"
     ),
+    ("@unchecked Sendable", "Traits.swift", "what a test is given is its own; it uses it from one thread at a time"),
     ("unsafeBitCast", "SQLiteConnection.swift", "SQLite's mark for memory that it is to copy is the address -1"),
   ]
 
