@@ -7,6 +7,7 @@ never for time.
 
 import array
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -127,17 +128,25 @@ class Manager:
     def stop(self):
         """Ends the broker in order, and reads its messages meanwhile."""
         self.process.send_signal(signal.SIGTERM)
-        self.notify.settimeout(0.05)
+        self.wait_for_end()
+
+    def wait_for_end(self, *others):
+        """Takes in what the broker says until it has ended; False when one of the others can be read before that."""
+        end = os.pidfd_open(self.process.pid)
         try:
-            while self.process.poll() is None:
-                try:
+            while True:
+                ready, _, _ = select.select([self.notify, end, *others], [], [], DEADLINE)
+                assert ready, "the broker does not end"
+                if self.notify in ready:
                     self.take()
-                except TimeoutError:
-                    continue
+                elif end in ready:
+                    break
+                else:
+                    return False
         finally:
-            self.notify.settimeout(DEADLINE)
-        self.drain()
-        assert self.process.returncode == 0, f"the broker ended with {self.process.returncode}"
+            os.close(end)
+        assert self.process.wait() == 0, f"the broker ended with {self.process.returncode}"
+        return True
 
     def end(self):
         if self.process and self.process.poll() is None:
