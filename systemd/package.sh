@@ -97,5 +97,5 @@ END
 chmod 644 "$root/DEBIAN/control" "$root/DEBIAN/md5sums"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
-dpkg-deb --root-owner-group -Zxz --build "$root" "$output/restorationd_${version}_$architecture.deb" >/dev/null
+dpkg-deb --root-owner-group -Z"${DPKG_DEB_COMPRESSOR_TYPE:-xz}" --build "$root" "$output/restorationd_${version}_$architecture.deb" >/dev/null
 printf '%s\n' "$output/restorationd_${version}_$architecture.deb"
