@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import Glibc
 internal import Logging
 internal import RestorationBroker
 internal import SystemdSupport
@@ -52,6 +53,7 @@ struct Daemon: ParsableCommand {
       configuration = try BrokerConfiguration(flags)
       level = try Self.level(of: configuration)
     } catch {
+      if let listener = flags.inheritedSocket { Self.turnAway(listener) }
       throw Self.refusal("\(error)", environment)
     }
     let output = LogOutput(level: level, toJournal: environment.logsToJournal)
@@ -78,6 +80,12 @@ struct Daemon: ParsableCommand {
     logger.critical("\(reason)")
     output.flush()
     return ExitCode.validationFailure
+  }
+
+  /// Closes the connections that wait: for each of them the manager would start the broker again, as often as it may.
+  private static func turnAway(_ listener: Int32) {
+    var waiting = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+    while poll(&waiting, 1, 0) > 0, case let client = accept(listener, nil, nil), client >= 0 { close(client) }
   }
 
   static func level(of configuration: BrokerConfiguration) throws -> Logger.Level {
