@@ -28,31 +28,29 @@ internal import Testing
     }
   }
 
-  @Test func anArchiveIsReadPageByPage() async throws {
+  @Test(.connection) func anArchiveIsReadPageByPage() async throws {
     let pages = [
       "": #"{"generation":3,"objects":[\#(Self.saved("A")),\#(Self.saved("B"))],"cursor":"2"}"#,
       "2": #"{"generation":3,"objects":[],"cursor":"3"}"#,
       "3": #"{"generation":3,"objects":[\#(Self.saved("C"))]}"#,
     ]
-    try await FakeBroker.run(answer: Self.paged(pages)) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let archive = broker.readArchive(of: "a", generation: 3, reveal: true)
-      for _ in 0..<2 {
-        var paths: [IdentifierPath] = []
-        for try await object in archive {
-          paths.append(object.path)
-          #expect(object.kind == .view)
-          #expect(object.classes == ["A", "B"])
-          #expect(object.state?.jsonText == #"{"a":1}"#)
-          #expect(object.modified?.milliseconds == 1_772_269_500_042)
-          #expect(object.confidential && !object.redacted && object.orphaned)
-        }
-        #expect(paths == [["A"], ["B"], ["C"]])
+    fake.answers(Self.paged(pages))
+    let archive = broker.readArchive(of: "a", generation: 3, reveal: true)
+    for _ in 0..<2 {
+      var paths: [IdentifierPath] = []
+      for try await object in archive {
+        paths.append(object.path)
+        #expect(object.kind == .view)
+        #expect(object.classes == ["A", "B"])
+        #expect(object.state?.jsonText == #"{"a":1}"#)
+        #expect(object.modified?.milliseconds == 1_772_269_500_042)
+        #expect(object.confidential && !object.redacted && object.orphaned)
       }
+      #expect(paths == [["A"], ["B"], ["C"]])
     }
   }
 
-  @Test func aQuarantineReportHasTheObjectsOfAllPages() async throws {
+  @Test(.connection) func aQuarantineReportHasTheObjectsOfAllPages() async throws {
     let states = #"[{"sequence":5,"quarantined":"2026-02-28T09:05:00.042Z","state":{"a":1},"coder":null}]"#
     let facts = #""strikes":1,"confidential":true,"redacted":false"#
     let pages = [
@@ -61,66 +59,58 @@ internal import Testing
       "x": #"{"archive":null,"strikes":0,"objects":[{"object":3,"path":null,"standing":"suspect",\#(facts),"#
         + #""states":[]}]}"#,
     ]
-    try await FakeBroker.run(answer: Self.paged(pages)) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let report = try await broker.listQuarantine(of: "a", reveal: true)
-      #expect(report.archive?.milliseconds == 1_772_269_500_042)
-      #expect(report.strikes == 2)
-      #expect(report.objects.map(\.standing) == [.quarantined, .suspect])
-      #expect(report.objects.map(\.path) == [["A"], nil])
-      #expect(report.objects[0].states.first?.state?.jsonText == #"{"a":1}"#)
-      #expect(report.objects[0].confidential && report.objects[0].strikes == 1)
-    }
+    fake.answers(Self.paged(pages))
+    let report = try await broker.listQuarantine(of: "a", reveal: true)
+    #expect(report.archive?.milliseconds == 1_772_269_500_042)
+    #expect(report.strikes == 2)
+    #expect(report.objects.map(\.standing) == [.quarantined, .suspect])
+    #expect(report.objects.map(\.path) == [["A"], nil])
+    #expect(report.objects[0].states.first?.state?.jsonText == #"{"a":1}"#)
+    #expect(report.objects[0].confidential && report.objects[0].strikes == 1)
   }
 
-  @Test func releasingTellsHowManyStatesWereWithheld() async throws {
+  @Test(.connection) func releasingTellsHowManyStatesWereWithheld() async throws {
     let answer: FakeBroker.Answer = { request in
       guard case .named(let parameters) = request.parameters else { return nil }
       return .text(parameters["path"] == nil ? #"{"released":7}"# : #"{"released":1}"#)
     }
-    try await FakeBroker.run(answer: answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      #expect(try await broker.releaseQuarantine(application: "a") == 7)
-      #expect(try await broker.releaseQuarantine(of: ["A"], application: "a") == 1)
-    }
+    fake.answers(answer)
+    #expect(try await broker.releaseQuarantine(application: "a") == 7)
+    #expect(try await broker.releaseQuarantine(of: ["A"], application: "a") == 1)
   }
 
-  @Test func anErrorEndsTheReadingOfAnArchive() async throws {
-    try await FakeBroker.run(answer: { _ in .error(.restoration(.archiveUnreadable, "m", hint: "h")) }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let error = await thrownError {
-        for try await _ in broker.readArchive(of: "a") {}
-      }
-      #expect((error as? RestorationError)?.code == .archiveUnreadable)
+  @Test(.connection) func anErrorEndsTheReadingOfAnArchive() async throws {
+    fake.answers { _ in .error(.restoration(.archiveUnreadable, "m", hint: "h")) }
+    let error = await thrownError {
+      for try await _ in broker.readArchive(of: "a") {}
     }
+    #expect((error as? RestorationError)?.code == .archiveUnreadable)
   }
 
-  @Test func aDescriptionHasTheObjectsOfAllPages() async throws {
+  @Test(.connection) func aDescriptionHasTheObjectsOfAllPages() async throws {
     let head = #""application":"a","archive":"u","generation":2,"sequence":9,"#
     let session = #"{"process":"editor","pid":12,"delegate":true,"serves":["pathChanged"]}"#
     let pages = [
       "": #"{\#(head)"sessions":[\#(session)],"objects":[\#(Self.described("A"))],"cursor":"x"}"#,
       "x": #"{\#(head)"sessions":[],"objects":[\#(Self.described("B"))]}"#,
     ]
-    try await FakeBroker.run(answer: Self.paged(pages)) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let description = try await broker.describeApplication("a")
-      #expect(description.application.description == "a")
-      #expect(description.archive == "u")
-      #expect(description.generation == 2)
-      #expect(description.sequence == 9)
-      #expect(description.sessions.map(\.serves) == [[.pathChanged]])
-      #expect(description.sessions.first?.delegate == true)
-      #expect(description.objects.map(\.path) == [["A"], ["B"]])
-      #expect(description.objects.first?.pid == 12)
-      #expect(description.objects.first?.node == 2)
-      #expect(description.objects.first?.parent == 1)
-      #expect(description.objects.first?.revision == 4)
-      #expect(description.objects.first?.confidential == true)
-    }
+    fake.answers(Self.paged(pages))
+    let description = try await broker.describeApplication("a")
+    #expect(description.application.description == "a")
+    #expect(description.archive == "u")
+    #expect(description.generation == 2)
+    #expect(description.sequence == 9)
+    #expect(description.sessions.map(\.serves) == [[.pathChanged]])
+    #expect(description.sessions.first?.delegate == true)
+    #expect(description.objects.map(\.path) == [["A"], ["B"]])
+    #expect(description.objects.first?.pid == 12)
+    #expect(description.objects.first?.node == 2)
+    #expect(description.objects.first?.parent == 1)
+    #expect(description.objects.first?.revision == 4)
+    #expect(description.objects.first?.confidential == true)
   }
 
-  @Test func listsAndFiguresAreRead() async throws {
+  @Test(.connection) func listsAndFiguresAreRead() async throws {
     let results = [
       "listApplications":
         #"{"applications":[{"application":"a","sessions":1,"objects":2,"generation":null,"bytes":3,"#
@@ -138,31 +128,27 @@ internal import Testing
       }(),
       "ping": "{}",
     ]
-    try await FakeBroker.run(answer: { results[$0.method].map { .text($0) } }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let application = try #require(try await broker.listApplications().first)
-      #expect(application.application.description == "a" && application.sessions == 1 && application.objects == 2)
-      #expect(application.generation == nil && application.bytes == 3 && application.state == .available)
-      #expect(application.restoreAtLogin == .never && application.units == ["a.service"])
-      let generation = try #require(try await broker.listGenerations(of: "a").first)
-      #expect(generation.generation == 1 && generation.kind == "startup" && generation.pinned)
-      let statistics = try await broker.statistics()
-      #expect(statistics.uptime == .milliseconds(1_500))
-      #expect(statistics.counters == ["encodes": 4] && statistics.gauges == ["sessions": 1])
-      #expect(try await broker.limits().frameBytesMax == 4 << 20)
-      try await broker.ping()
-    }
+    fake.answers { results[$0.method].map { .text($0) } }
+    let application = try #require(try await broker.listApplications().first)
+    #expect(application.application.description == "a" && application.sessions == 1 && application.objects == 2)
+    #expect(application.generation == nil && application.bytes == 3 && application.state == .available)
+    #expect(application.restoreAtLogin == .never && application.units == ["a.service"])
+    let generation = try #require(try await broker.listGenerations(of: "a").first)
+    #expect(generation.generation == 1 && generation.kind == "startup" && generation.pinned)
+    let statistics = try await broker.statistics()
+    #expect(statistics.uptime == .milliseconds(1_500))
+    #expect(statistics.counters == ["encodes": 4] && statistics.gauges == ["sessions": 1])
+    #expect(try await broker.limits().frameBytesMax == 4 << 20)
+    try await broker.ping()
   }
 
-  @Test func anyCallTakesAndGivesText() async throws {
-    try await FakeBroker.run(answer: { .text($0.parametersText.isEmpty ? "null" : $0.parametersText) }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      #expect(try await broker.call("x") == "null")
-      #expect(try await broker.call("x", #" { "b" : 1e400, "a" : "é\u00e9" } "#) == #"{"b":1e400,"a":"é\u00e9"}"#)
-      for (text, code) in [("{", ErrorCode.parseError), ("1", .invalidParams)] {
-        let error = await thrownError { try await broker.call("x", text) } as? RestorationError
-        #expect(error?.code == code)
-      }
+  @Test(.connection) func anyCallTakesAndGivesText() async throws {
+    fake.answers { .text($0.parametersText.isEmpty ? "null" : $0.parametersText) }
+    #expect(try await broker.call("x") == "null")
+    #expect(try await broker.call("x", #" { "b" : 1e400, "a" : "é\u00e9" } "#) == #"{"b":1e400,"a":"é\u00e9"}"#)
+    for (text, code) in [("{", ErrorCode.parseError), ("1", .invalidParams)] {
+      let error = await thrownError { try await broker.call("x", text) } as? RestorationError
+      #expect(error?.code == code)
     }
   }
 

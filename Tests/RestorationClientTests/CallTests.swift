@@ -91,15 +91,12 @@ internal import Testing
     #expect(info.session == "new")
   }
 
-  @Test func anApplicationWithoutAProperNameIsRefusedHere() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let error = await thrownError {
-        try await broker.initialize(SessionOptions(application: "no spaces"))
-      }
-      #expect((error as? RestorationError)?.code == .invalidParams)
-      #expect((error as? RestorationError)?.pointer == "/application")
+  @Test(.connection) func anApplicationWithoutAProperNameIsRefusedHere() async throws {
+    let error = await thrownError {
+      try await broker.initialize(SessionOptions(application: "no spaces"))
     }
+    #expect((error as? RestorationError)?.code == .invalidParams)
+    #expect((error as? RestorationError)?.pointer == "/application")
   }
 
   @Test func registeringSendsTheWholeDescription() async throws {
@@ -225,17 +222,14 @@ internal import Testing
     #expect(try RestorableState(jsonText: #"{"a": 1}"#).bytes == 7)
   }
 
-  @Test func whatTheBrokerWouldDropWithoutAWordIsRefusedHere() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      for (text, code) in [
-        (#"{"UIStateRestorationMine":1}"#, ErrorCode.reservedKey), (#"{"a":1,"a":2}"#, .invalidParams),
-      ] {
-        let state = try RestorableState(jsonText: text)
-        let error = await thrownError { try await broker.encodeUnacknowledged(state, for: 7) }
-        #expect((error as? RestorationError)?.code == code)
-        #expect((error as? RestorationError)?.pointer?.hasPrefix("/state/") == true)
-      }
+  @Test(.connection) func whatTheBrokerWouldDropWithoutAWordIsRefusedHere() async throws {
+    for (text, code) in [
+      (#"{"UIStateRestorationMine":1}"#, ErrorCode.reservedKey), (#"{"a":1,"a":2}"#, .invalidParams),
+    ] {
+      let state = try RestorableState(jsonText: text)
+      let error = await thrownError { try await broker.encodeUnacknowledged(state, for: 7) }
+      #expect((error as? RestorationError)?.code == code)
+      #expect((error as? RestorationError)?.pointer?.hasPrefix("/state/") == true)
     }
   }
 

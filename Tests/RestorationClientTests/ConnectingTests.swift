@@ -7,9 +7,7 @@ internal import Testing
 
 /// The messages to a user when there is no connection.
 @Suite(.timeLimit(.minutes(2))) struct ConnectingTests {
-  @Test func withoutABrokerTheErrorSaysWhatToStart() async throws {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
+  @Test(.scratch) func withoutABrokerTheErrorSaysWhatToStart() async throws {
     let path = directory.file("b.sock")
     let error = await thrownError { _ = try await BrokerConnection.connect(to: path) }
     let found = try #require(error as? BrokerConnectionError)
@@ -22,9 +20,7 @@ internal import Testing
     )
   }
 
-  @Test func aBrokerThatHasEndedIsNotRunningEither() async throws {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
+  @Test(.scratch) func aBrokerThatHasEndedIsNotRunningEither() async throws {
     let path = directory.file("b.sock")
     do {
       // Bound and closed without being unlinked, as by a killed broker.
@@ -48,11 +44,8 @@ internal import Testing
     #expect(!found.isNotRunning)
   }
 
-  @Test func theConnectionKnowsItsSocket() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      #expect(broker.socketPath == fake.path)
-      #expect(broker.session == nil)
-    }
+  @Test(.connection) func theConnectionKnowsItsSocket() async throws {
+    #expect(broker.socketPath == fake.path)
+    #expect(broker.session == nil)
   }
 }

@@ -13,146 +13,118 @@ internal import Testing
     request.method == "echo" ? .text(request.parametersText) : nil
   }
 
-  @Test func aThousandCallsAtOnceGetTheirOwnAnswers() async throws {
-    try await FakeBroker.run(answer: Self.echo) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      try await withThrowingTaskGroup(of: (Int, String).self) { group in
-        for number in 0..<1_000 { group.addTask { (number, try await broker.call("echo", "[\(number)]")) } }
-        var answered = 0
-        for try await (number, result) in group {
-          #expect(result == "[\(number)]")
-          answered += 1
-        }
-        #expect(answered == 1_000)
+  @Test(.connection(answer: echo)) func aThousandCallsAtOnceGetTheirOwnAnswers() async throws {
+    try await withThrowingTaskGroup(of: (Int, String).self) { group in
+      for number in 0..<1_000 { group.addTask { (number, try await broker.call("echo", "[\(number)]")) } }
+      var answered = 0
+      for try await (number, result) in group {
+        #expect(result == "[\(number)]")
+        answered += 1
       }
-      await broker.close()
+      #expect(answered == 1_000)
+    }
+    await broker.close()
+  }
+
+  @Test(.connection(limits: { $0.conversation.inFlightMax = 2_000 }))
+  func aThousandCallsAreUnderWayAtTheSameTime() async throws {
+    async let answers = withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<1_000 { group.addTask { try await broker.call("wait") } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    // None is answered before all are there.
+    var pending: [FakeBroker.Pending] = []
+    while pending.count < 1_000 { pending.append(try await fake.events.request()) }
+    for (number, request) in pending.enumerated().reversed() { try await request.answer("\(number)") }
+    #expect(Set(try await answers).count == 1_000)
+  }
+
+  @Test(.connection(answer: echo)) func messagesOfOneTaskArriveInTheirOrder() async throws {
+    for number in 0..<500 {
+      let state = try RestorableState(jsonText: #"{"n":\#(number)}"#)
+      try await broker.encodeUnacknowledged(state, for: ["A"], application: "a")
+    }
+    for number in 0..<500 {
+      let text = try await fake.events.notification().parameters.text
+      #expect(text == #"{"object":["A"],"state":{"n":\#(number)},"application":"a"}"#)
     }
   }
 
-  @Test func aThousandCallsAreUnderWayAtTheSameTime() async throws {
-    var limits = TransportLimits()
-    limits.conversation.inFlightMax = 2_000
-    try await FakeBroker.run(limits: limits) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      async let answers = withThrowingTaskGroup(of: String.self) { group in
-        for _ in 0..<1_000 { group.addTask { try await broker.call("wait") } }
-        return try await group.reduce(into: []) { $0.append($1) }
-      }
-      // None is answered before all are there.
-      var pending: [FakeBroker.Pending] = []
-      while pending.count < 1_000 { pending.append(try await fake.events.request()) }
-      for (number, request) in pending.enumerated().reversed() { try await request.answer("\(number)") }
-      #expect(Set(try await answers).count == 1_000)
+  @Test(.connection) func moreThanTheWindowIsSentPieceByPiece() async throws {
+    fake.answers { $0.method == "ping" ? .text("{}") : .text("1") }
+    let large = "\"" + String(repeating: "x", count: 200_000) + "\""
+    try await withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<100 { group.addTask { try await broker.call("measure", "[\(large)]") } }
+      for try await result in group { #expect(result == "1") }
     }
+    let state = try RestorableState(jsonText: "{\"text\":\(large)}")
+    for _ in 0..<100 { try await broker.encodeUnacknowledged(state, for: ["A"], application: "a") }
+    try await broker.ping()
+    for _ in 0..<100 { _ = try await fake.events.notification() }
   }
 
-  @Test func messagesOfOneTaskArriveInTheirOrder() async throws {
-    try await FakeBroker.run(answer: Self.echo) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      for number in 0..<500 {
-        let state = try RestorableState(jsonText: #"{"n":\#(number)}"#)
-        try await broker.encodeUnacknowledged(state, for: ["A"], application: "a")
-      }
-      for number in 0..<500 {
-        let text = try await fake.events.notification().parameters.text
-        #expect(text == #"{"object":["A"],"state":{"n":\#(number)},"application":"a"}"#)
-      }
-    }
+  @Test(.connection) func aCancelledCallThrowsAndItsLateAnswerIsDropped() async throws {
+    let waiting = Task { try await broker.call("wait") }
+    let pending = try await fake.events.request()
+    waiting.cancel()
+    await #expect(throws: CancellationError.self) { try await waiting.value }
+    try await pending.answer("\"late\"")
+    async let next = broker.call("next")
+    try await fake.events.request().answer("\"next\"")
+    #expect(try await next == "\"next\"")
   }
 
-  @Test func moreThanTheWindowIsSentPieceByPiece() async throws {
-    try await FakeBroker.run(answer: { $0.method == "ping" ? .text("{}") : .text("1") }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let large = "\"" + String(repeating: "x", count: 200_000) + "\""
-      try await withThrowingTaskGroup(of: String.self) { group in
-        for _ in 0..<100 { group.addTask { try await broker.call("measure", "[\(large)]") } }
-        for try await result in group { #expect(result == "1") }
-      }
-      let state = try RestorableState(jsonText: "{\"text\":\(large)}")
-      for _ in 0..<100 { try await broker.encodeUnacknowledged(state, for: ["A"], application: "a") }
-      try await broker.ping()
-      for _ in 0..<100 { _ = try await fake.events.notification() }
+  @Test(.connection(answer: echo)) func aTaskThatIsCancelledAlreadySendsNothing() async throws {
+    let (start, go) = AsyncStream.makeStream(of: Void.self)
+    let task = Task {
+      for await _ in start {}
+      return try await broker.call("never")
     }
+    task.cancel()
+    go.finish()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    async let next = broker.call("first")
+    let request = try await fake.events.request()
+    #expect(request.request.method == "first")
+    try await request.answer("1")
+    _ = try await next
   }
 
-  @Test func aCancelledCallThrowsAndItsLateAnswerIsDropped() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let waiting = Task { try await broker.call("wait") }
-      let pending = try await fake.events.request()
-      waiting.cancel()
-      await #expect(throws: CancellationError.self) { try await waiting.value }
-      try await pending.answer("\"late\"")
-      async let next = broker.call("next")
-      try await fake.events.request().answer("\"next\"")
-      #expect(try await next == "\"next\"")
+  @Test(.connection) func callsFailWhenTheBrokerClosesInTheMiddle() async throws {
+    let calls = (0..<2).map { _ in Task { try await broker.call("wait") } }
+    let connection = try await fake.events.request().connection
+    _ = try await fake.events.request()
+    try await connection.onLoop { $0.close(afterOutput: false) }
+    for call in calls {
+      let error = try #require(await thrownError { try await call.value } as? BrokerConnectionError)
+      #expect(error.code == .lost)
+      #expect(error.socketPath == fake.path)
+      #expect(error.description.contains(fake.path))
     }
+    let later = await thrownError { try await broker.ping() }
+    #expect((later as? BrokerConnectionError)?.code == .lost)
   }
 
-  @Test func aTaskThatIsCancelledAlreadySendsNothing() async throws {
-    try await FakeBroker.run(answer: Self.echo) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let (start, go) = AsyncStream.makeStream(of: Void.self)
-      let task = Task {
-        for await _ in start {}
-        return try await broker.call("never")
-      }
-      task.cancel()
-      go.finish()
-      await #expect(throws: CancellationError.self) { try await task.value }
-      async let next = broker.call("first")
-      let request = try await fake.events.request()
-      #expect(request.request.method == "first")
-      try await request.answer("1")
-      _ = try await next
-    }
+  @Test(.connection) func closingEndsCallsAndDeliversWhatWasSent() async throws {
+    let waiting = Task { try await broker.call("wait") }
+    _ = try await fake.events.request()
+    try await broker.encodeUnacknowledged(.empty, for: 7)
+    await broker.close()
+    #expect((await thrownError { try await waiting.value } as? BrokerConnectionError)?.code == .closed)
+    #expect(try await fake.events.notification().parameters.text == #"{"object":7,"state":{}}"#)
+    let later = await thrownError { try await broker.ping() }
+    #expect((later as? BrokerConnectionError)?.code == .closed)
+    await broker.close()
   }
 
-  @Test func callsFailWhenTheBrokerClosesInTheMiddle() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let calls = (0..<2).map { _ in Task { try await broker.call("wait") } }
-      let connection = try await fake.events.request().connection
-      _ = try await fake.events.request()
-      try await connection.onLoop { $0.close(afterOutput: false) }
-      for call in calls {
-        let error = try #require(await thrownError { try await call.value } as? BrokerConnectionError)
-        #expect(error.code == .lost)
-        #expect(error.socketPath == fake.path)
-        #expect(error.description.contains(fake.path))
-      }
-      let later = await thrownError { try await broker.ping() }
-      #expect((later as? BrokerConnectionError)?.code == .lost)
-    }
+  @Test(.fakeBroker(answer: echo)) func theConnectionEndsWithItsLastReference() async throws {
+    var broker: BrokerConnection? = try await BrokerConnection.connect(to: fake.path)
+    #expect(try await broker?.call("echo", "[1]") == "[1]")
+    broker = nil
+    #expect(try await fake.events.closed() == .peerClosed)
   }
 
-  @Test func closingEndsCallsAndDeliversWhatWasSent() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let waiting = Task { try await broker.call("wait") }
-      _ = try await fake.events.request()
-      try await broker.encodeUnacknowledged(.empty, for: 7)
-      await broker.close()
-      #expect((await thrownError { try await waiting.value } as? BrokerConnectionError)?.code == .closed)
-      #expect(try await fake.events.notification().parameters.text == #"{"object":7,"state":{}}"#)
-      let later = await thrownError { try await broker.ping() }
-      #expect((later as? BrokerConnectionError)?.code == .closed)
-      await broker.close()
-    }
-  }
-
-  @Test func theConnectionEndsWithItsLastReference() async throws {
-    try await FakeBroker.run(answer: Self.echo) { fake in
-      var broker: BrokerConnection? = try await BrokerConnection.connect(to: fake.path)
-      #expect(try await broker?.call("echo", "[1]") == "[1]")
-      broker = nil
-      #expect(try await fake.events.closed() == .peerClosed)
-    }
-  }
-
-  @Test func whatIsNoBrokerIsToldSo() async throws {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
+  @Test(.scratch) func whatIsNoBrokerIsToldSo() async throws {
     try await RawListener.run(directory.file("b.sock"), says: "HTTP/1.1 400 Bad Request\r\n\r\n") { path in
       let broker = try await BrokerConnection.connect(to: path)
       let error = await thrownError { try await broker.ping() } as? BrokerConnectionError
@@ -161,25 +133,20 @@ internal import Testing
     }
   }
 
-  @Test func anAnswerOfAnotherFormIsAnError() async throws {
-    try await FakeBroker.run(answer: { _ in .text("[1]") }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let error = await thrownError { _ = try await broker.statistics() } as? BrokerConnectionError
-      #expect(error?.code == .unexpectedAnswer)
-      #expect(error?.message.contains("statistics") == true)
-    }
+  @Test(.connection) func anAnswerOfAnotherFormIsAnError() async throws {
+    fake.answers { _ in .text("[1]") }
+    let error = await thrownError { _ = try await broker.statistics() } as? BrokerConnectionError
+    #expect(error?.code == .unexpectedAnswer)
+    #expect(error?.message.contains("statistics") == true)
   }
 
-  @Test func aCallOfTheBrokerIsRefused() async throws {
-    try await FakeBroker.run(answer: Self.echo) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      try await fake.events.opened().onLoop { _ = $0.call(method: "shouldSaveApplicationState", parameters: nil) }
-      guard case .error(let error) = try await fake.events.response() else {
-        Issue.record("it was not refused")
-        return
-      }
-      #expect(error["code"]?.integer() == -32601)
-      #expect(try await broker.call("echo", "[1]") == "[1]")
+  @Test(.connection(answer: echo)) func aCallOfTheBrokerIsRefused() async throws {
+    try await fake.events.opened().onLoop { _ = $0.call(method: "shouldSaveApplicationState", parameters: nil) }
+    guard case .error(let error) = try await fake.events.response() else {
+      Issue.record("it was not refused")
+      return
     }
+    #expect(error["code"]?.integer() == -32601)
+    #expect(try await broker.call("echo", "[1]") == "[1]")
   }
 }

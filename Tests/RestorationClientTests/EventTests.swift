@@ -41,22 +41,19 @@ internal import Testing
     }
   }
 
-  @Test func eventsComeInOrderToTheirOwnSubscription() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let connection = try await fake.events.opened()
-      let all = try await broker.subscribe()
-      let some = try await broker.subscribe(to: [.stateEncoded, .encodeFailed], application: "a")
-      try await Self.send([Self.encoded(1), Self.encoded(2, 2), Self.encoded(3), Self.encoded(4, 9)], on: connection)
-      var (first, second) = (all.makeAsyncIterator(), some.makeAsyncIterator())
-      #expect(Self.sequence(of: try await first.next()) == 1)
-      #expect(Self.sequence(of: try await first.next()) == 3)
-      let event = try #require(try await second.next())
-      guard case .stateEncoded(let facts) = event.facts else { return #expect(Bool(false), "\(event)") }
-      #expect(event.name == "stateEncoded" && event.application?.description == "a")
-      #expect(facts.path == ["A"] && facts.bytes == 7)
-      #expect(event.jsonText == Self.encoded(2, 2).string)
-    }
+  @Test(.connection(answer: answer)) func eventsComeInOrderToTheirOwnSubscription() async throws {
+    let connection = try await fake.events.opened()
+    let all = try await broker.subscribe()
+    let some = try await broker.subscribe(to: [.stateEncoded, .encodeFailed], application: "a")
+    try await Self.send([Self.encoded(1), Self.encoded(2, 2), Self.encoded(3), Self.encoded(4, 9)], on: connection)
+    var (first, second) = (all.makeAsyncIterator(), some.makeAsyncIterator())
+    #expect(Self.sequence(of: try await first.next()) == 1)
+    #expect(Self.sequence(of: try await first.next()) == 3)
+    let event = try #require(try await second.next())
+    guard case .stateEncoded(let facts) = event.facts else { return #expect(Bool(false), "\(event)") }
+    #expect(event.name == "stateEncoded" && event.application?.description == "a")
+    #expect(facts.path == ["A"] && facts.bytes == 7)
+    #expect(event.jsonText == Self.encoded(2, 2).string)
   }
 
   /// The facts of each, as their own type writes them.
@@ -128,127 +125,103 @@ internal import Testing
     return events
   }
 
-  @Test func namesThatTheBrokerDoesNotKnowAreItsErrorToTell() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let refused = await thrownError { _ = try await broker.subscribe(toNamed: ["nope"], application: nil) }
-      #expect((refused as? RestorationError)?.code == .invalidParams)
-      #expect((refused as? RestorationError)?.pointer == "/events/0")
-      let odd = await thrownError { _ = try await broker.subscribe(toNamed: ["odd"], application: nil) }
-      #expect((odd as? BrokerConnectionError)?.code == .unexpectedAnswer)
-    }
+  @Test(.connection(answer: answer)) func namesThatTheBrokerDoesNotKnowAreItsErrorToTell() async throws {
+    let refused = await thrownError { _ = try await broker.subscribe(toNamed: ["nope"], application: nil) }
+    #expect((refused as? RestorationError)?.code == .invalidParams)
+    #expect((refused as? RestorationError)?.pointer == "/events/0")
+    let odd = await thrownError { _ = try await broker.subscribe(toNamed: ["odd"], application: nil) }
+    #expect((odd as? BrokerConnectionError)?.code == .unexpectedAnswer)
   }
 
-  @Test func whatIsNotTakenIsCountedWithWhatTheBrokerLost() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let subscription = try await broker.subscribe()
-      let connection = try await fake.events.opened()
-      let lost = EventNotification(subscription: 1, application: nil, event: EventsLost(lost: 10)).parameters
-      try await Self.send((1...2_000).map { Self.encoded($0) } + [lost, Self.encoded(2_001)], on: connection)
-      // Its answer comes after the events.
-      try await broker.ping()
-      var iterator = subscription.makeAsyncIterator()
-      for number in 1...1_024 { #expect(Self.sequence(of: try await iterator.next()) == Int64(number)) }
-      let event = try #require(try await iterator.next())
-      #expect(event.facts == .eventsLost(EventsLost(lost: 976 + 10 + 1)))
-      #expect(event.jsonText == #"{"subscription":1,"name":"eventsLost","lost":987}"#)
-      try await Self.send([Self.encoded(2_002)], on: connection)
-      #expect(Self.sequence(of: try await iterator.next()) == 2_002)
-    }
+  @Test(.connection(answer: answer)) func whatIsNotTakenIsCountedWithWhatTheBrokerLost() async throws {
+    let subscription = try await broker.subscribe()
+    let connection = try await fake.events.opened()
+    let lost = EventNotification(subscription: 1, application: nil, event: EventsLost(lost: 10)).parameters
+    try await Self.send((1...2_000).map { Self.encoded($0) } + [lost, Self.encoded(2_001)], on: connection)
+    // Its answer comes after the events.
+    try await broker.ping()
+    var iterator = subscription.makeAsyncIterator()
+    for number in 1...1_024 { #expect(Self.sequence(of: try await iterator.next()) == Int64(number)) }
+    let event = try #require(try await iterator.next())
+    #expect(event.facts == .eventsLost(EventsLost(lost: 976 + 10 + 1)))
+    #expect(event.jsonText == #"{"subscription":1,"name":"eventsLost","lost":987}"#)
+    try await Self.send([Self.encoded(2_002)], on: connection)
+    #expect(Self.sequence(of: try await iterator.next()) == 2_002)
   }
 
   // MARK: Ends
 
-  @Test func cancellingTellsTheBrokerAndEndsTheSequence() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
+  @Test(.connection(answer: answer)) func cancellingTellsTheBrokerAndEndsTheSequence() async throws {
+    let subscription = try await broker.subscribe()
+    let connection = try await fake.events.opened()
+    try await Self.send([Self.encoded(1)], on: connection)
+    async let count = subscription.reduce(0) { count, _ in count + 1 }
+    try await broker.ping()
+    subscription.cancel()
+    subscription.cancel()
+    let notification = try await fake.events.notification()
+    #expect(notification.method == "unsubscribe")
+    #expect(notification.parameters.text == #"{"subscription":1}"#)
+    #expect(try await count <= 1)
+    var iterator = subscription.makeAsyncIterator()
+    #expect(try await iterator.next() == nil)
+    try await broker.ping()
+  }
+
+  @Test(.connection(answer: answer)) func theLastReferenceEndsTheSubscription() async throws {
+    do {
       let subscription = try await broker.subscribe()
-      let connection = try await fake.events.opened()
-      try await Self.send([Self.encoded(1)], on: connection)
-      async let count = subscription.reduce(0) { count, _ in count + 1 }
-      try await broker.ping()
-      subscription.cancel()
-      subscription.cancel()
-      let notification = try await fake.events.notification()
-      #expect(notification.method == "unsubscribe")
-      #expect(notification.parameters.text == #"{"subscription":1}"#)
-      #expect(try await count <= 1)
-      var iterator = subscription.makeAsyncIterator()
-      #expect(try await iterator.next() == nil)
-      try await broker.ping()
+      withExtendedLifetime(subscription) {}
     }
+    #expect(try await fake.events.notification().method == "unsubscribe")
+    try await broker.ping()
   }
 
-  @Test func theLastReferenceEndsTheSubscription() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      do {
-        let subscription = try await broker.subscribe()
-        withExtendedLifetime(subscription) {}
-      }
-      #expect(try await fake.events.notification().method == "unsubscribe")
-      try await broker.ping()
-    }
+  @Test(.connection(answer: answer)) func aTaskThatIsCancelledStopsAndTheSubscriptionGoesOn() async throws {
+    let subscription = try await broker.subscribe()
+    let reader = Task { try await subscription.reduce(0) { count, _ in count + 1 } }
+    try await broker.ping()
+    reader.cancel()
+    #expect(try await reader.value == 0)
+    try await Self.send([Self.encoded(1)], on: try await fake.events.opened())
+    var iterator = subscription.makeAsyncIterator()
+    #expect(Self.sequence(of: try await iterator.next()) == 1)
   }
 
-  @Test func aTaskThatIsCancelledStopsAndTheSubscriptionGoesOn() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let subscription = try await broker.subscribe()
-      let reader = Task { try await subscription.reduce(0) { count, _ in count + 1 } }
-      try await broker.ping()
-      reader.cancel()
-      #expect(try await reader.value == 0)
-      try await Self.send([Self.encoded(1)], on: try await fake.events.opened())
-      var iterator = subscription.makeAsyncIterator()
-      #expect(Self.sequence(of: try await iterator.next()) == 1)
+  @Test(.connection(answer: answer)) func whenTheBrokerEndsWhatHasComeIsGivenAndThenItIsThrown() async throws {
+    let subscription = try await broker.subscribe()
+    let other = try await broker.subscribe(to: [.stateEncoded, .encodeFailed], application: "a")
+    async let waiting = thrownError { for try await _ in other {} }
+    let connection = try await fake.events.opened()
+    try await Self.send([Self.encoded(1)], on: connection)
+    try await connection.onLoop { $0.close(afterOutput: true) }
+    #expect((await waiting as? BrokerConnectionError)?.code == .lost)
+    var iterator = subscription.makeAsyncIterator()
+    #expect(Self.sequence(of: try await iterator.next()) == 1)
+    for _ in 1...2 {
+      let error = await thrownError { _ = try await subscription.first { _ in true } }
+      #expect((error as? BrokerConnectionError)?.code == .lost)
     }
+    let late = await thrownError { _ = try await broker.subscribe() }
+    #expect((late as? BrokerConnectionError)?.code == .lost)
   }
 
-  @Test func whenTheBrokerEndsWhatHasComeIsGivenAndThenItIsThrown() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let subscription = try await broker.subscribe()
-      let other = try await broker.subscribe(to: [.stateEncoded, .encodeFailed], application: "a")
-      async let waiting = thrownError { for try await _ in other {} }
-      let connection = try await fake.events.opened()
-      try await Self.send([Self.encoded(1)], on: connection)
-      try await connection.onLoop { $0.close(afterOutput: true) }
-      #expect((await waiting as? BrokerConnectionError)?.code == .lost)
-      var iterator = subscription.makeAsyncIterator()
-      #expect(Self.sequence(of: try await iterator.next()) == 1)
-      for _ in 1...2 {
-        let error = await thrownError { _ = try await subscription.first { _ in true } }
-        #expect((error as? BrokerConnectionError)?.code == .lost)
-      }
-      let late = await thrownError { _ = try await broker.subscribe() }
-      #expect((late as? BrokerConnectionError)?.code == .lost)
-    }
+  @Test(.connection(answer: answer)) func closingTheConnectionEndsTheSequence() async throws {
+    let subscription = try await broker.subscribe()
+    async let count = subscription.reduce(0) { count, _ in count + 1 }
+    await broker.close()
+    #expect(try await count == 0)
   }
 
-  @Test func closingTheConnectionEndsTheSequence() async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let subscription = try await broker.subscribe()
-      async let count = subscription.reduce(0) { count, _ in count + 1 }
-      await broker.close()
-      #expect(try await count == 0)
-    }
-  }
-
-  @Test func aCancelledCallLeavesNoSubscriptionBehind() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let task = Task { try await broker.subscribe() }
-      let request = try await fake.events.request()
-      task.cancel()
-      let error = await thrownError { _ = try await task.value }
-      #expect(error is CancellationError)
-      try await request.answer(#"{"subscription":5}"#)
-      let notification = try await fake.events.notification()
-      #expect(notification.method == "unsubscribe")
-      #expect(notification.parameters.text == #"{"subscription":5}"#)
-    }
+  @Test(.connection) func aCancelledCallLeavesNoSubscriptionBehind() async throws {
+    let task = Task { try await broker.subscribe() }
+    let request = try await fake.events.request()
+    task.cancel()
+    let error = await thrownError { _ = try await task.value }
+    #expect(error is CancellationError)
+    try await request.answer(#"{"subscription":5}"#)
+    let notification = try await fake.events.notification()
+    #expect(notification.method == "unsubscribe")
+    #expect(notification.parameters.text == #"{"subscription":5}"#)
   }
 }

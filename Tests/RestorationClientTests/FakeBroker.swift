@@ -5,6 +5,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import RestorationTransport
 internal import RestorationWire
+internal import Synchronization
 internal import TestSupport
 
 /// A broker that answers by a function: a real socket with a test behind it.
@@ -22,23 +23,28 @@ final class FakeBroker: ConnectionDelegate {
 
   let path: String
   let events: Events
-  private let answer: Answer
+  private let answer: Mutex<Answer>
   private let sink: AsyncStream<Event>.Continuation
 
   private init(path: String, answer: @escaping Answer) {
     let (stream, sink) = AsyncStream.makeStream(of: Event.self)
     self.path = path
-    self.answer = answer
+    self.answer = Mutex(answer)
     self.events = Events(stream)
     self.sink = sink
   }
 
+  /// From now on.
+  func answers(_ answer: @escaping Answer) { self.answer.withLock { $0 = answer } }
+
   /// Runs `body` with a broker on a socket of its own.
   static func run(
     answer: @escaping Answer = { _ in nil },
-    limits: TransportLimits = TransportLimits(),
+    limits change: (inout TransportLimits) -> Void = { _ in },
     _ body: (FakeBroker) async throws -> Void
   ) async throws {
+    var limits = TransportLimits()
+    change(&limits)
     let directory = try ScratchDirectory()
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     do {
@@ -66,7 +72,7 @@ final class FakeBroker: ConnectionDelegate {
   func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     switch delivery {
     case .request(let call, let request):
-      if let outcome = answer(request) {
+      if let outcome = answer.withLock({ $0 })(request) {
         connection.respond(to: call, with: outcome)
       } else {
         sink.yield(.request(call, request, connection))

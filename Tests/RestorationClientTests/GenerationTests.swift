@@ -8,64 +8,58 @@ internal import Testing
 
 /// Calls about generations: their messages and results.
 @Suite(.timeLimit(.minutes(2))) struct GenerationTests {
-  @Test func aRollbackSaysWhatItMade() async throws {
+  @Test(.connection) func aRollbackSaysWhatItMade() async throws {
     let sent = Mutex<[String]>([])
-    try await FakeBroker.run { request in
+    fake.answers { request in
       sent.withLock { $0.append("\(request.method) \(request.parametersText)") }
       return .text(#"{"generation":5,"former":4,"unreadable":[["A","B"]]}"#)
-    } _: { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let result = try await broker.rollBack("a", to: 3, force: true)
-      #expect(result.generation == 5 && result.former == 4 && result.unreadable == [["A", "B"]])
-      _ = try await broker.rollBack(to: 1)
-      #expect(
-        sent.withLock { $0 } == [
-          #"rollBack {"generation":3,"force":true,"application":"a"}"#, #"rollBack {"generation":1}"#,
-        ]
-      )
     }
+    let result = try await broker.rollBack("a", to: 3, force: true)
+    #expect(result.generation == 5 && result.former == 4 && result.unreadable == [["A", "B"]])
+    _ = try await broker.rollBack(to: 1)
+    #expect(
+      sent.withLock { $0 } == [
+        #"rollBack {"generation":3,"force":true,"application":"a"}"#, #"rollBack {"generation":1}"#,
+      ]
+    )
   }
 
-  @Test func aComparisonHasTheDifferencesOfAllPages() async throws {
+  @Test(.connection) func aComparisonHasTheDifferencesOfAllPages() async throws {
     let pages = [
       "": #"{"added":[["A"]],"removed":[],"changed":[{"path":["B"],"keys":["k"],"elements":true}],"cursor":"c"}"#,
       "c": #"{"added":[],"removed":[["C"]],"changed":[{"path":["D"],"keys":[],"redacted":true}]}"#,
     ]
     let sent = Mutex<[String]>([])
-    try await FakeBroker.run { request in
+    fake.answers { request in
       sent.withLock { $0.append(request.parametersText) }
       guard case .named(let parameters) = request.parameters else { return nil }
       return pages[parameters["cursor"]?.string() ?? ""].map { .text($0) }
-    } _: { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let difference = try await broker.diffGenerations(of: "a", from: 1, to: 2, reveal: true)
-      #expect(difference.added == [["A"]] && difference.removed == [["C"]] && !difference.isEmpty)
-      #expect(difference.changed.map(\.path) == [["B"], ["D"]])
-      #expect(difference.changed[0].keys == ["k"] && difference.changed[0].elements)
-      #expect(difference.changed[1].redacted && !difference.changed[1].unreadable)
-      #expect(
-        sent.withLock { $0 } == [
-          #"{"from":1,"to":2,"reveal":true,"application":"a"}"#,
-          #"{"from":1,"to":2,"reveal":true,"cursor":"c","application":"a"}"#,
-        ]
-      )
     }
+    let difference = try await broker.diffGenerations(of: "a", from: 1, to: 2, reveal: true)
+    #expect(difference.added == [["A"]] && difference.removed == [["C"]] && !difference.isEmpty)
+    #expect(difference.changed.map(\.path) == [["B"], ["D"]])
+    #expect(difference.changed[0].keys == ["k"] && difference.changed[0].elements)
+    #expect(difference.changed[1].redacted && !difference.changed[1].unreadable)
+    #expect(
+      sent.withLock { $0 } == [
+        #"{"from":1,"to":2,"reveal":true,"application":"a"}"#,
+        #"{"from":1,"to":2,"reveal":true,"cursor":"c","application":"a"}"#,
+      ]
+    )
   }
 
-  @Test func stepsAreToldInWordsAndThoseNobodyKnowsAreLeftOut() async throws {
+  @Test(.connection) func stepsAreToldInWordsAndThoseNobodyKnowsAreLeftOut() async throws {
     let answer =
       #"{"path":["A"],"saved":[{"step":"asked","owner":{"process":"editor","pid":7},"round":3},{"step":"later"},"#
       + #"{"step":"stale","owner":null,"why":"ended"}],"restored":[{"step":"finished"}],"verdict":"strange"}"#
-    try await FakeBroker.run(answer: { _ in .text(answer) }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let explanation = try await broker.explainRestoration(of: ["A"], application: "a")
-      #expect(explanation.path == ["A"] && explanation.verdict == "strange")
-      #expect(explanation.saved.map(\.word) == ["asked", "stale"])
-      #expect(explanation.saved[0].description == "asked editor (7) for its state in round 3")
-      #expect(explanation.saved[0] == .asked(ObjectOwner(process: "editor", pid: 7), round: 3))
-      #expect(explanation.saved[1].description == "its last good state is kept: its owner ended before it answered")
-      #expect(explanation.restored.map(\.description) == ["restored"])
-    }
+    fake.answers { _ in .text(answer) }
+    let explanation = try await broker.explainRestoration(of: ["A"], application: "a")
+    #expect(explanation.path == ["A"] && explanation.verdict == "strange")
+    #expect(explanation.saved.map(\.word) == ["asked", "stale"])
+    #expect(explanation.saved[0].description == "asked editor (7) for its state in round 3")
+    #expect(explanation.saved[0] == .asked(ObjectOwner(process: "editor", pid: 7), round: 3))
+    #expect(explanation.saved[1].description == "its last good state is kept: its owner ended before it answered")
+    #expect(explanation.restored.map(\.description) == ["restored"])
   }
 
   private static let owner = ObjectOwner(process: "p", pid: 1)
@@ -93,17 +87,15 @@ internal import Testing
   ]
 
   /// Each step has a sentence of its own.
-  @Test func noTwoStepsSayTheSame() async throws {
+  @Test(.connection) func noTwoStepsSayTheSame() async throws {
     let saved = Self.saving.map(\.text.string).joined(separator: ",")
     let restored = Self.restoring.map(\.text.string).joined(separator: ",")
     let answer = #"{"path":null,"saved":[\#(saved)],"restored":[\#(restored)],"verdict":"saved"}"#
-    try await FakeBroker.run(answer: { _ in .text(answer) }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let explanation = try await broker.explainRestoration(of: .handle(7))
-      #expect(explanation.saved == Self.saving && explanation.restored == Self.restoring)
-      let sentences = explanation.saved.map(\.description) + explanation.restored.map(\.description)
-      #expect(Set(sentences).count == sentences.count)
-      #expect(sentences.allSatisfy { !$0.isEmpty && !$0.contains("nil") })
-    }
+    fake.answers { _ in .text(answer) }
+    let explanation = try await broker.explainRestoration(of: .handle(7))
+    #expect(explanation.saved == Self.saving && explanation.restored == Self.restoring)
+    let sentences = explanation.saved.map(\.description) + explanation.restored.map(\.description)
+    #expect(Set(sentences).count == sentences.count)
+    #expect(sentences.allSatisfy { !$0.isEmpty && !$0.contains("nil") })
   }
 }

@@ -31,55 +31,48 @@ internal import Testing
     ("keysPerObjectMax", "{" + (0...100).map { "\"k\($0)\":0" }.joined(separator: ",") + "}"),
   ]
 
-  @Test(arguments: tooMuch)
+  @Test(.connection(answer: answer), arguments: tooMuch)
   func aMessageBeyondALimitIsRefusedBeforeItIsSent(_ limit: String, _ parameters: String) async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let error = await thrownError { try await broker.call("x", parameters) } as? RestorationError
-      #expect(error?.code == .limitExceeded)
-      #expect(error?.limit?.name == limit)
-      #expect(try await broker.call("x", "[1]") == "1")
-    }
+    let error = await thrownError { try await broker.call("x", parameters) } as? RestorationError
+    #expect(error?.code == .limitExceeded)
+    #expect(error?.limit?.name == limit)
+    #expect(try await broker.call("x", "[1]") == "1")
   }
 
-  @Test(arguments: [
-    "[\"" + String(repeating: "x", count: 99_900) + "\"]",
-    String(repeating: "[", count: 19) + String(repeating: "]", count: 19),
-    "[" + String(repeating: "0,", count: 1_994) + "0]",
-    "{" + (0..<100).map { "\"k\($0)\":0" }.joined(separator: ",") + "}",
-  ])
+  @Test(
+    .connection(answer: answer),
+    arguments: [
+      "[\"" + String(repeating: "x", count: 99_900) + "\"]",
+      String(repeating: "[", count: 19) + String(repeating: "]", count: 19),
+      "[" + String(repeating: "0,", count: 1_994) + "0]",
+      "{" + (0..<100).map { "\"k\($0)\":0" }.joined(separator: ",") + "}",
+    ]
+  )
   func aMessageWithinTheLimitsIsSent(_ parameters: String) async throws {
-    try await FakeBroker.run(answer: Self.answer) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let sent = try await broker.call("x", parameters)
-      #expect(sent == "1")
-    }
+    let sent = try await broker.call("x", parameters)
+    #expect(sent == "1")
   }
 
-  @Test func limitsAreAskedForOnceAndOnlyForMessagesThatNeedIt() async throws {
+  @Test(.connection) func limitsAreAskedForOnceAndOnlyForMessagesThatNeedIt() async throws {
     let asked = Mutex(0)
-    try await FakeBroker.run { request in
+    fake.answers { request in
       if request.method == "limits" { asked.withLock { $0 += 1 } }
       return Self.answer(request)
-    } _: { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      _ = try await broker.call("x", "[1]")
-      #expect(asked.withLock { $0 } == 0)
-      for _ in 0..<3 { _ = try await broker.call("x", "[\"" + String(repeating: "x", count: 70_000) + "\"]") }
-      #expect(asked.withLock { $0 } == 1)
     }
+    _ = try await broker.call("x", "[1]")
+    #expect(asked.withLock { $0 } == 0)
+    for _ in 0..<3 { _ = try await broker.call("x", "[\"" + String(repeating: "x", count: 70_000) + "\"]") }
+    #expect(asked.withLock { $0 } == 1)
   }
 
-  @Test func aBrokerWithoutTheMethodIsTakenToHaveTheUsualLimits() async throws {
-    try await FakeBroker.run { request in
+  @Test(.connection) func aBrokerWithoutTheMethodIsTakenToHaveTheUsualLimits() async throws {
+    fake.answers { request in
       request.method == "limits" ? .error(.methodNotFound("limits")) : .text("1")
-    } _: { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let sent = try await broker.call("x", "[\"" + String(repeating: "x", count: 1 << 20) + "\"]")
-      #expect(sent == "1")
-      let large = "[\"" + String(repeating: "x", count: 4 << 20) + "\"]"
-      let error = await thrownError { try await broker.call("x", large) } as? RestorationError
-      #expect(error?.limit?.name == "frameBytesMax")
     }
+    let sent = try await broker.call("x", "[\"" + String(repeating: "x", count: 1 << 20) + "\"]")
+    #expect(sent == "1")
+    let large = "[\"" + String(repeating: "x", count: 4 << 20) + "\"]"
+    let error = await thrownError { try await broker.call("x", large) } as? RestorationError
+    #expect(error?.limit?.name == "frameBytesMax")
   }
 }

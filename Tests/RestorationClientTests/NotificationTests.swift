@@ -14,94 +14,81 @@ internal import Testing
     try await connection.onLoop { $0.notify(method: method, parameters: parameters) }
   }
 
-  @Test func notificationsArriveInOrderAndEndWithTheConnection() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let connection = try await fake.events.opened()
-      try await Self.send(PathChanged(object: 7, path: ["Main", "Editor"]), on: connection)
-      try await Self.send(PathChanged(object: 8, path: nil), on: connection)
-      let owner = ObjectOwner(process: "new", pid: 12)
-      let replaced = RegistrationReplaced().with {
-        $0.object = 7
-        $0.path = ["Main"]
-        $0.by = owner
-      }
-      try await Self.send(replaced, on: connection)
-      try await connection.onLoop { $0.close(afterOutput: true) }
-      var received: [BrokerNotification] = []
-      for await notification in broker.notifications { received.append(notification) }
-      #expect(
-        received == [
-          .pathChanged(PathChanged(object: 7, path: ["Main", "Editor"])),
-          .pathChanged(PathChanged(object: 8, path: nil)),
-          .registrationReplaced(replaced),
-        ]
-      )
+  @Test(.connection) func notificationsArriveInOrderAndEndWithTheConnection() async throws {
+    let connection = try await fake.events.opened()
+    try await Self.send(PathChanged(object: 7, path: ["Main", "Editor"]), on: connection)
+    try await Self.send(PathChanged(object: 8, path: nil), on: connection)
+    let owner = ObjectOwner(process: "new", pid: 12)
+    let replaced = RegistrationReplaced().with {
+      $0.object = 7
+      $0.path = ["Main"]
+      $0.by = owner
     }
+    try await Self.send(replaced, on: connection)
+    try await connection.onLoop { $0.close(afterOutput: true) }
+    var received: [BrokerNotification] = []
+    for await notification in broker.notifications { received.append(notification) }
+    #expect(
+      received == [
+        .pathChanged(PathChanged(object: 7, path: ["Main", "Editor"])),
+        .pathChanged(PathChanged(object: 8, path: nil)),
+        .registrationReplaced(replaced),
+      ]
+    )
   }
 
-  @Test func aReaderThatWaitsIsWoken() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let notifications = broker.notifications
-      async let first = notifications.first { _ in true }
-      try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
-      #expect(await first == .pathChanged(PathChanged(object: 1, path: ["A"])))
-    }
+  @Test(.connection) func aReaderThatWaitsIsWoken() async throws {
+    let notifications = broker.notifications
+    async let first = notifications.first { _ in true }
+    try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
+    #expect(await first == .pathChanged(PathChanged(object: 1, path: ["A"])))
   }
 
-  @Test func whatIsNotKnownIsPassedOver() async throws {
-    try await FakeBroker.run { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let connection = try await fake.events.opened()
-      try await connection.onLoop {
-        $0.notify(method: "somethingNew", parameters: nil)
-        $0.notify(method: "pathChanged", parameters: JSONText(["object": "seven"]))
-        $0.notify(method: "pathChanged", parameters: JSONText(["object": 7, "path": ["A"], "more": true]))
-        $0.close(afterOutput: true)
-      }
-      var received: [BrokerNotification] = []
-      for await notification in broker.notifications { received.append(notification) }
-      #expect(received == [.pathChanged(PathChanged(object: 7, path: ["A"]))])
+  @Test(.connection) func whatIsNotKnownIsPassedOver() async throws {
+    let connection = try await fake.events.opened()
+    try await connection.onLoop {
+      $0.notify(method: "somethingNew", parameters: nil)
+      $0.notify(method: "pathChanged", parameters: JSONText(["object": "seven"]))
+      $0.notify(method: "pathChanged", parameters: JSONText(["object": 7, "path": ["A"], "more": true]))
+      $0.close(afterOutput: true)
     }
+    var received: [BrokerNotification] = []
+    for await notification in broker.notifications { received.append(notification) }
+    #expect(received == [.pathChanged(PathChanged(object: 7, path: ["A"]))])
   }
 
-  @Test func whatNobodyTakesIsCounted() async throws {
-    try await FakeBroker.run(answer: { _ in .text("{}") }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let connection = try await fake.events.opened()
-      try await connection.onLoop { connection in
-        for object in 1...2_000 {
-          connection.notify(
-            method: "pathChanged",
-            parameters: JSONText(["object": .integer(Int64(object)), "path": nil])
-          )
-        }
+  @Test(.connection) func whatNobodyTakesIsCounted() async throws {
+    fake.answers { _ in .text("{}") }
+    let connection = try await fake.events.opened()
+    try await connection.onLoop { connection in
+      for object in 1...2_000 {
+        connection.notify(
+          method: "pathChanged",
+          parameters: JSONText(["object": .integer(Int64(object)), "path": nil])
+        )
       }
-      // Its answer comes after the notifications.
-      try await broker.ping()
-      try await connection.onLoop { $0.close(afterOutput: true) }
-      var received: [BrokerNotification] = []
-      for await notification in broker.notifications { received.append(notification) }
-      #expect(received.count == 1_025)
-      #expect(received.first == .pathChanged(PathChanged(object: 1, path: nil)))
-      #expect(received.last == .missed(count: 976))
     }
+    // Its answer comes after the notifications.
+    try await broker.ping()
+    try await connection.onLoop { $0.close(afterOutput: true) }
+    var received: [BrokerNotification] = []
+    for await notification in broker.notifications { received.append(notification) }
+    #expect(received.count == 1_025)
+    #expect(received.first == .pathChanged(PathChanged(object: 1, path: nil)))
+    #expect(received.last == .missed(count: 976))
   }
 
-  @Test func aReaderThatIsCancelledStopsAndLosesNothing() async throws {
-    try await FakeBroker.run(answer: { _ in .text("{}") }) { fake in
-      let broker = try await BrokerConnection.connect(to: fake.path)
-      let reader = Task {
-        var count = 0
-        for await _ in broker.notifications { count += 1 }
-        return count
-      }
-      try await broker.ping()
-      reader.cancel()
-      #expect(await reader.value == 0)
-      try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
-      #expect(await broker.notifications.first { _ in true } == .pathChanged(PathChanged(object: 1, path: ["A"])))
+  @Test(.connection) func aReaderThatIsCancelledStopsAndLosesNothing() async throws {
+    fake.answers { _ in .text("{}") }
+    let reader = Task {
+      var count = 0
+      for await _ in broker.notifications { count += 1 }
+      return count
     }
+    try await broker.ping()
+    reader.cancel()
+    #expect(await reader.value == 0)
+    try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())
+    #expect(await broker.notifications.first { _ in true } == .pathChanged(PathChanged(object: 1, path: ["A"])))
   }
 }

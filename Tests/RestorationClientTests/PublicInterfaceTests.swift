@@ -156,9 +156,7 @@ internal import Testing
     print(saved.generation ?? 0, saved.stale.map(\.why), saved.excluded.map(\.by), saved.duration)
   }
 
-  @Test func anApplicationThatIsAskedIsToldThatNoBrokerRuns() async throws {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
+  @Test(.scratch) func anApplicationThatIsAskedIsToldThatNoBrokerRuns() async throws {
     do {
       try await beAsked(directory.file("b.sock"))
       Issue.record("somebody listened")
@@ -167,9 +165,7 @@ internal import Testing
     }
   }
 
-  @Test func anApplicationWithASessionIsToldThatNoBrokerRuns() async throws {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
+  @Test(.scratch) func anApplicationWithASessionIsToldThatNoBrokerRuns() async throws {
     do {
       try await stay(directory.file("b.sock"))
       Issue.record("somebody listened")
@@ -178,9 +174,7 @@ internal import Testing
     }
   }
 
-  @Test func anApplicationCompilesAgainstTheProductAndIsToldThatNoBrokerRuns() async throws {
-    let directory = try ScratchDirectory()
-    defer { directory.remove() }
+  @Test(.scratch) func anApplicationCompilesAgainstTheProductAndIsToldThatNoBrokerRuns() async throws {
     do {
       try await live(directory.file("b.sock"))
       Issue.record("somebody listened")

@@ -14,34 +14,6 @@ struct ServingScene {
   let model: ServingModel
   let delegate: ServingDelegate
 
-  /// - Parameter answersServing: whether registrations of classes and data sources are answered on the first
-  ///   connection, the second and so on; if not, the test must answer.
-  static func run(
-    answersServing: @escaping @Sendable (_ connection: Int) -> Bool = { _ in true },
-    limits change: @escaping @Sendable (inout Limits) -> Void = { _ in },
-    _ body: (ServingScene) async throws -> Void
-  ) async throws {
-    let script = SessionScript()
-    script.change { change(&$0.limits) }
-    let served: Set = [RegisterRestorationClass.method, RegisterDataSource.method]
-    try await FakeBroker.run { request in
-      served.contains(request.method) && answersServing(script.connections) ? .text("{}") : script.answer(request)
-    } _: { fake in
-      let model = ServingModel()
-      let delegate = ServingDelegate(model)
-      let session = try await RestorationSession.start(
-        SessionOptions(application: "a", process: "p", answersCalls: true),
-        delegate: delegate,
-        socket: fake.path
-      )
-      let scene = ServingScene(session: session, broker: fake, script: script, model: model, delegate: delegate)
-      try await scene.follow()
-      try await body(scene)
-      await session.end(.restart, timeout: .zero)
-      withExtendedLifetime(delegate) {}
-    }
-  }
-
   /// Makes calls on the newest connection from now on.
   func follow() async throws { await model.follow(try await broker.events.opened()) }
 

@@ -44,24 +44,6 @@ final class SessionScript: Sendable {
   /// The path the object was registered under.
   func name(of handle: Int64) -> String? { state.withLock { $0.paths[handle]?.last } }
 
-  /// Runs `body` with a session at a broker that follows the script.
-  static func run(
-    timeout: Duration? = nil,
-    limits: TransportLimits = TransportLimits(),
-    _ body: (RestorationSession, FakeBroker, SessionScript) async throws -> Void
-  ) async throws {
-    let script = SessionScript()
-    try await FakeBroker.run(answer: script.answer, limits: limits) { fake in
-      let session = try await RestorationSession.start(
-        SessionOptions(application: "a", process: "p"),
-        socket: fake.path,
-        brokerTimeout: timeout
-      )
-      try await body(session, fake, script)
-      await session.end(.restart, timeout: .zero)
-    }
-  }
-
   @Sendable func answer(_ request: JSONRPC.Request) -> Outcome? {
     if request.method == Ping.method, state.withLock({ !$0.silent.contains(Ping.method) }) { return .text("{}") }
     guard case .named(let parameters) = request.parameters else { return nil }

@@ -131,22 +131,20 @@ internal import Testing
     }
   }
 
-  @Test(arguments: 1...6)
+  @Test(.session, arguments: 1...6)
   func nothingAcknowledgedIsLostAndNothingOlderComesAfterIt(_ seed: UInt64) async throws {
-    try await SessionScript.run { session, fake, script in
-      let store = Store(script, seed: seed)
-      let serving = Task { try await store.serve(fake.events) }
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for number in 0..<8 {
-          let generator = SeededGenerator(seed: seed &* 100 &+ UInt64(number))
-          group.addTask { try await Self.work("O\(number)", session, store, generator) }
-        }
-        try await group.waitForAll()
+    let store = Store(script, seed: seed)
+    let serving = Task { try await store.serve(fake.events) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<8 {
+        let generator = SeededGenerator(seed: seed &* 100 &+ UInt64(number))
+        group.addTask { try await Self.work("O\(number)", session, store, generator) }
       }
-      await store.becomeKind()
-      #expect(await session.end(.restart))
-      #expect(await store.faults == [])
-      serving.cancel()
+      try await group.waitForAll()
     }
+    await store.becomeKind()
+    #expect(await session.end(.restart))
+    #expect(await store.faults == [])
+    serving.cancel()
   }
 }

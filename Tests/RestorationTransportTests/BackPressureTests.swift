@@ -30,120 +30,112 @@ internal import Testing
     return sent
   }
 
-  @Test func aPeerThatDoesNotReadItsRepliesIsNotReadAndOthersGoOn() async throws {
+  @Test(.listener) func aPeerThatDoesNotReadItsRepliesIsNotReadAndOthersGoOn() async throws {
     let count = 10_000
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      let requests = (1...count).map { echo($0, bytes: 1_000) + "\n" }.joined()
-      let sent = try await sendUntilPaused(peer, requests, connection, fixture)
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    let requests = (1...count).map { echo($0, bytes: 1_000) + "\n" }.joined()
+    let sent = try await sendUntilPaused(peer, requests, connection, fixture)
 
-      let usage = try await fixture.onLoop { connection.usage }
-      #expect(sent < requests.utf8.count && fixture.delegate.received < count)
-      #expect(usage.replyBytes > 1 << 20 && usage.replyBytes < (1 << 20) + 2_000)
-      // At most the bytes of one read.
-      #expect(usage.inputBytes <= 1 << 18)
-      let other = try fixture.connect()
-      try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)
-      #expect(try other.readLine() == #"{"jsonrpc":"2.0","id":1,"result":["hello",5]}"# + "\n")
+    let usage = try await fixture.onLoop { connection.usage }
+    #expect(sent < requests.utf8.count && fixture.delegate.received < count)
+    #expect(usage.replyBytes > 1 << 20 && usage.replyBytes < (1 << 20) + 2_000)
+    // At most the bytes of one read.
+    #expect(usage.inputBytes <= 1 << 18)
+    let other = try fixture.connect()
+    try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)
+    #expect(try other.readLine() == #"{"jsonrpc":"2.0","id":1,"result":["hello",5]}"# + "\n")
 
-      async let rest: Void = RawPeer.inBackground { try peer.send(Array(requests.utf8.dropFirst(sent))) }
-      let answers = try await RawPeer.inBackground { try peer.readLines(count) }
-      try await rest
-      #expect(answers.count == count)
-      for (index, answer) in answers.enumerated() where !answer.hasPrefix(#"{"jsonrpc":"2.0","id":\#(index + 1),"#) {
-        Issue.record("answer \(index + 1) is \(answer.prefix(60))")
+    async let rest: Void = RawPeer.inBackground { try peer.send(Array(requests.utf8.dropFirst(sent))) }
+    let answers = try await RawPeer.inBackground { try peer.readLines(count) }
+    try await rest
+    #expect(answers.count == count)
+    for (index, answer) in answers.enumerated() where !answer.hasPrefix(#"{"jsonrpc":"2.0","id":\#(index + 1),"#) {
+      Issue.record("answer \(index + 1) is \(answer.prefix(60))")
+    }
+    let left = try await fixture.onLoop { connection.usage }
+    #expect(left.inputBytes + left.heldBackBytes + left.replyBytes + left.unsolicitedBytes == 0)
+  }
+
+  @Test(.listener(limits: { $0.replyBytesPause = 4_096 })) func aPeersOwnSocketBufferIsAllItCanFillAfterAHalfClose()
+    async throws
+  {
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    let requests = (1...4_000).map { echo($0, bytes: 1_000) }.joined()
+    _ = try await sendUntilPaused(peer, requests, connection, fixture)
+    peer.endOutput()
+    _ = try await fixture.onLoop {}
+    let usage = try await fixture.onLoop { connection.usage }
+    #expect(usage.inputBytes < 1 << 20)
+    let answers = try peer.readToEnd().split(separator: "\n")
+    // The last request may have been cut by the half-close.
+    #expect(answers.filter { !$0.contains("-32700") }.count == fixture.delegate.received)
+    #expect(await fixture.delegate.events.closed() == .peerClosed)
+  }
+
+  @Test(.listener) func requestsBeyondThoseInFlightWaitAndAnswersToOurCallsDoNot() async throws {
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    try peer.send((1...200).map(wait).joined())
+    var calls: [Conversation.Call] = []
+    for _ in 1...128 { calls.append(try #require(await fixture.delegate.events.request()).0) }
+
+    let callID = try #require(try await fixture.onLoop { connection.call(method: "ask", parameters: nil) })
+    _ = try peer.readLine()
+    try peer.send(#"{"jsonrpc":"2.0","id":\#(callID),"result":7}"#)
+    guard case .response(callID, .result)? = await fixture.delegate.events.received() else {
+      Issue.record("the answer was held back")
+      return
+    }
+    #expect(fixture.delegate.received == 129)
+    #expect(try await fixture.onLoop { connection.usage.heldBackBytes } > 0)
+
+    let first = calls[0]
+    try await fixture.onLoop { connection.respond(to: first, with: .result(.null)) }
+    calls.append(try #require(await fixture.delegate.events.request()).0)
+    #expect(fixture.delegate.received == 130)
+
+    let second = calls[1]
+    try await fixture.onLoop { try connection.park(second) }
+    let (last, request) = try #require(await fixture.delegate.events.request())
+    #expect(request.id.description == "130")
+    calls.append(last)
+    #expect(fixture.delegate.received == 131)
+  }
+
+  @Test(.listener) func manyRequestsBeyondThoseInFlightStayWithThePeer() async throws {
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    let filler = String(repeating: "x", count: 1_000)
+    let requests = (1...5_000).map { #"{"jsonrpc":"2.0","id":\#($0),"method":"wait","params":["\#(filler)"]}"# }
+      .joined()
+    let sent = try await sendUntilPaused(peer, requests, connection, fixture)
+    #expect(sent < requests.utf8.count)
+    let usage = try await fixture.onLoop { connection.usage }
+    #expect(usage.heldBackBytes > 256 << 10 && usage.heldBackBytes + usage.inputBytes < 1 << 20)
+    #expect(fixture.delegate.received == 128)
+  }
+
+  @Test(.listener) func aFloodOfNotificationsToAPeerThatDoesNotReadCutsIt() async throws {
+    let stopped = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    let text = JSONText(.string(String(repeating: "x", count: 10_000)))
+    var rounds = 0
+    while try await fixture.onLoop({ connection.isOpen }) {
+      rounds += 1
+      try await fixture.onLoop {
+        for _ in 1...20 { connection.notify(method: "event", parameters: text) }
+        let unsolicited = connection.usage.unsolicitedBytes
+        if connection.isOpen, unsolicited > 8 << 20 { Issue.record("\(unsolicited) bytes are queued") }
       }
-      let left = try await fixture.onLoop { connection.usage }
-      #expect(left.inputBytes + left.heldBackBytes + left.replyBytes + left.unsolicitedBytes == 0)
     }
-  }
-
-  @Test func aPeersOwnSocketBufferIsAllItCanFillAfterAHalfClose() async throws {
-    try await ListenerFixture.run(limits: { $0.replyBytesPause = 4_096 }) { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      let requests = (1...4_000).map { echo($0, bytes: 1_000) }.joined()
-      _ = try await sendUntilPaused(peer, requests, connection, fixture)
-      peer.endOutput()
-      _ = try await fixture.onLoop {}
-      let usage = try await fixture.onLoop { connection.usage }
-      #expect(usage.inputBytes < 1 << 20)
-      let answers = try peer.readToEnd().split(separator: "\n")
-      // The last request may have been cut by the half-close.
-      #expect(answers.filter { !$0.contains("-32700") }.count == fixture.delegate.received)
-      #expect(await fixture.delegate.events.closed() == .peerClosed)
-    }
-  }
-
-  @Test func requestsBeyondThoseInFlightWaitAndAnswersToOurCallsDoNot() async throws {
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      try peer.send((1...200).map(wait).joined())
-      var calls: [Conversation.Call] = []
-      for _ in 1...128 { calls.append(try #require(await fixture.delegate.events.request()).0) }
-
-      let callID = try #require(try await fixture.onLoop { connection.call(method: "ask", parameters: nil) })
-      _ = try peer.readLine()
-      try peer.send(#"{"jsonrpc":"2.0","id":\#(callID),"result":7}"#)
-      guard case .response(callID, .result)? = await fixture.delegate.events.received() else {
-        Issue.record("the answer was held back")
-        return
-      }
-      #expect(fixture.delegate.received == 129)
-      #expect(try await fixture.onLoop { connection.usage.heldBackBytes } > 0)
-
-      let first = calls[0]
-      try await fixture.onLoop { connection.respond(to: first, with: .result(.null)) }
-      calls.append(try #require(await fixture.delegate.events.request()).0)
-      #expect(fixture.delegate.received == 130)
-
-      let second = calls[1]
-      try await fixture.onLoop { try connection.park(second) }
-      let (last, request) = try #require(await fixture.delegate.events.request())
-      #expect(request.id.description == "130")
-      calls.append(last)
-      #expect(fixture.delegate.received == 131)
-    }
-  }
-
-  @Test func manyRequestsBeyondThoseInFlightStayWithThePeer() async throws {
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      let filler = String(repeating: "x", count: 1_000)
-      let requests = (1...5_000).map { #"{"jsonrpc":"2.0","id":\#($0),"method":"wait","params":["\#(filler)"]}"# }
-        .joined()
-      let sent = try await sendUntilPaused(peer, requests, connection, fixture)
-      #expect(sent < requests.utf8.count)
-      let usage = try await fixture.onLoop { connection.usage }
-      #expect(usage.heldBackBytes > 256 << 10 && usage.heldBackBytes + usage.inputBytes < 1 << 20)
-      #expect(fixture.delegate.received == 128)
-    }
-  }
-
-  @Test func aFloodOfNotificationsToAPeerThatDoesNotReadCutsIt() async throws {
-    try await ListenerFixture.run { fixture in
-      let stopped = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      let text = JSONText(.string(String(repeating: "x", count: 10_000)))
-      var rounds = 0
-      while try await fixture.onLoop({ connection.isOpen }) {
-        rounds += 1
-        try await fixture.onLoop {
-          for _ in 1...20 { connection.notify(method: "event", parameters: text) }
-          let unsolicited = connection.usage.unsolicitedBytes
-          if connection.isOpen, unsolicited > 8 << 20 { Issue.record("\(unsolicited) bytes are queued") }
-        }
-      }
-      #expect(await fixture.delegate.events.closed() == .outputOverflow)
-      #expect(rounds * 20 * 10_000 > 8 << 20)
-      let other = try fixture.connect()
-      try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)
-      #expect(try other.readLine() != nil)
-      _ = try stopped.readToEnd()
-    }
+    #expect(await fixture.delegate.events.closed() == .outputOverflow)
+    #expect(rounds * 20 * 10_000 > 8 << 20)
+    let other = try fixture.connect()
+    try other.send(#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#)
+    #expect(try other.readLine() != nil)
+    _ = try stopped.readToEnd()
   }
 
   @Test func repliesAreNeverCutHoweverManyThereAre() async throws {
@@ -165,27 +157,23 @@ internal import Testing
     }
   }
 
-  @Test func notificationsThatAreNotReadDoNotKeepRequestsFromBeingRead() async throws {
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      let text = JSONText(.string(String(repeating: "x", count: 4 << 20)))
-      try await fixture.onLoop { connection.notify(method: "event", parameters: text) }
-      try peer.send(wait(1))
-      #expect(await fixture.delegate.events.request() != nil)
-    }
+  @Test(.listener) func notificationsThatAreNotReadDoNotKeepRequestsFromBeingRead() async throws {
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    let text = JSONText(.string(String(repeating: "x", count: 4 << 20)))
+    try await fixture.onLoop { connection.notify(method: "event", parameters: text) }
+    try peer.send(wait(1))
+    #expect(await fixture.delegate.events.request() != nil)
   }
 
-  @Test func aReceiverMayPauseThePeer() async throws {
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      try await fixture.onLoop { connection.setInputPaused(true) }
-      let requests = (1...2_000).map { echo($0, bytes: 1_000) }.joined()
-      #expect(try await sendUntilPaused(peer, requests, connection, fixture) < requests.utf8.count)
-      #expect(fixture.delegate.received == 0)
-      try await fixture.onLoop { connection.setInputPaused(false) }
-      #expect(try peer.readLine()?.hasPrefix(#"{"jsonrpc":"2.0","id":1,"#) == true)
-    }
+  @Test(.listener) func aReceiverMayPauseThePeer() async throws {
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    try await fixture.onLoop { connection.setInputPaused(true) }
+    let requests = (1...2_000).map { echo($0, bytes: 1_000) }.joined()
+    #expect(try await sendUntilPaused(peer, requests, connection, fixture) < requests.utf8.count)
+    #expect(fixture.delegate.received == 0)
+    try await fixture.onLoop { connection.setInputPaused(false) }
+    #expect(try peer.readLine()?.hasPrefix(#"{"jsonrpc":"2.0","id":1,"#) == true)
   }
 }

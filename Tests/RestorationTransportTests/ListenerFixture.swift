@@ -5,9 +5,12 @@ internal import NIOCore
 internal import NIOPosix
 internal import RestorationTransport
 internal import TestSupport
+internal import Testing
 
 /// A listener on a socket of its own for the time of one test.
 struct ListenerFixture: Sendable {
+  @TaskLocal fileprivate static var current: ListenerFixture?
+
   let listener: UnixListener
   let delegate: TestDelegate
   let path: SocketPath
@@ -23,7 +26,7 @@ struct ListenerFixture: Sendable {
 
   /// Runs `body` with a listener that answers by `ExampleMethods`, then stops it.
   static func run(
-    limits: (inout TransportLimits) -> Void = { _ in },
+    limits: @Sendable (inout TransportLimits) -> Void = { _ in },
     allowedUser: UInt32? = nil,
     answer: @escaping TestDelegate.Answer = ExampleMethods.answer,
     _ body: (ListenerFixture) async throws -> Void
@@ -59,4 +62,26 @@ struct ListenerFixture: Sendable {
   }
 
   var statistics: AcceptStatistics { get async throws { try await onLoop { listener.statistics } } }
+}
+
+extension Trait where Self == ScopeTrait {
+  /// Gives a test `fixture`, a listener that answers by `ExampleMethods`.
+  static var listener: Self { listener() }
+
+  static func listener(
+    limits: @escaping @Sendable (inout TransportLimits) -> Void = { _ in },
+    allowedUser: UInt32? = nil
+  ) -> Self {
+    Self { test in
+      try await ListenerFixture.run(limits: limits, allowedUser: allowedUser) { fixture in
+        try await ListenerFixture.$current.withValue(fixture, operation: test)
+      }
+    }
+  }
+}
+
+/// The listener of a test with the trait `.listener`.
+var fixture: ListenerFixture {
+  guard let fixture = ListenerFixture.current else { preconditionFailure("the test has no trait .listener") }
+  return fixture
 }

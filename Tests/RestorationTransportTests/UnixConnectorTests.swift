@@ -23,35 +23,33 @@ internal import Testing
     }
   }
 
-  @Test func bothEndsCallEachOther() async throws {
-    try await ListenerFixture.run { fixture in
-      let delegate = TestDelegate(answer: ExampleMethods.answer)
-      let connection = try await UnixConnector.connect(
-        to: fixture.path,
-        on: Self.group,
-        settings: ListenerFixture.settings(),
-        delegate: delegate
-      )
-      let accepted = try #require(await fixture.delegate.events.opened())
-      #expect(connection.peer.pid == getpid() && connection.id != accepted.id)
-      let request = JSONText([42, 23])
-      let there = try await connection.eventLoop.submit { connection.call(method: "subtract", parameters: request) }
-        .get()
-      let back = try await fixture.onLoop { accepted.call(method: "sum", parameters: request) }
-      guard case .response(there, .result(let difference))? = await delegate.events.received() else {
-        Issue.record("no answer from the listener")
-        return
-      }
-      #expect(difference.integer() == 19)
-      guard case .response(back, .result(let sum))? = await fixture.delegate.events.received() else {
-        Issue.record("no answer from the connector")
-        return
-      }
-      #expect(sum.integer() == 65)
-      try await connection.eventLoop.submit { connection.close(afterOutput: true) }.get()
-      #expect(await delegate.events.closed() == .closed)
-      #expect(await fixture.delegate.events.closed() == .peerClosed)
+  @Test(.listener) func bothEndsCallEachOther() async throws {
+    let delegate = TestDelegate(answer: ExampleMethods.answer)
+    let connection = try await UnixConnector.connect(
+      to: fixture.path,
+      on: Self.group,
+      settings: ListenerFixture.settings(),
+      delegate: delegate
+    )
+    let accepted = try #require(await fixture.delegate.events.opened())
+    #expect(connection.peer.pid == getpid() && connection.id != accepted.id)
+    let request = JSONText([42, 23])
+    let there = try await connection.eventLoop.submit { connection.call(method: "subtract", parameters: request) }
+      .get()
+    let back = try await fixture.onLoop { accepted.call(method: "sum", parameters: request) }
+    guard case .response(there, .result(let difference))? = await delegate.events.received() else {
+      Issue.record("no answer from the listener")
+      return
     }
+    #expect(difference.integer() == 19)
+    guard case .response(back, .result(let sum))? = await fixture.delegate.events.received() else {
+      Issue.record("no answer from the connector")
+      return
+    }
+    #expect(sum.integer() == 65)
+    try await connection.eventLoop.submit { connection.close(afterOutput: true) }.get()
+    #expect(await delegate.events.closed() == .closed)
+    #expect(await fixture.delegate.events.closed() == .peerClosed)
   }
 
   @Test func aPairNeedsNoListener() async throws {

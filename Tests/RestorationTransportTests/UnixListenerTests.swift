@@ -17,25 +17,21 @@ internal import Testing
     #expect(try peer.readLine() == pong)
   }
 
-  @Test func thePeerIsKnownByItsProcessAndUser() async throws {
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      let connection = try #require(await fixture.delegate.events.opened())
-      #expect(connection.peer.pid == getpid() && connection.peer.uid == geteuid() && connection.peer.gid == getegid())
-      let process = try #require(connection.peer.process)
-      #expect(!process.hasExited)
-      #expect(process.identity == ProcessIdentity.current(of: getpid()))
-      withExtendedLifetime(peer) {}
-    }
+  @Test(.listener) func thePeerIsKnownByItsProcessAndUser() async throws {
+    let peer = try fixture.connect()
+    let connection = try #require(await fixture.delegate.events.opened())
+    #expect(connection.peer.pid == getpid() && connection.peer.uid == geteuid() && connection.peer.gid == getegid())
+    let process = try #require(connection.peer.process)
+    #expect(!process.hasExited)
+    #expect(process.identity == ProcessIdentity.current(of: getpid()))
+    withExtendedLifetime(peer) {}
   }
 
-  @Test func aConnectionOfAnotherUserIsClosedAndCounted() async throws {
-    try await ListenerFixture.run(allowedUser: geteuid() + 1) { fixture in
-      let peer = try fixture.connect()
-      #expect(try peer.readToEnd() == "")
-      let statistics = try await fixture.statistics
-      #expect(statistics.refusedUsers == 1 && statistics.accepted == 0 && statistics.connections == 0)
-    }
+  @Test(.listener(allowedUser: geteuid() + 1)) func aConnectionOfAnotherUserIsClosedAndCounted() async throws {
+    let peer = try fixture.connect()
+    #expect(try peer.readToEnd() == "")
+    let statistics = try await fixture.statistics
+    #expect(statistics.refusedUsers == 1 && statistics.accepted == 0 && statistics.connections == 0)
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
@@ -55,24 +51,24 @@ internal import Testing
     }
   }
 
-  @Test func oneConnectionOverTheLimitIsToldSoAndAnotherMayComeLater() async throws {
-    try await ListenerFixture.run(limits: { $0.connectionsMax = 2 }) { fixture in
-      var peers = [try fixture.connect(), try fixture.connect()]
-      for peer in peers { try Self.exchange(peer) }
-      let refused = try fixture.connect()
-      // Many clients write before they read.
-      try refused.send(Self.ping)
-      let line = try #require(try refused.readLine())
-      #expect(line.contains("-32008") && line.contains("connectionsMax") && line.contains(#""id":null"#))
-      #expect(try refused.readToEnd() == "")
-      let statistics = try await fixture.statistics
-      #expect(statistics.connections == 2 && statistics.accepted == 2 && statistics.refusedOverLimit == 1)
-      peers.removeLast()
-      #expect(await fixture.delegate.events.closed() == .peerClosed)
-      // The place is given back when the channel is gone, a moment after its last event.
-      while try await fixture.statistics.connections > 1 {}
-      try Self.exchange(try fixture.connect())
-    }
+  @Test(.listener(limits: { $0.connectionsMax = 2 })) func oneConnectionOverTheLimitIsToldSoAndAnotherMayComeLater()
+    async throws
+  {
+    var peers = [try fixture.connect(), try fixture.connect()]
+    for peer in peers { try Self.exchange(peer) }
+    let refused = try fixture.connect()
+    // Many clients write before they read.
+    try refused.send(Self.ping)
+    let line = try #require(try refused.readLine())
+    #expect(line.contains("-32008") && line.contains("connectionsMax") && line.contains(#""id":null"#))
+    #expect(try refused.readToEnd() == "")
+    let statistics = try await fixture.statistics
+    #expect(statistics.connections == 2 && statistics.accepted == 2 && statistics.refusedOverLimit == 1)
+    peers.removeLast()
+    #expect(await fixture.delegate.events.closed() == .peerClosed)
+    // The place is given back when the channel is gone, a moment after its last event.
+    while try await fixture.statistics.connections > 1 {}
+    try Self.exchange(try fixture.connect())
   }
 
   @Test func descriptorsOfConnectionsCloseOnExecAndNoneIsLeftBehind() async {
@@ -129,17 +125,15 @@ internal import Testing
     }
   }
 
-  @Test func afterStoppingNobodyCanConnectAndConnectionsStay() async throws {
-    try await ListenerFixture.run { fixture in
-      let peer = try fixture.connect()
-      try Self.exchange(peer)
-      await fixture.listener.stop()
-      #expect(status(of: fixture.path.path) == nil)
-      #expect(throws: RawPeer.Failure.self) { try fixture.connect() }
-      try Self.exchange(peer)
-      // The listener holds the lock as long as it exists.
-      #expect(throws: TransportError.self) { _ = try ListeningSocket(binding: fixture.path, backlog: 8) }
-    }
+  @Test(.listener) func afterStoppingNobodyCanConnectAndConnectionsStay() async throws {
+    let peer = try fixture.connect()
+    try Self.exchange(peer)
+    await fixture.listener.stop()
+    #expect(status(of: fixture.path.path) == nil)
+    #expect(throws: RawPeer.Failure.self) { try fixture.connect() }
+    try Self.exchange(peer)
+    // The listener holds the lock as long as it exists.
+    #expect(throws: TransportError.self) { _ = try ListeningSocket(binding: fixture.path, backlog: 8) }
   }
 
   @Test func anInheritedSocketIsServedAndItsNameLeftAlone() async throws {
@@ -160,13 +154,11 @@ internal import Testing
     try await group.shutdownGracefully()
   }
 
-  @Test func aThousandConnectionsAreServedAtOnce() async throws {
-    try await ListenerFixture.run { fixture in
-      let peers = try (1...1_000).map { _ in try fixture.connect() }
-      for peer in peers { try peer.send(Self.ping) }
-      for peer in peers { #expect(try peer.readLine() == Self.pong) }
-      #expect(try await fixture.statistics.connections == 1_000)
-    }
+  @Test(.listener) func aThousandConnectionsAreServedAtOnce() async throws {
+    let peers = try (1...1_000).map { _ in try fixture.connect() }
+    for peer in peers { try peer.send(Self.ping) }
+    for peer in peers { #expect(try peer.readLine() == Self.pong) }
+    #expect(try await fixture.statistics.connections == 1_000)
   }
 }
 

@@ -7,7 +7,11 @@ package import Testing
 /// thread of its own, which it may block.
 package struct ScopeTrait: SuiteTrait, TestTrait, TestScoping {
   package let isRecursive = true
-  fileprivate let scope: @Sendable (_ test: @Sendable () async throws -> Void) async throws -> Void
+  private let scope: @Sendable (_ test: @Sendable () async throws -> Void) async throws -> Void
+
+  package init(_ scope: @escaping @Sendable (_ test: @Sendable () async throws -> Void) async throws -> Void) {
+    self.scope = scope
+  }
 
   package func provideScope(
     for test: Test,
@@ -25,7 +29,11 @@ extension Trait where Self == ScopeTrait {
 
   /// - Parameter alone: The test measures time or memory: no other one passes the turnstile meanwhile.
   package static func scratch(alone: Bool = false) -> Self {
-    Self { test in try await withScratch(alone: alone) { try await Scope.$current.withValue(Scope(directory: $0), operation: test) } }
+    Self { test in
+      try await withScratch(alone: alone) { directory in
+        try await Scope.$current.withValue(Scope(directory: directory), operation: test)
+      }
+    }
   }
 
   /// Gives a test `broker`, the real program in a private directory, gone when the test is over. When the test fails,
