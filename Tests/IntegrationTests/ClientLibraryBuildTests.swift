@@ -58,7 +58,7 @@ internal import Testing
       try client.send(what, members)
       do { _ = try client.receive() } catch is CallError {}
     }
-    try client.end()
+    try client.close()
     try broker.kill()
   }
 

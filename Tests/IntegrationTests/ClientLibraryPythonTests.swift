@@ -24,7 +24,7 @@ internal import Testing
     try client.tell("await", ["what": "reconnected", "count": 1])
     try client.tell("later", ["name": "Editor", "state": ["cursor": 2]])
     #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
-    try client.end()
+    try client.close()
   }
 
   @Test(
@@ -49,7 +49,7 @@ internal import Testing
     #expect(try client.tell("objects") == paths)
     #expect(try client.tell("decode", ["name": "Top"])["status"] == "none")
     #expect(try client.tell("decode", ["name": "Below"])["state"] == ["cursor": 1])
-    try client.end()
+    try client.close()
   }
 
   @Test("What could not be registered anew is not taken for another object", .broker, arguments: kinds)
@@ -69,7 +69,7 @@ internal import Testing
     #expect(try client.tell("register", ["identifier": "Orphan"])["path"] == .path("Orphan"))
     #expect(try client.tell("push", ["name": "Orphan", "state": ["found": true]]) == true)
     #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
-    try client.end()
+    try client.close()
   }
 
   @Test("Numbers that Python has no room for come back as they were", .broker, arguments: kinds)
@@ -81,7 +81,7 @@ internal import Testing
     #expect(try client.failure("unwritable", ["name": "Editor"]).kind == "InvalidState")
     #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
     #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
-    try client.end()
+    try client.close()
   }
 
   @Test("R28 Rows that were selected are found again after the data were reordered", .broker, arguments: kinds)
@@ -98,7 +98,7 @@ internal import Testing
     let found: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "k2", "resolved": true]]
     #expect(try second.tell("decode", ["name": "List"])["elements"] == found)
     #expect(try second.tell("errors") == [])
-    try second.end()
+    try second.close()
   }
 
   private static func openList(_ client: LibraryClient, rows: JSONValue) throws {
@@ -135,7 +135,7 @@ internal import Testing
     let quoted: JSONValue = ["view": .path("Editor"), "indexPath": [1], "role": "selected"]
     #expect(try answer("modelIdentifierForElementAtIndexPath", quoted)["result"] == "\"five\"")
     #expect(try client.tell("errors").array?.count == 4)
-    try client.end()
+    try client.close()
   }
 
   @Test("R12 An object whose callback raises a long message is stale, and no other is", .broker, arguments: kinds)
@@ -160,7 +160,7 @@ internal import Testing
     let restored = try client.tell("restore", ["deadline": 10])
     #expect(restored["skipped"]?.array?.map { $0["path"] } == [.path("Document")])
     #expect(restored["restored"] == [.path("Editor")])
-    try client.end()
+    try client.close()
   }
 
   @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", .broker, arguments: kinds)
@@ -186,7 +186,7 @@ internal import Testing
     #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
     #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
     #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
-    try client.end()
+    try client.close()
   }
 
   @Test("Threads share a session: their calls are made one after another, and others serve meanwhile", .broker)
@@ -204,7 +204,7 @@ internal import Testing
     for name in names {
       #expect(try other.call("decodeRestorableState", ["object": .path(name)])["state"] == ["count": 200])
     }
-    try client.end()
+    try client.close()
   }
 
   @Test("Calls made at once before the session is open share one", .broker)
@@ -217,7 +217,7 @@ internal import Testing
     }
     let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
     #expect(described["sessions"]?.array?.count == 1)
-    try client.end()
+    try client.close()
   }
 
   @Test("A signal during a call that the broker does not read ends the program soon, and by itself", .broker)
@@ -236,6 +236,6 @@ internal import Testing
     try client.open()
     try client.register("Editor")
     #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
-    try client.end()
+    try client.close()
   }
 }

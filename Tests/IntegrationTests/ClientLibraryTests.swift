@@ -34,7 +34,7 @@ internal import Testing
 
     #expect(try second.open()["reason"] == "pristine")
     #expect(try second.register("Editor")["state"] == "none")
-    try second.end()
+    try second.close()
   }
 
   @Test(
@@ -68,7 +68,7 @@ internal import Testing
     try Wait.until("the state that was asked for is there") {
       try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 19]
     }
-    try client.end()
+    try client.close()
   }
 
   @Test("Errors of the broker come with kind, hint and path", .broker, arguments: LibraryClient.Library.allCases)
@@ -90,7 +90,7 @@ internal import Testing
     let deep = (0..<80).reduce(JSONValue.object([:])) { inner, _ in ["in": inner] }
     #expect(try client.failure("push", ["name": "Editor", "state": deep]).kind == "limitExceeded")
     #expect(try client.tell("push", ["name": "Editor", "state": ["goes": "on"]]) == true)
-    try client.end()
+    try client.close()
   }
 
   @Test("R15 A session goes on when the broker was killed", .broker, arguments: LibraryClient.Library.allCases)
@@ -117,7 +117,7 @@ internal import Testing
     #expect(saved["objects"] == 2)
     #expect(try other.call("decodeRestorableState", ["object": .path("Main", "Editor")])["state"] == ["cursor": 4])
     try client.tell("goodbye", ["reason": "restart"])
-    try client.end()
+    try client.close()
   }
 
   @Test(
@@ -139,7 +139,7 @@ internal import Testing
     let paths: JSONValue = ["Main": [.path("Main"), false], "Editor": [.path("Main", "Text"), false]]
     #expect(try client.tell("objects") == paths)
     #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
-    try client.end()
+    try client.close()
   }
 
   @Test("What the broker cannot read is told at once", .scratch, arguments: LibraryClient.Library.allCases)
@@ -154,7 +154,7 @@ internal import Testing
     } else {
       #expect(try client.tell("errors") == ["the broker could not read what was sent: Parse error"])
     }
-    try client.end()
+    try client.close()
   }
 
   @Test("A call that the callback for errors makes is not the one that the broker could not read", .scratch)
@@ -168,7 +168,7 @@ internal import Testing
     try client.tell("notify", ["method": "mutter", "params": [:]])
     try client.tell("await", ["what": "retort", "count": 2])
     #expect(try client.log() == ["error parseError", "retort answered", "error parseError", "retort answered"])
-    try client.end()
+    try client.close()
   }
 
   @Test("A forked child cannot use its parent's handle, and neither ends nor disturbs its session", .broker)
@@ -188,7 +188,7 @@ internal import Testing
     #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
     #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
     #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
-    try client.end()
+    try client.close()
   }
 
   @Test("Where the session was forgotten, parents are registered first, also those that came later", .broker)
@@ -211,7 +211,7 @@ internal import Testing
     for name in ["B", "C"] {
       #expect(try client.tell("decode", ["name": .string(name)]) == ["status": "none", "state": nil])
     }
-    try client.end()
+    try client.close()
   }
 
   @Test("An object that a new broker refuses is not taken for the one that has got its handle", .broker)
@@ -242,7 +242,7 @@ internal import Testing
     try client.register("Kid", "Theirs")
     #expect(try client.tell("push", ["name": "Kid", "state": ["of": "Kid"]]) == true)
     #expect(try client.tell("objects")["Kid"] == [.path("Theirs", "Kid"), false])
-    try client.end()
+    try client.close()
   }
 
   @Test("Large states come in several answers, up to the limit", .broker, arguments: LibraryClient.Library.allCases)
@@ -270,7 +270,7 @@ internal import Testing
     let second = try client.tell("save")
     #expect(second["stale"]?.array?.map { $0["path"] } == [.path("Page1")])
     #expect(try client.tell("decode", ["name": "Page2"])["state"] == ["small": true])
-    try client.end()
+    try client.close()
   }
 
   @Test("R21 A restoration makes and fills a library's objects", .broker, arguments: LibraryClient.Library.allCases)
@@ -299,7 +299,7 @@ internal import Testing
     #expect(log.contains(#"decode Main {"bytes":100000}"#))
     #expect(log.contains(#"decode Doc {"line":7}"#))
     #expect(Set(log.suffix(2)) == ["finished Main", "finished Doc"] || library == .c)
-    try client.end()
+    try client.close()
   }
 
   @Test("R6 R8 A library knows where others move its objects", .broker, arguments: LibraryClient.Library.allCases)
@@ -321,7 +321,7 @@ internal import Testing
       try client.tell("objects") == ["Editor": [.path("Window", "Editor"), true]]
     }
     #expect(try client.failure("push", ["name": "Editor", "state": [:]]).kind != nil)
-    try client.end()
+    try client.close()
   }
 
   @Test("Without a broker a library says what to start", .scratch, arguments: LibraryClient.Library.allCases)
@@ -333,7 +333,7 @@ internal import Testing
     let text = (error.object["message"]?.string ?? "") + (error.data["hint"]?.string ?? "")
     #expect(text.contains(socket))
     #expect(text.contains("restorationd.socket"))
-    try client.end()
+    try client.close()
   }
 
   @Test(
@@ -353,6 +353,6 @@ internal import Testing
     #expect(error.kind == "callTimedOut")
     _ = try client.tell("call", ["method": "ping", "params": [:], "timeout": 30])
     #expect(try client.tell("push", ["name": "Editor", "state": ["on": true]]) == true)
-    try client.end()
+    try client.close()
   }
 }

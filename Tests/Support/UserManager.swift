@@ -204,7 +204,7 @@ package final class UserManager {
       environment["LD_LIBRARY_PATH"] = try addSwift()
     }
     let command = command(program + [socket], environment: environment)
-    let client = try ProcessClient(kind, command: command, errors: directory.file("client.log"))
+    let client = try ProcessClient(kind.rawValue, command, errors: directory.file("client.log"))
     clients.append(client)
     return client
   }
@@ -225,7 +225,7 @@ package final class UserManager {
   /// A process that the broker calls.
   package func serving() throws -> ServingClient {
     let command = command(try servingCommand(.python))
-    let client = try ServingClient(.python, command: command, errors: directory.file("client.log"))
+    let client = try ServingClient("serving", command, errors: directory.file("client.log"))
     servingClients.append(client)
     return client
   }
