@@ -9,18 +9,8 @@ internal import Testing
 @Suite struct ArchiveCommandTests {
   private static let application = "org.example.Notes"
 
-  private static func run(_ broker: BrokerFixture, _ arguments: [String], input: String = "") throws -> (
-    end: ChildProcess.End, output: String, errors: String
-  ) {
-    try ChildProcess.run(
-      [Products.control, "--socket", broker.socket] + arguments,
-      input: input,
-      environment: broker.environment
-    )
-  }
-
   /// Two objects with states that JSON libraries like to change, one of them confidential.
-  private static func fill(_ broker: BrokerFixture) throws {
+  private static func fill() throws {
     let client = try broker.session(application, process: "main")
     try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main", "objectClass": "W"])
     try client.call(
@@ -37,127 +27,118 @@ internal import Testing
   }
 
   @Test(.broker) func exportedImportedAndExportedItIsTheSameByteForByte() throws {
-    try Self.fill(broker)
-    let exported = try Self.run(broker, ["export", Self.application, "--reveal"])
-    #expect(exported.end == .exit(0), "\(exported.errors)")
+    try Self.fill()
+    let exported = try ControlTool.run(["export", Self.application, "--reveal"], status: 0)
     #expect(exported.errors.isEmpty)
     #expect(exported.output.contains(#""state":{"x":0.1,"y":1e400,"z":-0.0,"r":{"$restorable":["Main","Secret"]}}"#))
     #expect(exported.output.split(separator: "\n").count == 4)
     let file = broker.directory.file("notes.json")
-    let written = try Self.run(broker, ["export", Self.application, "--reveal", "-o", file])
-    #expect(written.end == .exit(0) && written.output.isEmpty && written.errors.isEmpty)
+    let written = try ControlTool.run(["export", Self.application, "--reveal", "-o", file], status: 0)
+    #expect(written.output.isEmpty && written.errors.isEmpty)
     #expect(try Files.text(file) == exported.output)
     #expect(Files.mode(file) == 0o600)
-    let piped = try Self.run(broker, ["import", "org.example.Copy"], input: exported.output)
-    #expect(piped.end == .exit(0), "\(piped.errors)")
+    let piped = try ControlTool.run(["import", "org.example.Copy"], input: exported.output, status: 0)
     #expect(piped.output == "org.example.Copy now has 2 objects, 2 states, 77 B.\n")
-    #expect(try Self.run(broker, ["export", "org.example.Copy", "--reveal"]).output == exported.output)
-    let json = try Self.run(broker, ["import", "org.example.Third", file, "--json=short"])
+    #expect(try ControlTool.run(["export", "org.example.Copy", "--reveal"]).output == exported.output)
+    let json = try ControlTool.run(["import", "org.example.Third", file, "--json=short"])
     #expect(json.output == #"{"objects":2,"states":2,"bytes":77}"# + "\n")
-    let pretty = try Self.run(broker, ["export", "org.example.Third", "--reveal", "--json=pretty"])
+    let pretty = try ControlTool.run(["export", "org.example.Third", "--reveal", "--json=pretty"])
     #expect(pretty.output.contains("\n  \"objects\": [\n"))
     #expect(pretty.output.contains("1e400"))
-    let laidOut = try Self.run(broker, ["import", "org.example.Fourth", "-"], input: pretty.output)
-    #expect(laidOut.end == .exit(0), "\(laidOut.errors)")
-    #expect(try Self.run(broker, ["export", "org.example.Fourth", "--reveal"]).output == exported.output)
+    try ControlTool.run(["import", "org.example.Fourth", "-"], input: pretty.output, status: 0)
+    #expect(try ControlTool.run(["export", "org.example.Fourth", "--reveal"]).output == exported.output)
   }
 
   @Test(.broker) func confidentialStatesStayUnlessTheyAreRevealed() throws {
-    try Self.fill(broker)
-    let exported = try Self.run(broker, ["export", Self.application])
-    #expect(exported.end == .exit(0))
+    try Self.fill()
+    let exported = try ControlTool.run(["export", Self.application], status: 0)
     #expect(!exported.output.contains("password"))
     #expect(exported.errors.contains("--reveal"))
-    let refused = try Self.run(broker, ["import", "org.example.Copy"], input: exported.output)
-    #expect(refused.end == .exit(1))
+    let refused = try ControlTool.run(["import", "org.example.Copy"], input: exported.output, status: 1)
     #expect(refused.errors.contains("missing"))
     #expect(refused.errors.contains("force"))
-    let forced = try Self.run(broker, ["import", "org.example.Copy", "--force"], input: exported.output)
+    let forced = try ControlTool.run(["import", "org.example.Copy", "--force"], input: exported.output)
     #expect(forced.output == "org.example.Copy now has 2 objects, 1 state, 61 B.\n", "\(forced.errors)")
   }
 
   @Test(.broker) func stateThatIsThereIsReplacedByForceOnlyAndStaysAGeneration() throws {
-    try Self.fill(broker)
-    let exported = try Self.run(broker, ["export", Self.application, "--reveal"]).output
-    let refused = try Self.run(broker, ["import", Self.application], input: exported)
-    #expect(refused.end == .exit(1))
+    try Self.fill()
+    let exported = try ControlTool.run(["export", Self.application, "--reveal"]).output
+    let refused = try ControlTool.run(["import", Self.application], input: exported, status: 1)
     #expect(refused.output.isEmpty)
     #expect(refused.errors.contains("saved state"))
     let empty = #"{"format":"restorationd.archive","version":1,"objects":[]}"#
-    let forced = try Self.run(broker, ["import", Self.application, "--force"], input: empty)
+    let forced = try ControlTool.run(["import", Self.application, "--force"], input: empty)
     #expect(forced.output.contains("the former state is generation 1"), "\(forced.errors)")
-    let former = try Self.run(broker, ["export", Self.application, "--reveal", "--generation", "1"])
+    let former = try ControlTool.run(["export", Self.application, "--reveal", "--generation", "1"])
     #expect(former.output == exported)
-    let none = try Self.run(broker, ["export", Self.application, "--generation", "9"])
-    #expect(none.end == .exit(4) && none.output.isEmpty)
+    let none = try ControlTool.run(["export", Self.application, "--generation", "9"], status: 4)
+    #expect(none.output.isEmpty)
     #expect(none.errors.contains("unknown generation 9"))
   }
 
   @Test(.broker) func anApplicationInUseIsNotImportedInto() throws {
     let client = try broker.session(Self.application, process: "editor")
     let empty = #"{"format":"restorationd.archive","version":1,"objects":[]}"#
-    let refused = try Self.run(broker, ["import", Self.application, "--force"], input: empty)
-    #expect(refused.end == .exit(1))
+    let refused = try ControlTool.run(["import", Self.application, "--force"], input: empty, status: 1)
     #expect(refused.errors.contains("editor"))
     try client.call("goodbye", ["reason": "restart"])
   }
 
   @Test(.broker) func aWrongDocumentIsRefusedWithItsPlace() throws {
     let document = #"{"format":"restorationd.archive","version":1,"objects":[{"path":["a"],"kind":"window"}]}"#
-    let wrong = try Self.run(broker, ["import", Self.application], input: document)
-    #expect(wrong.end == .exit(1) && wrong.output.isEmpty)
+    let wrong = try ControlTool.run(["import", Self.application], input: document, status: 1)
+    #expect(wrong.output.isEmpty)
     #expect(wrong.errors.contains("kind"))
-    let noJSON = try Self.run(broker, ["import", Self.application], input: #"{"format":"#)
-    #expect(noJSON.end == .exit(1) && noJSON.errors.contains("not JSON"))
-    let noFile = try Self.run(broker, ["import", Self.application, broker.directory.file("none")])
-    #expect(noFile.end == .exit(64) && noFile.errors.contains("No such file"))
-    #expect(try Self.run(broker, ["list", "--no-legend"]).output.isEmpty)
+    let noJSON = try ControlTool.run(["import", Self.application], input: #"{"format":"#, status: 1)
+    #expect(noJSON.errors.contains("not JSON"))
+    let noFile = try ControlTool.run(["import", Self.application, broker.directory.file("none")], status: 64)
+    #expect(noFile.errors.contains("No such file"))
+    #expect(try ControlTool.run(["list", "--no-legend"]).output.isEmpty)
   }
 
   @Test(.broker) func aFileIsWrittenWholeOrNotAtAll() throws {
-    try Self.fill(broker)
+    try Self.fill()
     let folder = try broker.directory.makeDirectory("locked")
-    let inside = try Self.run(broker, ["export", Self.application, "-o", "\(folder)/none/x.json"])
-    #expect(inside.end == .exit(74) && inside.errors.contains("cannot be written"))
+    let inside = try ControlTool.run(["export", Self.application, "-o", "\(folder)/none/x.json"], status: 74)
+    #expect(inside.errors.contains("cannot be written"))
     let file = broker.directory.file("old.json")
     try Files.write(Array("old".utf8), to: file)
-    let failed = try Self.run(broker, ["export", "org.example.Nobody", "-o", file])
-    #expect(failed.end == .exit(4))
+    try ControlTool.run(["export", "org.example.Nobody", "-o", file], status: 4)
     #expect(try Files.text(file) == "old")
-    #expect(try Self.run(broker, ["export", Self.application, "-o", file]).end == .exit(0))
+    #expect(try ControlTool.run(["export", Self.application, "-o", file]).end == .exit(0))
     #expect(try Files.text(file).hasPrefix(#"{"format":"#))
     #expect(!Files.list(broker.directory.path).contains { $0.contains(".part") })
   }
 
   @Test(.broker) func aLinkStaysALinkAndWhatIsNoFileIsWrittenTo() throws {
-    try Self.fill(broker)
-    let exported = try Self.run(broker, ["export", Self.application, "--reveal"]).output
+    try Self.fill()
+    let exported = try ControlTool.run(["export", Self.application, "--reveal"]).output
     let file = broker.directory.file("real.json")
     try Files.write(Array("old".utf8), to: file)
     let (link, device) = (broker.directory.file("link.json"), broker.directory.file("device"))
     #expect(symlink(file, link) == 0 && symlink("/dev/null", device) == 0)
-    #expect(try Self.run(broker, ["export", Self.application, "--reveal", "-o", link]).end == .exit(0))
+    #expect(try ControlTool.run(["export", Self.application, "--reveal", "-o", link]).end == .exit(0))
     #expect(try Files.text(file) == exported)
     #expect(realpath(link, nil).map { String(cString: $0) } == realpath(file, nil).map { String(cString: $0) })
-    #expect(try Self.run(broker, ["export", Self.application, "-o", device]).end == .exit(0))
+    #expect(try ControlTool.run(["export", Self.application, "-o", device]).end == .exit(0))
     #expect(try Files.text(device).isEmpty)
-    #expect(try Self.run(broker, ["export", Self.application, "--reveal", "-o", "-"]).output == exported)
+    #expect(try ControlTool.run(["export", Self.application, "--reveal", "-o", "-"]).output == exported)
     #expect(!Files.exists("-"))
   }
 
   @Test(.broker) func verifySaysThatAnArchiveIsSound() throws {
-    try Self.fill(broker)
-    let result = try Self.run(broker, ["verify", Self.application])
-    #expect(result.end == .exit(0), "\(result.errors)")
+    try Self.fill()
+    let result = try ControlTool.run(["verify", Self.application], status: 0)
     #expect(result.output == "\(Self.application) is sound: 2 objects, 2 states, 77 B.\n")
-    let json = try JSONCodec.parse(Array(try Self.run(broker, ["verify", Self.application, "-j"]).output.utf8))
+    let json = try JSONCodec.parse(Array(try ControlTool.run(["verify", Self.application, "-j"]).output.utf8))
     #expect(json["sound"] == true && json["states"] == 2 && json["problems"] == [])
-    let unknown = try Self.run(broker, ["verify", "org.example.Nobody"])
-    #expect(unknown.end == .exit(4) && unknown.output.isEmpty && unknown.errors.contains("no archive"))
+    let unknown = try ControlTool.run(["verify", "org.example.Nobody"], status: 4)
+    #expect(unknown.output.isEmpty && unknown.errors.contains("no archive"))
   }
 
   @Test(.broker) func verifyListsWhatIsWrongAndEndsWith1() throws {
-    try Self.fill(broker)
+    try Self.fill()
     _ = try broker.terminate()
     // One byte of the text flips.
     let file = "\(broker.archives)/\(Self.application).sqlite"
@@ -166,40 +147,37 @@ internal import Testing
     bytes[place.lowerBound] = UInt8(ascii: "2")
     try Files.write(bytes, to: file)
     try broker.start()
-    let result = try Self.run(broker, ["verify", Self.application])
-    #expect(result.end == .exit(1))
+    let result = try ControlTool.run(["verify", Self.application], status: 1)
     #expect(result.errors.isEmpty)
     let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
     #expect(lines[0].hasPrefix("KIND"))
     #expect(lines[1].hasPrefix("state") && lines[1].contains("  Main  ") && lines[1].contains("checksum"))
     #expect(result.output.contains("is not sound: 1 problem;"))
-    let json = try Self.run(broker, ["verify", Self.application, "--json=short"])
-    #expect(json.end == .exit(1))
+    let json = try ControlTool.run(["verify", Self.application, "--json=short"], status: 1)
     let problem = try JSONCodec.parse(Array(json.output.utf8))["problems"]?.array?.first
     #expect(problem?["kind"] == "state" && problem?["path"] == ["Main"])
     // Everything else can still be exported.
-    let exported = try Self.run(broker, ["export", Self.application, "--reveal"]).output
+    let exported = try ControlTool.run(["export", Self.application, "--reveal"]).output
     #expect(exported.contains(#""missing":"unreadable""#) && exported.contains("password"))
   }
 
   @Test(.broker) func backupCopiesToAFileThatWasNotThere() throws {
-    try Self.fill(broker)
-    let own = try Self.run(broker, ["backup", Self.application])
-    #expect(own.end == .exit(0) && own.output.hasPrefix("\(Self.application) copied to its backup copy, "))
+    try Self.fill()
+    let own = try ControlTool.run(["backup", Self.application], status: 0)
+    #expect(own.output.hasPrefix("\(Self.application) copied to its backup copy, "))
     #expect(Files.list(broker.archives).contains("\(Self.application)+backup.sqlite"))
     let file = broker.directory.file("copy.sqlite")
-    let copied = try Self.run(broker, ["backup", Self.application, file, "--json=short"])
-    #expect(copied.end == .exit(0), "\(copied.errors)")
+    let copied = try ControlTool.run(["backup", Self.application, file, "--json=short"], status: 0)
     #expect(try JSONCodec.parse(Array(copied.output.utf8))["to"] == .string(file))
     #expect(Files.mode(file) == 0o600)
-    let again = try Self.run(broker, ["backup", Self.application, file])
-    #expect(again.end == .exit(1) && again.errors.contains("File exists"))
+    let again = try ControlTool.run(["backup", Self.application, file], status: 1)
+    #expect(again.errors.contains("File exists"))
     // A copy in the place of an archive is that archive.
     _ = try broker.terminate()
     try Files.write(try Files.read(file), to: "\(broker.archives)/org.example.Moved.sqlite")
     try broker.start()
-    let moved = try Self.run(broker, ["export", "org.example.Moved", "--reveal"]).output
-    #expect(try Self.run(broker, ["export", Self.application, "--reveal"]).output == moved)
+    let moved = try ControlTool.run(["export", "org.example.Moved", "--reveal"]).output
+    #expect(try ControlTool.run(["export", Self.application, "--reveal"]).output == moved)
   }
 
   @Test(.scratch, arguments: ["verify", "backup", "export", "import"])

@@ -88,7 +88,7 @@ internal import Testing
   }
 
   /// The value that all states have; fails if they have several, or if one is missing.
-  static func value(_ broker: BrokerFixture, count: Int) throws -> Int64? {
+  static func value(count: Int) throws -> Int64? {
     let client = try broker.connect()
     var values: Set<Int64> = []
     var objects = 0
@@ -111,7 +111,7 @@ internal import Testing
     let count = 3_000
     var expected: Int64 = 1
     try broker.connect().send(Self.importing(Self.document(1, count: count)))
-    try Wait.until("the first import is there") { (try? Self.value(broker, count: count)) == 1 }
+    try Wait.until("the first import is there") { (try? Self.value(count: count)) == 1 }
     _ = try broker.terminate()
     var kills = 0
     let points = [3, 30, 300, 900, 1_400, 2_000].map { ("pwrite64", $0) } + [1, 2, 3].map { ("fdatasync", $0) }
@@ -127,7 +127,7 @@ internal import Testing
       try broker.kill()
       broker.wrapper = []
       try broker.start()
-      let found = try Self.value(broker, count: count)
+      let found = try Self.value(count: count)
       #expect(found == Int64(next) || !isAnswered && found == expected, "killed at \(call) \(number)")
       if !isAnswered { kills += 1 }
       expected = found ?? 0

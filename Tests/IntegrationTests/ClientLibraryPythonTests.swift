@@ -12,7 +12,7 @@ internal import Testing
 
   @Test("A state that is pushed without waiting is stored, also by a new broker", .broker, arguments: kinds)
   func savesLater(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Main")
     try client.register("Editor")
@@ -33,7 +33,7 @@ internal import Testing
     arguments: kinds
   )
   func registersParentsFirst(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     for name in ["Below", "Inner", "Top"] { try client.register(name) }
     try client.tell("move", ["name": "Inner", "parent": "Top"])
@@ -56,7 +56,7 @@ internal import Testing
   func losesObjects(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application, process: "main")
     try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open(Self.application, ["serving": false])
     try client.register("Orphan", "Main")
     try client.register("Editor")
@@ -74,7 +74,7 @@ internal import Testing
 
   @Test("Numbers that Python has no room for come back as they were", .broker, arguments: kinds)
   func takesLargeNumbers(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Editor")
     #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
@@ -86,14 +86,14 @@ internal import Testing
 
   @Test("R28 Rows that were selected are found again after the data were reordered", .broker, arguments: kinds)
   func findsRowsAgain(_ library: LibraryClient.Library) throws {
-    let first = try LibraryClient(library, broker)
+    let first = try LibraryClient(library)
     try Self.openList(first, rows: ["k1", "k2", "k3"])
     let selected: JSONValue = [["role": "selected", "indexPath": [0, 1]]]
     try first.tell("set", ["name": "List", "state": ["zoom": 1], "elements": selected])
     #expect(try first.tell("save")["stale"] == [])
     try first.kill()
 
-    let second = try LibraryClient(library, broker)
+    let second = try LibraryClient(library)
     try Self.openList(second, rows: ["k3", "k1", "new", "k2"])
     let found: JSONValue = [["role": "selected", "indexPath": [0, 3], "identifier": "k2", "resolved": true]]
     #expect(try second.tell("decode", ["name": "List"])["elements"] == found)
@@ -140,7 +140,7 @@ internal import Testing
 
   @Test("R12 An object whose callback raises a long message is stale, and no other is", .broker, arguments: kinds)
   func failsAlone(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     for name in ["Broken", "Editor"] { try client.register(name) }
     try client.tell("set", ["name": "Broken", "state": ["fail": 5_000_000]])
@@ -165,7 +165,7 @@ internal import Testing
 
   @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", .broker, arguments: kinds)
   func leavesTheSessionToTheParent(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Editor")
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
@@ -191,7 +191,7 @@ internal import Testing
 
   @Test("Threads share a session: their calls are made one after another, and others serve meanwhile", .broker)
   func isUsedByThreads() throws {
-    let client = try LibraryClient(.python, broker)
+    let client = try LibraryClient(.python)
     try client.open()
     let names = ["A", "B", "C", "D"]
     for name in names { try client.register(name) }
@@ -209,7 +209,7 @@ internal import Testing
 
   @Test("Calls made at once before the session is open share one", .broker)
   func opensOneSession() throws {
-    let client = try LibraryClient(.asyncio, broker)
+    let client = try LibraryClient(.asyncio)
     let members: JSONObject = ["application": .string(Self.application), "identifiers": ["A", "B", "C"]]
     try client.tell("together", members)
     for name in ["A", "B", "C"] {
@@ -222,7 +222,7 @@ internal import Testing
 
   @Test("A signal during a call that the broker does not read ends the program soon, and by itself", .broker)
   func isInterrupted() throws {
-    let client = try LibraryClient(.python, broker)
+    let client = try LibraryClient(.python)
     try client.open()
     try client.register("Editor")
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])

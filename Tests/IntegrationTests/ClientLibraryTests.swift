@@ -15,7 +15,7 @@ internal import Testing
     arguments: LibraryClient.Library.allCases
   )
   func savesAndRestores(_ library: LibraryClient.Library) throws {
-    let first = try LibraryClient(library, broker)
+    let first = try LibraryClient(library)
     #expect(try first.open()["reason"] == "pristine")
     #expect(try first.register("Main") == ["path": .path("Main"), "state": "none"])
     #expect(try first.register("Editor", "Main")["path"] == .path("Main", "Editor"))
@@ -23,7 +23,7 @@ internal import Testing
     #expect(try first.tell("push", ["name": "Editor", "state": state]) == true)
     try first.kill()
 
-    let second = try LibraryClient(library, broker)
+    let second = try LibraryClient(library)
     #expect(try second.open()["reason"] == "recover")
     try second.register("Main")
     #expect(try second.register("Editor", "Main")["state"] == "available")
@@ -43,7 +43,7 @@ internal import Testing
     arguments: LibraryClient.Library.allCases
   )
   func isAsked(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     for name in ["Main", "Editor", "Broken"] { try client.register(name) }
     try client.tell("push", ["name": "Main", "state": ["pushed": true]])
@@ -73,7 +73,7 @@ internal import Testing
 
   @Test("Errors of the broker come with kind, hint and path", .broker, arguments: LibraryClient.Library.allCases)
   func tellsErrors(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Editor")
     let identifier = try client.failure("register", ["identifier": "a/b"])
@@ -95,7 +95,7 @@ internal import Testing
 
   @Test("R15 A session goes on when the broker was killed", .broker, arguments: LibraryClient.Library.allCases)
   func resumes(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Main")
     try client.register("Editor", "Main")
@@ -126,7 +126,7 @@ internal import Testing
     arguments: LibraryClient.Library.allCases
   )
   func registersAnew(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Main")
     try client.register("Editor", "Main")
@@ -173,7 +173,7 @@ internal import Testing
 
   @Test("A forked child cannot use its parent's handle, and neither ends nor disturbs its session", .broker)
   func leavesTheSessionToTheParent() throws {
-    let client = try LibraryClient(.c, broker)
+    let client = try LibraryClient(.c)
     try client.open()
     try client.register("Editor")
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
@@ -193,7 +193,7 @@ internal import Testing
 
   @Test("Where the session was forgotten, parents are registered first, also those that came later", .broker)
   func registersParentsFirst() throws {
-    let client = try LibraryClient(.c, broker)
+    let client = try LibraryClient(.c)
     try client.open()
     for name in ["A", "B", "C"] { try client.register(name) }
     try client.tell("move", ["name": "A", "parent": "B"])
@@ -218,7 +218,7 @@ internal import Testing
   func refusedObjectsStayApart() throws {
     let other = try broker.session(Self.application, process: "main")
     try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Theirs"])
-    let client = try LibraryClient(.c, broker)
+    let client = try LibraryClient(.c)
     try client.open()
     try client.register("Kid", "Theirs")
     try client.register("Own")
@@ -247,7 +247,7 @@ internal import Testing
 
   @Test("Large states come in several answers, up to the limit", .broker, arguments: LibraryClient.Library.allCases)
   func takesLargeStates(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     for number in 0..<40 {
       try client.register("Page\(number)")
@@ -275,7 +275,7 @@ internal import Testing
 
   @Test("R21 A restoration makes and fills a library's objects", .broker, arguments: LibraryClient.Library.allCases)
   func isRestored(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.tell("class", ["restorationClass": "Document"])
     try client.register("Main")
@@ -306,7 +306,7 @@ internal import Testing
   func isMoved(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application, process: "main")
     try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open(Self.application, ["serving": false])
     try client.register("Editor", "Main")
     try other.call("setRestorationIdentifier", ["object": .path("Main"), "restorationIdentifier": "Window"])
@@ -342,7 +342,7 @@ internal import Testing
     arguments: LibraryClient.Library.allCases
   )
   func isPatient(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library, broker)
+    let client = try LibraryClient(library)
     try client.open()
     try client.register("Editor")
     let pid = try broker.pid

@@ -27,13 +27,13 @@ internal import Testing
     let socket = ["--socket", broker.socket]
     for command in Self.commands {
       for arguments in [options + socket + command, command + options + socket, socket + command + ["-j"]] {
-        let result = try ControlTool.run(broker, arguments, environment: elsewhere)
+        let result = try ControlTool.run(arguments, environment: elsewhere)
         #expect(result.end == .exit(0), "\(arguments): \(result.errors)")
         #expect(result.errors.isEmpty, "\(arguments)")
         #expect(try result.json.object != nil, "\(arguments)")
         #expect(result.output.split(separator: "\n", omittingEmptySubsequences: false).count == 2, "\(arguments)")
       }
-      let pretty = try ControlTool.run(broker, command + ["--json", "pretty"])
+      let pretty = try ControlTool.run(command + ["--json", "pretty"])
       #expect(pretty.end == .exit(0), "\(command)")
       #expect(try pretty.json.object != nil, "\(command)")
     }
@@ -42,8 +42,8 @@ internal import Testing
   @Test func prettyJSONIsLaidOutAsOtherToolsDo() throws {
     let state = #"{"a":[],"b":{},"c":[1,{"d":"}],:\"\\"}],"e":1E400}"#
     let parameters = #"{"application":"a","object":["A"],"state":\#(state)}"#
-    #expect(try ControlTool.run(broker, ["call", "encodeRestorableState", parameters]).end == .exit(0))
-    let result = try ControlTool.run(broker, ["show", "a", "A"])
+    #expect(try ControlTool.run(["call", "encodeRestorableState", parameters]).end == .exit(0))
+    let result = try ControlTool.run(["show", "a", "A"])
     #expect(
       result.output.hasSuffix(
         """
@@ -85,15 +85,13 @@ internal import Testing
   )
   func aFailureIsAMessageAStatusAndInJSONADocument(_ arguments: [String], _ status: Int32, _ kind: String?) throws {
     try Self.storeObject()
-    let text = try ControlTool.run(broker, arguments)
-    #expect(text.end == .exit(status), "\(text.errors)")
+    let text = try ControlTool.run(arguments, status: status)
     #expect(text.errors.isEmpty == (kind == nil))
     guard let kind else { return }
     #expect(text.output.isEmpty)
     #expect(text.errors.hasPrefix("restorationctl: "))
     for form in ["short", "pretty"] {
-      let result = try ControlTool.run(broker, arguments + ["--json", form])
-      #expect(result.end == .exit(status))
+      let result = try ControlTool.run(arguments + ["--json", form], status: status)
       #expect(result.errors == text.errors)
       let error = try result.error
       #expect(error["kind"] == .string(kind))
@@ -112,8 +110,7 @@ internal import Testing
   )
   func aWrongCommandLineIsStatus64(_ arguments: [String]) throws {
     try Self.storeObject()
-    let result = try ControlTool.run(broker, arguments)
-    #expect(result.end == .exit(64), "\(result.errors)")
+    let result = try ControlTool.run(arguments, status: 64)
     #expect(result.output.isEmpty)
     #expect(!result.errors.isEmpty)
   }
@@ -128,8 +125,7 @@ internal import Testing
   )
   func aMistypedWordIsToldTheRightOne(_ arguments: [String], _ word: String) throws {
     try Self.storeObject()
-    let result = try ControlTool.run(broker, arguments)
-    #expect(result.end == .exit(64))
+    let result = try ControlTool.run(arguments, status: 64)
     #expect(result.errors.contains("Did you mean \(word)?"), "\(result.errors)")
   }
 
@@ -143,8 +139,7 @@ internal import Testing
       """
     let process = try ChildProcess(["python3", "-c", server])
     #expect(try process.output?.next() == "ready")
-    let result = try ControlTool.run(broker, ["-j", "status", "--socket", path])
-    #expect(result.end == .exit(69), "\(result.errors)")
+    let result = try ControlTool.run(["-j", "status", "--socket", path], status: 69)
     #expect(try result.error["kind"] == "unavailable")
     try process.waitForEnd()
   }
@@ -156,8 +151,7 @@ internal import Testing
     kill(pid, SIGSTOP)
     defer { kill(pid, SIGCONT) }
     let begin = Deadline.now
-    let result = try ControlTool.run(broker, command + ["--timeout=0.2", "-j"])
-    #expect(result.end == .exit(75), "\(result.errors)")
+    let result = try ControlTool.run(command + ["--timeout=0.2", "-j"], status: 75)
     #expect(try result.error["kind"] == "timedOut")
     #expect(result.errors.contains(broker.socket))
     #expect(Deadline.now - begin >= 200)
@@ -173,7 +167,7 @@ internal import Testing
       let log = broker.directory.file("errors-\(seconds)")
       let process = try ChildProcess(
         [Products.control, "show", "a", "Large", "--timeout=\(seconds)"] + form,
-        environment: ControlTool.environment(broker),
+        environment: ControlTool.environment(),
         errors: log
       )
       #expect(try process.waitForEnd() == .exit(75))
@@ -196,8 +190,7 @@ internal import Testing
       """
     let process = try ChildProcess(["python3", "-c", server])
     #expect(try process.output?.next() == "ready")
-    let result = try ControlTool.run(broker, ["-j", "tree", "a", "--socket", path])
-    #expect(result.end == .exit(69), "\(result.errors)")
+    let result = try ControlTool.run(["-j", "tree", "a", "--socket", path], status: 69)
     #expect(try result.error["kind"] == "unavailable")
     #expect(try result.error["hint"]?.string?.contains("restorationctl status") == true)
     try process.waitForEnd()
@@ -208,7 +201,7 @@ internal import Testing
     let errors = broker.directory.file("errors")
     let process = try ChildProcess(
       [Products.control, "tree", "a"],
-      environment: ControlTool.environment(broker),
+      environment: ControlTool.environment(),
       output: .file("/dev/full"),
       errors: errors
     )
@@ -223,7 +216,7 @@ internal import Testing
     for (command, status) in [("tree a", closed == "2>&-" ? 0 : 74), ("tree b", 4)] as [(String, Int32)] {
       let result = try ChildProcess.run(
         ["bash", "-c", "exec \"$0\" \(command) \(closed)", Products.control],
-        environment: ControlTool.environment(broker)
+        environment: ControlTool.environment()
       )
       #expect(result.end == .exit(status), "\(command): \(result.errors)")
       if complains { #expect(result.errors.contains(status == 74 ? "Bad file descriptor" : "no archive of b")) }
@@ -236,24 +229,22 @@ internal import Testing
     try Self.storeObject()
     let arguments = ["tree", "a", "--no-pager"]
     let escape = "\u{1b}["
-    #expect(try !ControlTool.run(broker, arguments).output.contains(escape))
-    let shown = try ControlTool.runOnTerminal(broker, arguments)
-    #expect(shown.end == .exit(0))
+    #expect(try !ControlTool.run(arguments).output.contains(escape))
+    let shown = try ControlTool.runOnTerminal(arguments, status: 0)
     #expect(shown.output.contains(escape))
     for environment in [["NO_COLOR": "1"], ["TERM": "dumb"], ["TERM": nil]] {
-      let plain = try ControlTool.runOnTerminal(broker, arguments, environment: environment)
-      #expect(plain.end == .exit(0))
+      let plain = try ControlTool.runOnTerminal(arguments, environment: environment, status: 0)
       #expect(!plain.output.contains(escape))
       #expect(plain.output.contains("Main"))
     }
-    #expect(try ControlTool.runOnTerminal(broker, arguments, environment: ["NO_COLOR": ""]).output.contains(escape))
+    #expect(try ControlTool.runOnTerminal(arguments, environment: ["NO_COLOR": ""]).output.contains(escape))
   }
 
   @Test func shortJSONIsForPipesAndPrettyJSONForTerminals() throws {
     try Self.storeObject()
     for arguments in [["list", "-j", "--no-pager"], ["call", "listApplications"]] {
-      #expect(try ControlTool.run(broker, arguments).output.hasPrefix(#"{"applications":["#))
-      let shown = try ControlTool.runOnTerminal(broker, arguments)
+      #expect(try ControlTool.run(arguments).output.hasPrefix(#"{"applications":["#))
+      let shown = try ControlTool.runOnTerminal(arguments)
       #expect(shown.output.hasPrefix("{\n  \"applications\": [\n"), "\(shown.output)")
     }
   }
@@ -262,21 +253,18 @@ internal import Testing
     try Self.storeObject()
     let pager = ["RESTORATIOND_PAGER": "sed s/^/page:/", "PAGER": "false"]
     for command in [["list"], ["tree", "a"], ["show", "a", "Main"], ["history", "a"]] {
-      let paged = try ControlTool.runOnTerminal(broker, command, environment: pager)
-      #expect(paged.end == .exit(0))
+      let paged = try ControlTool.runOnTerminal(command, environment: pager, status: 0)
       #expect(paged.output.split(separator: "\n", omittingEmptySubsequences: false).first?.hasPrefix("page:") == true)
       for arguments in [command + ["--no-pager"], ["--no-pager"] + command] {
-        #expect(try !ControlTool.runOnTerminal(broker, arguments, environment: pager).output.contains("page:"))
+        #expect(try !ControlTool.runOnTerminal(arguments, environment: pager).output.contains("page:"))
       }
-      #expect(try !ControlTool.run(broker, command, environment: pager).output.contains("page:"))
+      #expect(try !ControlTool.run(command, environment: pager).output.contains("page:"))
     }
     for environment in [["RESTORATIOND_PAGER": "", "PAGER": "false"], ["PAGER": "cat"], ["TERM": "dumb"]] {
-      let shown = try ControlTool.runOnTerminal(broker, ["list"], environment: environment)
-      #expect(shown.end == .exit(0))
+      let shown = try ControlTool.runOnTerminal(["list"], environment: environment, status: 0)
       #expect(shown.output.contains("1 application."))
     }
-    let missing = try ControlTool.runOnTerminal(broker, ["list"], environment: ["PAGER": "no-such-pager"])
-    #expect(missing.end == .exit(0))
+    let missing = try ControlTool.runOnTerminal(["list"], environment: ["PAGER": "no-such-pager"], status: 0)
     #expect(missing.output.contains("1 application."))
   }
 
@@ -285,15 +273,15 @@ internal import Testing
     let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": [:]]
     try broker.connect().call("encodeRestorableState", parameters)
     for (columns, environment) in [(80, [:]), (66, ["COLUMNS": "66"])] as [(Int, [String: String?])] {
-      let result = try ControlTool.run(broker, ["list"], environment: environment)
+      let result = try ControlTool.run(["list"], environment: environment)
       #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns }, "\(result.output)")
       #expect(result.output.contains("…") && result.output.contains("End "))
     }
-    let shown = try ControlTool.runOnTerminal(broker, ["list", "--no-pager"], columns: 90)
+    let shown = try ControlTool.runOnTerminal(["list", "--no-pager"], columns: 90)
     #expect(shown.output.split(separator: "\n").contains { $0.hasPrefix("org.") && $0.count == 90 }, "\(shown.output)")
-    let ascii = try ControlTool.run(broker, ["list"], environment: ["LC_ALL": "C"])
+    let ascii = try ControlTool.run(["list"], environment: ["LC_ALL": "C"])
     #expect(ascii.output.contains("...") && ascii.output.utf8.allSatisfy { $0 < 0x80 })
-    #expect(try ControlTool.run(broker, ["list", "--full"]).output.contains(name))
+    #expect(try ControlTool.run(["list", "--full"]).output.contains(name))
   }
 
   @Test func namesDoNotSteerTheTerminal() throws {
@@ -302,18 +290,18 @@ internal import Testing
     try client.call("registerObjectForStateRestoration", parameters)
     try client.call("encodeRestorableState", ["object": .path("A\u{202e}B"), "state": ["k": "\u{9b}\u{7f}"]])
     for arguments in [["tree", "a"], ["show", "a", "A\u{202e}B"], ["show", "a", "B\u{1b}"]] {
-      let result = try ControlTool.run(broker, arguments)
+      let result = try ControlTool.run(arguments)
       for text in [result.output, result.errors] {
         #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control }, "\(text)")
         #expect(!text.unicodeScalars.contains("\u{202e}"))
       }
     }
-    #expect(try ControlTool.run(broker, ["tree", "a"]).output.contains(#"A\u{202e}B"#))
-    #expect(try ControlTool.run(broker, ["show", "a", "A\u{202e}B"]).output.contains(#""k": "\u009b\u007f""#))
+    #expect(try ControlTool.run(["tree", "a"]).output.contains(#"A\u{202e}B"#))
+    #expect(try ControlTool.run(["show", "a", "A\u{202e}B"]).output.contains(#""k": "\u009b\u007f""#))
     for arguments in [["tree", "a", "-j", "--no-pager"], ["call", "describeApplication", #"{"application":"a"}"#]] {
-      let shown = try ControlTool.runOnTerminal(broker, arguments).output
+      let shown = try ControlTool.runOnTerminal(arguments).output
       #expect(shown.contains(#""\u009b31m""#) && shown.contains(#"A\u202eB"#), "\(shown)")
-      #expect(try ControlTool.run(broker, arguments).output.contains("A\u{202e}B"))
+      #expect(try ControlTool.run(arguments).output.contains("A\u{202e}B"))
     }
   }
 
@@ -326,13 +314,13 @@ internal import Testing
       let scalar = try #require(UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init))
       let name = "Name\(scalar)"
       try client.call("encodeRestorableState", ["application": "a", "object": .path(name), "state": [name: 1]])
-      let tree = try ControlTool.run(broker, ["tree", "a"]).output
+      let tree = try ControlTool.run(["tree", "a"]).output
       #expect(tree.contains(#"Name\u{\#(digits)}"#), "\(tree)")
-      let shown = try ControlTool.run(broker, ["show", "a", name]).output
+      let shown = try ControlTool.run(["show", "a", name]).output
       #expect(shown.contains(#""Name\#(hidden[digits] ?? "")": 1"#), "\(shown)")
     }
     // Joined pictures are one.
     try client.call("encodeRestorableState", ["application": "a", "object": .path("👩‍👧"), "state": [:]])
-    #expect(try ControlTool.run(broker, ["tree", "a"]).output.contains("─👩‍👧 "))
+    #expect(try ControlTool.run(["tree", "a"]).output.contains("─👩‍👧 "))
   }
 }

@@ -41,8 +41,8 @@ internal import Testing
     }
   }
 
-  private static func pid(_ broker: BrokerFixture) throws -> Int32 {
-    let tree = try ControlTool.run(broker, ["-j", "tree", "a"]).json
+  private static func pid() throws -> Int32 {
+    let tree = try ControlTool.run(["-j", "tree", "a"]).json
     return Int32(try #require(tree["sessions"]?.array?.first?["pid"]?.integer))
   }
 
@@ -50,11 +50,10 @@ internal import Testing
 
   @Test func showHasTheFactsAndTheState() throws {
     try Self.fill()
-    let result = try ControlTool.run(broker, Self.editor)
-    #expect(result.end == .exit(0), "\(result.errors)")
+    let result = try ControlTool.run(Self.editor, status: 0)
     let lines = result.output.split(separator: "\n").filter { !$0.contains("System:") }.joined(separator: "\n")
     #expect(
-      ControlTool.golden(lines, [try Self.pid(broker)]) == """
+      ControlTool.golden(lines, [try Self.pid()]) == """
           Path:  Main/Editor
           Class:  TextEditor < Editor
           Kind:  view
@@ -74,7 +73,7 @@ internal import Testing
 
   @Test func showInJSONHasAllMembers() throws {
     try Self.fill()
-    let object = try ControlTool.run(broker, Self.editor + ["-j"]).json
+    let object = try ControlTool.run(Self.editor + ["-j"]).json
     #expect(
       object.object?.members.map(\.name) == [
         "application", "generation", "path", "object", "kind", "classes", "process", "pid", "vacant", "orphaned",
@@ -88,9 +87,9 @@ internal import Testing
     #expect(object["coder"]?["UIApplicationStateRestorationBundleVersionKey"] == "7")
     #expect(object["elements"] == [["role": "selected", "indexPath": [0, 3], "identifier": "row"]])
     #expect(object["generation"] == .null)
-    let main = try ControlTool.run(broker, ["show", "a", "Main", "--json=short"]).json
+    let main = try ControlTool.run(["show", "a", "Main", "--json=short"]).json
     #expect(main["status"] == "none" && main["state"] == .null && main["coder"] == .null)
-    #expect(try ControlTool.run(broker, ["show", "a", "Main"]).output.contains("State:  none"))
+    #expect(try ControlTool.run(["show", "a", "Main"]).output.contains("State:  none"))
   }
 
   @Test func aConfidentialStateIsShownWhenAskedFor() throws {
@@ -98,13 +97,12 @@ internal import Testing
     for place in [[], ["--generation", "1"]] {
       let arguments = ["show", "a", "Main/Login"] + place
       for form in [[], ["-j"]] {
-        let redacted = try ControlTool.run(broker, arguments + form)
-        #expect(redacted.end == .exit(0))
+        let redacted = try ControlTool.run(arguments + form, status: 0)
         #expect(!redacted.output.contains("hunter2"))
-        #expect(try ControlTool.run(broker, arguments + form + ["--reveal"]).output.contains("hunter2"))
+        #expect(try ControlTool.run(arguments + form + ["--reveal"]).output.contains("hunter2"))
       }
-      #expect(try ControlTool.run(broker, arguments).output.contains("confidential; --reveal shows it"))
-      let object = try ControlTool.run(broker, arguments + ["-j"]).json
+      #expect(try ControlTool.run(arguments).output.contains("confidential; --reveal shows it"))
+      let object = try ControlTool.run(arguments + ["-j"]).json
       #expect(object["redacted"] == true && object["state"] == .null && object["status"] == "available")
     }
   }
@@ -112,31 +110,29 @@ internal import Testing
   @Test func showReadsGenerations() throws {
     try Self.fill(runs: 3)
     for generation in 1...2 as ClosedRange<Int64> {
-      let object = try ControlTool.run(broker, Self.editor + ["-j", "--generation", "\(generation)"]).json
+      let object = try ControlTool.run(Self.editor + ["-j", "--generation", "\(generation)"]).json
       #expect(object["state"] == ["run": .integer(generation)])
       #expect(object["generation"] == .integer(generation))
       #expect(object["pid"] == .null && object["included"] == .null)
     }
-    let text = try ControlTool.run(broker, Self.editor + ["--generation=1"])
+    let text = try ControlTool.run(Self.editor + ["--generation=1"])
     #expect(text.output.contains("Generation:  1\n"))
     #expect(text.output.contains("written by editor"))
-    #expect(try ControlTool.run(broker, Self.editor).output.contains("Generation:  head, after 2\n"))
-    let missing = try ControlTool.run(broker, ["show", "a", "Main/Edito", "--generation=1"])
-    #expect(missing.end == .exit(4))
+    #expect(try ControlTool.run(Self.editor).output.contains("Generation:  head, after 2\n"))
+    let missing = try ControlTool.run(["show", "a", "Main/Edito", "--generation=1"], status: 4)
     #expect(missing.errors.contains("did you mean Editor?"), "\(missing.errors)")
   }
 
   @Test func aPathThatLeadsNowhereIsToldWhereItEnds() throws {
     try Self.fill()
-    let near = try ControlTool.run(broker, ["show", "a", "Main/Edtior/Cursor", "-j"])
-    #expect(near.end == .exit(4))
+    let near = try ControlTool.run(["show", "a", "Main/Edtior/Cursor", "-j"], status: 4)
     #expect(near.errors.contains("unknown object Main/Edtior/Cursor in a"))
     #expect(near.errors.contains("Main exists; below it are Editor, Login; did you mean Editor?"))
     #expect(try near.error["path"] == .path("Main", "Edtior", "Cursor"))
     #expect(try near.error["code"] == -32002)
-    let far = try ControlTool.run(broker, ["show", "a", "Other"])
+    let far = try ControlTool.run(["show", "a", "Other"])
     #expect(far.errors.contains("At the top is Main"), "\(far.errors)")
-    let below = try ControlTool.run(broker, ["show", "a", "Main/Editor/X"])
+    let below = try ControlTool.run(["show", "a", "Main/Editor/X"])
     #expect(below.errors.contains("Main/Editor exists; below it is nothing"), "\(below.errors)")
   }
 
@@ -144,7 +140,7 @@ internal import Testing
 
   @Test func historyListsGenerations() throws {
     try Self.fill(runs: 3)
-    let result = try ControlTool.run(broker, ["history", "a"])
+    let result = try ControlTool.run(["history", "a"])
     #expect(
       ControlTool.golden(result.output) == """
         GENERATION  COMMITTED  AGE  KIND  OBJECTS  SIZE  PINNED
@@ -156,15 +152,15 @@ internal import Testing
         """,
       "\(result.output)"
     )
-    #expect(try ControlTool.run(broker, ["history", "a", "--no-legend"]).output.split(separator: "\n").count == 2)
+    #expect(try ControlTool.run(["history", "a", "--no-legend"]).output.split(separator: "\n").count == 2)
     let parameters = #"{"application":"a"}"#
-    let raw = try ControlTool.run(broker, ["call", "listGenerations", parameters])
-    #expect(try ControlTool.run(broker, ["history", "a", "-j"]).output == raw.output)
+    let raw = try ControlTool.run(["call", "listGenerations", parameters])
+    #expect(try ControlTool.run(["history", "a", "-j"]).output == raw.output)
   }
 
   @Test func withoutGenerationsHistorySaysSo() throws {
     try Self.fill()
-    #expect(try ControlTool.run(broker, ["history", "a"]).output == "0 generations.\n")
+    #expect(try ControlTool.run(["history", "a"]).output == "0 generations.\n")
   }
 
   // MARK: discard
@@ -176,36 +172,32 @@ internal import Testing
 
   @Test func discardSaysWhatItTook() throws {
     let client = try Self.fill(runs: 2)
-    let result = try ControlTool.run(broker, ["discard", "a", "--yes", "--reason", "a test"])
-    #expect(result.end == .exit(0), "\(result.errors)")
+    let result = try ControlTool.run(["discard", "a", "--yes", "--reason", "a test"], status: 0)
     #expect(result.output == "Discarded 2 states (106 B) of a. 1 generation is kept.\n")
     #expect(try Self.states(client) == 0)
   }
 
   @Test func generationsAreDiscardedByForceOnly() throws {
     try Self.fill(runs: 2)
-    let refused = try ControlTool.run(broker, ["discard", "a", "--generations", "--yes", "-j"])
-    #expect(refused.end == .exit(1))
+    let refused = try ControlTool.run(["discard", "a", "--generations", "--yes", "-j"], status: 1)
     #expect(try refused.error["kind"] == "needsForce")
     #expect(refused.errors.contains("--force"))
-    let result = try ControlTool.run(broker, ["discard", "a", "--generations", "--force", "-j"])
+    let result = try ControlTool.run(["discard", "a", "--generations", "--force", "-j"])
     #expect(try result.json == ["application": "a", "states": 2, "bytes": 106, "generations": 1, "generationsKept": 0])
-    #expect(try ControlTool.run(broker, ["history", "a"]).output == "0 generations.\n")
+    #expect(try ControlTool.run(["history", "a"]).output == "0 generations.\n")
   }
 
   @Test func discardAsksAtATerminal() throws {
     let client = try Self.fill(runs: 2)
     let question = "Discard 2 states (106 B) of a? 1 session is live. 1 generation is kept. [y/N] "
     for answer in ["n", "", "yesterday"] {
-      let refused = try ControlTool.runOnTerminal(broker, ["discard", "a"], answers: [(question, answer)])
-      #expect(refused.end == .exit(1))
+      let refused = try ControlTool.runOnTerminal(["discard", "a"], answers: [(question, answer)], status: 1)
       #expect(refused.output.contains("nothing was discarded"))
     }
     #expect(try Self.states(client) == 2)
     // The time that a person takes is not the broker's.
     let arguments = ["discard", "a", "--timeout=10"]
-    let done = try ControlTool.runOnTerminal(broker, arguments, answers: [(question, "y")])
-    #expect(done.end == .exit(0))
+    let done = try ControlTool.runOnTerminal(arguments, answers: [(question, "y")], status: 0)
     #expect(done.output.contains("Discarded 2 states (106 B) of a."))
     #expect(try Self.states(client) == 0)
   }

@@ -8,8 +8,7 @@ internal import Testing
 @Suite struct ControlTests {
   @Test(.broker) func statusNamesTheBrokerItsSocketAndItsProcess() throws {
     try broker.session("org.example.Notes").call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let result = try ControlTool.run(broker, ["status"])
-    #expect(result.end == .exit(0), "\(result.errors)")
+    let result = try ControlTool.run(["status"], status: 0)
     #expect(result.output.contains(broker.socket))
     #expect(result.output.contains("\(try broker.pid)"))
     #expect(result.output.contains(/Uptime:\ \ [0-9]+\ (s|min)\n/), "\(result.output)")
@@ -19,13 +18,13 @@ internal import Testing
 
   @Test(.broker) func statusInJSONHasAllMembers() throws {
     let session = try broker.session("a")
-    let text = try ControlTool.run(broker, ["status"]).output
+    let text = try ControlTool.run(["status"]).output
     #expect(
       text.split(separator: "\n").map { $0.split(separator: ":")[0].split(separator: " ").joined() } == [
         "Broker", "Socket", "Process", "Uptime", "Sessions", "Objects", "Archives",
       ]
     )
-    let status = try ControlTool.run(broker, ["status", "-j"]).json
+    let status = try ControlTool.run(["status", "-j"]).json
     #expect(
       status.object?.members.map(\.name) == [
         "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
@@ -43,7 +42,7 @@ internal import Testing
       let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": ["n": 1]]
       try broker.connect().call("encodeRestorableState", parameters)
     }
-    let result = try ControlTool.run(broker, ["list"])
+    let result = try ControlTool.run(["list"])
     #expect(
       result.output == """
         APPLICATION        SESSIONS  OBJECTS  GENERATION  BYTES  STATE
@@ -54,21 +53,19 @@ internal import Testing
 
         """
     )
-    let bare = try ControlTool.run(broker, ["list", "--no-legend"])
+    let bare = try ControlTool.run(["list", "--no-legend"])
     #expect(bare.output.split(separator: "\n").count == 2)
-    let json = try ControlTool.run(broker, ["list", "-j"])
-    #expect(try json.output == ControlTool.run(broker, ["call", "listApplications"]).output)
+    let json = try ControlTool.run(["list", "-j"])
+    #expect(try json.output == ControlTool.run(["call", "listApplications"]).output)
   }
 
   @Test(.broker) func listShowsApplications() throws {
-    let empty = try ControlTool.run(broker, ["list"])
-    #expect(empty.end == .exit(0))
+    let empty = try ControlTool.run(["list"], status: 0)
     #expect(empty.output.contains("0 applications"))
     let client = try broker.session("org.example.Notes")
     try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
     try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
-    let result = try ControlTool.run(broker, ["list"])
-    #expect(result.end == .exit(0))
+    let result = try ControlTool.run(["list"], status: 0)
     #expect(result.output.contains("org.example.Notes"))
     #expect(result.output.contains("available"))
     #expect(result.output.contains("1 application."))
@@ -76,11 +73,9 @@ internal import Testing
 
   @Test(.broker) func callPrintsTheResultOnOneLineInAPipe() throws {
     let state = #"{"application":"a","object":["A"],"state":{"x":0.1,"y":18446744073709551615,"z":1e400}}"#
-    let encoded = try ControlTool.run(broker, ["call", "encodeRestorableState", state])
-    #expect(encoded.end == .exit(0), "\(encoded.errors)")
+    let encoded = try ControlTool.run(["call", "encodeRestorableState", state], status: 0)
     #expect(encoded.output.contains(#""durability":"disk""#))
     let decoded = try ControlTool.run(
-      broker,
       ["call", "decodeRestorableState", "-"],
       input: #"{"application":"a","object":["A"]}"#
     )
@@ -90,16 +85,14 @@ internal import Testing
   }
 
   @Test(.broker) func anErrorOfTheBrokerIsAMessageAndStatus1() throws {
-    let result = try ControlTool.run(broker, ["call", "noSuchMethod"])
-    #expect(result.end == .exit(1))
+    let result = try ControlTool.run(["call", "noSuchMethod"], status: 1)
     #expect(result.output.isEmpty)
     #expect(!result.errors.isEmpty)
   }
 
   @Test(.broker, arguments: [["call", "ping", "{"], ["call", "ping", "7"], ["call"], ["dance"]])
   func aWrongCommandLineIsStatus64(_ arguments: [String]) throws {
-    let result = try ControlTool.run(broker, arguments)
-    #expect(result.end == .exit(64))
+    let result = try ControlTool.run(arguments, status: 64)
     #expect(result.output.isEmpty)
     #expect(!result.errors.isEmpty)
   }
@@ -107,16 +100,14 @@ internal import Testing
   @Test(.broker, arguments: ["{", "7", ""])
   func parametersThatCannotBeSentAreToldWhatTheyShouldBe(_ parameters: String) throws {
     for (argument, input) in [(parameters, ""), ("-", parameters)] {
-      let result = try ControlTool.run(broker, ["call", "ping", argument], input: input)
-      #expect(result.end == .exit(64))
+      let result = try ControlTool.run(["call", "ping", argument], input: input, status: 64)
       #expect(result.errors.contains(#"such as '{"application":"org.example.Notes"}'"#), "\(result.errors)")
     }
   }
 
   @Test(.broker) func aWrongParameterIsNamed() throws {
     let parameters = #"{"application":"a","object":["A"],"state":{"a":1,"a":2}}"#
-    let result = try ControlTool.run(broker, ["-j", "call", "encodeRestorableState", parameters])
-    #expect(result.end == .exit(1))
+    let result = try ControlTool.run(["-j", "call", "encodeRestorableState", parameters], status: 1)
     #expect(result.errors.contains("Invalid params (/state/a)\n"), "\(result.errors)")
     #expect(result.output.contains(#""pointer":"/state/a""#))
   }

@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 internal import TestSupport
+internal import Testing
 
 /// Runs `restorationctl` as a person or a script does.
 enum ControlTool {
@@ -26,7 +27,7 @@ enum ControlTool {
   }
 
   /// The tool's environment, without anything from the person who runs the tests.
-  static func environment(_ broker: BrokerFixture, _ more: [String: String?] = [:]) -> [String: String?] {
+  static func environment(_ more: [String: String?] = [:]) -> [String: String?] {
     var environment = broker.environment
     let own: [String: String?] = [
       "LC_ALL": "C.UTF-8", "LC_CTYPE": nil, "LANG": nil, "TZ": "UTC", "TERM": "xterm", "NO_COLOR": nil,
@@ -37,35 +38,39 @@ enum ControlTool {
     return environment
   }
 
-  /// Runs it to its end, its output in a pipe.
+  /// Runs it to its end, its output in a pipe; the test may expect its exit status.
+  @discardableResult
   static func run(
-    _ broker: BrokerFixture,
     _ arguments: [String],
     input: String = "",
     environment: [String: String?] = [:],
-    _ deadline: Deadline = Deadline()
+    _ deadline: Deadline = Deadline(),
+    status: Int32? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> Result {
     let (end, output, errors) = try ChildProcess.run(
       [Products.control] + arguments,
       input: input,
-      environment: Self.environment(broker, environment),
+      environment: Self.environment(environment),
       deadline
     )
+    if let status { #expect(end == .exit(status), "\(output)\(errors)", sourceLocation: sourceLocation) }
     return Result(end: end, output: output, errors: errors)
   }
 
   /// Runs it to its end on a terminal; each answer is typed when its question is asked.
   static func runOnTerminal(
-    _ broker: BrokerFixture,
     _ arguments: [String],
     answers: [(question: String, answer: String)] = [],
     columns: UInt16 = 80,
-    environment: [String: String?] = [:]
+    environment: [String: String?] = [:],
+    status: Int32? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> Result {
     let terminal = try PseudoTerminal(columns: columns)
     let process = try ChildProcess(
       [Products.control] + arguments,
-      environment: Self.environment(broker, environment),
+      environment: Self.environment(environment),
       output: .terminal(terminal)
     )
     var screen = ""
@@ -74,7 +79,9 @@ enum ControlTool {
       try terminal.type(answer + "\n")
     }
     screen += try terminal.rest()
-    return Result(end: try process.waitForEnd(), output: screen, errors: "")
+    let end = try process.waitForEnd()
+    if let status { #expect(end == .exit(status), "\(screen)", sourceLocation: sourceLocation) }
+    return Result(end: end, output: screen, errors: "")
   }
 
   /// Text in which what differs from run to run is replaced, and any number of spaces is two at most.

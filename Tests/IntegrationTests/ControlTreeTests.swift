@@ -9,7 +9,7 @@ internal import Testing
   private static let application = "org.example.Notes"
 
   /// An application of two processes, with one object for every mark; the numbers of the processes.
-  private static func build(_ broker: BrokerFixture) throws -> (first: ProcessClient, second: ProcessClient) {
+  private static func build() throws -> (first: ProcessClient, second: ProcessClient) {
     let toolbar = try broker.client(.python)
     try toolbar.initialize(application, ["process": "toolbar"])
     let first = try broker.client(.python)
@@ -48,9 +48,8 @@ internal import Testing
   }
 
   @Test func theTreeShowsAllProcessesAndWhatIsSpecial() throws {
-    let (first, second) = try Self.build(broker)
-    let result = try ControlTool.run(broker, ["tree", Self.application])
-    #expect(result.end == .exit(0), "\(result.errors)")
+    let (first, second) = try Self.build()
+    let result = try ControlTool.run(["tree", Self.application], status: 0)
     #expect(
       ControlTool.golden(result.output, [first.pid, second.pid]) == """
         OBJECT  CLASS  PROCESS  PID  AGE  SIZE  MARKS
@@ -72,29 +71,29 @@ internal import Testing
     let column = lines[0].firstRange(of: Array("CLASS"))?.lowerBound ?? 0
     #expect(lines.dropFirst(2).allSatisfy { $0[column - 1] == " " && $0[column] != " " })
     #expect(lines.allSatisfy { $0.count <= 80 })
-    let bare = try ControlTool.run(broker, ["tree", Self.application, "--no-legend"])
+    let bare = try ControlTool.run(["tree", Self.application, "--no-legend"])
     #expect(bare.output.split(separator: "\n").count == 7)
     #expect(bare.output.hasPrefix(Self.application))
   }
 
   @Test func withoutUTF8TheLinesAreASCII() throws {
-    _ = try Self.build(broker)
-    let plain = try ControlTool.run(broker, ["tree", Self.application, "--plain"])
+    _ = try Self.build()
+    let plain = try ControlTool.run(["tree", Self.application, "--plain"])
     #expect(plain.output.contains("\n`-Main "))
     #expect(plain.output.contains("\n  |-Editor#2 "))
     #expect(plain.output.contains("\n  | `-Find "))
     for locale in ["C", "POSIX", "de_DE.ISO-8859-1", ""] {
-      let result = try ControlTool.run(broker, ["tree", Self.application], environment: ["LC_ALL": locale])
+      let result = try ControlTool.run(["tree", Self.application], environment: ["LC_ALL": locale])
       #expect(ControlTool.golden(result.output) == ControlTool.golden(plain.output))
     }
     let german = ["LC_ALL": nil, "LANG": "de_DE.UTF-8"]
-    let result = try ControlTool.run(broker, ["tree", Self.application], environment: german)
+    let result = try ControlTool.run(["tree", Self.application], environment: german)
     #expect(result.output.contains("└─Main"))
   }
 
   @Test func objectsOfOneProcessHaveOneColour() throws {
-    _ = try Self.build(broker)
-    let screen = try ControlTool.runOnTerminal(broker, ["tree", Self.application, "--no-pager"]).output
+    _ = try Self.build()
+    let screen = try ControlTool.runOnTerminal(["tree", Self.application, "--no-pager"]).output
     func colour(of name: String) -> Substring? {
       guard let line = screen.split(separator: "\n").first(where: { $0.contains("─\(name)") }) else { return nil }
       return line.firstMatch(of: /\x{1b}\[([0-9]+)m/)?.1
@@ -106,8 +105,8 @@ internal import Testing
   }
 
   @Test func theTreeInJSONIsNested() throws {
-    let (first, _) = try Self.build(broker)
-    let tree = try ControlTool.run(broker, ["-j", "tree", Self.application]).json
+    let (first, _) = try Self.build()
+    let tree = try ControlTool.run(["-j", "tree", Self.application]).json
     #expect(
       tree.object?.members.map(\.name) == ["application", "archive", "generation", "sequence", "sessions", "objects"]
     )
@@ -133,7 +132,7 @@ internal import Testing
     #expect(find?["path"] == .path("Find"))
     #expect(find?["included"] == false && find?["hasState"] == true)
     #expect(children[2]["confidential"] == true)
-    let pretty = try ControlTool.run(broker, ["tree", Self.application, "--json=pretty"])
+    let pretty = try ControlTool.run(["tree", Self.application, "--json=pretty"])
     #expect(try pretty.json["objects"] == tree["objects"])
     #expect(pretty.output.hasPrefix("{\n  \"application\": "))
   }
@@ -161,11 +160,10 @@ internal import Testing
       """
     let process = try ChildProcess(["python3", "-c", server, answer])
     #expect(try process.output?.next() == "ready")
-    let result = try ControlTool.run(broker, ["tree", "a", "--no-legend", "--socket", path])
-    #expect(result.end == .exit(0), "\(result.errors)")
+    let result = try ControlTool.run(["tree", "a", "--no-legend", "--socket", path], status: 0)
     let names = result.output.split(separator: "\n").dropFirst().map { String($0.prefix { $0 != "-" }).trimmed }
     #expect(names == ["├─Lost", "├─A", "│ └─C", "│   └─B", "│     └─D", "└─Self"])
-    let nested = try ControlTool.run(broker, ["tree", "a", "-j", "--socket", path]).json
+    let nested = try ControlTool.run(["tree", "a", "-j", "--socket", path]).json
     #expect(nested["objects"]?.array?.map { $0["component"] } == ["Lost", "A", "Self"])
     try process.waitForEnd()
   }
@@ -176,7 +174,7 @@ internal import Testing
       let parameters: JSONValue = ["application": "a", "object": .path(name), "state": [:]]
       try client.call("encodeRestorableState", parameters)
     }
-    let result = try ControlTool.run(broker, ["tree", "a", "--no-legend"])
+    let result = try ControlTool.run(["tree", "a", "--no-legend"])
     #expect(
       result.output.replacing(/[0-9]+ s/, with: "<age>") == """
         a
@@ -190,15 +188,14 @@ internal import Testing
 
   @Test func anEmptyApplicationIsATree() throws {
     let client = try broker.session("a")
-    let result = try ControlTool.run(broker, ["tree", "a"])
-    #expect(result.end == .exit(0))
+    let result = try ControlTool.run(["tree", "a"], status: 0)
     #expect(result.output.contains("0 objects, 0 with state (0 B), 1 session."))
-    #expect(try ControlTool.run(broker, ["tree", "a", "-j"]).json["objects"] == [])
+    #expect(try ControlTool.run(["tree", "a", "-j"]).json["objects"] == [])
     try client.call("ping")
   }
 
   /// Trees of depth 60, as many as are asked for.
-  private static func plant(_ count: Int, _ broker: BrokerFixture) throws {
+  private static func plant(_ count: Int) throws {
     let client = try broker.connect()
     let names = (0..<59).map { JSONValue.string("level\($0)") }
     for first in stride(from: 0, to: count, by: 64) {
@@ -211,10 +208,9 @@ internal import Testing
   }
 
   @Test func asManyObjectsAsThereMayBeAreShown() throws {
-    try Self.plant(273, broker)
+    try Self.plant(273)
     let patience = Deadline(.seconds(100))
-    let result = try ControlTool.run(broker, ["tree", "big"], patience)
-    #expect(result.end == .exit(0), "\(result.errors)")
+    let result = try ControlTool.run(["tree", "big"], patience, status: 0)
     let lines = result.output.split(separator: "\n")
     #expect(lines.count == 1 + 1 + 16_380 + 2)
     #expect(lines.allSatisfy { $0.count <= 80 })
@@ -222,31 +218,27 @@ internal import Testing
   }
 
   @Test func aDeepTreeIsShown() throws {
-    try Self.plant(30, broker)
-    let lines = try ControlTool.run(broker, ["tree", "big"]).output.split(separator: "\n")
+    try Self.plant(30)
+    let lines = try ControlTool.run(["tree", "big"]).output.split(separator: "\n")
     #expect(lines.count == 1 + 1 + 1_800 + 2)
     #expect(lines.allSatisfy { $0.count <= 80 })
     // Of a line that is too long the end remains: it has the name.
     #expect(lines[61].hasPrefix("…") && lines[61].contains("└─level58 "))
-    let full = try ControlTool.run(broker, ["tree", "big", "--full"])
+    let full = try ControlTool.run(["tree", "big", "--full"])
     #expect(full.output.split(separator: "\n")[61].hasPrefix("│" + String(repeating: " ", count: 117) + "└─level58 "))
-    let nested = try ControlTool.run(broker, ["tree", "big", "--json=short"]).output
+    let nested = try ControlTool.run(["tree", "big", "--json=short"]).output
     #expect(nested.matches(of: /"children":\[/).count == 1_800)
     #expect(nested.hasSuffix("[" + String(repeating: "]}", count: 61) + "\n"))
-    try Self.expectQuietEnd(broker)
+    try Self.expectQuietEnd()
   }
 
   /// Who stops reading early, as `head` does, or leaves the pager, has seen enough.
-  private static func expectQuietEnd(_ broker: BrokerFixture) throws {
+  private static func expectQuietEnd() throws {
     let script = #""$0" tree big | head -n 1 >/dev/null; exit "${PIPESTATUS[0]}""#
-    let piped = try ChildProcess.run(
-      ["bash", "-c", script, Products.control],
-      environment: ControlTool.environment(broker)
-    )
+    let piped = try ChildProcess.run(["bash", "-c", script, Products.control], environment: ControlTool.environment())
     #expect(piped.end == .exit(74))
     #expect(piped.errors.isEmpty)
-    let paged = try ControlTool.runOnTerminal(broker, ["tree", "big"], environment: ["PAGER": "head -n 1"])
-    #expect(paged.end == .exit(0))
+    let paged = try ControlTool.runOnTerminal(["tree", "big"], environment: ["PAGER": "head -n 1"], status: 0)
     #expect(paged.output.split(separator: "\n").count == 1)
   }
 }

@@ -21,7 +21,7 @@ internal import Testing
     case closed, withLog, withBackup, inRecovery
 
     /// Makes an archive in this condition; its newest states are those of the workload.
-    func prepare(_ broker: BrokerFixture) throws -> Workload {
+    func prepare() throws -> Workload {
       var workload = Workload()
       workload.run(broker.socket, count: 30)
       if self == .withBackup || self == .inRecovery {
@@ -41,7 +41,7 @@ internal import Testing
   /// Every position at which the archive is read while it is opened, and every errno; the short form takes a few.
   @Test(.enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)), arguments: Condition.allCases)
   func oneErrorOfReadingLosesNothing(condition: Condition) throws {
-    let workload = try condition.prepare(broker)
+    let workload = try condition.prepare()
     let kept = broker.directory.file("kept")
     try Self.copy(broker.archives, to: kept)
     let trace = broker.directory.file("trace")
@@ -133,7 +133,7 @@ internal import Testing
   }
 
   /// An archive with something in every table.
-  private static func fill(_ broker: BrokerFixture) throws {
+  private static func fill() throws {
     let session = try broker.session("org.example.Work", process: "main")
     for (name, parent) in [("Main", nil), ("Editor", "Main"), ("List", "Main")] as [(String, String?)] {
       var parameters: JSONObject = ["restorationIdentifier": .string(name), "kind": "viewController"]
@@ -152,7 +152,7 @@ internal import Testing
   }
 
   /// Makes all kinds of calls; each must be answered, with a result or an error.
-  private static func exercise(_ broker: BrokerFixture) throws {
+  private static func exercise() throws {
     let client = try broker.connect()
     func attempt(_ method: String, _ parameters: JSONObject = [:], on client: WireClient) throws {
       do {
@@ -187,7 +187,7 @@ internal import Testing
   /// Rows and bytes changed at random: no trap, no hang, and the broker ends on request.
   @Test func randomDamageNeitherTrapsNorHangsTheBroker() throws {
     let count = Environment.isLong ? 500 : 40
-    try Self.fill(broker)
+    try Self.fill()
     _ = try broker.terminate()
     let kept = broker.directory.file("kept")
     try Self.copy(broker.archives, to: kept)
@@ -207,7 +207,7 @@ internal import Testing
       }
       do {
         try broker.start()
-        try Self.exercise(broker)
+        try Self.exercise()
         let begin = Deadline.now
         let end = try broker.terminate()
         #expect(end == .exit(0), "\(number): \(damage)")
@@ -263,7 +263,7 @@ internal import Testing
     _ = try broker.connect().call("describeApplication", ["application": Self.application])
     #expect(broker.log.contains("is missing"))
     try broker.crashAndRestart()
-    let status = try ControlTool.run(broker, ["status"])
+    let status = try ControlTool.run(["status"])
     #expect(status.output.contains("Damage:"), "\(status.output)")
     let list = try broker.connect().call("listApplications")
     #expect(list["applications"]?.array?.first?["damaged"]?.string?.contains("missing") == true, "\(list.text)")
@@ -274,6 +274,6 @@ internal import Testing
     try session.call("goodbye", ["reason": "closed"])
     let again = try broker.connect().call("initialize", ["application": Self.application])["restoration"]
     #expect(again?["damaged"] == nil)
-    #expect(try !ControlTool.run(broker, ["status"]).output.contains("Damage:"))
+    #expect(try !ControlTool.run(["status"]).output.contains("Damage:"))
   }
 }

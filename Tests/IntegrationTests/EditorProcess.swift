@@ -120,7 +120,7 @@ final class EditorProcess {
   private let home: String
 
   /// - Parameter home: if its settings and its files are; it is started there.
-  init(_ editor: Editor, _ broker: BrokerFixture, home: String, files: [String] = []) throws {
+  init(_ editor: Editor, home: String, files: [String] = []) throws {
     self.editor = editor
     self.home = home
     terminal = try PseudoTerminal(rows: 30, columns: 100)

@@ -68,12 +68,7 @@ internal import Testing
   ]
 
   /// A directory with an editor's settings and files to edit.
-  private static func home(
-    _ broker: BrokerFixture,
-    _ name: String,
-    _ editor: Editor,
-    settings: String = ""
-  ) throws -> String {
+  private static func home(_ name: String, _ editor: Editor, settings: String = "") throws -> String {
     let home = try broker.directory.makeDirectory(name)
     try editor.install(in: home, settings: settings)
     for file in EditedFile.names { try Files.write(Array(EditedFile.text.utf8), to: "\(home)/\(file)") }
@@ -81,7 +76,7 @@ internal import Testing
   }
 
   /// Tells of the lives of sessions.
-  private static func monitor(_ broker: BrokerFixture) throws -> WireClient {
+  private static func monitor() throws -> WireClient {
     let monitor = try broker.connect()
     try monitor.call("subscribe", ["events": ["sessionBegan", "sessionEnded"]])
     return monitor
@@ -102,12 +97,7 @@ internal import Testing
   }
 
   /// Waits until these windows are stored.
-  private static func stored(
-    _ broker: BrokerFixture,
-    _ instance: String,
-    _ windows: [String],
-    by editor: EditorProcess
-  ) throws {
+  private static func stored(_ instance: String, _ windows: [String], by editor: EditorProcess) throws {
     let reader = try broker.connect()
     let parameters: JSONValue = ["application": .string(instance), "object": .path("Editor")]
     var last: [String]?
@@ -122,9 +112,9 @@ internal import Testing
   }
 
   @Test func killedEditorsComeBackWithTheirWindowsAlsoWhereTheBrokerWasKilledMeanwhile() throws {
-    let homes = try Self.scenes.enumerated().map { try Self.home(broker, "home\($0)", $1.editor) }
-    var monitor = try Self.monitor(broker)
-    var editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
+    let homes = try Self.scenes.enumerated().map { try Self.home("home\($0)", $1.editor) }
+    var monitor = try Self.monitor()
+    var editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, home: $1) }
     let instances = try Self.begun(monitor, editors)
     #expect(Set(instances.values).count == editors.count, "\(instances)")
     for (editor, scene) in zip(editors, Self.scenes) { try editor.run(scene.keys.prefix(2)) }
@@ -136,12 +126,12 @@ internal import Testing
       let report = try editor.report()
       #expect(report.windows == scene.windows)
       before[instance] = report
-      try Self.stored(broker, instance, scene.windows, by: editor)
+      try Self.stored(instance, scene.windows, by: editor)
     }
     for editor in editors { try editor.process.kill() }
 
-    monitor = try Self.monitor(broker)
-    editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, broker, home: $1) }
+    monitor = try Self.monitor()
+    editors = try zip(Self.scenes, homes).map { try EditorProcess($0.editor, home: $1) }
     let again = try Self.begun(monitor, editors)
     #expect(again.values.sorted() == instances.values.sorted())
     for editor in editors {
@@ -156,24 +146,24 @@ internal import Testing
 
   @Test(arguments: Editor.allCases)
   func anEditorThatIsStartedWithAFileShowsItAndLeavesWhatWasKeptToTheNext(editor: Editor) throws {
-    let home = try Self.home(broker, "home", editor)
-    let first = try EditorProcess(editor, broker, home: home)
+    let home = try Self.home("home", editor)
+    let first = try EditorProcess(editor, home: home)
     try first.ready()
     try first.type(editor.open("two.txt", line: 42))
-    try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+    try Self.stored("\(editor.application)@1", ["two.txt:42*"], by: first)
     try first.process.kill()
 
-    let named = try EditorProcess(editor, broker, home: home, files: ["one.txt"])
+    let named = try EditorProcess(editor, home: home, files: ["one.txt"])
     let report = try named.report()
     #expect(report.windows == ["one.txt:1*"])
     #expect(report["files"] == ["one.txt"])
     // Without a connection there is no session, and no state of it.
-    let monitor = try Self.monitor(broker)
+    let monitor = try Self.monitor()
     try Wait.until("nobody is connected but the monitor") {
       try monitor.call("statistics")["gauges"]?["connections"] == 1
     }
 
-    let next = try EditorProcess(editor, broker, home: home)
+    let next = try EditorProcess(editor, home: home)
     #expect(try Self.begun(monitor, [next]).values.sorted() == ["\(editor.application)@1"])
     #expect(try next.restored().windows == ["two.txt:42*"])
     try named.type(editor.quit)
@@ -183,8 +173,8 @@ internal import Testing
   @Test(arguments: Editor.allCases)
   func withoutABrokerAnEditorWorksAsEverAndIsKeptWhenOneComes(editor: Editor) throws {
     try broker.kill()
-    let home = try Self.home(broker, "home", editor)
-    let process = try EditorProcess(editor, broker, home: home)
+    let home = try Self.home("home", editor)
+    let process = try EditorProcess(editor, home: home)
     _ = try process.report()
     try process.type(editor.open("three.txt", line: 17))
     #expect(try process.report().windows == ["three.txt:17*"])
@@ -193,27 +183,27 @@ internal import Testing
     try broker.start()
     try process.ready()
     // It may have come before anybody could subscribe to that.
-    let monitor = try Self.monitor(broker)
+    let monitor = try Self.monitor()
     let applications = try monitor.call("listApplications")["applications"]?.array ?? []
     #expect(applications.count == 1)
     let instance = try #require(applications.first?["application"]?.string)
-    try Self.stored(broker, instance, ["three.txt:17*"], by: process)
+    try Self.stored(instance, ["three.txt:17*"], by: process)
     try process.process.kill()
-    let next = try EditorProcess(editor, broker, home: home)
+    let next = try EditorProcess(editor, home: home)
     #expect(try Self.begun(monitor, [next]).values.sorted() == [instance])
     #expect(try next.restored().windows == ["three.txt:17*"])
   }
 
   @Test(arguments: [Editor.vim, .neovim])
   func ofUnsavedChangesThatAKilledEditorLeftBehindItsUserIsTold(editor: Editor) throws {
-    let home = try Self.home(broker, "home", editor)
-    let first = try EditorProcess(editor, broker, home: home)
+    let home = try Self.home("home", editor)
+    let first = try EditorProcess(editor, home: home)
     try first.ready()
     try first.run(["edit two.txt", "normal ihello", "preserve", "42"])
-    try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+    try Self.stored("\(editor.application)@1", ["two.txt:42*"], by: first)
     try first.process.kill()
 
-    let second = try EditorProcess(editor, broker, home: home)
+    let second = try EditorProcess(editor, home: home)
     #expect(try second.restored().windows == ["two.txt:42*"])
     let told = try Self.told(second, home)
     #expect(told["messages"]?.string?.contains("1 swap file(s) with unsaved changes") == true, "\(told)")
@@ -224,16 +214,16 @@ internal import Testing
 
   @Test(arguments: [Editor.vim, .neovim])
   func aFileThatARunningEditorHasOpenComesBackReadOnly(editor: Editor) throws {
-    let home = try Self.home(broker, "home", editor)
-    let first = try EditorProcess(editor, broker, home: home)
+    let home = try Self.home("home", editor)
+    let first = try EditorProcess(editor, home: home)
     try first.ready()
     try first.run(["set noswapfile", "edit two.txt", "42"])
-    try Self.stored(broker, "\(editor.application)@1", ["two.txt:42*"], by: first)
+    try Self.stored("\(editor.application)@1", ["two.txt:42*"], by: first)
     try first.process.kill()
 
-    let running = try EditorProcess(editor, broker, home: home, files: ["two.txt"])
+    let running = try EditorProcess(editor, home: home, files: ["two.txt"])
     try running.run(["normal ihello", "preserve"])
-    let next = try EditorProcess(editor, broker, home: home)
+    let next = try EditorProcess(editor, home: home)
     #expect(try next.restored().windows == ["two.txt:42*"])
     let told = try Self.told(next, home)
     #expect(told["readonly"] == 1)
@@ -249,11 +239,11 @@ internal import Testing
 
   @Test(arguments: Editor.allCases)
   func whoeverQuitsBeginsAfreshAndWhoeverIsEndedDoesNot(editor: Editor) throws {
-    let home = try Self.home(broker, "home", editor)
-    let monitor = try Self.monitor(broker)
+    let home = try Self.home("home", editor)
+    let monitor = try Self.monitor()
     let instance = "\(editor.application)@1"
     for (signal, ending) in [(SIGTERM, "logout"), (0, "userQuit")] as [(Int32, JSONValue)] {
-      let process = try EditorProcess(editor, broker, home: home)
+      let process = try EditorProcess(editor, home: home)
       #expect(try Self.begun(monitor, [process]).values.sorted() == [instance])
       if signal == 0 {
         #expect(try process.restored().windows == ["one.txt:5*"])
@@ -268,7 +258,7 @@ internal import Testing
       }
       #expect(try Self.ending(monitor) == ending)
     }
-    let last = try EditorProcess(editor, broker, home: home)
+    let last = try EditorProcess(editor, home: home)
     #expect(try Self.begun(monitor, [last]).values.sorted() == [instance])
     #expect(try last.report()["files"] == [])
   }
@@ -277,13 +267,13 @@ internal import Testing
   func anEditorThatIsToldToComesBackAfterItsUserHasQuit(editor: Editor) throws {
     let settings =
       editor == .emacs ? "(setq restoration-on-quit 'restart)" : "let g:restoration = {'on_quit': 'restart'}"
-    let home = try Self.home(broker, "home", editor, settings: settings)
-    let monitor = try Self.monitor(broker)
-    let first = try EditorProcess(editor, broker, home: home)
+    let home = try Self.home("home", editor, settings: settings)
+    let monitor = try Self.monitor()
+    let first = try EditorProcess(editor, home: home)
     let instances = try Self.begun(monitor, [first])
     try first.type(editor.open("two.txt", line: 9) + editor.quit)
     #expect(try first.end() == .exit(0))
-    let second = try EditorProcess(editor, broker, home: home)
+    let second = try EditorProcess(editor, home: home)
     #expect(try Self.begun(monitor, [second]).values.sorted() == instances.values.sorted())
     #expect(try second.restored().windows == ["two.txt:9*"])
   }

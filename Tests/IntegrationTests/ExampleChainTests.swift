@@ -30,11 +30,11 @@ internal import Testing
     var library: ServingClient
 
     /// Starts all of them in an order of the test's, and waits until all have registered.
-    init(in order: [String], _ broker: BrokerFixture) throws {
+    init(in order: [String]) throws {
       library = try broker.serving(.swift, of: application, as: swift)
       for language in order {
         if let program = ExampleProgram(rawValue: language) {
-          notes.append(try NoteProcess(program, path(language), application, broker))
+          notes.append(try NoteProcess(program, path(language), application))
         } else {
           try library.register([["identifier": .string("Of \(language)")]])
         }
@@ -52,16 +52,15 @@ internal import Testing
   }
 
   /// Which process has which object.
-  private static func owners(_ broker: BrokerFixture) throws -> [[String]: String] {
+  private static func owners() throws -> [[String]: String] {
     let description = try broker.connect().call("describeApplication", ["application": .string(application)])
     var owners: [[String]: String] = [:]
     for object in description["objects"]?.array ?? [] { owners[object.strings("path")] = object["process"]?.string }
     return owners
   }
 
-  private static func save(_ broker: BrokerFixture) throws -> [[String]: JSONValue] {
-    let saved = try ControlTool.run(broker, ["save", "-j", application])
-    #expect(saved.end == .exit(0), "\(saved.errors)")
+  private static func save() throws -> [[String]: JSONValue] {
+    let saved = try ControlTool.run(["save", "-j", application], status: 0)
     #expect(try saved.json["stale"] == [])
     #expect(try saved.json["objects"] == .integer(Int64(languages.count)))
     return try broker.states(of: application, in: try saved.json["generation"])
@@ -75,23 +74,23 @@ internal import Testing
     // Compiled before any of them runs.
     for program in Self.programs { _ = try program.command() }
     // Children first: they wait for their parents.
-    let first = try Processes(in: Self.languages.reversed(), broker)
+    let first = try Processes(in: Self.languages.reversed())
     try first.expectAll { _ in "new" }
     for process in first.notes { try process.note(Self.note(process.program.rawValue)) }
     try first.library.tell("set", ["name": .string("Of \(Self.swift)"), "state": Self.state(Self.swift)])
-    #expect(try Self.save(broker) == states)
-    #expect(try Self.owners(broker) == owners)
+    #expect(try Self.save() == states)
+    #expect(try Self.owners() == owners)
     try first.kill()
     try broker.crashAndRestart()
 
     // Every second one, then the others.
     let order = Self.languages.enumerated().sorted { ($0.offset % 2, $0.offset) < ($1.offset % 2, $1.offset) }
-    let second = try Processes(in: order.map(\.element), broker)
+    let second = try Processes(in: order.map(\.element))
     try second.expectAll { "restored: \(Self.note($0))" }
     try second.library.tell("decode", ["name": .string("Of \(Self.swift)")])
     #expect(try second.library.tell("restored")["objects"]?["Of \(Self.swift)"]?["state"] == Self.state(Self.swift))
-    #expect(try Self.owners(broker) == owners)
-    #expect(try Self.save(broker) == states)
+    #expect(try Self.owners() == owners)
+    #expect(try Self.save() == states)
     for process in second.notes {
       try process.type("quit\n")
       #expect(try process.waitForExit(0) == "")

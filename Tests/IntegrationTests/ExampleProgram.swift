@@ -110,7 +110,7 @@ final class NoteProcess {
   private let errors: String
 
   /// - Parameter object: the components of the object's path, parents first.
-  init(_ program: ExampleProgram, _ object: [String], _ application: String, _ broker: BrokerFixture) throws {
+  init(_ program: ExampleProgram, _ object: [String], _ application: String) throws {
     self.program = program
     errors = broker.directory.file("errors-\(program)-\(Deadline.now)")
     guard let identifier = object.last else { preconditionFailure("a path has a component") }

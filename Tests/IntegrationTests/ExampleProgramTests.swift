@@ -8,12 +8,8 @@ internal import Testing
 @Suite struct ExampleProgramTests {
   private static let application = "org.example.notes.test"
 
-  private static func start(
-    _ program: ExampleProgram,
-    _ object: [String],
-    _ broker: BrokerFixture
-  ) throws -> NoteProcess {
-    try NoteProcess(program, object, application, broker)
+  private static func start(_ program: ExampleProgram, _ object: [String]) throws -> NoteProcess {
+    try NoteProcess(program, object, application)
   }
 
   private static func state(_ language: String, _ note: String) -> JSONValue {
@@ -21,7 +17,7 @@ internal import Testing
   }
 
   /// Waits until the broker has asked for the note.
-  private static func waitForSave(_ program: ExampleProgram, _ note: String, _ broker: BrokerFixture) throws {
+  private static func waitForSave(_ program: ExampleProgram, _ note: String) throws {
     try Wait.until("the note of \(program) is saved") {
       try broker.states(of: application)[["Note"]] == state(program.rawValue, note)
     }
@@ -34,20 +30,20 @@ internal import Testing
 
   @Test(.broker, arguments: ExampleProgram.allCases)
   func aNoteIsThereAgainAfterAKill(_ program: ExampleProgram) throws {
-    let first = try Self.start(program, ["Note"], broker)
+    let first = try Self.start(program, ["Note"])
     try first.expect("new")
     try first.note("a first one")
     try first.note(Self.oddNote)
-    try Self.waitForSave(program, Self.oddNote, broker)
+    try Self.waitForSave(program, Self.oddNote)
     try first.kill()
 
-    let second = try Self.start(program, ["Note"], broker)
+    let second = try Self.start(program, ["Note"])
     try second.expect("restored: \(Self.oddNote)")
     try second.note("")
-    try Self.waitForSave(program, "", broker)
+    try Self.waitForSave(program, "")
     try second.kill()
 
-    let third = try Self.start(program, ["Note"], broker)
+    let third = try Self.start(program, ["Note"])
     try third.expect("restored: ")
     third.closeInput()
     #expect(try third.waitForExit(0) == "")
@@ -55,18 +51,18 @@ internal import Testing
 
   @Test(.broker, arguments: ExampleProgram.allCases)
   func whatWasTypedLastIsKeptHoweverItEnds(_ program: ExampleProgram) throws {
-    let first = try Self.start(program, ["Note"], broker)
+    let first = try Self.start(program, ["Note"])
     try first.type("one\ntwo")
     first.closeInput()
     for line in ["new", "noted: one", "noted: two"] { try first.expect(line) }
     #expect(try first.waitForExit(0) == "")
 
-    let second = try Self.start(program, ["Note"], broker)
+    let second = try Self.start(program, ["Note"])
     try second.type("three\nquit\nfour\n")
     for line in ["restored: two", "noted: three"] { try second.expect(line) }
     #expect(try second.waitForExit(0) == "")
 
-    let third = try Self.start(program, ["Note"], broker)
+    let third = try Self.start(program, ["Note"])
     try third.expect("restored: three")
     third.closeInput()
     try third.waitForExit(0)
@@ -75,7 +71,7 @@ internal import Testing
   /// A blank state would hide the saved state from all other clients.
   @Test(.broker, arguments: ExampleProgram.allCases)
   func aRoundGetsTheNoteAndNothingWhereThereIsNone(_ program: ExampleProgram) throws {
-    let process = try Self.start(program, ["Note"], broker)
+    let process = try Self.start(program, ["Note"])
     try process.expect("new")
     let control = try broker.session(Self.application)
     let blank = try control.call("saveApplicationState")
@@ -117,7 +113,7 @@ internal import Testing
       try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
       try other.call("encodeRestorableState", ["object": .path(name), "state": state])
       try other.call("goodbye", ["reason": "restart"])
-      let process = try Self.start(program, [name], broker)
+      let process = try Self.start(program, [name])
       try process.expect("new")
       process.closeInput()
       #expect(try process.waitForExit(0) == "")
@@ -155,14 +151,14 @@ internal import Testing
       try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
       try other.call("encodeRestorableState", ["object": .path(name), "state": state])
       try other.call("goodbye", ["reason": "restart"])
-      let process = try Self.start(.c, [name], broker)
+      let process = try Self.start(.c, [name])
       try process.expect("restored: \(text)")
       process.closeInput()
       #expect(try process.waitForExit(0) == "")
       #expect(try broker.states(of: Self.application)[[name]] == Self.state("c", text))
     }
     let typed = String(repeating: "long ", count: 40_000)
-    let process = try Self.start(.c, ["Note"], broker)
+    let process = try Self.start(.c, ["Note"])
     try process.expect("new")
     try process.note(typed)
     process.closeInput()
@@ -194,7 +190,7 @@ internal import Testing
 
   @Test(.broker, arguments: ExampleProgram.allCases.filter { !$0.outlivesBroker })
   func withoutALibraryItEndsWithItsBroker(_ program: ExampleProgram) throws {
-    let process = try Self.start(program, ["Note"], broker)
+    let process = try Self.start(program, ["Note"])
     try process.expect("new")
     try broker.kill()
     let errors = try process.waitForExit(69)
@@ -204,12 +200,12 @@ internal import Testing
 
   @Test(.broker, arguments: ExampleProgram.allCases.filter { $0.outlivesBroker })
   func withALibraryItGoesOnWithTheNextBroker(_ program: ExampleProgram) throws {
-    let process = try Self.start(program, ["Note"], broker)
+    let process = try Self.start(program, ["Note"])
     try process.expect("new")
     try process.note("before")
     try broker.crashAndRestart()
     try process.note("after")
-    try Self.waitForSave(program, "after", broker)
+    try Self.waitForSave(program, "after")
     process.closeInput()
     #expect(try process.waitForExit(0) == "")
   }
@@ -217,7 +213,7 @@ internal import Testing
   @Test(.broker, arguments: ExampleProgram.allCases)
   func anErrorOfTheBrokerIsShownWithItsHint(_ program: ExampleProgram) throws {
     let command = try program.command()
-    let process = try Self.start(program, ["a/b"], broker)
+    let process = try Self.start(program, ["a/b"])
     let error = try broker.session(Self.application)
       .failure("registerObjectForStateRestoration", ["restorationIdentifier": "a/b"])
     let errors = try process.waitForExit(1)

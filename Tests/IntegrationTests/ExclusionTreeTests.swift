@@ -34,7 +34,6 @@ internal import Testing
 
   /// One round: the processes asked, in order, and the objects of the generation.
   private static func save(
-    _ broker: BrokerFixture,
     _ app: ServingClient
   ) throws -> (asked: [String], saved: Set<String>, excluded: Set<String>) {
     _ = try app.log()
@@ -66,31 +65,31 @@ internal import Testing
     #expect(included == ["Tabs", "First", "Model", "Third", "Table"])
 
     // The walk: roots in order of registration, parents before children.
-    let plain = try Self.save(broker, app)
+    let plain = try Self.save(app)
     #expect(plain.asked == ["Tabs", "First", "Third", "Table", "Model"])
     #expect(plain.saved == ["Tabs", "First", "Third", "Table", "Model"])
     #expect(plain.excluded == ["(no path)", "List", "Detail", "Rows", "Cell"])
 
     // A reference reaches an excluded object, and only that one; what it refers to itself as well.
     try app.set("First", state: ["name": "First", "open": ["$restorable": .path("List", "Detail")]])
-    let one = try Self.save(broker, app)
+    let one = try Self.save(app)
     #expect(one.asked == ["Tabs", "First", "Third", "Table", "Model", "Detail"])
     #expect(one.saved == ["Tabs", "First", "Third", "Table", "Model", "Detail"])
     try app.set("Detail", state: ["name": "Detail", "cell": ["deep": [["$restorable": .path("Cell")]]]])
-    let two = try Self.save(broker, app)
+    let two = try Self.save(app)
     #expect(two.asked == ["Tabs", "First", "Third", "Table", "Model", "Detail", "Cell"])
     #expect(two.saved == ["Tabs", "First", "Third", "Table", "Model", "Detail", "Cell"])
 
     // Without the reference they are out again, and what was saved of them stays in older generations.
     try app.set("First", state: ["name": "First"])
-    #expect(try Self.save(broker, app).saved == ["Tabs", "First", "Third", "Table", "Model"])
+    #expect(try Self.save(app).saved == ["Tabs", "First", "Third", "Table", "Model"])
 
     // An identifier brings the whole subtree in.
     let navigation = try broker.connect().call("describeApplication", ["application": .string(Self.application)])
     let handle = navigation["objects"]?.array?.first { $0["path"] == .null && $0["kind"] == "viewController" }
     let parameters: JSONValue = ["object": try #require(handle?["object"]), "restorationIdentifier": "Navigation"]
     try app.tell("call", ["method": "setRestorationIdentifier", "params": parameters])
-    let all = try Self.save(broker, app)
+    let all = try Self.save(app)
     #expect(all.asked == ["Tabs", "First", "navigation", "List", "Detail", "Rows", "Model", "Third", "Table", "Cell"])
     #expect(all.saved == Set(all.asked))
     #expect(all.excluded == ["(no path)"])

@@ -9,7 +9,7 @@ internal import Testing
   private static let application = "org.example.Notes"
 
   /// A run of a real process that registers its objects, pushes their states and leaves.
-  private static func run(_ broker: BrokerFixture, _ states: [(path: [String], state: JSONValue)]) throws {
+  private static func run(_ states: [(path: [String], state: JSONValue)]) throws {
     let client = try broker.client(.python)
     try client.initialize(application, ["process": "main"])
     for (path, state) in states {
@@ -22,14 +22,12 @@ internal import Testing
     client.end()
   }
 
-  private static func head(_ broker: BrokerFixture) throws -> String {
-    try ControlTool.run(broker, ["export", application, "--reveal"]).output
-  }
+  private static func head() throws -> String { try ControlTool.run(["export", application, "--reveal"]).output }
 
   /// R16, R19: whatever blank starts have done, the generation that the first of them began with can be reached.
   @Test func aRollbackReachesThePinnedGenerationAfterBlankStarts() throws {
-    try Self.run(broker, [(["Main"], ["text": "a day's work", "n": 0.5]), (["Main", "Editor"], ["line": 17])])
-    let good = try Self.head(broker)
+    try Self.run([(["Main"], ["text": "a day's work", "n": 0.5]), (["Main", "Editor"], ["line": 17])])
+    let good = try Self.head()
     for run in 1...6 {
       let client = try broker.client(.python)
       try client.initialize(Self.application, ["process": "main"])
@@ -38,30 +36,27 @@ internal import Testing
       if run % 2 == 0 { try client.kill() } else { try client.call("goodbye", ["reason": "restart"]) }
       if run == 3 { try broker.crashAndRestart() }
     }
-    let history = try ControlTool.run(broker, ["history", Self.application, "-j"]).json["generations"]?.array ?? []
+    let history = try ControlTool.run(["history", Self.application, "-j"]).json["generations"]?.array ?? []
     #expect(history.first?["pinned"] == true && history.first?["generation"] == 1)
     // Every kept generation can be shown, read, exported and compared.
     for generation in history {
       let number = String(generation["generation"]?.integer ?? 0)
-      let shown = try ControlTool.run(broker, ["show", Self.application, "Main", "--generation", number, "-j"])
-      #expect(shown.end == .exit(0), "\(shown.errors)")
+      let shown = try ControlTool.run(["show", Self.application, "Main", "--generation", number, "-j"], status: 0)
       #expect(try shown.json["state"] != nil && shown.json["generation"] == generation["generation"])
       let read = try ControlTool.run(
-        broker,
         ["call", "readArchive", #"{"application":"\#(Self.application)","generation":\#(number)}"#]
       )
       #expect(try read.json["objects"]?.array?.count == 2)
-      #expect(try ControlTool.run(broker, ["export", Self.application, "--generation", number]).end == .exit(0))
-      #expect(try ControlTool.run(broker, ["diff", Self.application, "1", number]).end == .exit(0))
+      #expect(try ControlTool.run(["export", Self.application, "--generation", number]).end == .exit(0))
+      #expect(try ControlTool.run(["diff", Self.application, "1", number]).end == .exit(0))
     }
-    let back = try ControlTool.run(broker, ["rollback", Self.application, "1"])
-    #expect(back.end == .exit(0), "\(back.errors)")
+    let back = try ControlTool.run(["rollback", Self.application, "1"], status: 0)
     #expect(back.output.hasPrefix("\(Self.application) is back at generation 1, now generation "))
-    #expect(try Self.head(broker) == good)
+    #expect(try Self.head() == good)
     // It is on disk when it is answered.
     try broker.crashAndRestart()
-    #expect(try Self.head(broker) == good)
-    #expect(try ControlTool.run(broker, ["verify", Self.application]).end == .exit(0))
+    #expect(try Self.head() == good)
+    #expect(try ControlTool.run(["verify", Self.application]).end == .exit(0))
     let client = try broker.client(.swift)
     let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
     #expect(restoration?["state"] == "available" && restoration?["reason"] == "launch")
@@ -71,41 +66,39 @@ internal import Testing
   }
 
   @Test func aRollbackIsUndoneByAnother() throws {
-    for number in 1...3 {
-      try Self.run(broker, [(["Main"], ["n": .integer(Int64(number))]), (["Extra\(number)"], [:])])
-    }
-    let before = try Self.head(broker)
-    let back = try ControlTool.run(broker, ["rollback", Self.application, "1", "-j"])
+    for number in 1...3 { try Self.run([(["Main"], ["n": .integer(Int64(number))]), (["Extra\(number)"], [:])]) }
+    let before = try Self.head()
+    let back = try ControlTool.run(["rollback", Self.application, "1", "-j"])
     #expect(try back.json == ["generation": 4, "former": 3, "unreadable": []])
-    #expect(try Self.head(broker) != before)
-    let same = try ControlTool.run(broker, ["rollback", Self.application, "4"])
+    #expect(try Self.head() != before)
+    let same = try ControlTool.run(["rollback", Self.application, "4"])
     #expect(same.output == "\(Self.application) is back at generation 4.\n")
-    #expect(try ControlTool.run(broker, ["rollback", Self.application, "3"]).end == .exit(0))
-    #expect(try Self.head(broker) == before)
+    #expect(try ControlTool.run(["rollback", Self.application, "3"]).end == .exit(0))
+    #expect(try Self.head() == before)
   }
 
   @Test func aRollbackOfARunningApplicationNeedsForceAndTellsItsProcesses() throws {
-    try Self.run(broker, [(["Main"], ["n": 1])])
+    try Self.run([(["Main"], ["n": 1])])
     let client = try broker.serving(.python)
     try client.tell("open", ["application": .string(Self.application), "process": "editor"])
     try client.tell("register", ["objects": [["identifier": "Main", "state": ["n": 2]]]])
     try client.tell("decode", ["name": "Main"])
     try client.tell("push")
-    let refused = try ControlTool.run(broker, ["rollback", Self.application, "1"])
-    #expect(refused.end == .exit(1) && refused.output.isEmpty)
+    let refused = try ControlTool.run(["rollback", Self.application, "1"], status: 1)
+    #expect(refused.output.isEmpty)
     #expect(refused.errors.contains("editor") && refused.errors.contains("--force"))
-    let forced = try ControlTool.run(broker, ["rollback", Self.application, "1", "--force", "-j"])
+    let forced = try ControlTool.run(["rollback", Self.application, "1", "--force", "-j"])
     let generation = try #require(try forced.json["generation"]?.integer, "\(forced.errors)")
     try client.awaits("headReplaced")
     #expect(try client.log().last == "headReplaced \(generation)")
-    let shown = try ControlTool.run(broker, ["show", Self.application, "Main", "-j"])
+    let shown = try ControlTool.run(["show", Self.application, "Main", "-j"])
     #expect(try shown.json["state"] == ["n": 1])
     #expect(try shown.json["pid"] == .integer(Int64(client.pid)))
     client.end()
   }
 
   @Test func differencesAreATableForPeopleAndJSONForPrograms() throws {
-    try Self.run(broker, [(["Main"], ["zoom": 1, "scroll": 2, "mode": "edit"]), (["Find"], [:])])
+    try Self.run([(["Main"], ["zoom": 1, "scroll": 2, "mode": "edit"]), (["Find"], [:])])
     let client = try broker.session(Self.application, process: "main")
     try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Find"])
     try client.call("unregisterObject", ["object": .path("Find")])
@@ -114,7 +107,7 @@ internal import Testing
       ["object": .path("Main"), "state": ["zoom": 2, "scroll": 3, "mode": "edit"]]
     )
     try client.call("encodeRestorableState", ["object": .path("Main", "Editor"), "state": [:]])
-    let table = try ControlTool.run(broker, ["diff", Self.application, "1"])
+    let table = try ControlTool.run(["diff", Self.application, "1"])
     #expect(
       table.output == """
         CHANGE   PATH         KEYS
@@ -126,27 +119,27 @@ internal import Testing
 
         """
     )
-    let json = try ControlTool.run(broker, ["diff", Self.application, "1", "--json=short"])
+    let json = try ControlTool.run(["diff", Self.application, "1", "--json=short"])
     #expect(
       json.output == #"{"from":1,"to":null,"added":[["Main","Editor"]],"removed":[["Find"]],"#
         + #""changed":[{"path":["Main"],"keys":["scroll","zoom"]}]}"# + "\n"
     )
-    let none = try ControlTool.run(broker, ["diff", Self.application, "1", "1"])
-    #expect(none.end == .exit(0) && none.output == "Nothing differs between generation 1 and generation 1.\n")
+    let none = try ControlTool.run(["diff", Self.application, "1", "1"], status: 0)
+    #expect(none.output == "Nothing differs between generation 1 and generation 1.\n")
   }
 
   @Test(arguments: [["rollback", "9"], ["diff", "9"], ["diff", "1", "9"]])
   func aGenerationThatIsNotThereIsStatus4(_ arguments: [String]) throws {
-    try Self.run(broker, [(["Main"], [:])])
-    try Self.run(broker, [])
+    try Self.run([(["Main"], [:])])
+    try Self.run([])
     let command = [arguments[0], Self.application] + arguments.dropFirst()
-    let result = try ControlTool.run(broker, command)
-    #expect(result.end == .exit(4) && result.output.isEmpty)
+    let result = try ControlTool.run(command, status: 4)
+    #expect(result.output.isEmpty)
     #expect(result.errors.contains("unknown generation 9") && result.errors.contains("restorationctl history"))
-    #expect(try ControlTool.run(broker, command + ["-j"]).error["kind"] == "invalidParams")
-    let wrong = try ControlTool.run(broker, [arguments[0], Self.application, "zero"])
-    #expect(wrong.end == .exit(64) && wrong.errors.contains("numbered"))
-    #expect(try ControlTool.run(broker, [arguments[0], "org.example.Nobody", "1"]).end == .exit(4))
+    #expect(try ControlTool.run(command + ["-j"]).error["kind"] == "invalidParams")
+    let wrong = try ControlTool.run([arguments[0], Self.application, "zero"], status: 64)
+    #expect(wrong.errors.contains("numbered"))
+    #expect(try ControlTool.run([arguments[0], "org.example.Nobody", "1"]).end == .exit(4))
   }
 
   /// R11, R12: of a round with a process that does not answer.
@@ -156,33 +149,28 @@ internal import Testing
     try good.tell("register", ["objects": [["identifier": "Main", "state": ["n": 1]]]])
     try silent.tell("open", ["application": .string(Self.application), "process": "editor"])
     try silent.tell("register", ["objects": [["identifier": "Editor", "parent": .path("Main"), "state": ["line": 1]]]])
-    let first = try ControlTool.run(broker, ["save", Self.application])
-    #expect(first.end == .exit(0), "\(first.errors)")
+    let first = try ControlTool.run(["save", Self.application], status: 0)
     #expect(first.output.hasPrefix("Saved \(Self.application) as generation 1: 2 states, "))
     try silent.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "never"])
     try good.tell("set", ["name": "Main", "state": ["n": 2]])
-    let second = try ControlTool.run(broker, ["save", Self.application, "--deadline", "0.5", "--reason", "test"])
-    #expect(second.end == .exit(0), "\(second.errors)")
+    let second = try ControlTool.run(["save", Self.application, "--deadline", "0.5", "--reason", "test"], status: 0)
     #expect(second.output.contains(/Main\/Editor\ +editor\ +[0-9]+\ +late/), "\(second.output)")
-    let explained = try ControlTool.run(broker, ["explain", Self.application, "Main/Editor"])
-    #expect(explained.end == .exit(0), "\(explained.errors)")
+    let explained = try ControlTool.run(["explain", Self.application, "Main/Editor"], status: 0)
     #expect(explained.output.contains("Main/Editor is saved as it was before"))
     #expect(explained.output.contains("editor (\(silent.pid)) did not answer in time"))
-    let json = try ControlTool.run(broker, ["explain", Self.application, "Main", "-j"]).json
+    let json = try ControlTool.run(["explain", Self.application, "Main", "-j"]).json
     #expect(json["verdict"] == "saved" && json["path"] == ["Main"])
-    let none = try ControlTool.run(broker, ["explain", Self.application, "Main/Edtor"])
-    #expect(none.end == .exit(4) && none.errors.contains("did you mean Editor?"))
-    let nobody = try ControlTool.run(broker, ["save", "org.example.Nobody"])
-    #expect(nobody.end == .exit(4))
+    let none = try ControlTool.run(["explain", Self.application, "Main/Edtor"], status: 4)
+    #expect(none.errors.contains("did you mean Editor?"))
+    try ControlTool.run(["save", "org.example.Nobody"], status: 4)
     good.end()
     try silent.kill()
   }
 
   @Test func savingWhatHasNotChangedSaysSo() throws {
-    try Self.run(broker, [(["Main"], ["n": 1])])
-    #expect(try ControlTool.run(broker, ["save", Self.application, "-j"]).json["saved"] == true)
-    let again = try ControlTool.run(broker, ["save", Self.application])
-    #expect(again.end == .exit(0), "\(again.errors)")
+    try Self.run([(["Main"], ["n": 1])])
+    #expect(try ControlTool.run(["save", Self.application, "-j"]).json["saved"] == true)
+    let again = try ControlTool.run(["save", Self.application], status: 0)
     #expect(again.output == "Nothing has changed in \(Self.application); the newest is generation 1.\n")
   }
 
@@ -195,23 +183,22 @@ internal import Testing
     let first = try broker.serving(.python)
     try first.tell("open", ["application": .string(Self.application), "process": "main"])
     try first.tell("register", ["objects": .array(objects)])
-    #expect(try ControlTool.run(broker, ["save", Self.application]).end == .exit(0))
+    #expect(try ControlTool.run(["save", Self.application]).end == .exit(0))
     try first.kill()
     let second = try broker.serving(.python)
     try second.tell("open", ["application": .string(Self.application), "process": "main", "delegate": true])
     try second.tell("register", ["objects": [["identifier": "Main"], ["identifier": "Other", "classes": ["New"]]]])
     try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": ["result": false]])
-    let declined = try ControlTool.run(broker, ["restore", Self.application])
-    #expect(declined.end == .exit(1) && declined.output == "\(Self.application) declined to be restored.\n")
+    let declined = try ControlTool.run(["restore", Self.application], status: 1)
+    #expect(declined.output == "\(Self.application) declined to be restored.\n")
     try second.tell("behave", ["method": "shouldRestoreApplicationState", "as": .null])
-    let restored = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5"])
-    #expect(restored.end == .exit(0), "\(restored.errors)")
+    let restored = try ControlTool.run(["restore", Self.application, "--deadline", "0.5"], status: 0)
     #expect(restored.output.hasPrefix("\(Self.application): 1 object restored, 1 left out, 1 absent, in "))
     #expect(restored.output.contains(/Other\ +classMismatch/) && restored.output.contains(/Gone\ +absent/))
     #expect(try second.tell("restored")["objects"]?["Main"]?["state"] == ["n": 1])
-    let explained = try ControlTool.run(broker, ["explain", Self.application, "Other"])
+    let explained = try ControlTool.run(["explain", Self.application, "Other"])
     #expect(explained.output.contains("Old") && explained.output.contains("New"), "\(explained.output)")
-    let again = try ControlTool.run(broker, ["restore", Self.application, "--deadline", "0.5", "-j"])
+    let again = try ControlTool.run(["restore", Self.application, "--deadline", "0.5", "-j"])
     #expect(try again.json["restored"] == [] && again.json["absent"] == [["Gone"]])
     second.end()
   }

@@ -27,7 +27,7 @@ internal import Testing
   }
 
   /// The answer to the request, and whether the connection is closed after it.
-  private static func exchange(_ broker: BrokerFixture, _ text: String) throws -> (FramedClient.Reply, closes: Bool) {
+  private static func exchange(_ text: String) throws -> (FramedClient.Reply, closes: Bool) {
     let client = try FramedClient(broker.socket, .http)
     try client.send(bytes: Array(text.utf8))
     guard let reply = try client.receive() else { throw TestFailure("closed without a word") }
@@ -51,7 +51,7 @@ internal import Testing
     ]
   )
   func aPostIsAnsweredWhateverItsHeaders(_ headers: [String]) throws {
-    let (reply, closes) = try Self.exchange(broker, Self.post(headers))
+    let (reply, closes) = try Self.exchange(Self.post(headers))
     #expect(reply.status == 200)
     #expect(reply.text == Self.pong)
     #expect(reply.headers["Content-Type"] == "application/json")
@@ -72,7 +72,7 @@ internal import Testing
     ]
   )
   func whatIsNoPostOfJSONIsRefusedAndSaysWhy(_ text: String, _ status: Int) throws {
-    let (reply, closes) = try Self.exchange(broker, text)
+    let (reply, closes) = try Self.exchange(text)
     #expect(reply.status == status)
     #expect(closes)
     if status == 405 { #expect(reply.headers["Allow"] == "POST") }
@@ -92,7 +92,7 @@ internal import Testing
   @Test(.broker) func errorsOfJSONRPCAreNoErrorsOfHTTP() throws {
     let unknown = #"{"jsonrpc":"2.0","id":1,"method":"x"}"#
     for (body, code) in [("{", -32700), ("", -32700), ("[]", -32600), (unknown, -32601)] {
-      let (reply, closes) = try Self.exchange(broker, Self.post([], body))
+      let (reply, closes) = try Self.exchange(Self.post([], body))
       #expect(reply.status == 200)
       #expect(!closes)
       #expect(try JSONCodec.parse(Array(reply.text.utf8))["error"]?["code"] == .integer(Int64(code)))
@@ -103,7 +103,7 @@ internal import Testing
     let chunk = { (text: String) in String(text.utf8.count, radix: 16) + ";ext=1\r\n" + text + "\r\n" }
     let head = Self.request("POST / HTTP/1.1", ["Transfer-Encoding: chunked"], "")
     let parts = [Self.ping.prefix(7), Self.ping.dropFirst(7)].map { chunk(String($0)) }.joined()
-    let (reply, closes) = try Self.exchange(broker, head + parts + "0\r\nTrailer: x\r\n\r\n")
+    let (reply, closes) = try Self.exchange(head + parts + "0\r\nTrailer: x\r\n\r\n")
     #expect(reply.text == Self.pong)
     #expect(!closes)
     let client = try FramedClient(broker.socket, .http)
@@ -137,7 +137,7 @@ internal import Testing
     ]
   )
   func aConnectionThatIsNotKeptIsClosedAfterItsAnswer(_ text: String) throws {
-    let (reply, closes) = try Self.exchange(broker, text)
+    let (reply, closes) = try Self.exchange(text)
     #expect(reply.text == Self.pong)
     #expect(closes)
   }

@@ -73,7 +73,7 @@ internal import Testing
     let rounds = Environment.isLong ? 100 : 8
     let count = 3_000
     try broker.connect().send(ArchiveTests.importing(ArchiveTests.document(0, count: count)))
-    try Wait.until("the first import is there") { (try? ArchiveTests.value(broker, count: count)) == 0 }
+    try Wait.until("the first import is there") { (try? ArchiveTests.value(count: count)) == 0 }
     var expected: Int64 = 0
     for round in 1...rounds {
       let client = try broker.connect()
@@ -82,7 +82,7 @@ internal import Testing
       let isAnswered = client.hasInput(within: .zero)
       try broker.kill()
       try broker.start()
-      let found = try ArchiveTests.value(broker, count: count)
+      let found = try ArchiveTests.value(count: count)
       #expect(found == Int64(round) || !isAnswered && found == expected, "round \(round)")
       expected = found ?? 0
     }

@@ -8,7 +8,7 @@ internal import Testing
 /// How the broker begins and ends, and what it does with archives it cannot use (R20, R32).
 @Suite struct LifetimeTests {
   /// Starts a second broker that must refuse; returns its message.
-  private static func refused(_ broker: BrokerFixture, _ arguments: [String]) throws -> String {
+  private static func refused(_ arguments: [String]) throws -> String {
     let result = try ChildProcess.run([Products.broker] + arguments, environment: broker.environment)
     #expect(result.end == .exit(1), "\(result.end) \(result.errors)")
     #expect(result.output.isEmpty)
@@ -17,7 +17,7 @@ internal import Testing
 
   @Test(.broker) func aSecondBrokerOnOneSocketIsRefused() throws {
     let other = try broker.directory.makeDirectory("other")
-    let message = try Self.refused(broker, ["--socket", broker.socket, "--archives", other])
+    let message = try Self.refused(["--socket", broker.socket, "--archives", other])
     #expect(message.contains(broker.socket), "\(message)")
     #expect(message.contains("\(try broker.pid)"), "it names the process: \(message)")
     try broker.connect().call("ping")
@@ -25,7 +25,7 @@ internal import Testing
 
   @Test(.broker) func aSecondBrokerOnOneDirectoryOfArchivesIsRefused() throws {
     let socket = broker.directory.file("run/second.sock")
-    let message = try Self.refused(broker, ["--socket", socket, "--archives", broker.archives])
+    let message = try Self.refused(["--socket", socket, "--archives", broker.archives])
     #expect(message.contains(broker.archives), "\(message)")
     #expect(!Files.exists(socket), "it left its socket behind")
     try broker.connect().call("ping")

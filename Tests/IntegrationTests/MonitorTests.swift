@@ -8,14 +8,10 @@ internal import Testing
 /// `restorationctl monitor`: a process that shows events.
 @Suite struct MonitorTests {
   /// Starts the tool and waits until it has subscribed.
-  private static func monitor(
-    _ broker: BrokerFixture,
-    _ arguments: [String],
-    among count: Int64 = 1
-  ) throws -> ChildProcess {
+  private static func monitor(_ arguments: [String], among count: Int64 = 1) throws -> ChildProcess {
     let process = try ChildProcess(
       [Products.control, "monitor"] + arguments,
-      environment: ControlTool.environment(broker),
+      environment: ControlTool.environment(),
       errors: broker.directory.file("monitor")
     )
     let observer = try broker.connect()
@@ -27,11 +23,9 @@ internal import Testing
 
   private static func line(_ process: ChildProcess) throws -> String { try #require(try process.output?.next()) }
 
-  private static func errors(_ broker: BrokerFixture) throws -> String {
-    try Files.text(broker.directory.file("monitor"))
-  }
+  private static func errors() throws -> String { try Files.text(broker.directory.file("monitor")) }
 
-  private static func edit(_ broker: BrokerFixture, _ application: String) throws {
+  private static func edit(_ application: String) throws {
     let client = try broker.session(application, process: "editor")
     try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
     try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["text": "secret"]])
@@ -41,9 +35,9 @@ internal import Testing
   }
 
   @Test(.broker) func aLineOfTextIsOneEvent() throws {
-    let monitor = try Self.monitor(broker, [])
+    let monitor = try Self.monitor([])
     #expect(try Self.line(monitor) == "TIME      EVENT                 APPLICATION       DETAILS")
-    try Self.edit(broker, "org.example.Notes")
+    try Self.edit("org.example.Notes")
     let lines = try (1...7).map { _ in try Self.line(monitor) }
     for line in lines {
       #expect(line.wholeMatch(of: /[0-2]\d:[0-5]\d:[0-6]\d  .+/) != nil, "\(line)")
@@ -66,13 +60,13 @@ internal import Testing
     )
     monitor.send(signal: SIGTERM)
     #expect(try monitor.waitForEnd() == .exit(0))
-    #expect(try Self.errors(broker).isEmpty)
+    #expect(try Self.errors().isEmpty)
   }
 
   @Test(.broker) func theApplicationAndNamesOfEventsChooseWhatIsShown() throws {
-    let one = try Self.monitor(broker, ["org.example.Notes", "--no-legend", "--full"])
-    let few = try Self.monitor(broker, ["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"], among: 2)
-    for application in ["other", "org.example.Notes"] { try Self.edit(broker, application) }
+    let one = try Self.monitor(["org.example.Notes", "--no-legend", "--full"])
+    let few = try Self.monitor(["--no-legend", "--event", "sessionEnded", "--event", "encodeFailed"], among: 2)
+    for application in ["other", "org.example.Notes"] { try Self.edit(application) }
     let first = try Self.line(one)
     #expect(first.contains("archiveOpened") && !first.contains("org.example.Notes"))
     let lines = try (1...4).map { _ in try Self.line(few) }
@@ -87,8 +81,8 @@ internal import Testing
 
   @Test(.broker, arguments: ["--json=short", "-j"])
   func inJSONALineIsTheNotificationsParameters(_ option: String) throws {
-    let monitor = try Self.monitor(broker, [option, "org.example.Notes"])
-    try Self.edit(broker, "org.example.Notes")
+    let monitor = try Self.monitor([option, "org.example.Notes"])
+    try Self.edit("org.example.Notes")
     let events = try (1...7).map { _ in try JSONCodec.parse(Array(Self.line(monitor).utf8)) }
     #expect(
       events.map { $0["name"] } == [
@@ -101,8 +95,8 @@ internal import Testing
   }
 
   @Test(.broker) func prettyJSONHasAMemberALine() throws {
-    let monitor = try Self.monitor(broker, ["--json=pretty", "--event", "sessionEnded"])
-    try Self.edit(broker, "a")
+    let monitor = try Self.monitor(["--json=pretty", "--event", "sessionEnded"])
+    try Self.edit("a")
     var text = try Self.line(monitor)
     while !text.hasSuffix("\n}") { text += "\n" + (try Self.line(monitor)) }
     #expect(try JSONCodec.parse(Array(text.utf8))["ending"] == "closed")
@@ -110,7 +104,7 @@ internal import Testing
   }
 
   @Test(.broker) func namesDoNotSteerTheTerminal() throws {
-    let monitor = try Self.monitor(broker, ["a", "--no-legend", "--event", "applicationDiscarded"])
+    let monitor = try Self.monitor(["a", "--no-legend", "--event", "applicationDiscarded"])
     let client = try broker.session("a")
     try client.call("discardApplicationState", ["reason": "\u{1b}[2Jgone\nsessionEnded"])
     #expect(try Self.line(monitor).hasSuffix(#"discarded, \u{1b}[2Jgone\u{a}sessionEnded"#))
@@ -119,8 +113,7 @@ internal import Testing
   // MARK: Ends
 
   @Test(.broker) func anUnknownEventIsTheBrokersErrorAndNamesThoseThatThereAre() throws {
-    let result = try ControlTool.run(broker, ["monitor", "-j", "--event", "stateEncoded", "--event", "nope"])
-    #expect(result.end == .exit(1))
+    let result = try ControlTool.run(["monitor", "-j", "--event", "stateEncoded", "--event", "nope"], status: 1)
     #expect(result.errors.contains("nope"))
     #expect(result.errors.contains("generationSealed"))
     #expect(try result.error["kind"] == "invalidParams")
@@ -136,13 +129,13 @@ internal import Testing
 
   @Test(.broker, arguments: [true, false])
   func whenTheBrokerEndsItSaysSoAndEndsToo(_ isKilled: Bool) throws {
-    let monitor = try Self.monitor(broker, ["--no-legend"])
-    try Self.edit(broker, "a")
+    let monitor = try Self.monitor(["--no-legend"])
+    try Self.edit("a")
     while !(try Self.line(monitor).contains("sessionEnded")) {}
     if isKilled { try broker.kill() } else { _ = try broker.terminate() }
     #expect(try monitor.waitForEnd() == .exit(69))
     #expect(try monitor.output?.rest() == "")
-    #expect(try Self.errors(broker).contains(broker.socket))
+    #expect(try Self.errors().contains(broker.socket))
   }
 
   @Test(.broker) func itEndsWithoutAWordWhenNobodyReadsItsOutput() throws {
@@ -156,19 +149,18 @@ internal import Testing
     // No further event is needed for it to notice.
     #expect(try shell.waitForEnd() == .exit(0))
     try Wait.until("it has gone") { try subscriptions() == 0 }
-    #expect(try Self.errors(broker).isEmpty)
+    #expect(try Self.errors().isEmpty)
   }
 
   @Test(.broker) func severalMonitorsSeeTheSame() throws {
-    let monitors = try (1...4).map { try Self.monitor(broker, ["--json=short"], among: Int64($0)) }
-    for application in ["a", "b", "c"] { try Self.edit(broker, application) }
+    let monitors = try (1...4).map { try Self.monitor(["--json=short"], among: Int64($0)) }
+    for application in ["a", "b", "c"] { try Self.edit(application) }
     let texts = try monitors.map { monitor in try (1...21).map { _ in try Self.line(monitor) }.joined() }
     #expect(Set(texts).count == 1)
   }
 
   @Test(.broker) func theTimeItIsGivenEndsIt() throws {
-    let result = try ControlTool.run(broker, ["monitor", "--timeout=2", "--no-legend"])
-    #expect(result.end == .exit(75))
+    let result = try ControlTool.run(["monitor", "--timeout=2", "--no-legend"], status: 75)
     #expect(result.output.isEmpty)
     #expect(result.errors.contains("of --timeout are over"))
   }
@@ -177,11 +169,11 @@ internal import Testing
     let terminal = try PseudoTerminal(columns: 80)
     let process = try ChildProcess(
       [Products.control, "monitor"],
-      environment: ControlTool.environment(broker),
+      environment: ControlTool.environment(),
       output: .terminal(terminal)
     )
     var screen = try terminal.shown(until: "DETAILS")
-    try Self.edit(broker, "a")
+    try Self.edit("a")
     screen += try terminal.shown(until: "reservedKey")
     #expect(screen.contains("\u{1b}[31mencodeFailed"))
     #expect(screen.contains("  stateEncoded"))

@@ -10,7 +10,7 @@ internal import Testing
   private static let application = "org.example.Editor"
 
   /// An application of a hundred objects, of which one has a state that processes crash of.
-  private static func poison(_ broker: BrokerFixture, _ index: Int = 57, count: Int = 100) throws -> [JSONValue] {
+  private static func poison(_ index: Int = 57, count: Int = 100) throws -> [JSONValue] {
     let writer = try broker.session(application, process: "main")
     let paths = (0..<count).map { JSONValue.path("Main", "o\($0)") }
     try writer.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
@@ -27,7 +27,7 @@ internal import Testing
   }
 
   /// Starts a process that registers all objects and restores them; returns its report, `nil` if it has crashed.
-  private static func start(_ broker: BrokerFixture, _ paths: [JSONValue], pipelined: Bool) throws -> JSONValue? {
+  private static func start(_ paths: [JSONValue], pipelined: Bool) throws -> JSONValue? {
     let client = try broker.client(.python)
     try client.initialize(application, ["process": "main"])
     try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
@@ -39,7 +39,7 @@ internal import Testing
     }
     try client.send(["do": "restore", "objects": .array(paths), "pipelined": .bool(pipelined)])
     guard let statuses = try? client.receive(Deadline(.seconds(60))) else {
-      try waitForCrash(broker)
+      try waitForCrash()
       return nil
     }
     try client.call("completeStateRestoration")
@@ -48,7 +48,7 @@ internal import Testing
   }
 
   /// The broker has noticed that the process is gone.
-  private static func waitForCrash(_ broker: BrokerFixture) throws {
+  private static func waitForCrash() throws {
     let watcher = try broker.connect()
     try Wait.until("the session has ended") {
       let applications = try watcher.call("listApplications")["applications"]?.array
@@ -58,13 +58,13 @@ internal import Testing
 
   /// A client that waits for each answer before its next call crashes twice, and never again.
   @Test(.broker) func r31APoisonedObjectAmongAHundredStopsNothingAfterTwoCrashes() throws {
-    let paths = try Self.poison(broker)
-    #expect(try Self.start(broker, paths, pipelined: false) == nil)
-    #expect(try Self.start(broker, paths, pipelined: false) == nil)
-    let statuses = try #require(try Self.start(broker, paths, pipelined: false))
+    let paths = try Self.poison()
+    #expect(try Self.start(paths, pipelined: false) == nil)
+    #expect(try Self.start(paths, pipelined: false) == nil)
+    let statuses = try #require(try Self.start(paths, pipelined: false))
     #expect(statuses["available"]?.array?.count == 99)
     #expect(statuses["quarantined"] == [paths[57]])
-    try Self.release(broker, paths[57])
+    try Self.release(paths[57])
   }
 
   /// Starts a process that the broker calls, which registers all objects and gets restored; `nil` if it has crashed.
@@ -83,7 +83,7 @@ internal import Testing
       }
     )
     guard let result = try? process.tell("restore", ["deadlineMilliseconds": 20_000]) else {
-      try waitForCrash(broker)
+      try waitForCrash()
       return nil
     }
     return (result, process)
@@ -91,7 +91,7 @@ internal import Testing
 
   /// The broker hands the states out in batches, so that a crash may be due to many; the guilty one is found anyway.
   @Test(.broker) func r31APoisonedStateOfABatchThatTheBrokerHandsOutIsFound() throws {
-    let paths = try Self.poison(broker)
+    let paths = try Self.poison()
     var crashes = 0
     var restored: (result: JSONValue, process: ServingClient)?
     while restored == nil, crashes < 6 {
@@ -116,7 +116,7 @@ internal import Testing
     try process.tell("goodbye", ["reason": "restart"])
 
     // One more crash is one, not the third: the restoration that was completed has cleared the strikes.
-    try Self.release(broker, paths[57])
+    try Self.release(paths[57])
     #expect(try Self.startServing(.perl, broker, crashing: 57) == nil)
     let last = try #require(try Self.startServing(.python, broker, crashing: nil))
     #expect(last.result["skipped"] == [])
@@ -124,7 +124,7 @@ internal import Testing
   }
 
   /// The text is kept for inspection, and for another try.
-  private static func release(_ broker: BrokerFixture, _ path: JSONValue) throws {
+  private static func release(_ path: JSONValue) throws {
     let tool = try broker.connect()
     let parameters: JSONObject = ["application": .string(application)]
     let listed = try tool.call("listQuarantine", .object(parameters))["objects"]?.array
@@ -139,11 +139,11 @@ internal import Testing
   /// A client that sends all its calls before it reads an answer needs a few more crashes, and loses no other state
   /// either.
   @Test(.broker) func r31AClientThatDoesNotWaitForAnswersFindsItsPoisonToo() throws {
-    let paths = try Self.poison(broker, 3, count: 10)
+    let paths = try Self.poison(3, count: 10)
     var crashes = 0
     var statuses: JSONValue?
     while statuses == nil, crashes < 8 {
-      statuses = try Self.start(broker, paths, pipelined: true)
+      statuses = try Self.start(paths, pipelined: true)
       if statuses == nil { crashes += 1 }
       if crashes == 2 { try broker.crashAndRestart() }
     }
@@ -154,9 +154,9 @@ internal import Testing
 
   /// R35: a new state from the process ends the quarantine.
   @Test(.broker) func r35ANewStateIsHandedOut() throws {
-    let paths = try Self.poison(broker, 1, count: 3)
-    #expect(try Self.start(broker, paths, pipelined: false) == nil)
-    #expect(try Self.start(broker, paths, pipelined: false) == nil)
+    let paths = try Self.poison(1, count: 3)
+    #expect(try Self.start(paths, pipelined: false) == nil)
+    #expect(try Self.start(paths, pipelined: false) == nil)
     let client = try broker.session(Self.application)
     try client.call(
       "registerObjectForStateRestoration",
@@ -169,54 +169,53 @@ internal import Testing
     let listed = try reader.call("listQuarantine")["objects"]?.array
     #expect(listed?.first?["standing"] == "lifted")
     #expect(listed?.first?["states"]?.array?.first?["state"] == ["poison": 1])
-    let statuses = try #require(try Self.start(broker, paths, pipelined: false))
+    let statuses = try #require(try Self.start(paths, pipelined: false))
     #expect(statuses["available"]?.array?.count == 3)
   }
 
   @Test(.broker) func theControlToolListsAndReleases() throws {
-    let paths = try Self.poison(broker, 1, count: 2)
-    let nothing = try ControlTool.run(broker, ["quarantine", "list", Self.application])
-    #expect(nothing.end == .exit(0) && nothing.output == "0 objects.\n")
-    for _ in 1...2 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
-    let list = try ControlTool.run(broker, ["quarantine", "list", Self.application])
-    #expect(list.end == .exit(0), "\(list.errors)")
+    let paths = try Self.poison(1, count: 2)
+    let nothing = try ControlTool.run(["quarantine", "list", Self.application], status: 0)
+    #expect(nothing.output == "0 objects.\n")
+    for _ in 1...2 { #expect(try Self.start(paths, pipelined: false) == nil) }
+    let list = try ControlTool.run(["quarantine", "list", Self.application], status: 0)
     #expect(list.output.contains("Main/o1"))
     #expect(list.output.contains("quarantined"))
     #expect(list.output.hasSuffix("\n1 object.\n"))
-    let json = try ControlTool.run(broker, ["-j", "quarantine", "list", Self.application]).json
+    let json = try ControlTool.run(["-j", "quarantine", "list", Self.application]).json
     #expect(json["application"] == .string(Self.application))
     #expect(json["objects"]?.array?.first?["states"]?.array?.first?["state"] == ["poison": 1])
     let before = ["--socket", broker.socket, "quarantine", "-j", "list", Self.application]
-    #expect(try ControlTool.run(broker, before).json == json)
-    let shown = try ControlTool.run(broker, ["show", Self.application, "Main/o1"])
+    #expect(try ControlTool.run(before).json == json)
+    let shown = try ControlTool.run(["show", Self.application, "Main/o1"])
     #expect(shown.output.contains("Marks:  orphaned, quarantined"))
     #expect(shown.output.contains("poison"))
     let path = ["quarantine", "release", Self.application, "Main/o1"]
-    let released = try ControlTool.run(broker, path)
+    let released = try ControlTool.run(path)
     #expect(released.output == "Released 1 object at Main/o1 of \(Self.application).\n")
-    #expect(try ControlTool.run(broker, ["-j"] + path).json["released"] == 0)
-    let all = try ControlTool.run(broker, ["quarantine", "release", Self.application])
+    #expect(try ControlTool.run(["-j"] + path).json["released"] == 0)
+    let all = try ControlTool.run(["quarantine", "release", Self.application])
     #expect(all.output == "Nothing was withheld of \(Self.application).\n")
-    #expect(try ControlTool.run(broker, ["quarantine", "release", Self.application, "No"]).end == .exit(4))
-    #expect(try ControlTool.run(broker, ["quarantine", "list", "no.such.app"]).end == .exit(4))
+    #expect(try ControlTool.run(["quarantine", "release", Self.application, "No"]).end == .exit(4))
+    #expect(try ControlTool.run(["quarantine", "list", "no.such.app"]).end == .exit(4))
   }
 
   /// A broker in developer mode hands it out again and again.
   @Test(.broker(arguments: ["--developer-mode"])) func r31DeveloperModeWithholdsNothing() throws {
-    let paths = try Self.poison(broker, 1, count: 3)
-    for _ in 1...4 { #expect(try Self.start(broker, paths, pipelined: false) == nil) }
+    let paths = try Self.poison(1, count: 3)
+    for _ in 1...4 { #expect(try Self.start(paths, pipelined: false) == nil) }
     let tool = try broker.connect()
     let listed = try tool.call("listQuarantine", ["application": .string(Self.application)])
     #expect(listed == ["archive": .null, "strikes": 0, "objects": []])
     let client = try broker.session(Self.application)
     try client.call("goodbye", ["reason": "userQuit"])
-    #expect(try Self.start(broker, Array(paths.prefix(1)), pipelined: false)?["available"]?.array?.count == 1)
+    #expect(try Self.start(Array(paths.prefix(1)), pipelined: false)?["available"]?.array?.count == 1)
   }
 
   /// R16, R19: an application that starts, pushes empty states and crashes before it restores loses nothing, however
   /// often; its next decode gives the old state.
   @Test(.broker) func r19BlankStartsThatCrashBeforeTheyRestoreLoseNothing() throws {
-    let paths = try Self.poison(broker, -1, count: 5)
+    let paths = try Self.poison(-1, count: 5)
     for run in 1...6 {
       let client = try broker.client(.python)
       try client.initialize(Self.application, ["process": "main"])
@@ -229,7 +228,7 @@ internal import Testing
         try client.call("encodeRestorableState", ["object": path, "state": [:]])
       }
       try client.kill()
-      try Self.waitForCrash(broker)
+      try Self.waitForCrash()
       if run == 3 { try broker.crashAndRestart() }
     }
     let client = try broker.client(.python)

@@ -10,7 +10,7 @@ internal import Testing
   private static let make: JSONValue = "objectWithRestorationIdentifierPath"
 
   /// A view controller that a restoration class makes, and a plain object below it.
-  private static func save(_ broker: BrokerFixture) throws {
+  private static func save() throws {
     let writer = try broker.session(application, process: "writer")
     let main: JSONValue = ["restorationIdentifier": "Main", "kind": "viewController", "restorationClass": "Pages"]
     try writer.call("registerObjectForStateRestoration", main)
@@ -24,7 +24,7 @@ internal import Testing
 
   /// R21: a process that is killed while it is handed its state is not waited for.
   @Test func r21AKilledProcessHoldsNobodyUp() throws {
-    try Self.save(broker)
+    try Self.save()
     let caller = try broker.session(Self.application, process: "caller")
     let worker = try broker.client(.python)
     try worker.initialize(Self.application, ["process": "worker", "serves": [Self.make]])

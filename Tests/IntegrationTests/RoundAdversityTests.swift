@@ -12,7 +12,7 @@ internal import Testing
   private static let deadline: Int64 = 2_000
   private static let objects = 3
 
-  private static func peers(_ broker: BrokerFixture) throws -> [ServingClient] {
+  private static func peers() throws -> [ServingClient] {
     try (0..<20).map { index in
       let peer = try broker.serving(.python, of: application, as: "p\(index)")
       try peer.register((0..<objects).map { ["identifier": .string("P\(index).\($0)"), "state": ["round": 1]] })
@@ -25,7 +25,7 @@ internal import Testing
   }
 
   /// The states of this generation that are of that round, by process.
-  private static func processes(_ broker: BrokerFixture, _ saved: JSONValue, round: Int64) throws -> [String: Int] {
+  private static func processes(_ saved: JSONValue, round: Int64) throws -> [String: Int] {
     let states = try broker.states(of: application, in: saved["generation"])
     #expect(states.count == 20 * objects)
     var counts: [String: Int] = [:]
@@ -36,7 +36,7 @@ internal import Testing
   }
 
   @Test(.broker(alone: true)) func r12TwoStoppedTwoKilledAndTwoThatAnswerNonsenseAreNamedWithinTheDeadline() throws {
-    let peers = try Self.peers(broker)
+    let peers = try Self.peers()
     let caller = try broker.session(Self.application, process: "caller")
     let first = try Self.save(caller)
     #expect(first["saved"] == true)
@@ -76,16 +76,16 @@ internal import Testing
     #expect((reasons["p2"] ?? ["?"]).union(reasons["p3"] ?? ["?"]).isSubset(of: gone), "killed: \(reasons)")
 
     // They keep their last good state, all others have their new one.
-    let kept = try Self.processes(broker, second, round: 1)
+    let kept = try Self.processes(second, round: 1)
     #expect(kept == Dictionary(uniqueKeysWithValues: (0...5).map { ("p\($0)", Self.objects) }))
-    #expect(try Self.processes(broker, second, round: 2).count == 14)
+    #expect(try Self.processes(second, round: 2).count == 14)
 
     // Clients that can answer again are in the next round; a client that is gone is not asked, and its objects stay.
     for index in 0...1 { kill(peers[index].pid, SIGCONT) }
     for index in 4...5 { try peers[index].behave(Self.encode, .null) }
     let third = try Self.save(caller)
     #expect(third["stale"] == [])
-    #expect(try Self.processes(broker, third, round: 1) == ["p2": Self.objects, "p3": Self.objects])
+    #expect(try Self.processes(third, round: 1) == ["p2": Self.objects, "p3": Self.objects])
   }
 
   /// The answer of a stopped process that resumes belongs to no round.

@@ -21,7 +21,7 @@ internal import Testing
     case afterTheAnswer
   }
 
-  private static func peers(_ broker: BrokerFixture) throws -> [ServingClient] {
+  private static func peers() throws -> [ServingClient] {
     try (0..<processes).map { index in
       let peer = try broker.serving(.python, of: application, as: "p\(index)")
       try peer.register((0..<objects).map { ["identifier": .string("P\(index).\($0)")] })
@@ -40,7 +40,7 @@ internal import Testing
   }
 
   /// The one number that all states of a version have; `nil` without states.
-  private static func number(_ broker: BrokerFixture, in generation: JSONValue? = nil) throws -> Int64? {
+  private static func number(in generation: JSONValue? = nil) throws -> Int64? {
     let states = try broker.states(of: application, in: generation)
     let numbers = Set(states.values.map { $0["n"]?.integer })
     guard numbers.count <= 1, states.isEmpty || states.count == processes * objects else {
@@ -79,7 +79,7 @@ internal import Testing
   @Test func r12R15AKillInARoundLeavesAllOfItOrNothing() throws {
     // Four of five at random.
     let rounds = Environment.isLong ? 375 : 30
-    let peers = try Self.peers(broker)
+    let peers = try Self.peers()
     try Self.set(peers, to: 0)
     let caller = try broker.session(Self.application, process: "caller")
     let begin = Deadline.now
@@ -94,7 +94,7 @@ internal import Testing
       let moment: Moment = round % 10 == 0 ? .beforeTheLastAnswer : round % 10 == 5 ? .afterTheAnswer : .random
       let isAnswered = try Self.kill(broker, peers, at: moment, within: window)
       try broker.start()
-      let found = try Self.number(broker)
+      let found = try Self.number()
       switch (moment, isAnswered) {
       case (.beforeTheLastAnswer, _): #expect(found == last, "round \(round): it was not over")
       case (_, true): #expect(found == number, "round \(round): it was answered")
@@ -107,10 +107,10 @@ internal import Testing
       let reader = try broker.connect()
       let listed = try reader.call("listGenerations", ["application": .string(Self.application)])
       for generation in listed["generations"]?.array ?? [] {
-        let sealed = try Self.number(broker, in: generation["generation"])
+        let sealed = try Self.number(in: generation["generation"])
         #expect(sealed != nil && (sealed ?? 0) <= last, "round \(round)")
       }
-      #expect(try Self.number(broker, in: listed["generations"]?.array?.last?["generation"]) == last)
+      #expect(try Self.number(in: listed["generations"]?.array?.last?["generation"]) == last)
       for peer in peers {
         #expect(try peer.tell("resume")["resumed"] == true)
         try peer.behave("encodeRestorableStateWithCoder", .null)
@@ -147,7 +147,7 @@ internal import Testing
   }
 
   /// The numbers of a version by path; all objects must be there.
-  private static func numbers(_ broker: BrokerFixture, in generation: JSONValue? = nil) throws -> [[String]: Int64] {
+  private static func numbers(in generation: JSONValue? = nil) throws -> [[String]: Int64] {
     let states = try broker.states(of: application, in: generation)
     guard states.count == processes * objects else { throw TestFailure("\(states.count) states") }
     return states.compactMapValues { $0["n"]?.integer }
@@ -156,13 +156,13 @@ internal import Testing
   /// An object has its former state, the pushed one or that of the round; without pushes all change together.
   @Test func r12R15AKillInARoundLosesNoPushThatWasAnswered() throws {
     let rounds = Environment.isLong ? 100 : 10
-    let peers = try Self.peers(broker)
+    let peers = try Self.peers()
     try Self.set(peers, to: 0)
     let begin = Deadline.now
     let first = try broker.connect().call("saveApplicationState", ["application": .string(Self.application)])
     let usual = max(4, Deadline.now - begin)
     #expect(first["saved"] == true)
-    var old = try Self.numbers(broker)
+    var old = try Self.numbers()
     for round in 1...rounds {
       let (pulled, pushed) = (Int64(3 * round), Int64(3 * round + 1))
       try Self.set(peers, to: pulled)
@@ -173,9 +173,9 @@ internal import Testing
       try broker.kill()
       let answered = try Self.endPushes(peers)
       try broker.start()
-      let found = try Self.numbers(broker)
+      let found = try Self.numbers()
       let listed = try broker.connect().call("listGenerations", ["application": .string(Self.application)])
-      let sealed = try Self.numbers(broker, in: listed["generations"]?.array?.last?["generation"])
+      let sealed = try Self.numbers(in: listed["generations"]?.array?.last?["generation"])
       for (path, number) in found {
         let isPushed = Self.isPushed(path)
         #expect([old[path], pulled, isPushed ? pushed : pulled].contains(number), "round \(round): \(path)")

@@ -15,12 +15,10 @@ struct ServiceRestartTests {
     "subscriber": 1,
   ]
 
-  private static func inode(_ manager: UserManager, _ path: String) throws -> String {
-    try manager.output("stat", "-L", "-c", "%d:%i", path)
-  }
+  private static func inode(_ path: String) throws -> String { try manager.output("stat", "-L", "-c", "%d:%i", path) }
 
   /// Looks that nothing is stored twice, once the broker has ended.
-  private static func checkArchive(_ manager: UserManager) throws {
+  private static func checkArchive() throws {
     try manager.systemctl("stop", UserManager.service)
     #expect(try WorkArchive.check(manager.archive(LoadClient.application)) > 0)
   }
@@ -45,7 +43,7 @@ struct ServiceRestartTests {
     #expect(report["reconnected"] == 0)
     #expect(try manager.property("Result") == "success")
     #expect(try manager.property("NRestarts") == "0")
-    try Self.checkArchive(manager)
+    try Self.checkArchive()
     print(
       "\(restarts) restarts in \(milliseconds) ms under load: \(report["answers"]?.text ?? "?") answers, "
         + "\(report["connects"]?.text ?? "?") new connects, none refused, no connection lost"
@@ -56,18 +54,18 @@ struct ServiceRestartTests {
     let load = try LoadClient(manager, Self.everyKind)
     for _ in 1...3 {
       let pid = try manager.mainPID
-      let before = try Self.inode(manager, "/proc/\(pid)/exe")
+      let before = try Self.inode("/proc/\(pid)/exe")
       try manager.add(Products.broker, as: manager.broker)
       try load.tell("before")
       #expect(try manager.mainPID == pid)
       try manager.systemctl("restart", UserManager.service)
       try load.tell("after")
-      let after = try Self.inode(manager, "/proc/\(try manager.mainPID)/exe")
+      let after = try Self.inode("/proc/\(try manager.mainPID)/exe")
       #expect(after != before)
-      #expect(after == (try Self.inode(manager, manager.broker)))
+      #expect(after == (try Self.inode(manager.broker)))
     }
     #expect(try load.finish(manager)["reconnected"] == 0)
-    try Self.checkArchive(manager)
+    try Self.checkArchive()
   }
 
   @Test(.userManager(alone: true)) func idleConnectionsOutliveKillsUnderLoadAndTheBusyGoOnAtOnce() throws {
@@ -114,7 +112,7 @@ struct ServiceRestartTests {
       #expect(try client.command(["do": "end"])["confirmed"] == true)
     }
     #expect(try manager.property("NRestarts") == "\(kills)")
-    try Self.checkArchive(manager)
+    try Self.checkArchive()
     #expect(try WorkArchive.check(manager.archive("org.example.Work"), repeats: true) > 0)
     print(
       "\(kills) kills under load of 16 clients: \(report["answers"]?.text ?? "?") answers, "

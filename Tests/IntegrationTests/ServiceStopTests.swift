@@ -9,35 +9,35 @@ internal import Testing
 struct ServiceStopTests {
   private static let application = "org.example.Notes"
 
-  private static func begin(_ manager: UserManager) throws -> ServingClient {
+  private static func begin() throws -> ServingClient {
     let client = try manager.serving()
     try client.tell("open", ["application": .string(application), "process": "editor"])
     try client.tell("register", ["objects": [["identifier": "A", "state": ["n": 1]]]])
     return client
   }
 
-  private static func generations(_ manager: UserManager) throws -> [JSONValue] {
+  private static func generations() throws -> [JSONValue] {
     let reader = try manager.client(.python)
     let parameters: JSONValue = ["application": .string(application)]
     return try reader.call("listGenerations", parameters)["generations"]?.array ?? []
   }
 
-  private static func state(_ manager: UserManager) throws -> JSONValue? {
+  private static func state() throws -> JSONValue? {
     let reader = try manager.client(.python)
     let parameters: JSONValue = ["application": .string(application), "object": ["A"]]
     return try reader.call("decodeRestorableState", parameters)["state"]?["n"]
   }
 
   @Test func aStopSavesTheStatesOfWhoeverServesThem() throws {
-    let client = try Self.begin(manager)
+    let client = try Self.begin()
     try client.tell("push")
     try client.tell("set", ["name": "A", "state": ["n": 2]])
     try manager.systemctl("stop", UserManager.service)
     #expect(try manager.property("Result") == "success")
     #expect(try client.log().contains("encode A"))
     #expect(try manager.property("ActiveState") == "inactive")
-    #expect(try Self.generations(manager).contains { $0["kind"] == "round" })
-    #expect(try Self.state(manager) == 2)
+    #expect(try Self.generations().contains { $0["kind"] == "round" })
+    #expect(try Self.state() == 2)
   }
 
   /// The broker asks the manager for more time while a client takes longer than the unit's own limit.
@@ -47,7 +47,7 @@ struct ServiceStopTests {
       #"{"limits": {"stopRoundMilliseconds": 20000}}"#,
       to: "\(manager.home)/.config/restorationd/config.json"
     )
-    let client = try Self.begin(manager)
+    let client = try Self.begin()
     try client.tell("push")
     try client.tell("set", ["name": "A", "state": ["n": 3]])
     try client.tell("behave", ["method": "encodeRestorableStateWithCoder", "as": "hold"])
@@ -60,7 +60,7 @@ struct ServiceStopTests {
     #expect(try client.tell("release")["released"] == 1)
     try manager.waitUntil("inactive")
     #expect(try manager.property("Result") == "success")
-    #expect(try Self.state(manager) == 3)
+    #expect(try Self.state() == 3)
   }
 
   /// One thread stands still and all others run: the watchdog hears of it.
@@ -78,7 +78,7 @@ struct ServiceStopTests {
     try manager.waitForSuccessor(of: pid)
     try freezer.waitForEnd()
     #expect(try manager.property("NRestarts") == "1")
-    #expect(try Self.state(manager) == 1)
+    #expect(try Self.state() == 1)
   }
 }
 

@@ -10,7 +10,7 @@ struct ServiceTests {
   private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
 
   /// Sends a line over a new connection; returns the answer until the broker closes it.
-  private static func exchange(_ manager: UserManager, _ line: String) throws -> String {
+  private static func exchange(_ line: String) throws -> String {
     try manager.run(["socat", "-t", "20", "-", "UNIX-CONNECT:\(manager.socket)"], input: line + "\n").output
   }
 
@@ -19,7 +19,7 @@ struct ServiceTests {
     #expect(try manager.property("ActiveState") == "inactive")
     #expect(Files.mode(manager.outside(manager.socket)) == 0o600)
     #expect(Files.mode(manager.outside("/run/user/59999/restorationd")) == 0o700)
-    #expect(try Self.exchange(manager, Self.ping) == #"{"jsonrpc":"2.0","id":1,"result":{}}"# + "\n")
+    #expect(try Self.exchange(Self.ping) == #"{"jsonrpc":"2.0","id":1,"result":{}}"# + "\n")
     try manager.waitUntil("active")
     let pid = try manager.mainPID
     #expect(try manager.output("readlink", "/proc/\(pid)/exe") == "\(manager.broker)\n")
@@ -52,7 +52,7 @@ struct ServiceTests {
     #expect(try manager.property("NRestarts") == "0")
     try manager.write("{}", to: "\(manager.home)/.config/restorationd/config.json")
     try manager.systemctl("start", UserManager.service)
-    #expect(try Self.exchange(manager, Self.ping).contains("result"))
+    #expect(try Self.exchange(Self.ping).contains("result"))
   }
 
   @Test(.userManager) func theStatusSaysInOneLineWhatThereIs() throws {
@@ -113,10 +113,10 @@ struct ServiceTests {
     let command = "ExecStart=\(manager.broker) --idle-exit 3"
     try manager.dropIn("idle", service: "ExecStart=", command)
     for _ in 1...rounds {
-      #expect(try Self.exchange(manager, Self.ping).contains("result"))
+      #expect(try Self.exchange(Self.ping).contains("result"))
       // At the very moment, more or less, at which it ends.
       Wait.moment(.milliseconds(Int.random(in: 2_970...3_030)))
-      #expect(try Self.exchange(manager, Self.ping).contains("result"))
+      #expect(try Self.exchange(Self.ping).contains("result"))
     }
     try manager.waitUntil("inactive")
     #expect(try manager.property("Result") == "success")

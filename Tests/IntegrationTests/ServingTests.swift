@@ -9,7 +9,6 @@ internal import Testing
   private static let application = "org.example.Editor"
 
   private static func open(
-    _ broker: BrokerFixture,
     _ language: ServingClient.Language,
     _ process: String,
     _ more: JSONObject = [:]
@@ -35,8 +34,8 @@ internal import Testing
     arguments: ServingClient.Language.allCases
   )
   func aRoundGathersStates(_ language: ServingClient.Language) throws {
-    let delegate = try Self.open(broker, language, "main", ["delegate": true])
-    let worker = try Self.open(broker, language, "worker")
+    let delegate = try Self.open(language, "main", ["delegate": true])
+    let worker = try Self.open(language, "worker")
     try delegate.tell("application", ["state": ["front": ["$restorable": .path("Main")]]])
     try Self.register(delegate, ["identifier": "Main", "kind": "viewController", "state": ["title": "Grüße"]])
     try Self.register(
@@ -64,8 +63,8 @@ internal import Testing
     arguments: ServingClient.Language.allCases
   )
   func aRoundWaitsForNobodyForEver(_ language: ServingClient.Language) throws {
-    let delegate = try Self.open(broker, .python, "main", ["delegate": true])
-    let worker = try Self.open(broker, language, "worker")
+    let delegate = try Self.open(.python, "main", ["delegate": true])
+    let worker = try Self.open(language, "worker")
     try Self.register(delegate, ["identifier": "Main"])
     try Self.register(worker, ["identifier": "Editor", "state": ["cursor": 17]])
     try delegate.tell("behave", ["method": "shouldSaveApplicationState", "as": ["result": false]])
@@ -86,7 +85,7 @@ internal import Testing
 
   @Test("R18 What was invalidated is asked for", .broker, arguments: ServingClient.Language.allCases)
   func invalidatedStatesArePulled(_ language: ServingClient.Language) throws {
-    let worker = try Self.open(broker, language, "worker")
+    let worker = try Self.open(language, "worker")
     try Self.register(worker, ["identifier": "Editor", "state": ["cursor": 17]])
     try worker.tell("invalidate", ["name": "Editor"])
     try worker.awaits("encode")
@@ -97,8 +96,8 @@ internal import Testing
 
   @Test("A session goes on with the next broker", .broker, arguments: ServingClient.Language.allCases)
   func servingSurvivesTheBroker(_ language: ServingClient.Language) throws {
-    let delegate = try Self.open(broker, language, "main", ["delegate": true])
-    let worker = try Self.open(broker, language, "worker")
+    let delegate = try Self.open(language, "main", ["delegate": true])
+    let worker = try Self.open(language, "worker")
     try Self.register(delegate, ["identifier": "Main", "state": ["title": "one"]])
     try Self.register(worker, ["identifier": "Editor", "parent": .path("Main"), "state": ["cursor": 1]])
     try broker.crashAndRestart()
@@ -117,8 +116,8 @@ internal import Testing
       "Main/Doc": ["n": 0], "Main/Doc#1": ["n": 1], "Main/Doc/Text": ["cursor": 17],
     ]
     func begin() throws -> (ServingClient, ServingClient) {
-      let delegate = try Self.open(broker, language, "main", ["delegate": true])
-      let worker = try Self.open(broker, language, "worker")
+      let delegate = try Self.open(language, "main", ["delegate": true])
+      let worker = try Self.open(language, "worker")
       try worker.tell("class", ["restorationClass": "Doc"])
       return (delegate, worker)
     }
@@ -174,8 +173,8 @@ internal import Testing
   @Test("R28 A view's rows are found again by a data source in another process", .broker, arguments: pairs)
   func rowsAreFoundAgain(_ first: ServingClient.Language, _ second: ServingClient.Language) throws {
     func begin(_ items: JSONValue) throws -> (ServingClient, ServingClient) {
-      let view = try Self.open(broker, first, "view")
-      let model = try Self.open(broker, second, "model")
+      let view = try Self.open(first, "view")
+      let model = try Self.open(second, "model")
       try Self.register(
         view,
         ["identifier": "Main", "kind": "viewController"],
@@ -219,7 +218,7 @@ internal import Testing
       let pad = String(repeating: "x", count: 50_000)
       return ["identifier": .string(name), "state": ["pad": .string(pad), "n": .string(name)]]
     }
-    let worker = try Self.open(broker, language, "worker")
+    let worker = try Self.open(language, "worker")
     try worker.tell("register", ["objects": .array(objects)])
     let saved = try worker.tell("save", ["deadlineMilliseconds": 60_000])
     #expect(saved["stale"] == [] && saved["objects"] == 6)
@@ -227,7 +226,7 @@ internal import Testing
     let asked = try worker.log().filter { $0.hasPrefix("encode") }.count
     #expect(asked > 6 && asked <= 12, "\(asked)")
     try worker.kill()
-    let again = try Self.open(broker, language, "worker")
+    let again = try Self.open(language, "worker")
     try again.tell("register", ["objects": .array(names.map { ["identifier": .string($0)] })])
     #expect(try again.tell("restore", ["deadlineMilliseconds": 60_000])["restored"]?.array?.count == 6)
     let restored = try again.tell("restored")["objects"]

@@ -16,7 +16,7 @@ internal import Testing
   private typealias Archive = [String: (number: Int64, revision: Int64)]
 
   /// Reads a copy of the archive of a broker that is not running; opening it would change it.
-  private static func archive(_ broker: BrokerFixture) throws -> Archive {
+  private static func archive() throws -> Archive {
     let copy = broker.directory.file("copy.sqlite")
     for suffix in ["", "-wal"] {
       let file = "\(broker.archives)/\(application).sqlite\(suffix)"
@@ -88,7 +88,7 @@ internal import Testing
   /// Kills the broker and checks the archive: for each process, the stored states that were not acknowledged.
   private static func kill(_ broker: BrokerFixture, under clients: [ProcessClient]) throws -> [[String: Int64]] {
     try broker.kill()
-    let archive = try archive(broker)
+    let archive = try archive()
     return try clients.enumerated().map { index, client in
       try check(archive, "P\(index)", try client.command(["do": "report"]))
     }
@@ -103,7 +103,7 @@ internal import Testing
   }
 
   /// Kills the broker while all work, starts it again, and checks that all of them resume.
-  private static func round(_ broker: BrokerFixture, _ clients: [ProcessClient], _ figures: inout Figures) throws {
+  private static func round(_ clients: [ProcessClient], _ figures: inout Figures) throws {
     var unanswered = try kill(broker, under: clients)
     figures.kills += 1
     if figures.kills % 5 == 0 {
@@ -182,7 +182,7 @@ internal import Testing
     while figures.kills < kills {
       let more = Int64.random(in: 1...200, using: &generator)
       _ = try clients[figures.kills % clients.count].command(["do": "acknowledged", "more": .integer(more)])
-      try Self.round(broker, clients, &figures)
+      try Self.round(clients, &figures)
     }
     var total: Int64 = 0
     let reader = try broker.session(Self.application)
@@ -199,7 +199,7 @@ internal import Testing
       #expect(try client.command(["do": "end"])["confirmed"] == true)
     }
     try broker.kill()
-    _ = try Self.archive(broker)
+    _ = try Self.archive()
     try broker.start()
     print(
       "\(figures.kills) kills, \(total) acknowledged encodes, \(figures.resent) of them stored before a kill and "

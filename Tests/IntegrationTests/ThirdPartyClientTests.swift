@@ -21,16 +21,16 @@ internal import Testing
     var lines: [String] = []
     while let line = try program.output?.next() {
       lines.append(line)
-      if line == "waiting" { try Self.save(with: client, broker) }
+      if line == "waiting" { try Self.save(with: client) }
     }
     let end = try program.waitForEnd()
     #expect(lines == client.steps, "\((try? Files.text(errors)) ?? "")")
     #expect(end == .exit(0), "\((try? Files.text(errors)) ?? "")")
-    try Self.expectStored(by: client, broker)
+    try Self.expectStored(by: client)
   }
 
   /// Has a round ask the client for its state.
-  private static func save(with client: ThirdPartyClient, _ broker: BrokerFixture) throws {
+  private static func save(with client: ThirdPartyClient) throws {
     let caller = try broker.connect()
     let sessions = try caller.call("describeApplication", .object(scope))["sessions"]?.array ?? []
     #expect(sessions.map { $0["process"] } == [.string(client.rawValue)])
@@ -42,7 +42,7 @@ internal import Testing
   }
 
   /// The broker has the client's states, down to the digits.
-  private static func expectStored(by client: ThirdPartyClient, _ broker: BrokerFixture) throws {
+  private static func expectStored(by client: ThirdPartyClient) throws {
     let reader = try broker.connect()
     try reader.request("readArchive", .object(scope))
     var answer = try reader.receive()

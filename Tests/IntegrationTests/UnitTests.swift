@@ -10,7 +10,7 @@ struct ApplicationUnitTests {
   private static let units = ["main", "left", "right"]
   private static let programs = ["python3": "main.py", "perl": "worker.pl", "node": "worker.mjs"]
 
-  private func install(_ manager: UserManager) throws {
+  private func install() throws {
     let clients = try manager.added("Tests/Clients")
     for (unit, language) in zip(Self.units, ["python3", "perl", "node"]) {
       let program = "\(clients)/units/\(Self.programs[language] ?? "")"
@@ -31,18 +31,18 @@ struct ApplicationUnitTests {
   }
 
   /// Starts all three and waits until each has pushed its state and its unit is known; what each pushed.
-  private func begin(_ manager: UserManager) throws -> [String: String] {
+  private func begin() throws -> [String: String] {
     try manager.systemctl("start", "main.service", "left.service", "right.service")
-    let pushed = try facts("pushed", manager)
+    let pushed = try facts("pushed")
     // The broker asks the manager about each unit, which may take longer than the push.
     try Wait.until("all units are known") {
-      try overview(manager)?["units"]?.array?.count == Self.units.count
+      try overview()?["units"]?.array?.count == Self.units.count
     }
     return pushed
   }
 
   /// The last facts that the processes wrote under a word, once all three have.
-  private func facts(_ word: String, _ manager: UserManager) throws -> [String: String] {
+  private func facts(_ word: String) throws -> [String: String] {
     var facts: [String: String] = [:]
     try Wait.until("all have \(word)") {
       facts = [:]
@@ -55,19 +55,19 @@ struct ApplicationUnitTests {
     return facts
   }
 
-  private func killAll(_ manager: UserManager) throws {
+  private func killAll() throws {
     try manager.systemctl("kill", "--signal=KILL", "main.service", "left.service", "right.service")
     try Wait.until("no session is left") {
-      try overview(manager)?["sessions"] == 0
+      try overview()?["sessions"] == 0
     }
   }
 
-  private func overview(_ manager: UserManager) throws -> JSONValue? {
+  private func overview() throws -> JSONValue? {
     let text = try manager.output("restorationctl", "list", "-j")
     return try JSONCodec.parse(Array(text.utf8))["applications"]?.array?.first
   }
 
-  private func clear(_ manager: UserManager) throws { try manager.write("", to: "\(manager.home)/journal") }
+  private func clear() throws { try manager.write("", to: "\(manager.home)/journal") }
 
   private func restored(_ text: String) throws -> [String] {
     let result = try JSONCodec.parse(Array(text.utf8))
@@ -77,51 +77,51 @@ struct ApplicationUnitTests {
   private let restore = ["restorationctl", "restore", "org.example.Three", "--deadline", "30", "-j"]
 
   @Test func r22AllOfThemAreKilledAndOneCallBringsEverythingBack() throws {
-    try install(manager)
-    let pushed = try begin(manager)
-    try killAll(manager)
-    try clear(manager)
+    try install()
+    let pushed = try begin()
+    try killAll()
+    try clear()
     let result = try manager.run(restore)
     #expect(result.end == .exit(0), "\(result.errors)")
     #expect(Set(try restored(result.output)) == ["Main", "Main/Left", "Main/Right"])
-    #expect(try facts("back", manager) == pushed)
-    #expect(try facts("finished", manager).count == 3)
+    #expect(try facts("back") == pushed)
+    #expect(try facts("finished").count == 3)
     let journal = try Files.text(manager.outside("\(manager.home)/journal"))
     #expect(journal.hasPrefix("main began restore\nmain asked\n"))
     #expect(journal.contains("main told\n"))
   }
 
   @Test func r22TheSameAfterTheUserLoggedOutAndIn() throws {
-    try install(manager)
-    let pushed = try begin(manager)
+    try install()
+    let pushed = try begin()
     try manager.logout()
-    try clear(manager)
+    try clear()
     try manager.login()
-    let application = try #require(try overview(manager))
+    let application = try #require(try overview())
     #expect(Set((application["units"]?.array ?? []).compactMap(\.string)) == Set(Self.units.map { "\($0).service" }))
     #expect(application["units"]?.array?.first == "main.service")
     let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
     try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
     try manager.systemctl("reload", UserManager.service)
-    try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
+    try Wait.until("the policy holds") { try overview()?["restoreAtLogin"] == "always" }
     let result = try manager.run(["restorationctl", "login", "-j"])
     #expect(result.end == .exit(0), "\(result.errors)")
     #expect(result.output.contains(#""application":"org.example.Three","result":{"restored":"#), "\(result.output)")
-    #expect(try facts("back", manager) == pushed)
-    #expect(try facts("finished", manager).count == 3)
+    #expect(try facts("back") == pushed)
+    #expect(try facts("finished").count == 3)
   }
 
   @Test func r22AtLoginAUnitThatCannotBeStartedIsNamedAndTheStatusSaysSo() throws {
-    try install(manager)
-    _ = try begin(manager)
-    try killAll(manager)
+    try install()
+    _ = try begin()
+    try killAll()
     let unit = "[Service]\nType=exec\nExecStart=/nowhere\n[X-Restoration]\nApplication=org.example.Three\n"
     try manager.write(unit, to: "\(manager.units)/left.service")
     try manager.systemctl("daemon-reload")
     let policy = #"{"restoreAtLogin":{"org.example.Three":"always"}}"#
     try manager.write(policy, to: "\(manager.home)/.config/restorationd/config.json")
     try manager.systemctl("reload", UserManager.service)
-    try Wait.until("the policy holds") { try overview(manager)?["restoreAtLogin"] == "always" }
+    try Wait.until("the policy holds") { try overview()?["restoreAtLogin"] == "always" }
     let result = try manager.run(["restorationctl", "login", "--deadline", "5", "-j"])
     #expect(result.end == .exit(1))
     #expect(result.errors.contains("unit left.service was not started: its start job ended with failed"))
@@ -131,8 +131,8 @@ struct ApplicationUnitTests {
   }
 
   @Test func r30TheManagerTellsHowEachOfThemEnded() throws {
-    try install(manager)
-    _ = try begin(manager)
+    try install()
+    _ = try begin()
     let monitor = try manager.client(.python)
     try monitor.call("subscribe", ["events": ["sessionEnded"]])
     try manager.systemctl("stop", "left.service")

@@ -73,7 +73,7 @@ internal import Testing
     ]
   }
 
-  private static func startDelegate(_ broker: BrokerFixture) throws -> ServingClient {
+  private static func startDelegate() throws -> ServingClient {
     let delegate = try broker.serving(.python, of: application, as: "delegate", ["delegate": true])
     try delegate.register(
       delegateObjects.map { name in
@@ -106,8 +106,8 @@ internal import Testing
     return worker
   }
 
-  private static func start(_ broker: BrokerFixture, isFirst: Bool) throws -> Processes {
-    let delegate = try startDelegate(broker)
+  private static func start(isFirst: Bool) throws -> Processes {
+    let delegate = try startDelegate()
     // The second time they come in another order.
     let order = isFirst ? Array(0..<8) : [5, 2, 7, 0, 3, 6, 1, 4]
     var workers: [Int: ServingClient] = [:]
@@ -135,7 +135,7 @@ internal import Testing
   }()
 
   /// Current handles by path.
-  private static func handles(_ broker: BrokerFixture) throws -> [[String]: JSONValue] {
+  private static func handles() throws -> [[String]: JSONValue] {
     let reader = try broker.connect()
     var handles: [[String]: JSONValue] = [:]
     var parameters: JSONObject = ["application": .string(application)]
@@ -182,7 +182,7 @@ internal import Testing
   /// R12, R14, R21, R22, R23, R24, R27, R28, R34
   @Test func fiveHundredObjectsOfNineProcessesComeBack() throws {
     #expect(Self.owners.count == 500)
-    let first = try Self.start(broker, isFirst: true)
+    let first = try Self.start(isFirst: true)
     try first.delegate.tell("application", ["state": ["version": 7]])
     let saved = try first.delegate.tell("save", ["deadlineMilliseconds": 20_000])
     #expect(saved["saved"] == true)
@@ -191,7 +191,7 @@ internal import Testing
     for process in first.all { try process.kill() }
     try broker.crashAndRestart()
 
-    let second = try Self.start(broker, isFirst: false)
+    let second = try Self.start(isFirst: false)
     for process in second.all { _ = try process.log() }
     let restored = try Self.restore(second)
     #expect(restored["skipped"] == [])
@@ -200,7 +200,7 @@ internal import Testing
     #expect(Set(paths) == Set(Self.owners.keys))
     #expect(paths.count == Self.owners.count)
 
-    let handles = try Self.handles(broker)
+    let handles = try Self.handles()
     for (index, worker) in second.workers.enumerated() {
       let names = Self.owners.filter { $0.value == index }
       try worker.awaits("finished", Int64(names.count))
@@ -261,7 +261,7 @@ internal import Testing
     let own = owners.filter { $0.value == index }
     #expect(restored["restored"]?.array?.count == own.count)
     try again.awaits("finished", Int64(own.count))
-    try check(again, index, try handles(broker))
+    try check(again, index, try handles())
     for (other, worker) in processes.workers.enumerated() where other != index {
       #expect(try worker.log().filter { $0.hasPrefix("decode") || $0.hasPrefix("finished") } == [], "worker \(other)")
     }

@@ -2,6 +2,7 @@
 
 internal import Glibc
 internal import RestorationTransport
+internal import TestSupport
 internal import Testing
 
 /// Opening the peer's process if the kernel does not pass it (before Linux 6.5).
@@ -22,9 +23,8 @@ internal import Testing
 
   @Test(.listener) func aProcessThatCannotBeSeenIsNotTakenHoldOf() async throws {
     let peer = try fixture.connect()
-    let child = try WaitingChild()
-    child.end()
-    child.reap()
+    let child = try ChildProcess(["cat"])
+    try child.kill()
     #expect(PeerCredentials.openRechecked(pid: 0, socket: peer.descriptor) == nil)
     #expect(PeerCredentials.openRechecked(pid: child.pid, socket: peer.descriptor) == nil)
   }

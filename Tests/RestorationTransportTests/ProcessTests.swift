@@ -5,6 +5,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import RestorationTransport
 internal import Synchronization
+internal import TestSupport
 internal import Testing
 
 @Suite struct ProcessHandleTests {
@@ -31,36 +32,35 @@ internal import Testing
   }
 
   @Test func aProcessThatHasEndedIsKnownToHaveEnded() throws {
-    let child = try WaitingChild()
+    let child = try ChildProcess(["cat"])
     let handle = try #require(ProcessHandle.open(pid: child.pid))
     let identity = try #require(handle.identity)
     #expect(!handle.hasExited)
-    child.end()
-    child.reap()
+    try child.kill()
     #expect(handle.hasExited)
     #expect(handle.identity == nil)
     #expect(ProcessHandle.open(identity) == nil)
   }
 
   @Test func howAProcessEndedIsKnownBeforeAndAfterItWasWaitedFor() throws {
-    let child = try WaitingChild()
+    let child = try ChildProcess(["cat"])
     let handle = try #require(ProcessHandle.open(pid: child.pid))
     #expect(handle.ending == nil)
-    child.end()
+    child.send(signal: SIGKILL)
     // It is a zombie as soon as the pidfd can be read.
     while !handle.hasExited { sched_yield() }
     #expect(handle.ending == .signalled(signal: SIGKILL))
-    child.reap()
+    try child.waitForEnd()
     #expect(handle.ending == .signalled(signal: SIGKILL))
   }
 
   @Test func theCodeOfAProcessThatExitsIsKnown() throws {
-    let child = try WaitingChild("/bin/sh", ["sh", "-c", "read x; exit 7"])
+    let child = try ChildProcess(["sh", "-c", "read x; exit 7"])
     let handle = try #require(ProcessHandle.open(pid: child.pid))
     child.closeInput()
     while !handle.hasExited { sched_yield() }
     #expect(handle.ending == .exited(code: 7))
-    child.reap()
+    try child.waitForEnd()
     #expect(handle.ending == .exited(code: 7))
   }
 
@@ -122,7 +122,7 @@ internal import Testing
 
   @Test func theEndOfAProcessIsReportedExactlyOnceOnTheLoop() async throws {
     try await run { watcher, loop in
-      let child = try WaitingChild()
+      let child = try ChildProcess(["cat"])
       let handle = try #require(ProcessHandle.open(pid: child.pid))
       let callbacks = Callbacks()
       _ = try watcher.watch(handle, on: loop) {
@@ -130,14 +130,14 @@ internal import Testing
         callbacks.call()
       }
       #expect(watcher.count == 1)
-      child.end()
+      child.send(signal: SIGKILL)
       await callbacks.next()
-      child.reap()
+      try child.waitForEnd()
       // Another process's end passes through the same thread and loop.
-      let other = try WaitingChild()
+      let other = try ChildProcess(["cat"])
       let done = Callbacks()
       _ = try watcher.watch(#require(ProcessHandle.open(pid: other.pid)), on: loop) { done.call() }
-      other.end()
+      other.send(signal: SIGKILL)
       await done.next()
       #expect(callbacks.total == 1)
       #expect(watcher.count == 0)
@@ -146,10 +146,9 @@ internal import Testing
 
   @Test func aProcessThatHasEndedAlreadyIsReported() async throws {
     try await run { watcher, loop in
-      let child = try WaitingChild()
+      let child = try ChildProcess(["cat"])
       let handle = try #require(ProcessHandle.open(pid: child.pid))
-      child.end()
-      child.reap()
+      try child.kill()
       for _ in 1...2 {
         let callbacks = Callbacks()
         _ = try watcher.watch(handle, on: loop) { callbacks.call() }
@@ -160,14 +159,14 @@ internal import Testing
 
   @Test func aCancelledWatchIsSilentAndItsSiblingIsNot() async throws {
     try await run { watcher, loop in
-      let child = try WaitingChild()
+      let child = try ChildProcess(["cat"])
       let handle = try #require(ProcessHandle.open(pid: child.pid))
       let (cancelled, kept) = (Callbacks(), Callbacks())
       let token = try watcher.watch(handle, on: loop) { cancelled.call() }
       _ = try watcher.watch(handle, on: loop) { kept.call() }
       token.cancel()
       token.cancel()
-      child.end()
+      child.send(signal: SIGKILL)
       await kept.next()
       try await loop.submit {}.get()
       #expect(cancelled.total == 0 && kept.total == 1)
@@ -176,13 +175,12 @@ internal import Testing
 
   @Test func cancellingOnTheLoopWorksUpToTheLastMoment() async throws {
     try await run { watcher, loop in
-      let child = try WaitingChild()
-      let handle = try #require(ProcessHandle.open(pid: child.pid))
       let callbacks = Callbacks()
-      let token = try watcher.watch(handle, on: loop) { callbacks.call() }
       try await loop.submit {
-        child.end()
-        child.reap()
+        let child = try ChildProcess(["cat"])
+        let handle = try #require(ProcessHandle.open(pid: child.pid))
+        let token = try watcher.watch(handle, on: loop) { callbacks.call() }
+        try child.kill()
         // The watching thread may have queued the callback behind us by now.
         token.cancel()
       }.get()
@@ -193,12 +191,12 @@ internal import Testing
 
   @Test func manyEndsAreAllReported() async throws {
     try await run { watcher, loop in
-      let children = try (0..<100).map { _ in try WaitingChild() }
+      let children = try (0..<100).map { _ in try ChildProcess(["cat"]) }
       let callbacks = Callbacks()
       for child in children {
         _ = try watcher.watch(#require(ProcessHandle.open(pid: child.pid)), on: loop) { callbacks.call() }
       }
-      for child in children { child.end() }
+      for child in children { child.send(signal: SIGKILL) }
       for _ in children { await callbacks.next() }
       #expect(callbacks.total == 100 && watcher.count == 0)
     }
@@ -206,14 +204,13 @@ internal import Testing
 
   @Test func stoppingForgetsWhatIsWatched() async throws {
     try await run { watcher, loop in
-      let child = try WaitingChild()
+      let child = try ChildProcess(["cat"])
       let callbacks = Callbacks()
       let token = try watcher.watch(#require(ProcessHandle.open(pid: child.pid)), on: loop) { callbacks.call() }
       watcher.stop()
       watcher.stop()
       #expect(watcher.count == 0)
-      child.end()
-      child.reap()
+      try child.kill()
       token.cancel()
       try await loop.submit {}.get()
       #expect(callbacks.total == 0)

@@ -3,45 +3,25 @@
 internal import Glibc
 internal import NIOPosix
 internal import Synchronization
+internal import TestSupport
 
 /// The client's end of a connection as bare bytes, blocking, with a limit so that a failing test does not hang.
 final class RawPeer: Sendable {
-  struct Failure: Error, CustomStringConvertible {
-    let call: String
-    let number: Int32
-
-    var description: String { "\(call): \(String(cString: strerror(number)))" }
-  }
-
-  let descriptor: Int32
+  private let owned: FileDescriptor
   private let unread = Mutex<ArraySlice<UInt8>>([])
 
-  /// Connects to a socket.
-  init(connectingTo path: String) throws {
-    descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { field in
-      for (offset, byte) in path.utf8.enumerated() { field[offset] = byte }
-    }
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    // The deinitializer closes the descriptor even after this.
-    if result != 0 { throw Failure(call: "connect", number: errno) }
-    limitWaiting(seconds: 20)
-  }
+  var descriptor: Int32 { owned.number }
 
   /// Takes over a connected descriptor.
   init(descriptor: Int32) {
-    self.descriptor = descriptor
+    owned = FileDescriptor(owning: descriptor)
     limitWaiting(seconds: 20)
   }
 
-  deinit {
-    Glibc.close(descriptor)
+  /// Connects to a socket.
+  init(connectingTo path: String) throws {
+    owned = try FileDescriptor.connected(to: path)
+    limitWaiting(seconds: 20)
   }
 
   private func limitWaiting(seconds: Int) {
@@ -57,7 +37,7 @@ final class RawPeer: Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      if count < 0 { throw Failure(call: "send", number: errno) }
+      if count < 0 { throw TestFailure("send: \(SystemError.current)") }
       rest.removeFirst(count)
     }
   }
@@ -114,7 +94,7 @@ final class RawPeer: Sendable {
     var chunk = [UInt8](repeating: 0, count: 1 << 18)
     let count = Glibc.read(descriptor, &chunk, chunk.count)
     if count == 0 || count < 0 && errno == ECONNRESET { return false }
-    if count < 0 { throw Failure(call: "read", number: errno) }
+    if count < 0 { throw TestFailure("read: \(SystemError.current)") }
     unread.withLock { $0 += chunk[..<count] }
     return true
   }

@@ -5,6 +5,7 @@ internal import JSONRPC
 internal import NIOCore
 internal import NIOPosix
 internal import RestorationTransport
+internal import TestSupport
 internal import Testing
 
 /// The accepted peers, and the cost of a connection.
@@ -130,7 +131,7 @@ internal import Testing
     try Self.exchange(peer)
     await fixture.listener.stop()
     #expect(status(of: fixture.path.path) == nil)
-    #expect(throws: RawPeer.Failure.self) { try fixture.connect() }
+    #expect(throws: TestFailure.self) { try fixture.connect() }
     try Self.exchange(peer)
     // The listener holds the lock as long as it exists.
     #expect(throws: TransportError.self) { _ = try ListeningSocket(binding: fixture.path, backlog: 8) }
@@ -173,6 +174,6 @@ private func listeningSocket(at path: String) throws -> Int32 {
       bind(number, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
     }
   }
-  guard result == 0, listen(number, 8) == 0 else { throw RawPeer.Failure(call: "bind", number: errno) }
+  guard result == 0, listen(number, 8) == 0 else { throw TestFailure("bind: \(SystemError.current)") }
   return number
 }

@@ -4,7 +4,7 @@ internal import CLinux
 internal import Glibc
 
 /// An open descriptor, closed with its object.
-package final class FileDescriptor {
+package final class FileDescriptor: Sendable {
   package let number: Int32
 
   package init(owning number: Int32) { self.number = number }

@@ -45,7 +45,7 @@ package final class LibraryClient: CommandedClient {
     )
   }
 
-  package convenience init(_ library: Library, _ broker: BrokerFixture) throws {
+  package convenience init(_ library: Library) throws {
     try self.init(library, socket: broker.socket, errors: broker.directory.file("client.log"))
   }
 
