@@ -98,13 +98,13 @@ internal import Testing
       let clients = try (0..<4).map { _ in try broker.client(.python) }
       for (index, client) in clients.enumerated() {
         try client.initialize("org.example.Load", ["process": .string("p\(index)")])
-        var command: JSONObject = [
-          "do": "load", "seed": .integer(Int64.random(in: 1...1_000_000, using: &generator)),
+        var load: JSONObject = [
+          "seed": .integer(Int64.random(in: 1...1_000_000, using: &generator)),
           "parent": .string("P\(index)"), "objects": 40,
         ]
-        command["acknowledged"] = records[index]["acknowledged"]
-        command["sent"] = records[index]["sent"]
-        #expect(try client.command(command)["running"] == true)
+        load["acknowledged"] = records[index]["acknowledged"]
+        load["sent"] = records[index]["sent"]
+        #expect(try client.tell("load", load)["running"] == true)
       }
       Wait.moment(.milliseconds(Int64.random(in: 5...150, using: &generator)))
       try broker.kill()
@@ -121,10 +121,13 @@ internal import Testing
       let checker = try broker.client(.python)
       try checker.initialize("org.example.Load", ["process": "checker"])
       for (index, record) in records.enumerated() {
-        var command: JSONObject = ["do": "check", "parent": .string("P\(index)")]
-        command["acknowledged"] = record["acknowledged"] ?? [:]
-        command["sent"] = record["sent"] ?? [:]
-        let result = try checker.command(command)
+        let result = try checker.tell(
+          "check",
+          [
+            "parent": .string("P\(index)"), "acknowledged": record["acknowledged"] ?? [:],
+            "sent": record["sent"] ?? [:],
+          ]
+        )
         #expect(result["faults"] == [], "round \(round): \(result.text)")
       }
       try checker.call("goodbye", ["reason": "restart"])

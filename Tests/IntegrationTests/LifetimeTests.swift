@@ -97,7 +97,7 @@ internal import Testing
   @Test(.broker(alone: true)) func afterAKillItIsReadyWithinASecond() throws {
     let client = try broker.client(.python)
     try client.initialize("a")
-    try client.command(["do": "fill", "count": 2_000, "bytes": 1_000, "parent": "P"], Deadline(.seconds(60)))
+    try client.tell("fill", ["count": 2_000, "bytes": 1_000, "parent": "P"], Deadline(.seconds(60)))
     for _ in 1...5 {
       let milliseconds = try broker.crashAndRestart()
       #expect(milliseconds <= 1_000)

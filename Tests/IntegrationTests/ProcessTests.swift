@@ -93,7 +93,7 @@ internal import Testing
     try first.initialize(Self.application, ["process": "first"])
     let object = try Self.register(first, "Main")["object"]
     try first.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
-    let child = Int32(try #require(try first.command(["do": "inherit"])["pid"]?.integer))
+    let child = Int32(try #require(try first.tell("inherit")["pid"]?.integer))
     defer { Glibc.kill(child, SIGKILL) }
     try first.kill()
     let second = try broker.client(.python)

@@ -37,7 +37,7 @@ internal import Testing
         ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
       )
     }
-    try client.send(["do": "restore", "objects": .array(paths), "pipelined": .bool(pipelined)])
+    try client.send("restore", ["objects": .array(paths), "pipelined": .bool(pipelined)])
     guard let statuses = try? client.receive(Deadline(.seconds(60))) else {
       try waitForCrash()
       return nil

@@ -53,7 +53,7 @@ internal import Testing
     let clients = try (1...4).map { _ in try broker.client(.python) }
     for (index, client) in clients.enumerated() {
       try client.initialize("a", ["process": .string("p\(index)")])
-      try client.send(["do": "fill", "count": 2_499, "bytes": 1_000, "parent": .string("P\(index)")])
+      try client.send("fill", ["count": 2_499, "bytes": 1_000, "parent": .string("P\(index)")])
     }
     for client in clients { #expect(try client.receive(Deadline(.seconds(120)))["count"] == 2_499) }
     let growth = try broker.status.residentKiB - idle

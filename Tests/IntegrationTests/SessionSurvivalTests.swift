@@ -90,7 +90,7 @@ internal import Testing
     try broker.kill()
     let archive = try archive()
     return try clients.enumerated().map { index, client in
-      try check(archive, "P\(index)", try client.command(["do": "report"]))
+      try check(archive, "P\(index)", try client.tell("report"))
     }
   }
 
@@ -117,23 +117,23 @@ internal import Testing
     figures.slowestStart = max(figures.slowestStart, try broker.start())
     let accepting = Deadline.now
     for (index, client) in clients.enumerated() {
-      let recovery = try client.command(["do": "recovered", "after": .integer(before)])
+      let recovery = try client.tell("recovered", ["after": .integer(before)])
       let acknowledged = try #require(recovery["acknowledged"]?.integer, "kill \(figures.kills): \(recovery.text)")
       figures.slowest = max(figures.slowest, acknowledged - accepting)
       figures.slowestResumption = max(figures.slowestResumption, (recovery["connected"]?.integer ?? 0) - accepting)
       #expect(acknowledged - accepting <= 1_000, "kill \(figures.kills), process \(index): \(recovery.text)")
       // Every object continues, and has got its pending answers.
-      try check(unanswered[index], "P\(index)", try client.command(["do": "acknowledgedAll"]))
+      try check(unanswered[index], "P\(index)", try client.tell("acknowledgedAll"))
     }
   }
 
   private static func begin(_ client: ProcessClient, _ index: Int, in parent: String? = nil) throws {
-    var command: JSONObject = [
-      "do": "work", "application": .string(application), "process": .string("p\(index)"),
+    var work: JSONObject = [
+      "application": .string(application), "process": .string("p\(index)"),
       "parent": .string("P\(index)"), "objects": .integer(Int64(objects)),
     ]
-    if let parent { command["in"] = .string(parent) }
-    let answer = try client.command(command)
+    if let parent { work["in"] = .string(parent) }
+    let answer = try client.tell("work", work)
     guard answer["working"] == true else { throw TestFailure("it does not work: \(answer.text)") }
   }
 
@@ -144,19 +144,19 @@ internal import Testing
     try Self.begin(clients[0], 0)
     try Self.begin(clients[1], 1, in: "P0")
     for _ in 1...3 {
-      for client in clients { _ = try client.command(["do": "acknowledged", "more": 20]) }
+      for client in clients { _ = try client.tell("acknowledged", ["more": 20]) }
       try broker.kill()
       Files.removeContents(of: broker.archives)
       let before = Deadline.now
       try broker.start()
       for client in clients {
-        _ = try client.command(["do": "recovered", "after": .integer(before)])
-        let report = try client.command(["do": "acknowledgedAll"])
+        _ = try client.tell("recovered", ["after": .integer(before)])
+        let report = try client.tell("acknowledgedAll")
         #expect(report["faults"] == [])
       }
       let reader = try broker.session(Self.application)
       for (path, client) in zip([["P0"], ["P0", "P1"]], clients) {
-        let before = try client.command(["do": "report"])["objects"]
+        let before = try client.tell("report")["objects"]
         for (name, record) in before?.object?.members ?? [] {
           let parameters: JSONValue = ["object": .array((path + [name]).map { .string($0) })]
           let number = try #require(try reader.call("decodeRestorableState", parameters)["state"]?["n"]?.integer)
@@ -168,26 +168,26 @@ internal import Testing
       #expect(Set(owners) == Set(clients.map { Int64($0.pid) }))
     }
     for client in clients {
-      #expect(try client.command(["do": "stop"])["faults"] == [])
-      #expect(try client.command(["do": "end"])["confirmed"] == true)
+      #expect(try client.tell("stop")["faults"] == [])
+      #expect(try client.tell("end")["confirmed"] == true)
     }
   }
 
   @Test(.broker(alone: true)) func aSessionOutlivesTheBrokerAgainAndAgain() throws {
-    let kills = Environment.isLong ? 100 : 20
+    let kills = Environment.isLong ? 100 : 10
     var generator = SystemRandomNumberGenerator()
     let clients = try (0..<Self.processes).map { _ in try broker.client(.swift) }
     for (index, client) in clients.enumerated() { try Self.begin(client, index) }
     var figures = Figures()
     while figures.kills < kills {
       let more = Int64.random(in: 1...200, using: &generator)
-      _ = try clients[figures.kills % clients.count].command(["do": "acknowledged", "more": .integer(more)])
+      _ = try clients[figures.kills % clients.count].tell("acknowledged", ["more": .integer(more)])
       try Self.round(clients, &figures)
     }
     var total: Int64 = 0
     let reader = try broker.session(Self.application)
     for (index, client) in clients.enumerated() {
-      let report = try client.command(["do": "stop"])
+      let report = try client.tell("stop")
       #expect(report["faults"] == [])
       total += report["total"]?.integer ?? 0
       for (name, record) in report["objects"]?.object?.members ?? [] {
@@ -196,7 +196,7 @@ internal import Testing
         let range = try #require(record["acknowledged"]?.integer)...(try #require(record["sent"]?.integer))
         #expect(range.contains(number))
       }
-      #expect(try client.command(["do": "end"])["confirmed"] == true)
+      #expect(try client.tell("end")["confirmed"] == true)
     }
     try broker.kill()
     _ = try Self.archive()

@@ -34,12 +34,10 @@ package class CommandedClient {
   }
 
   /// Sends a command without waiting for its answer.
-  package func send(_ command: JSONObject) throws { try process.write(JSONValue.object(command).text + "\n") }
-
   package func send(_ what: String, _ members: JSONObject = [:]) throws {
     var command: JSONObject = ["do": .string(what)]
     for (name, value) in members.members { command[name] = value }
-    try send(command)
+    try process.write(JSONValue.object(command).text + "\n")
   }
 
   /// The next line of the program; an error is thrown as `CallError`.
@@ -52,12 +50,6 @@ package class CommandedClient {
   }
 
   /// Sends a command and takes its answer.
-  @discardableResult
-  package func command(_ command: JSONObject, _ deadline: Deadline = Deadline()) throws -> JSONValue {
-    try send(command)
-    return try receive(deadline)
-  }
-
   @discardableResult
   package func tell(
     _ what: String,
