@@ -12,8 +12,7 @@ internal import Testing
 
   @Test("A state that is pushed without waiting is stored, also by a new broker", .broker, arguments: kinds)
   func savesLater(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.register("Main")
     try client.register("Editor")
     try client.tell("later", ["name": "Editor", "state": ["cursor": 1]])
@@ -27,37 +26,11 @@ internal import Testing
     try client.close()
   }
 
-  @Test(
-    "Where the session was forgotten, parents are registered before what was moved below them",
-    .broker,
-    arguments: kinds
-  )
-  func registersParentsFirst(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
-    for name in ["Below", "Inner", "Top"] { try client.register(name) }
-    try client.tell("move", ["name": "Inner", "parent": "Top"])
-    try client.tell("move", ["name": "Below", "parent": "Inner"])
-    try broker.kill()
-    Files.removeContents(of: broker.archives)
-    try broker.start()
-    #expect(try client.tell("push", ["name": "Below", "state": ["cursor": 1]]) == true)
-    let paths: JSONValue = [
-      "Below": [.path("Top", "Inner", "Below"), false], "Inner": [.path("Top", "Inner"), false],
-      "Top": [.path("Top"), false],
-    ]
-    #expect(try client.tell("objects") == paths)
-    #expect(try client.tell("decode", ["name": "Top"])["status"] == "none")
-    #expect(try client.tell("decode", ["name": "Below"])["state"] == ["cursor": 1])
-    try client.close()
-  }
-
   @Test("What could not be registered anew is not taken for another object", .broker, arguments: kinds)
   func losesObjects(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application, process: "main")
     try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let client = try LibraryClient(library)
-    try client.open(Self.application, ["serving": false])
+    let client = try LibraryClient.open(library, Self.application, ["serving": false])
     try client.register("Orphan", "Main")
     try client.register("Editor")
     try broker.kill()
@@ -74,8 +47,7 @@ internal import Testing
 
   @Test("Numbers that Python has no room for come back as they were", .broker, arguments: kinds)
   func takesLargeNumbers(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.register("Editor")
     #expect(try client.tell("large", ["name": "Editor", "digits": 5_000]) == true)
     #expect(try client.failure("unwritable", ["name": "Editor"]).kind == "InvalidState")
@@ -140,8 +112,7 @@ internal import Testing
 
   @Test("R12 An object whose callback raises a long message is stale, and no other is", .broker, arguments: kinds)
   func failsAlone(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     for name in ["Broken", "Editor"] { try client.register(name) }
     try client.tell("set", ["name": "Broken", "state": ["fail": 5_000_000]])
     try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
@@ -163,36 +134,9 @@ internal import Testing
     try client.close()
   }
 
-  @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", .broker, arguments: kinds)
-  func leavesTheSessionToTheParent(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
-    try client.register("Editor")
-    try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
-    let calls = [
-      "encode", "decode", "invalidate", "encode_later", "register", "save", "goodbye", "serve", "open", "notify",
-    ]
-    let all = calls + (library == .python ? ["fileno"] : [])
-    let refused: [JSONValue] = all.map { [.string($0), "SessionForked"] }
-    let told = try client.tell("fork", ["name": "Editor", "identifier": "Child"])
-    #expect(told.array == refused + [["exit", nil], ["close", nil], ["own", true]])
-
-    #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
-    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
-    // It notices a call on its own, so its descriptor is still watched.
-    try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
-    let other = try broker.session(Self.application)
-    #expect(try other.call("saveApplicationState")["stale"] == [])
-    #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
-    #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
-    #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
-    try client.close()
-  }
-
   @Test("Threads share a session: their calls are made one after another, and others serve meanwhile", .broker)
   func isUsedByThreads() throws {
-    let client = try LibraryClient(.python)
-    try client.open()
+    let client = try LibraryClient.open(.python)
     let names = ["A", "B", "C", "D"]
     for name in names { try client.register(name) }
     try client.tell("register", ["identifier": "Asked"])
@@ -222,8 +166,7 @@ internal import Testing
 
   @Test("A signal during a call that the broker does not read ends the program soon, and by itself", .broker)
   func isInterrupted() throws {
-    let client = try LibraryClient(.python)
-    try client.open()
+    let client = try LibraryClient.open(.python)
     try client.register("Editor")
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
     let pid = try broker.pid

@@ -8,11 +8,12 @@ internal import Testing
 /// The libraries of `Protocol/clients`, each in a process of its own, against the real broker.
 @Suite(.timeLimit(.minutes(10))) struct ClientLibraryTests {
   private static let application = "org.example.Notes"
+  private static let all = LibraryClient.Library.allCases
 
   @Test(
     "What a library saved comes back when its process was killed",
     .broker,
-    arguments: LibraryClient.Library.allCases
+    arguments: all
   )
   func savesAndRestores(_ library: LibraryClient.Library) throws {
     let first = try LibraryClient(library)
@@ -40,11 +41,10 @@ internal import Testing
   @Test(
     "R11 A library is asked in a round, also while its own call waits",
     .broker,
-    arguments: LibraryClient.Library.allCases
+    arguments: all
   )
   func isAsked(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     for name in ["Main", "Editor", "Broken"] { try client.register(name) }
     try client.tell("push", ["name": "Main", "state": ["pushed": true]])
     try client.tell("set", ["name": "Editor", "state": ["cursor": 17]])
@@ -71,10 +71,9 @@ internal import Testing
     try client.close()
   }
 
-  @Test("Errors of the broker come with kind, hint and path", .broker, arguments: LibraryClient.Library.allCases)
+  @Test("Errors of the broker come with kind, hint and path", .broker, arguments: all)
   func tellsErrors(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.register("Editor")
     let identifier = try client.failure("register", ["identifier": "a/b"])
     #expect(identifier.code == -32004)
@@ -93,10 +92,9 @@ internal import Testing
     try client.close()
   }
 
-  @Test("R15 A session goes on when the broker was killed", .broker, arguments: LibraryClient.Library.allCases)
+  @Test("R15 A session goes on when the broker was killed", .broker, arguments: all)
   func resumes(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.register("Main")
     try client.register("Editor", "Main")
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
@@ -123,11 +121,10 @@ internal import Testing
   @Test(
     "Where the session was forgotten, objects are registered anew",
     .broker,
-    arguments: LibraryClient.Library.allCases
+    arguments: all
   )
   func registersAnew(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.register("Main")
     try client.register("Editor", "Main")
     try client.tell("rename", ["name": "Editor", "identifier": "Text"])
@@ -142,7 +139,7 @@ internal import Testing
     try client.close()
   }
 
-  @Test("What the broker cannot read is told at once", .scratch, arguments: LibraryClient.Library.allCases)
+  @Test("What the broker cannot read is told at once", .scratch, arguments: all)
   func tellsWhatTheBrokerCannotRead(_ library: LibraryClient.Library) throws {
     let asking = try AskingBroker(in: directory)
     let client = try LibraryClient(library, socket: asking.socket, errors: directory.file("client.log"))
@@ -171,17 +168,24 @@ internal import Testing
     try client.close()
   }
 
-  @Test("A forked child cannot use its parent's handle, and neither ends nor disturbs its session", .broker)
-  func leavesTheSessionToTheParent() throws {
-    let client = try LibraryClient(.c)
-    try client.open()
+  @Test("A forked child cannot use its parent's session, and neither ends nor disturbs it", .broker, arguments: all)
+  func leavesTheSessionToTheParent(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
     try client.register("Editor")
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
-    let refused: [JSONValue] = ["encode", "decode", "invalidate", "notify", "resume", "goodbye"]
-      .map { [.string($0), "forked"] }
-    let told = try client.tell("fork", ["name": "Editor", "identifier": "Child"])
-    #expect(told.array == refused + [["wait", -1], ["fd", -1], ["own", 0]])
+    let calls =
+      library == .c
+      ? ["encode", "decode", "invalidate", "notify", "resume", "goodbye"]
+      : ["encode", "decode", "invalidate", "encode_later", "register", "save", "goodbye", "serve", "open", "notify"]
+    let own: [JSONValue] =
+      library == .c ? [["wait", -1], ["fd", -1], ["own", 0]] : [["exit", nil], ["close", nil], ["own", true]]
+    let refused: [JSONValue] = (calls + (library == .python ? ["fileno"] : []))
+      .map { [.string($0), library == .c ? "forked" : "SessionForked"] }
+    #expect(try client.tell("fork", ["name": "Editor", "identifier": "Child"]).array == refused + own)
+
     #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 2])
+    // It notices a call on its own, so its descriptor is still watched.
     try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
     let other = try broker.session(Self.application)
     #expect(try other.call("saveApplicationState")["stale"] == [])
@@ -191,10 +195,13 @@ internal import Testing
     try client.close()
   }
 
-  @Test("Where the session was forgotten, parents are registered first, also those that came later", .broker)
-  func registersParentsFirst() throws {
-    let client = try LibraryClient(.c)
-    try client.open()
+  @Test(
+    "Where the session was forgotten, parents are registered first, also those that came later",
+    .broker,
+    arguments: all
+  )
+  func registersParentsFirst(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
     for name in ["A", "B", "C"] { try client.register(name) }
     try client.tell("move", ["name": "A", "parent": "B"])
     try client.tell("move", ["name": "B", "parent": "C"])
@@ -208,9 +215,7 @@ internal import Testing
     #expect(try client.tell("objects") == paths)
     #expect(try client.tell("push", ["name": "A", "state": ["of": "A"]]) == true)
     #expect(try client.tell("decode", ["name": "A"])["state"] == ["of": "A"])
-    for name in ["B", "C"] {
-      #expect(try client.tell("decode", ["name": .string(name)]) == ["status": "none", "state": nil])
-    }
+    for name in ["B", "C"] { #expect(try client.tell("decode", ["name": .string(name)])["status"] == "none") }
     try client.close()
   }
 
@@ -218,8 +223,7 @@ internal import Testing
   func refusedObjectsStayApart() throws {
     let other = try broker.session(Self.application, process: "main")
     try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Theirs"])
-    let client = try LibraryClient(.c)
-    try client.open()
+    let client = try LibraryClient.open(.c)
     try client.register("Kid", "Theirs")
     try client.register("Own")
     try client.tell("set", ["name": "Kid", "state": ["of": "Kid"]])
@@ -245,10 +249,9 @@ internal import Testing
     try client.close()
   }
 
-  @Test("Large states come in several answers, up to the limit", .broker, arguments: LibraryClient.Library.allCases)
+  @Test("Large states come in several answers, up to the limit", .broker, arguments: all)
   func takesLargeStates(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     for number in 0..<40 {
       try client.register("Page\(number)")
       try client.tell("set", ["name": .string("Page\(number)"), "state": ["bytes": 200_000]])
@@ -273,10 +276,9 @@ internal import Testing
     try client.close()
   }
 
-  @Test("R21 A restoration makes and fills a library's objects", .broker, arguments: LibraryClient.Library.allCases)
+  @Test("R21 A restoration makes and fills a library's objects", .broker, arguments: all)
   func isRestored(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.tell("class", ["restorationClass": "Document"])
     try client.register("Main")
     let document: JSONObject = ["identifier": "Doc", "parent": .path("Main"), "restorationClass": "Document"]
@@ -302,12 +304,11 @@ internal import Testing
     try client.close()
   }
 
-  @Test("R6 R8 A library knows where others move its objects", .broker, arguments: LibraryClient.Library.allCases)
+  @Test("R6 R8 A library knows where others move its objects", .broker, arguments: all)
   func isMoved(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application, process: "main")
     try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let client = try LibraryClient(library)
-    try client.open(Self.application, ["serving": false])
+    let client = try LibraryClient.open(library, Self.application, ["serving": false])
     try client.register("Editor", "Main")
     try other.call("setRestorationIdentifier", ["object": .path("Main"), "restorationIdentifier": "Window"])
     let takeOver: JSONValue = [
@@ -324,7 +325,7 @@ internal import Testing
     try client.close()
   }
 
-  @Test("Without a broker a library says what to start", .scratch, arguments: LibraryClient.Library.allCases)
+  @Test("Without a broker a library says what to start", .scratch, arguments: all)
   func missesTheBroker(_ library: LibraryClient.Library) throws {
     let socket = directory.file("none.sock")
     let client = try LibraryClient(library, socket: socket, errors: directory.file("client.log"))
@@ -339,11 +340,10 @@ internal import Testing
   @Test(
     "A broker that does not answer costs a call its time and no more",
     .broker,
-    arguments: LibraryClient.Library.allCases
+    arguments: all
   )
   func isPatient(_ library: LibraryClient.Library) throws {
-    let client = try LibraryClient(library)
-    try client.open()
+    let client = try LibraryClient.open(library)
     try client.register("Editor")
     let pid = try broker.pid
     Glibc.kill(pid, SIGSTOP)

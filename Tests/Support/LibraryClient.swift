@@ -49,6 +49,17 @@ package final class LibraryClient: CommandedClient {
     try self.init(library, socket: broker.socket, errors: broker.directory.file("client.log"))
   }
 
+  /// One with a session at the test's broker.
+  package static func open(
+    _ library: Library,
+    _ application: String = "org.example.Notes",
+    _ more: JSONObject = [:]
+  ) throws -> LibraryClient {
+    let client = try LibraryClient(library)
+    try client.open(application, more)
+    return client
+  }
+
   package static let module = "\(Products.repository)/Protocol/clients/python"
 
   /// The driver in C. Compiled once a run, because an existing program may be of another version.
