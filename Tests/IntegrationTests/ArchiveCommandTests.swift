@@ -12,17 +12,14 @@ internal import Testing
   /// Two objects with states that JSON libraries like to change, one of them confidential.
   private static func fill() throws {
     let client = try broker.session(application, process: "main")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main", "objectClass": "W"])
-    try client.call(
-      "registerObjectForStateRestoration",
-      ["restorationIdentifier": "Secret", "restorationParent": .path("Main"), "confidential": true]
-    )
+    try client.register("Main", with: ["objectClass": "W"])
+    try client.register("Secret", in: "Main", with: ["confidential": true])
     try client.send(
       #"{"jsonrpc":"2.0","id":"e","method":"encodeRestorableState","params":{"object":["Main"],"state":"#
         + #"{"x":0.1,"y":1e400,"z":-0.0,"r":{"$restorable":["Main","Secret"]}}}}"# + "\n"
     )
     _ = try client.receive()
-    try client.call("encodeRestorableState", ["object": .path("Main", "Secret"), "state": ["password": "p"]])
+    try client.encode("Main", "Secret", state: ["password": "p"])
     try client.call("goodbye", ["reason": "restart"])
   }
 

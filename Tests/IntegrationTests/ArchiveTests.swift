@@ -28,10 +28,7 @@ internal import Testing
     var slowest: Int64 = 0
     while !client.hasInput(within: .zero) {
       let begin = Deadline.now
-      try other.call(
-        "encodeRestorableState",
-        ["application": "org.example.Other", "object": .path("A"), "state": ["n": .integer(Int64(count))]]
-      )
+      try other.encode("A", state: ["n": .integer(Int64(count))], of: "org.example.Other")
       slowest = max(slowest, Deadline.now - begin)
       count += 1
     }
@@ -42,7 +39,7 @@ internal import Testing
     let client = try broker.connect()
     let other = try broker.connect()
     try Self.fill(client, count: 10_000, bytes: 1_000)
-    try other.call("encodeRestorableState", ["application": "org.example.Other", "object": .path("A"), "state": [:]])
+    try other.encode("A", state: [:], of: "org.example.Other")
     let check = try client.request("verifyArchive", ["application": Self.application])
     let meanwhile = try Self.encodes(other, until: client)
     #expect(try client.answer(to: check)["sound"] == true)

@@ -56,7 +56,7 @@ internal import Testing
     for (what, members) in commands.prefix(2) + (0..<60).map({ _ in commands.randomElement(using: &random)! }) {
       // Which of them fail, and how, is the broker's whim.
       try client.send(what, members)
-      do { _ = try client.receive() } catch is CallError {}
+      do { _ = try client.receiveResult() } catch is CallError {}
     }
     try client.close()
     try broker.kill()
@@ -78,7 +78,7 @@ internal import Testing
     #expect(second.end == .exit(0))
     let child = try ChildProcess.run(program + ["Below", "Note"], environment: environment)
     #expect(child.output == "new\n", "\(child.errors)")
-    let state = try broker.session("org.example.notes").call("decodeRestorableState", ["object": .path("Note")])
+    let state = try broker.session("org.example.notes").decode("Note")
     #expect(state["state"] == ["language": .string(language), "note": "Grüße"])
     let wrong = try ChildProcess.run(program + ["a/b"], environment: environment)
     #expect(wrong.end == .exit(1))

@@ -29,7 +29,7 @@ internal import Testing
   @Test("What could not be registered anew is not taken for another object", .broker, arguments: kinds)
   func losesObjects(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application, process: "main")
-    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try other.register("Main")
     let client = try LibraryClient.open(library, Self.application, ["serving": false])
     try client.register("Orphan", "Main")
     try client.register("Editor")
@@ -144,10 +144,8 @@ internal import Testing
     try client.send("threads", members)
     let other = try broker.session(Self.application)
     #expect(try other.call("saveApplicationState")["stale"] == [])
-    #expect(try client.receive() == [true, true, true, true, nil, nil])
-    for name in names {
-      #expect(try other.call("decodeRestorableState", ["object": .path(name)])["state"] == ["count": 200])
-    }
+    #expect(try client.receiveResult() == [true, true, true, true, nil, nil])
+    for name in names { #expect(try other.decode(name)["state"] == ["count": 200]) }
     try client.close()
   }
 
@@ -174,7 +172,7 @@ internal import Testing
     defer { Glibc.kill(pid, SIGCONT) }
     try Wait.until("the broker stands still") { try Files.text("/proc/\(pid)/stat").contains(") T ") }
     try client.send("interrupted", ["name": "Editor", "bytes": 3_000_000])
-    #expect(try client.receive(Deadline(.seconds(15))) == "KeyboardInterrupt")
+    #expect(try client.receiveResult(Deadline(.seconds(15))) == "KeyboardInterrupt")
     Glibc.kill(pid, SIGCONT)
     try client.open()
     try client.register("Editor")

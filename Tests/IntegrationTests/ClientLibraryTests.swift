@@ -10,11 +10,7 @@ internal import Testing
   private static let application = "org.example.Notes"
   private static let all = LibraryClient.Library.allCases
 
-  @Test(
-    "What a library saved comes back when its process was killed",
-    .broker,
-    arguments: all
-  )
+  @Test("What a library saved comes back when its process was killed", .broker, arguments: all)
   func savesAndRestores(_ library: LibraryClient.Library) throws {
     let first = try LibraryClient(library)
     #expect(try first.open()["reason"] == "pristine")
@@ -38,11 +34,7 @@ internal import Testing
     try second.close()
   }
 
-  @Test(
-    "R11 A library is asked in a round, also while its own call waits",
-    .broker,
-    arguments: all
-  )
+  @Test("R11 A library is asked in a round, also while its own call waits", .broker, arguments: all)
   func isAsked(_ library: LibraryClient.Library) throws {
     let client = try LibraryClient.open(library)
     for name in ["Main", "Editor", "Broken"] { try client.register(name) }
@@ -59,14 +51,14 @@ internal import Testing
     try client.tell("set", ["name": "Editor", "state": ["cursor": 18]])
     let other = try broker.session(Self.application)
     #expect(try other.call("saveApplicationState")["saved"] == true)
-    #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 18])
-    #expect(try other.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["pushed": true])
+    #expect(try other.decode("Editor")["state"] == ["cursor": 18])
+    #expect(try other.decode("Main")["state"] == ["pushed": true])
 
     try client.tell("set", ["name": "Editor", "state": ["cursor": 19]])
     try client.tell("invalidate", ["name": "Editor"])
     try client.tell("await", ["what": "encode", "count": 7])
     try Wait.until("the state that was asked for is there") {
-      try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 19]
+      try other.decode("Editor")["state"] == ["cursor": 19]
     }
     try client.close()
   }
@@ -113,16 +105,12 @@ internal import Testing
     let saved = try other.call("saveApplicationState")
     #expect(saved["stale"] == [])
     #expect(saved["objects"] == 2)
-    #expect(try other.call("decodeRestorableState", ["object": .path("Main", "Editor")])["state"] == ["cursor": 4])
+    #expect(try other.decode("Main", "Editor")["state"] == ["cursor": 4])
     try client.tell("goodbye", ["reason": "restart"])
     try client.close()
   }
 
-  @Test(
-    "Where the session was forgotten, objects are registered anew",
-    .broker,
-    arguments: all
-  )
+  @Test("Where the session was forgotten, objects are registered anew", .broker, arguments: all)
   func registersAnew(_ library: LibraryClient.Library) throws {
     let client = try LibraryClient.open(library)
     try client.register("Main")
@@ -189,8 +177,8 @@ internal import Testing
     try client.tell("set", ["name": "Editor", "state": ["cursor": 3]])
     let other = try broker.session(Self.application)
     #expect(try other.call("saveApplicationState")["stale"] == [])
-    #expect(try other.call("decodeRestorableState", ["object": .path("Editor")])["state"] == ["cursor": 3])
-    #expect(try other.call("decodeRestorableState", ["object": .path("Child")])["state"] == ["of": "child"])
+    #expect(try other.decode("Editor")["state"] == ["cursor": 3])
+    #expect(try other.decode("Child")["state"] == ["of": "child"])
     #expect(try client.log().contains { $0.hasPrefix("reconnected") } == false)
     try client.close()
   }
@@ -222,7 +210,7 @@ internal import Testing
   @Test("An object that a new broker refuses is not taken for the one that has got its handle", .broker)
   func refusedObjectsStayApart() throws {
     let other = try broker.session(Self.application, process: "main")
-    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Theirs"])
+    try other.register("Theirs")
     let client = try LibraryClient.open(.c)
     try client.register("Kid", "Theirs")
     try client.register("Own")
@@ -242,7 +230,7 @@ internal import Testing
 
     // It comes back when its parent does.
     let next = try broker.session(Self.application, process: "main")
-    try next.call("registerObjectForStateRestoration", ["restorationIdentifier": "Theirs"])
+    try next.register("Theirs")
     try client.register("Kid", "Theirs")
     #expect(try client.tell("push", ["name": "Kid", "state": ["of": "Kid"]]) == true)
     #expect(try client.tell("objects")["Kid"] == [.path("Theirs", "Kid"), false])
@@ -307,7 +295,7 @@ internal import Testing
   @Test("R6 R8 A library knows where others move its objects", .broker, arguments: all)
   func isMoved(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application, process: "main")
-    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try other.register("Main")
     let client = try LibraryClient.open(library, Self.application, ["serving": false])
     try client.register("Editor", "Main")
     try other.call("setRestorationIdentifier", ["object": .path("Main"), "restorationIdentifier": "Window"])
@@ -337,11 +325,7 @@ internal import Testing
     try client.close()
   }
 
-  @Test(
-    "A broker that does not answer costs a call its time and no more",
-    .broker,
-    arguments: all
-  )
+  @Test("A broker that does not answer costs a call its time and no more", .broker, arguments: all)
   func isPatient(_ library: LibraryClient.Library) throws {
     let client = try LibraryClient.open(library)
     try client.register("Editor")

@@ -12,10 +12,7 @@ internal import Testing
     ["call", "ping"],
   ]
 
-  private static func storeObject() throws {
-    let parameters: JSONValue = ["application": "a", "object": .path("Main"), "state": ["n": 1]]
-    try broker.connect().call("encodeRestorableState", parameters)
-  }
+  private static func storeObject() throws { try broker.connect().encode("Main", state: ["n": 1], of: "a") }
 
   // MARK: Options
 
@@ -161,7 +158,7 @@ internal import Testing
   func outputThatNobodyReadsIsStatus75AfterTheTimeout(_ form: [String]) throws {
     // No pipe takes it as a whole.
     let state: JSONValue = ["text": .string(String(repeating: "x", count: 250 << 10))]
-    try broker.connect().call("encodeRestorableState", ["application": "a", "object": .path("Large"), "state": state])
+    try broker.connect().encode("Large", state: state, of: "a")
     // The limit covers the whole run: on a busy machine it may be over before there is any output.
     for seconds in [1, 2, 4, 8] {
       let log = broker.directory.file("errors-\(seconds)")
@@ -270,8 +267,7 @@ internal import Testing
 
   @Test func tablesFitTheTerminal() throws {
     let name = "org.example." + String(repeating: "LongName.", count: 8) + "End"
-    let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": [:]]
-    try broker.connect().call("encodeRestorableState", parameters)
+    try broker.connect().encode("Main", state: [:], of: name)
     for (columns, environment) in [(80, [:]), (66, ["COLUMNS": "66"])] as [(Int, [String: String?])] {
       let result = try ControlTool.run(["list"], environment: environment)
       #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns }, "\(result.output)")
@@ -286,9 +282,8 @@ internal import Testing
 
   @Test func namesDoNotSteerTheTerminal() throws {
     let client = try broker.session("a", process: "main\u{202e}")
-    let parameters: JSONValue = ["restorationIdentifier": "A\u{202e}B", "objectClass": "\u{9b}31m"]
-    try client.call("registerObjectForStateRestoration", parameters)
-    try client.call("encodeRestorableState", ["object": .path("A\u{202e}B"), "state": ["k": "\u{9b}\u{7f}"]])
+    try client.register("A\u{202e}B", with: ["objectClass": "\u{9b}31m"])
+    try client.encode("A\u{202e}B", state: ["k": "\u{9b}\u{7f}"])
     for arguments in [["tree", "a"], ["show", "a", "A\u{202e}B"], ["show", "a", "B\u{1b}"]] {
       let result = try ControlTool.run(arguments)
       for text in [result.output, result.errors] {
@@ -313,14 +308,14 @@ internal import Testing
     for digits in hidden.keys {
       let scalar = try #require(UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init))
       let name = "Name\(scalar)"
-      try client.call("encodeRestorableState", ["application": "a", "object": .path(name), "state": [name: 1]])
+      try client.encode(name, state: [name: 1], of: "a")
       let tree = try ControlTool.run(["tree", "a"]).output
       #expect(tree.contains(#"Name\u{\#(digits)}"#), "\(tree)")
       let shown = try ControlTool.run(["show", "a", name]).output
       #expect(shown.contains(#""Name\#(hidden[digits] ?? "")": 1"#), "\(shown)")
     }
     // Joined pictures are one.
-    try client.call("encodeRestorableState", ["application": "a", "object": .path("👩‍👧"), "state": [:]])
+    try client.encode("👩‍👧", state: [:], of: "a")
     #expect(try ControlTool.run(["tree", "a"]).output.contains("─👩‍👧 "))
   }
 }

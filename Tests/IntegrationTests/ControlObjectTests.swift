@@ -16,8 +16,7 @@ internal import Testing
     while true {
       run += 1
       let client = try broker.session("a", process: "editor", ["bundleVersion": "7"])
-      let main: JSONValue = ["restorationIdentifier": "Main", "kind": "viewController"]
-      try client.call("registerObjectForStateRestoration", main)
+      try client.register("Main", with: ["kind": "viewController"])
       let editor: JSONValue = [
         "restorationIdentifier": "Editor", "restorationParent": .path("Main"), "kind": "view",
         "objectClass": ["TextEditor", "Editor"],

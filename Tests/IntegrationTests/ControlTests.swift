@@ -7,7 +7,7 @@ internal import Testing
 /// `restorationctl`: its output and exit statuses.
 @Suite struct ControlTests {
   @Test(.broker) func statusNamesTheBrokerItsSocketAndItsProcess() throws {
-    try broker.session("org.example.Notes").call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try broker.session("org.example.Notes").register("Main")
     let result = try ControlTool.run(["status"], status: 0)
     #expect(result.output.contains(broker.socket))
     #expect(result.output.contains("\(try broker.pid)"))
@@ -38,10 +38,7 @@ internal import Testing
   }
 
   @Test(.broker) func listIsATableWithALegend() throws {
-    for name in ["org.example.Notes", "b"] {
-      let parameters: JSONValue = ["application": .string(name), "object": .path("Main"), "state": ["n": 1]]
-      try broker.connect().call("encodeRestorableState", parameters)
-    }
+    for name in ["org.example.Notes", "b"] { try broker.connect().encode("Main", state: ["n": 1], of: name) }
     let result = try ControlTool.run(["list"])
     #expect(
       result.output == """
@@ -63,8 +60,8 @@ internal import Testing
     let empty = try ControlTool.run(["list"], status: 0)
     #expect(empty.output.contains("0 applications"))
     let client = try broker.session("org.example.Notes")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
     let result = try ControlTool.run(["list"], status: 0)
     #expect(result.output.contains("org.example.Notes"))
     #expect(result.output.contains("available"))

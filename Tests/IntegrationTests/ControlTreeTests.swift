@@ -170,10 +170,7 @@ internal import Testing
 
   @Test func wideAndCombiningCharactersStandInTheirColumns() throws {
     let client = try broker.connect()
-    for name in ["日本語", "Cafe\u{301}"] {
-      let parameters: JSONValue = ["application": "a", "object": .path(name), "state": [:]]
-      try client.call("encodeRestorableState", parameters)
-    }
+    for name in ["日本語", "Cafe\u{301}"] { try client.encode(name, state: [:], of: "a") }
     let result = try ControlTool.run(["tree", "a", "--no-legend"])
     #expect(
       result.output.replacing(/[0-9]+ s/, with: "<age>") == """

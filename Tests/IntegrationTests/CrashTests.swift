@@ -15,8 +15,8 @@ internal import Testing
     let first = try client.initialize(Self.application, ["process": "main"])
     #expect(first["restoration"]?["reason"] == "pristine")
     #expect(first["restoration"]?["state"] == "none")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
     try client.kill()
     let watcher = try broker.session(Self.application)
     // An end without goodbye is distinguished from a lost connection within a second.
@@ -30,8 +30,8 @@ internal import Testing
     #expect(second["restoration"]?["reason"] == "recover")
     #expect(second["restoration"]?["state"] == "available")
     #expect(second["restoration"]?["coder"]?["UIApplicationStateRestorationTimestampKey"] != nil)
-    try again.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    #expect(try again.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["n": 1])
+    try again.register("Main")
+    #expect(try again.decode("Main")["state"] == ["n": 1])
   }
 
   /// R15: handles, revisions and claims survive the broker.
@@ -39,9 +39,7 @@ internal import Testing
     let client = try broker.connect()
     let answer = try client.call("initialize", ["application": .string(Self.application), "process": "main"])
     let session = try #require(answer["session"])
-    let object = try #require(
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])["object"]
-    )
+    let object = try #require(try client.register("Main")["object"])
     try client.call("encodeRestorableState", ["object": object, "state": ["n": 5], "revision": 5])
     try broker.crashAndRestart()
     let again = try broker.connect()
@@ -69,11 +67,11 @@ internal import Testing
     for number in 1...10 {
       let state: JSONValue = ["n": .integer(Int64(number))]
       try client.notify("encodeRestorableState", ["object": .path("Main"), "state": state])
-      #expect(try client.call("decodeRestorableState", ["object": .path("Main")])["state"] == state)
+      #expect(try client.decode("Main")["state"] == state)
     }
     try broker.crashAndRestart()
     let reader = try broker.session(Self.application)
-    #expect(try reader.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["n": 10])
+    #expect(try reader.decode("Main")["state"] == ["n": 10])
   }
 
   /// Even if the file that counts the broker's starts is lost.
@@ -106,14 +104,11 @@ internal import Testing
       let answer = try windows.initialize(Self.application, ["process": "windows"])
       #expect(answer["restoration"]?["reason"] == (round == 0 ? "pristine" : "recover"))
       try editors.initialize(Self.application, ["process": "editors"])
-      try windows.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      try windows.register("Main")
       for number in 1...20 {
         let name = "Editor\(number)"
         let path: JSONValue = .path("Main", name)
-        let registered = try editors.call(
-          "registerObjectForStateRestoration",
-          ["restorationIdentifier": .string(name), "restorationParent": .path("Main")]
-        )
+        let registered = try editors.register(name, in: "Main")
         #expect(registered["restoration"]?["state"] == (round == 0 ? "none" : "available"))
         let decoded = try editors.call("decodeRestorableState", ["object": path])
         #expect(
@@ -137,8 +132,8 @@ internal import Testing
   func aGoodbyeDecidesWhatIsLeft(_ reason: String) throws {
     let client = try broker.client(.python)
     try client.initialize(Self.application, ["process": "main"])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
     try client.call("goodbye", ["reason": .string(reason)])
     client.end()
     // It is on disk when it is answered.
@@ -148,8 +143,8 @@ internal import Testing
     let isKept = reason == "restart" || reason == "logout"
     #expect(restoration?["state"] == (isKept ? "available" : "none"))
     #expect(restoration?["reason"] == (isKept ? "launch" : "pristine"))
-    try again.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let decoded = try again.call("decodeRestorableState", ["object": .path("Main")])
+    try again.register("Main")
+    let decoded = try again.decode("Main")
     #expect(decoded["state"] == (isKept ? ["n": 1] : .null))
   }
 
@@ -157,12 +152,10 @@ internal import Testing
   @Test func writesAfterTheUserQuitAreDiscarded() throws {
     let delegate = try broker.session(Self.application, process: "main", ["delegate": true])
     let other = try broker.session(Self.application, process: "other")
-    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try other.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    try other.register("Main")
+    try other.encode("Main", state: ["n": 1])
     try delegate.call("goodbye", ["reason": "userQuit"])
-    #expect(
-      try other.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 2]]) == ["discarded": true]
-    )
+    #expect(try other.encode("Main", state: ["n": 2]) == ["discarded": true])
     let next = try broker.connect()
     let restoration = try next.call("initialize", ["application": .string(Self.application), "process": "main"])[
       "restoration"
@@ -174,24 +167,19 @@ internal import Testing
   /// R19: an application that starts by pushing its blank state does not hide unread states, over many runs.
   @Test func blankStartsHideNothing() throws {
     let writer = try broker.session(Self.application, process: "main")
-    try writer.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try writer.call("encodeRestorableState", ["object": .path("Main"), "state": ["text": "a day's work"]])
+    try writer.register("Main")
+    try writer.encode("Main", state: ["text": "a day's work"])
     try writer.call("goodbye", ["reason": "restart"])
     for run in 1...4 {
       let client = try broker.client(.python)
       try client.initialize(Self.application, ["process": "main"])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      try client.call(
-        "encodeRestorableState",
-        ["object": .path("Main"), "state": ["text": "", "run": .integer(Int64(run))]]
-      )
+      try client.register("Main")
+      try client.encode("Main", state: ["text": "", "run": .integer(Int64(run))])
       if run == 4 {
-        #expect(
-          try client.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["text": "a day's work"]
-        )
+        #expect(try client.decode("Main")["state"] == ["text": "a day's work"])
         // All others see the newest write.
         let reader = try broker.session(Self.application)
-        #expect(try reader.call("decodeRestorableState", ["object": .path("Main")])["state"]?["run"] == 4)
+        #expect(try reader.decode("Main")["state"]?["run"] == 4)
       }
       try client.kill()
       if run == 2 { try broker.crashAndRestart() }
@@ -202,8 +190,8 @@ internal import Testing
   @Test func aRunSealsWhatItStartsFromAndPinsIt() throws {
     for run in 1...6 {
       let client = try broker.session(Self.application, process: "main")
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["run": .integer(Int64(run))]])
+      try client.register("Main")
+      try client.encode("Main", state: ["run": .integer(Int64(run))])
       let generations = try #require(try client.call("listGenerations")["generations"]?.array)
       #expect(generations.count <= 4)
       #expect(generations.last?["generation"] == (run == 1 ? nil : .integer(Int64(run - 1))))
@@ -228,43 +216,34 @@ internal import Testing
 
   @Test func aDetachedSessionGoesOnByItsToken() throws {
     let first = try broker.connect()
-    let answer = try first.call(
-      "registerObjectForStateRestoration",
-      ["application": "a", "restorationIdentifier": "Main"]
-    )
+    let answer = try first.register("Main", of: "a")
     let session = try #require(answer["session"])
     // The token is used on a second connection: the session outlives the first one.
     let second = try broker.connect()
-    try second.call(
-      "encodeRestorableState",
-      ["application": "a", "session": session, "object": .path("Main"), "state": ["n": 1]]
-    )
+    try second.encode("Main", state: ["n": 1], of: "a", with: ["session": session])
     first.halfClose()
     _ = try first.receiveToEnd()
-    try second.call(
-      "encodeRestorableState",
-      ["application": "a", "session": session, "object": .path("Main"), "state": ["n": 2]]
-    )
+    try second.encode("Main", state: ["n": 2], of: "a", with: ["session": session])
     let other = try broker.session("a")
     #expect(
       try other.failure("registerObjectForStateRestoration", ["restorationIdentifier": "Main"]).kind
         == "duplicatePath"
     )
     try second.call("goodbye", ["application": "a", "session": session, "reason": "restart"])
-    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    #expect(try other.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["n": 2])
+    try other.register("Main")
+    #expect(try other.decode("Main")["state"] == ["n": 2])
   }
 
   @Test func aDetachedSessionThatWasUsedNowhereElseEndsWithItsConnectionAndIsNoCrash() throws {
     let first = try broker.connect()
-    try first.call("registerObjectForStateRestoration", ["application": "a", "restorationIdentifier": "Main"])
-    try first.call("encodeRestorableState", ["application": "a", "object": .path("Main"), "state": ["n": 1]])
+    try first.register("Main", of: "a")
+    try first.encode("Main", state: ["n": 1], of: "a")
     first.halfClose()
     _ = try first.receiveToEnd()
     let second = try broker.connect()
     let restoration = try second.call("initialize", ["application": "a"])["restoration"]
     #expect(restoration?["reason"] == "launch")
-    let claimed = try second.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    let claimed = try second.register("Main")
     #expect(claimed["restoration"]?["state"] == "available")
   }
 }

@@ -25,7 +25,7 @@ internal import Testing
     for (application, kind) in [("a", ProcessClient.Kind.python), ("b", .swift)] {
       let client = try broker.client(kind)
       try client.initialize(application, ["process": "main"])
-      try client.call("encodeRestorableState", ["object": .path("A"), "state": ["n": 1]])
+      try client.encode("A", state: ["n": 1])
       try client.kill()
     }
     var ended: [JSONValue] = []
@@ -80,7 +80,7 @@ internal import Testing
       #expect(try subscriptions() == 5)
     }
     try Wait.until("the broker has noticed") { try subscriptions() == 0 }
-    try observer.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
+    try observer.encode("A", state: [:], of: "a")
   }
 
   // MARK: Overflow

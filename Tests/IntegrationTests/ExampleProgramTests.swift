@@ -110,8 +110,8 @@ internal import Testing
     for (number, state) in states.enumerated() {
       let name = "Note\(number)"
       let other = try broker.session(Self.application)
-      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
-      try other.call("encodeRestorableState", ["object": .path(name), "state": state])
+      try other.register(name)
+      try other.encode(name, state: state)
       try other.call("goodbye", ["reason": "restart"])
       let process = try Self.start(program, [name])
       try process.expect("new")
@@ -148,8 +148,8 @@ internal import Testing
     for (name, text) in [("Long", String(repeating: "ü", count: 50_000)), ("Odd", "a\u{0}b")] {
       let other = try broker.session(Self.application)
       let state = Self.state("swift", text)
-      try other.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
-      try other.call("encodeRestorableState", ["object": .path(name), "state": state])
+      try other.register(name)
+      try other.encode(name, state: state)
       try other.call("goodbye", ["reason": "restart"])
       let process = try Self.start(.c, [name])
       try process.expect("restored: \(text)")

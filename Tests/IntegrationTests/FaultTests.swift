@@ -86,7 +86,7 @@ struct FaultTests {
     let client = try broker.connect()
     let served: JSONValue = ["encodeRestorableStateWithCoder"]
     try client.call("initialize", ["application": "a", "serves": served])
-    let object = try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])["object"]
+    let object = try client.register("A")["object"]
     try client.notify("encodeRestorableState", ["object": .path("B"), "state": ["n": 2]])
     try client.call("ping", [:])
     // One of these is not accepted, and the listener is lost.
@@ -105,7 +105,7 @@ struct FaultTests {
     try broker.start()
     let reader = try broker.connect()
     for (name, number) in [("A", 1), ("B", 2)] {
-      let state = try reader.call("decodeRestorableState", ["application": "a", "object": .path(name)])["state"]
+      let state = try reader.decode(name, of: "a")["state"]
       #expect(state == ["n": .integer(Int64(number))])
     }
   }

@@ -23,17 +23,14 @@ internal import Testing
   func aWholeStayWithTheBroker(_ framing: FramedClient.Framing) throws {
     let client = try FramedClient(broker.socket, framing)
     try client.call("initialize", ["application": "a", "process": "p"])
-    let registered = try client.call(
-      "registerObjectForStateRestoration",
-      ["application": "a", "restorationIdentifier": "É"]
-    )
+    let registered = try client.register("É", of: "a")
     let object = try #require(registered["object"])
     let state: JSONValue = ["text": "Grüße, 世界", "nested": ["a": [1, ["b": .null]]]]
     try client.call("encodeRestorableState", ["application": "a", "object": object, "state": state])
     let decoded = try client.call("decodeRestorableState", ["application": "a", "object": object])
     #expect(decoded["state"] == state)
     let error = #expect(throws: CallError.self) {
-      try client.call("decodeRestorableState", ["application": "a", "object": .path("None")])
+      try client.decode("None", of: "a")
     }
     #expect(error?.code == -32002)
     #expect(error?.kind == "unknownObject")
@@ -145,7 +142,7 @@ internal import Testing
   func theBrokerCallsInTheSameFraming(_ framing: FramedClient.Framing) throws {
     let client = try FramedClient(broker.socket, framing)
     try client.call("initialize", ["application": "a", "serves": ["encodeRestorableStateWithCoder"]])
-    let object = try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])["object"]
+    let object = try client.register("A")["object"]
     let saver = try broker.session("a")
     let round = try saver.request("saveApplicationState")
     let call = try client.receiveMessage()
@@ -156,7 +153,7 @@ internal import Testing
       #"{"jsonrpc":"2.0","id":\#(id),"result":{"states":[{"object":\#(object?.text ?? ""),"state":{"n":7}}]}}"#
     )
     #expect(try saver.answer(to: round)["saved"] == true)
-    #expect(try saver.call("decodeRestorableState", ["object": .path("A")])["state"] == ["n": 7])
+    #expect(try saver.decode("A")["state"] == ["n": 7])
   }
 
   @Test(.broker(limits: ["partialFrameMilliseconds": 500]), arguments: FramedClient.Framing.allCases)

@@ -31,8 +31,8 @@ internal import Testing
     for run in 1...6 {
       let client = try broker.client(.python)
       try client.initialize(Self.application, ["process": "main"])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-      try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["blank": .integer(Int64(run))]])
+      try client.register("Main")
+      try client.encode("Main", state: ["blank": .integer(Int64(run))])
       if run % 2 == 0 { try client.kill() } else { try client.call("goodbye", ["reason": "restart"]) }
       if run == 3 { try broker.crashAndRestart() }
     }
@@ -60,8 +60,8 @@ internal import Testing
     let client = try broker.client(.swift)
     let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
     #expect(restoration?["state"] == "available" && restoration?["reason"] == "launch")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    let decoded = try client.call("decodeRestorableState", ["object": .path("Main")])
+    try client.register("Main")
+    let decoded = try client.decode("Main")
     #expect(decoded["state"]?["text"] == "a day's work")
   }
 
@@ -100,13 +100,10 @@ internal import Testing
   @Test func differencesAreATableForPeopleAndJSONForPrograms() throws {
     try Self.run([(["Main"], ["zoom": 1, "scroll": 2, "mode": "edit"]), (["Find"], [:])])
     let client = try broker.session(Self.application, process: "main")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Find"])
+    try client.register("Find")
     try client.call("unregisterObject", ["object": .path("Find")])
-    try client.call(
-      "encodeRestorableState",
-      ["object": .path("Main"), "state": ["zoom": 2, "scroll": 3, "mode": "edit"]]
-    )
-    try client.call("encodeRestorableState", ["object": .path("Main", "Editor"), "state": [:]])
+    try client.encode("Main", state: ["zoom": 2, "scroll": 3, "mode": "edit"])
+    try client.encode("Main", "Editor", state: [:])
     let table = try ControlTool.run(["diff", Self.application, "1"])
     #expect(
       table.output == """

@@ -148,7 +148,7 @@ internal import Testing
     try client.send(
       bytes: [Self.waiting(milliseconds: 20_000), Self.ping].flatMap { FramedClient.Framing.http.frame($0) }
     )
-    try broker.session("a").call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
+    try broker.session("a").register("P")
     #expect(try client.receiveMessage()["result"]?["path"] == .path("P", "C"))
     #expect(try client.receive()?.text == Self.pong)
   }
@@ -163,7 +163,7 @@ internal import Testing
     for _ in 0..<100 { try client.send(bytes: junk) }
     let session = try broker.session("a")
     #expect(ProcessStatus(try broker.pid).residentKiB - before < 16 << 10)
-    try session.call("registerObjectForStateRestoration", ["restorationIdentifier": "P"])
+    try session.register("P")
     #expect(try client.receiveMessage()["result"]?["path"] == .path("P", "C"))
   }
 

@@ -48,7 +48,7 @@ internal import Testing
   func askedToEndWhileItWritesItEndsEveryTime(_ part: Int) throws {
     for round in 1...20 {
       let first = try broker.connect()
-      try first.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
+      try first.encode("A", state: [:], of: "a")
       let second = try broker.connect()
       let application: JSONValue = ["application": "b", "serves": ["encodeRestorableStateWithCoder"]]
       let state: JSONValue = ["object": .path("A"), "state": [:]]
@@ -89,7 +89,7 @@ internal import Testing
     try broker.start()
     let reader = try broker.session("a")
     for number in 1...300 {
-      let state = try reader.call("decodeRestorableState", ["object": .path("O\(number)")])["state"]
+      let state = try reader.decode("O\(number)")["state"]
       #expect(state == ["n": .integer(Int64(number))])
     }
   }
@@ -101,16 +101,12 @@ internal import Testing
     for _ in 1...5 {
       let milliseconds = try broker.crashAndRestart()
       #expect(milliseconds <= 1_000)
-      #expect(
-        try broker.connect().call("decodeRestorableState", ["application": "a", "object": .path("P", "o1999")])[
-          "status"
-        ] == "available"
-      )
+      #expect(try broker.connect().decode("P", "o1999", of: "a")["status"] == "available")
     }
   }
 
   @Test(.broker(wrapper: ["sh", "-c", "umask 0; \"$@\"; exit $?", "sh"])) func filesAreForTheirOwnerAlone() throws {
-    try broker.session("a").call("encodeRestorableState", ["object": .path("A"), "state": [:]])
+    try broker.session("a").encode("A", state: [:])
     #expect(Files.mode(broker.archives) == 0o700)
     #expect(Files.mode(broker.socket) == 0o600)
     for name in Files.list(broker.archives) { #expect(Files.mode("\(broker.archives)/\(name)") == 0o600, "\(name)") }
@@ -120,7 +116,7 @@ internal import Testing
   @Test(.broker) func descriptorsCloseOnExec() throws {
     let client = try broker.client(.swift)
     try client.initialize("a")
-    try broker.session("a").call("encodeRestorableState", ["object": .path("A"), "state": [:]])
+    try broker.session("a").encode("A", state: [:])
     let inherited = Set(ProcessStatus(getpid()).inheritable)
     #expect(Set(try broker.status.inheritable).subtracting(inherited) == [])
     #expect(Set(ProcessStatus(client.pid).inheritable).subtracting(inherited) == [])
@@ -130,7 +126,7 @@ internal import Testing
 
   /// A file of a later version is left alone (R20).
   @Test(.broker) func anArchiveOfANewerFormatIsNotTouched() throws {
-    try broker.session("a").call("encodeRestorableState", ["object": .path("A"), "state": ["n": 1]])
+    try broker.session("a").encode("A", state: ["n": 1])
     #expect(try broker.terminate() == .exit(0))
     let file = "\(broker.archives)/a.sqlite"
     let change = try ChildProcess.run(["sqlite3", file, "PRAGMA user_version = 999;"])
@@ -147,7 +143,7 @@ internal import Testing
     )
     #expect(try client.failure("decodeRestorableState", ["object": .path("A")]).kind == "archiveUnreadable")
     // Others are not concerned.
-    try broker.session("b").call("encodeRestorableState", ["object": .path("A"), "state": [:]])
+    try broker.session("b").encode("A", state: [:])
     #expect(try broker.terminate() == .exit(0))
     #expect(try Files.read(file) == before)
   }
@@ -169,7 +165,7 @@ internal import Testing
     let writer = try broker.session("a")
     for number in 1...50 {
       let state: JSONValue = ["x": .string(String(repeating: "x", count: 2_000))]
-      try writer.call("encodeRestorableState", ["object": .path("O\(number)"), "state": state])
+      try writer.encode("O\(number)", state: state)
     }
     try writer.call("goodbye", ["reason": "restart"])
     #expect(try broker.terminate() == .exit(0))
@@ -186,17 +182,15 @@ internal import Testing
     #expect(aside.count == 1, "\(Files.list(broker.archives))")
     if let name = aside.first { #expect(try Files.read("\(broker.archives)/\(name)") == bytes) }
     #expect(broker.log.contains("a+damaged"), "the log names the file")
-    try client.call("encodeRestorableState", ["object": .path("A"), "state": ["n": 1]])
+    try client.encode("A", state: ["n": 1])
     try broker.crashAndRestart()
-    #expect(try broker.session("a").call("decodeRestorableState", ["object": .path("A")])["state"] == ["n": 1])
+    #expect(try broker.session("a").decode("A")["state"] == ["n": 1])
   }
 
   /// R32: one damaged row concerns one object.
   @Test(.broker) func aDamagedStateMakesOnlyItsObjectUnreadable() throws {
     let writer = try broker.session("a")
-    for name in ["A", "B", "C"] {
-      try writer.call("encodeRestorableState", ["object": .path(name), "state": ["name": .string(name)]])
-    }
+    for name in ["A", "B", "C"] { try writer.encode(name, state: ["name": .string(name)]) }
     try writer.call("goodbye", ["reason": "restart"])
     #expect(try broker.terminate() == .exit(0))
     let change = try ChildProcess.run([
@@ -205,12 +199,12 @@ internal import Testing
     #expect(change.end == .exit(0), "\(change.errors)")
     try broker.start()
     let client = try broker.session("a")
-    #expect(try client.call("decodeRestorableState", ["object": .path("A")])["state"] == ["name": "A"])
-    let bad = try client.call("decodeRestorableState", ["object": .path("B")])
+    #expect(try client.decode("A")["state"] == ["name": "A"])
+    let bad = try client.decode("B")
     #expect(bad["status"] == "unreadable")
     #expect(bad["state"] == .null)
-    #expect(try client.call("decodeRestorableState", ["object": .path("C")])["state"] == ["name": "C"])
-    try client.call("encodeRestorableState", ["object": .path("B"), "state": ["name": "new"]])
-    #expect(try client.call("decodeRestorableState", ["object": .path("B")])["state"] == ["name": "new"])
+    #expect(try client.decode("C")["state"] == ["name": "C"])
+    try client.encode("B", state: ["name": "new"])
+    #expect(try client.decode("B")["state"] == ["name": "new"])
   }
 }

@@ -56,10 +56,10 @@ internal import Testing
   @Test(.broker) func aStateNestsToItsDepthAndNotDeeper() throws {
     let client = try broker.session("a")
     func state(_ depth: Int) -> JSONValue { (1..<depth).reduce([:]) { value, _ in ["x": value] } }
-    try client.call("encodeRestorableState", ["object": .path("A"), "state": state(56)])
+    try client.encode("A", state: state(56))
     let error = try client.failure("encodeRestorableState", ["object": .path("A"), "state": state(57)])
     Self.expectLimit(error, "stateDepthMax", max: 56, value: 57, path: .path("A"))
-    #expect(try client.call("decodeRestorableState", ["object": .path("A")])["state"] == state(56))
+    #expect(try client.decode("A")["state"] == state(56))
   }
 
   @Test(.broker) func anObjectHasItsKeysAndNotOneMore() throws {
@@ -67,7 +67,7 @@ internal import Testing
     func state(_ count: Int) -> JSONValue {
       .object(JSONObject((0..<count).map { (name: "k\($0)", value: .integer(Int64($0))) }))
     }
-    try client.call("encodeRestorableState", ["object": .path("A"), "state": state(4_096)])
+    try client.encode("A", state: state(4_096))
     try client.request("encodeRestorableState", ["object": .path("A"), "state": state(4_097)])
     Self.expectLimit(try Self.frameFault(try client.receive()), "keysPerObjectMax", max: 4_096, value: 4_097)
   }
@@ -99,19 +99,19 @@ internal import Testing
   @Test(.broker) func aStateHasItsBytesAndNotOneMore() throws {
     let client = try broker.session("a")
     func state(_ bytes: Int) -> JSONValue { ["x": .string(String(repeating: "x", count: bytes - 8))] }
-    try client.call("encodeRestorableState", ["object": .path("A", "B"), "state": state(262_144)])
+    try client.encode("A", "B", state: state(262_144))
     let error = try client.failure("encodeRestorableState", ["object": .path("A", "B"), "state": state(262_145)])
     Self.expectLimit(error, "stateBytesMax", max: 262_144, value: 262_145, path: .path("A", "B"))
-    #expect(try client.call("decodeRestorableState", ["object": .path("A", "B")])["state"] == state(262_144))
+    #expect(try client.decode("A", "B")["state"] == state(262_144))
   }
 
   @Test(.broker(limits: ["referencesPerStateMax": 3])) func aStateHasItsReferencesAndNotOneMore() throws {
     let client = try broker.session("a")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
+    try client.register("A")
     func state(_ count: Int) -> JSONValue {
       ["list": .array(Array(repeating: ["$restorable": .path("A")], count: count))]
     }
-    try client.call("encodeRestorableState", ["object": .path("A"), "state": state(3)])
+    try client.encode("A", state: state(3))
     let error = try client.failure("encodeRestorableState", ["object": .path("A"), "state": state(4)])
     Self.expectLimit(error, "referencesPerStateMax", max: 3, value: 4, path: .path("A"))
   }
@@ -131,34 +131,30 @@ internal import Testing
 
   @Test(.broker(limits: ["objectsPerApplicationMax": 10])) func anApplicationHasItsObjectsAndNotOneMore() throws {
     let client = try broker.session("a")
-    for number in 1...10 {
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": .string("o\(number)")])
-    }
+    for number in 1...10 { try client.register("o\(number)") }
     let error = try client.failure("registerObjectForStateRestoration", ["restorationIdentifier": "o11"])
     Self.expectLimit(error, "objectsPerApplicationMax", max: 10, value: 11, path: .path("o11"))
     try client.call("unregisterObject", ["object": .path("o1")])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "o11"])
+    try client.register("o11")
   }
 
   @Test(.broker(limits: ["archiveBytesMax": 65_536])) func anArchiveHasItsBytesAndGetsThemBack() throws {
     let client = try broker.session("a")
     let state: JSONValue = ["x": .string(String(repeating: "x", count: 20_000))]
-    for name in ["A", "B", "C"] { try client.call("encodeRestorableState", ["object": .path(name), "state": state]) }
+    for name in ["A", "B", "C"] { try client.encode(name, state: state) }
     let error = try client.failure("encodeRestorableState", ["object": .path("D"), "state": state])
     #expect(error.data["limit"] == "archiveBytesMax", "\(error)")
     #expect(error.data["path"] == .path("D"))
-    #expect(try client.call("decodeRestorableState", ["object": .path("A")])["state"] == state)
+    #expect(try client.decode("A")["state"] == state)
     // A replaced state no longer counts.
-    for _ in 1...20 { try client.call("encodeRestorableState", ["object": .path("C"), "state": state]) }
+    for _ in 1...20 { try client.encode("C", state: state) }
     try client.call("discardApplicationState")
-    try client.call("encodeRestorableState", ["object": .path("D"), "state": state])
+    try client.encode("D", state: state)
   }
 
   @Test(.broker(limits: ["applicationsMax": 2])) func thereAreSoManyApplicationsAndNotOneMore() throws {
     let client = try broker.connect()
-    for name in ["a", "b"] {
-      try client.call("encodeRestorableState", ["application": .string(name), "object": .path("A"), "state": [:]])
-    }
+    for name in ["a", "b"] { try client.encode("A", state: [:], of: name) }
     let error = try client.failure("encodeRestorableState", ["application": "c", "object": .path("A"), "state": [:]])
     #expect(error.data["limit"] == "applicationsMax", "\(error)")
     #expect(try client.call("listApplications")["applications"]?.array?.count == 2)
@@ -169,16 +165,10 @@ internal import Testing
     for round in 1...3 {
       for number in 1...6 {
         let state: JSONValue = ["n": .integer(Int64(number * round))]
-        try client.call(
-          "encodeRestorableState",
-          ["application": .string("a\(number)"), "object": .path("A"), "state": state]
-        )
+        try client.encode("A", state: state, of: "a\(number)")
       }
       for number in 1...6 {
-        let answer = try client.call(
-          "decodeRestorableState",
-          ["application": .string("a\(number)"), "object": .path("A")]
-        )
+        let answer = try client.decode("A", of: "a\(number)")
         #expect(answer["state"]?["n"] == .integer(Int64(number * round)))
       }
     }

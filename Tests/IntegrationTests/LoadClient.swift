@@ -38,8 +38,7 @@ final class LoadClient {
     #expect(report["refused"] == 0)
     let reader = try manager.client(.python)
     for (name, record) in report["objects"]?.object?.members ?? [] where !name.hasPrefix("idleSubscriber") {
-      let parameters: JSONValue = ["application": .string(Self.application), "object": .path(name)]
-      let state = try reader.call("decodeRestorableState", parameters)["state"]
+      let state = try reader.decode(name, of: Self.application)["state"]
       guard let sent = record["sent"]?.integer, let acknowledged = record["acknowledged"]?.integer else { continue }
       let number = state?["n"]?.integer ?? 0
       #expect((acknowledged...sent).contains(number), "\(name): \(number) is stored, of \(record.text)")

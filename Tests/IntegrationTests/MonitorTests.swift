@@ -27,8 +27,8 @@ internal import Testing
 
   private static func edit(_ application: String) throws {
     let client = try broker.session(application, process: "editor")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["text": "secret"]])
+    try client.register("Main")
+    try client.encode("Main", state: ["text": "secret"])
     try client.notify("encodeRestorableState", ["object": .path("Main"), "state": ["UIStateRestorationX": 1]])
     try client.call("setRestorationIdentifier", ["object": .path("Main"), "restorationIdentifier": "Window"])
     try client.call("goodbye", ["reason": "closed"])
@@ -144,7 +144,7 @@ internal import Testing
     let observer = try broker.connect()
     func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }
     try Wait.until("the monitor has subscribed") { try subscriptions() == 1 }
-    try observer.call("encodeRestorableState", ["application": "a", "object": .path("A"), "state": [:]])
+    try observer.encode("A", state: [:], of: "a")
     #expect(try Self.line(shell).contains("archiveOpened"))
     // No further event is needed for it to notice.
     #expect(try shell.waitForEnd() == .exit(0))

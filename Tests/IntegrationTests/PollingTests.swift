@@ -24,10 +24,7 @@ internal import Testing
         let result = try client.call("initialize", ["application": application, "process": .string(name)])
         token = result["session"] ?? .null
       } else {
-        let result = try client.call(
-          "registerObjectForStateRestoration",
-          ["application": application, "restorationIdentifier": .string(name)]
-        )
+        let result = try client.register(name, with: ["application": application])
         token = result["session"] ?? .null
         // From its first use elsewhere on the session outlives the connection it was made on.
         try call("nextRequest")
@@ -141,8 +138,8 @@ internal import Testing
       _ = try call("encodeRestorableState", scope, ["object": object ?? .null, "state": state])
     }
     let other = try broker.connect()
-    try other.call("encodeRestorableState", ["application": "other", "object": .path("A"), "state": ["n": 1]])
-    let decoded = try other.call("decodeRestorableState", ["application": "other", "object": .path("A")])
+    try other.encode("A", state: ["n": 1], of: "other")
+    let decoded = try other.decode("A", of: "other")
     #expect(decoded["state"] == ["n": 1])
     for (number, scope) in scopes.enumerated() {
       let object = try call("registerObjectForStateRestoration", scope, ["restorationIdentifier": "A"])["object"]

@@ -28,18 +28,12 @@ internal import Testing
     let window = try Self.register(windows, "Main", ["kind": "viewController"])
     let editor = try Self.register(editors, "Editor", ["restorationParent": try #require(window["object"])])
     #expect(editor["path"] == .path("Main", "Editor"))
-    try editors.call(
-      "encodeRestorableState",
-      ["object": .path("Main", "Editor"), "state": ["cursor": 17, "text": "Grüße"]]
-    )
-    try windows.call(
-      "encodeRestorableState",
-      ["object": .path("Main"), "state": ["front": ["$restorable": .path("Main", "Editor")]]]
-    )
+    try editors.encode("Main", "Editor", state: ["cursor": 17, "text": "Grüße"])
+    try windows.encode("Main", state: ["front": ["$restorable": .path("Main", "Editor")]])
     // Each reads what the other wrote, references included (R15, R27).
-    let read = try windows.call("decodeRestorableState", ["object": .path("Main", "Editor")])
+    let read = try windows.decode("Main", "Editor")
     #expect(read["state"] == ["cursor": 17, "text": "Grüße"])
-    let front = try editors.call("decodeRestorableState", ["object": .path("Main")])["state"]?["front"]
+    let front = try editors.decode("Main")["state"]?["front"]
     #expect(front?["$restorable"] == .path("Main", "Editor"))
     #expect(front?["object"] == editor["object"])
   }
@@ -92,7 +86,7 @@ internal import Testing
     let first = try broker.client(.python)
     try first.initialize(Self.application, ["process": "first"])
     let object = try Self.register(first, "Main")["object"]
-    try first.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    try first.encode("Main", state: ["n": 1])
     let child = Int32(try #require(try first.tell("inherit")["pid"]?.integer))
     defer { Glibc.kill(child, SIGKILL) }
     try first.kill()
@@ -101,7 +95,7 @@ internal import Testing
     let claimed = try Self.register(second, "Main")
     #expect(claimed["object"] != object)
     #expect(claimed["restoration"]?["state"] == "available")
-    #expect(try second.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["n": 1])
+    #expect(try second.decode("Main")["state"] == ["n": 1])
   }
 
   /// R8
@@ -121,7 +115,7 @@ internal import Testing
     #expect(notification["by"] == ["process": "new", "pid": .integer(Int64(new.pid))])
     #expect(try old.failure("encodeRestorableState", ["object": object, "state": ["n": 2]]).kind == "replaced")
     #expect(try old.failure("encodeRestorableState", ["object": .path("Main"), "state": ["n": 2]]).kind == "replaced")
-    #expect(try new.call("decodeRestorableState", ["object": .path("Main")])["state"] == ["n": 1])
+    #expect(try new.decode("Main")["state"] == ["n": 1])
   }
 
   /// R6, R14: a subtree moves with its states, and references to moved objects stay valid.
@@ -135,7 +129,7 @@ internal import Testing
     let panel = try #require(try Self.register(windows, "Panel", ["restorationParent": .path("Left")])["object"])
     let editor = try #require(try Self.register(editors, "Editor", ["restorationParent": panel])["object"])
     try editors.call("encodeRestorableState", ["object": editor, "state": ["n": 1]])
-    try windows.call("encodeRestorableState", ["object": .path("Left"), "state": ["to": ["$restorable": editor]]])
+    try windows.encode("Left", state: ["to": ["$restorable": editor]])
     let moved = try windows.call("setRestorationParent", ["object": panel, "restorationParent": .path("Right")])
     #expect(moved["path"] == .path("Right", "Panel"))
     let notification = try editors.notification("pathChanged")
@@ -143,10 +137,8 @@ internal import Testing
     #expect(notification["path"] == .path("Right", "Panel", "Editor"))
     for _ in 1...2 {
       let reader = try broker.session(Self.application)
-      #expect(
-        try reader.call("decodeRestorableState", ["object": .path("Right", "Panel", "Editor")])["state"] == ["n": 1]
-      )
-      let to = try reader.call("decodeRestorableState", ["object": .path("Left")])["state"]?["to"]
+      #expect(try reader.decode("Right", "Panel", "Editor")["state"] == ["n": 1])
+      let to = try reader.decode("Left")["state"]?["to"]
       #expect(to?["$restorable"] == .path("Right", "Panel", "Editor"))
       #expect(
         try reader.failure("decodeRestorableState", ["object": .path("Left", "Panel", "Editor")]).kind

@@ -13,12 +13,9 @@ internal import Testing
   private static func poison(_ index: Int = 57, count: Int = 100) throws -> [JSONValue] {
     let writer = try broker.session(application, process: "main")
     let paths = (0..<count).map { JSONValue.path("Main", "o\($0)") }
-    try writer.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try writer.register("Main")
     for number in 0..<count {
-      try writer.call(
-        "registerObjectForStateRestoration",
-        ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
-      )
+      try writer.register("o\(number)", in: "Main")
       let state: JSONValue = number == index ? ["poison": 1] : ["n": .integer(Int64(number))]
       try writer.call("encodeRestorableState", ["object": paths[number], "state": state])
     }
@@ -30,13 +27,8 @@ internal import Testing
   private static func start(_ paths: [JSONValue], pipelined: Bool) throws -> JSONValue? {
     let client = try broker.client(.python)
     try client.initialize(application, ["process": "main"])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    for number in paths.indices {
-      try client.call(
-        "registerObjectForStateRestoration",
-        ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
-      )
-    }
+    try client.register("Main")
+    for number in paths.indices { try client.register("o\(number)", in: "Main") }
     try client.send("restore", ["objects": .array(paths), "pipelined": .bool(pipelined)])
     guard let statuses = try? client.receive(Deadline(.seconds(60))) else {
       try waitForCrash()
@@ -158,10 +150,7 @@ internal import Testing
     #expect(try Self.start(paths, pipelined: false) == nil)
     #expect(try Self.start(paths, pipelined: false) == nil)
     let client = try broker.session(Self.application)
-    try client.call(
-      "registerObjectForStateRestoration",
-      ["restorationIdentifier": "o1", "restorationParent": .path("Main")]
-    )
+    try client.register("o1", in: "Main")
     try client.call("encodeRestorableState", ["object": paths[1], "state": ["n": 1]])
     try client.call("goodbye", ["reason": "restart"])
     try broker.crashAndRestart()
@@ -219,12 +208,9 @@ internal import Testing
     for run in 1...6 {
       let client = try broker.client(.python)
       try client.initialize(Self.application, ["process": "main"])
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+      try client.register("Main")
       for (number, path) in paths.enumerated() {
-        try client.call(
-          "registerObjectForStateRestoration",
-          ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
-        )
+        try client.register("o\(number)", in: "Main")
         try client.call("encodeRestorableState", ["object": path, "state": [:]])
       }
       try client.kill()
@@ -235,12 +221,9 @@ internal import Testing
     let restoration = try client.initialize(Self.application, ["process": "main"])["restoration"]
     #expect(restoration?["state"] == "available")
     #expect(restoration?["reason"] == "recover")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.register("Main")
     for (number, path) in paths.enumerated() {
-      try client.call(
-        "registerObjectForStateRestoration",
-        ["restorationIdentifier": .string("o\(number)"), "restorationParent": .path("Main")]
-      )
+      try client.register("o\(number)", in: "Main")
       let decoded = try client.call("decodeRestorableState", ["object": path])
       #expect(decoded["state"] == ["n": .integer(Int64(number))])
     }

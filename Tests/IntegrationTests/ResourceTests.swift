@@ -15,7 +15,7 @@ internal import Testing
   @Test(.broker(alone: true)) func aReaderThatStopsHoldsNeitherMemoryNorOthersUp() throws {
     let writer = try broker.session("a")
     let state: JSONValue = ["pad": .string(String(repeating: "x", count: 64 << 10))]
-    try writer.call("encodeRestorableState", ["object": .path("A"), "state": state])
+    try writer.encode("A", state: state)
     let before = try broker.status.residentKiB
     let stopped = try broker.connect()
     // Many times as much as may be held.
@@ -26,10 +26,8 @@ internal import Testing
     var sent = stopped.sendWhilePossible(bytes, stall: .milliseconds(500))
     // 64 KiB of each answer, 160 MiB in all, are asked for; none is read.
     for number in 1...200 {
-      try writer.call("encodeRestorableState", ["object": .path("B"), "state": ["n": .integer(Int64(number))]])
-      #expect(
-        try writer.call("decodeRestorableState", ["object": .path("B")])["state"]?["n"] == .integer(Int64(number))
-      )
+      try writer.encode("B", state: ["n": .integer(Int64(number))])
+      #expect(try writer.decode("B")["state"]?["n"] == .integer(Int64(number)))
     }
     let growth = try broker.status.residentKiB - before
     #expect(growth < 32 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
@@ -97,8 +95,8 @@ internal import Testing
     let monitor = try broker.connect()
     try monitor.call("subscribe")
     let client = try broker.session("a", process: "main")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
-    try client.call("encodeRestorableState", ["object": .path("Main"), "state": ["n": 1]])
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
     // Upkeep of the archive follows a write; then nothing is due. (A decode window would end after 10 s.)
     let pid = try broker.pid
     var switches = -1

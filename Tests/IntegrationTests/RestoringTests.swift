@@ -12,10 +12,8 @@ internal import Testing
   /// A view controller that a restoration class makes, and a plain object below it.
   private static func save() throws {
     let writer = try broker.session(application, process: "writer")
-    let main: JSONValue = ["restorationIdentifier": "Main", "kind": "viewController", "restorationClass": "Pages"]
-    try writer.call("registerObjectForStateRestoration", main)
-    let tool: JSONValue = ["restorationIdentifier": "Tool", "restorationParent": .path("Main")]
-    try writer.call("registerObjectForStateRestoration", tool)
+    try writer.register("Main", with: ["kind": "viewController", "restorationClass": "Pages"])
+    try writer.register("Tool", in: "Main")
     for path in [JSONValue.path("Main"), .path("Main", "Tool")] {
       try writer.call("encodeRestorableState", ["object": path, "state": ["n": 1]])
     }

@@ -109,7 +109,7 @@ internal import Testing
   func r12AnAnswerThatIsNoJSONEndsTheRoundAtOnce(_ framing: FramedClient.Framing) throws {
     let client = try FramedClient(broker.socket, framing)
     try client.call("initialize", ["application": .string(Self.application), "serves": [.string(Self.encode)]])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.register("Main")
     try client.send(WireClient.message("saveApplicationState", ["deadlineMilliseconds": 60_000], id: "save"))
     let call = try #require(try client.receiveMessage()["id"]?.integer)
     let begin = Deadline.now

@@ -24,7 +24,7 @@ internal import Testing
 
   @Test(.broker) func r33ABrokerThatIsToldToEndSavesFirst() throws {
     let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.register("Main")
     let process = try broker.pid
     Glibc.kill(process, SIGTERM)
     _ = try answerEncode(client, ["unsaved": 1])
@@ -41,7 +41,7 @@ internal import Testing
   @Test(.broker(limits: ["stopRoundMilliseconds": 300]))
   func r33ABrokerDoesNotWaitLongerThanItMayForClientsThatDoNotAnswer() throws {
     let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.register("Main")
     #expect(try broker.terminate() == .exit(0))
     try broker.start()
     let scope: JSONObject = ["application": .string(Self.application)]
@@ -51,9 +51,9 @@ internal import Testing
   @Test(.broker) func r12AClientThatIsKilledDuringTheRoundIsStaleAtOnce() throws {
     let victim = try broker.client(.python)
     try victim.initialize(Self.application, ["process": "victim", "serves": Self.serves])
-    try victim.call("registerObjectForStateRestoration", ["restorationIdentifier": "Victim"])
+    try victim.register("Victim")
     let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.register("Main")
     let id = try client.request("saveApplicationState", ["deadlineMilliseconds": 60_000])
     // Stopped before it can answer anything, whatever it serves.
     _ = try answerEncode(client, ["n": 1])
@@ -68,9 +68,9 @@ internal import Testing
 
   @Test(.broker) func r12ABrokerThatIsKilledInARoundHasSavedNothingOfIt() throws {
     let client = try broker.session(Self.application, process: "main", ["serves": Self.serves])
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
+    try client.register("A")
     let other = try broker.session(Self.application, process: "other", ["serves": Self.serves])
-    try other.call("registerObjectForStateRestoration", ["restorationIdentifier": "B"])
+    try other.register("B")
     try client.request("saveApplicationState")
     _ = try answerEncode(other, ["half": 1])
     try client.send(#"{"jsonrpc":"2.0","id":"p","method":"ping"}"# + "\n")
@@ -89,7 +89,7 @@ internal import Testing
       Self.application,
       ["serves": ["encodeRestorableStateWithCoder", "applicationStateSaved"]]
     )
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try client.register("Main")
     _ = try answerEncode(client, ["n": 1])
     let told = try client.receiveMessage()
     #expect(told["method"] == "applicationStateSaved")

@@ -24,8 +24,7 @@ struct ServiceStopTests {
 
   private static func state() throws -> JSONValue? {
     let reader = try manager.client(.python)
-    let parameters: JSONValue = ["application": .string(application), "object": ["A"]]
-    return try reader.call("decodeRestorableState", parameters)["state"]?["n"]
+    return try reader.decode("A", of: application)["state"]?["n"]
   }
 
   @Test func aStopSavesTheStatesOfWhoeverServesThem() throws {
@@ -69,7 +68,7 @@ struct ServiceStopTests {
     try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
     let client = try manager.client(.python)
     try client.initialize(Self.application)
-    try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
+    try client.encode("A", state: ["n": 1])
     let pid = try manager.mainPID
     // Alive for longer than the watchdog's time.
     Wait.moment(.milliseconds(2_500))

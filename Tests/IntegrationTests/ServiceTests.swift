@@ -58,9 +58,7 @@ struct ServiceTests {
   @Test(.userManager) func theStatusSaysInOneLineWhatThereIs() throws {
     let client = try manager.client(.python)
     try client.initialize("org.example.Notes", ["process": "editor"])
-    for name in ["A", "B", "C"] {
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": .string(name)])
-    }
+    for name in ["A", "B", "C"] { try client.register(name) }
     try Wait.until("the status counts them") {
       let status = try manager.property("StatusText")
       return ["1 application", "1 session", "3 objects", "1 connection"].allSatisfy { status.contains($0) }
@@ -122,7 +120,7 @@ struct ServiceTests {
     #expect(try manager.property("Result") == "success")
     let client = try manager.client(.python)
     try client.initialize("org.example.Notes")
-    try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 1]])
+    try client.encode("A", state: ["n": 1])
     let pid = try manager.mainPID
     Wait.moment(.milliseconds(3_500))
     // A client with a session keeps the broker alive.
@@ -134,8 +132,8 @@ struct ServiceTests {
   @Test(.userManager) func archivesAndTheBrokerOutliveALogout() throws {
     var client = try manager.client(.python)
     try client.initialize("org.example.Notes")
-    try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
-    try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": 17]])
+    try client.register("A")
+    try client.encode("A", state: ["n": 17])
     for number: Int64 in 18...20 {
       #expect(try manager.logout() < 10_000)
       client.end()
@@ -146,10 +144,10 @@ struct ServiceTests {
       client = try manager.client(.python)
       let restoration = try client.initialize("org.example.Notes")["restoration"]
       #expect(restoration?["state"] == "available")
-      try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "A"])
-      let decoded = try client.call("decodeRestorableState", ["object": ["A"]])
+      try client.register("A")
+      let decoded = try client.decode("A")
       #expect(decoded["state"]?["n"] == .integer(number - 1))
-      try client.call("encodeRestorableState", ["object": ["A"], "state": ["n": .integer(number)]])
+      try client.encode("A", state: ["n": .integer(number)])
       try manager.waitUntil("active")
     }
   }

@@ -53,7 +53,7 @@ internal import Testing
     #expect(try delegate.log() == ["shouldSave", "willEncode", "encode Main", "saved 1"])
     #expect(try worker.log() == ["encode Main/Editor", "encode Main/Hidden", "saved 1"])
     let reader = try broker.session(Self.application)
-    let editor = try reader.call("decodeRestorableState", ["object": .path("Main", "Editor")])
+    let editor = try reader.decode("Main", "Editor")
     #expect(editor["state"] == ["cursor": 17])
   }
 
@@ -90,7 +90,7 @@ internal import Testing
     try worker.tell("invalidate", ["name": "Editor"])
     try worker.awaits("encode")
     let reader = try broker.session(Self.application)
-    let read = { try reader.call("decodeRestorableState", ["object": .path("Editor")])["state"] }
+    let read = { try reader.decode("Editor")["state"] }
     try Wait.until("the state is stored") { try read() == ["cursor": 17] }
   }
 
@@ -106,7 +106,7 @@ internal import Testing
     let result = try worker.tell("save")
     #expect(result["saved"] == true && result["stale"] == [])
     let reader = try broker.session(Self.application)
-    #expect(try reader.call("decodeRestorableState", ["object": .path("Main", "Editor")])["state"] == ["cursor": 1])
+    #expect(try reader.decode("Main", "Editor")["state"] == ["cursor": 1])
   }
 
   @Test("R21 A restoration makes, fills and tells all objects", .broker, arguments: ServingClient.Language.allCases)

@@ -158,8 +158,11 @@ internal import Testing
       for (path, client) in zip([["P0"], ["P0", "P1"]], clients) {
         let before = try client.tell("report")["objects"]
         for (name, record) in before?.object?.members ?? [] {
-          let parameters: JSONValue = ["object": .array((path + [name]).map { .string($0) })]
-          let number = try #require(try reader.call("decodeRestorableState", parameters)["state"]?["n"]?.integer)
+          let number = try #require(
+            try reader.call("decodeRestorableState", ["object": .array((path + [name]).map { .string($0) })])["state"]?[
+              "n"
+            ]?.integer
+          )
           #expect(number >= record["acknowledged"]?.integer ?? 0)
         }
       }
@@ -191,7 +194,7 @@ internal import Testing
       #expect(report["faults"] == [])
       total += report["total"]?.integer ?? 0
       for (name, record) in report["objects"]?.object?.members ?? [] {
-        let state = try reader.call("decodeRestorableState", ["object": .path("P\(index)", name)])["state"]
+        let state = try reader.decode("P\(index)", name)["state"]
         let number = try #require(state?["n"]?.integer)
         let range = try #require(record["acknowledged"]?.integer)...(try #require(record["sent"]?.integer))
         #expect(range.contains(number))

@@ -57,7 +57,7 @@ internal import Testing
   @Test func nothingIsSentBeforeAClientAsks() throws {
     let quiet = try broker.connect()
     let busy = try broker.session("a", process: "one")
-    try busy.call("registerObjectForStateRestoration", ["restorationIdentifier": "Main"])
+    try busy.register("Main")
     quiet.halfClose()
     #expect(try quiet.receiveToEnd().isEmpty)
   }

@@ -19,10 +19,7 @@ internal import Testing
 
   @Test func aRefusedEncodeSaysWhatTheAnswerWouldHaveSaid() {
     let limit = EncodeFailed.Failure(ErrorObject.limitExceeded("stateBytesMax", max: 4, value: 5))
-    #expect(
-      limit.text.string
-        == #"{"code":-32008,"kind":"limitExceeded","limit":"stateBytesMax","max":4,"value":5}"#
-    )
+    #expect(limit.text.string == #"{"code":-32008,"kind":"limitExceeded","limit":"stateBytesMax","max":4,"value":5}"#)
     let key = EncodeFailed.Failure(ErrorObject.restoration(.reservedKey, "the key UIX is reserved", hint: "h"))
     #expect(key.text.string == #"{"code":-32007,"kind":"reservedKey"}"#)
   }

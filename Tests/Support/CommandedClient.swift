@@ -40,16 +40,24 @@ package class CommandedClient {
     try process.write(JSONValue.object(command).text + "\n")
   }
 
-  /// The next line of the program; an error is thrown as `CallError`.
+  /// The next line of the program, good or bad.
   package func receive(_ deadline: Deadline = Deadline()) throws -> JSONValue {
     guard let line = try process.output?.next(deadline) else { throw fault("has ended") }
     guard let answer = try? JSONCodec.parse(Array(line.utf8)) else { throw fault("says \(line)") }
+    return answer
+  }
+
+  /// The result that comes next; an error is thrown as `CallError`.
+  package func receiveResult(_ deadline: Deadline = Deadline()) throws -> JSONValue {
+    let answer = try receive(deadline)
     if let error = answer["error"] { throw CallError(error) }
-    guard answer["lost"]?.string == nil, let result = member.map({ answer[$0] }) ?? answer else { throw fault("says \(line)") }
+    guard answer["lost"]?.string == nil, let result = member.map({ answer[$0] }) ?? answer else {
+      throw fault("says \(answer.text)")
+    }
     return result
   }
 
-  /// Sends a command and takes its answer.
+  /// Sends a command and takes its result.
   @discardableResult
   package func tell(
     _ what: String,
@@ -57,7 +65,7 @@ package class CommandedClient {
     _ deadline: Deadline = Deadline()
   ) throws -> JSONValue {
     try send(what, members)
-    return try receive(deadline)
+    return try receiveResult(deadline)
   }
 
   /// The error that a command ends with.

@@ -4,7 +4,7 @@ internal import Glibc
 package import JSONRPC
 
 /// A raw connection that speaks one of the framings and checks the output strictly.
-package final class FramedClient {
+package final class FramedClient: BrokerCaller {
   package enum Framing: String, CaseIterable, Sendable {
     case jsonStream
     case contentLength
@@ -52,11 +52,15 @@ package final class FramedClient {
 
   /// The result of a call; an error of the broker is thrown as `CallError`.
   @discardableResult
-  package func call(_ method: String, _ parameters: JSONValue = .null) throws -> JSONValue {
+  package func call(
+    _ method: String,
+    _ parameters: JSONValue = .null,
+    _ deadline: Deadline = Deadline()
+  ) throws -> JSONValue {
     lastID += 1
     try send(WireClient.message(method, parameters, id: .integer(lastID)))
     while true {
-      let message = try receiveMessage()
+      let message = try receiveMessage(deadline)
       guard message["id"] == .integer(lastID), message["method"] == nil else { continue }
       if let error = message["error"] { throw CallError(error) }
       guard let result = message["result"] else { throw TestFailure("no answer: \(message)") }
@@ -64,8 +68,8 @@ package final class FramedClient {
     }
   }
 
-  package func receiveMessage() throws -> JSONValue {
-    guard let reply = try receive() else { throw TestFailure("the broker closed the connection") }
+  package func receiveMessage(_ deadline: Deadline = Deadline()) throws -> JSONValue {
+    guard let reply = try receive(deadline) else { throw TestFailure("the broker closed the connection") }
     do {
       return try JSONCodec.parse(Array(reply.text.utf8))
     } catch {

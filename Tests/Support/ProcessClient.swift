@@ -3,7 +3,7 @@
 package import JSONRPC
 
 /// A client in its own process, which calls the broker for the test. Both programs know the same commands.
-package final class ProcessClient: CommandedClient {
+package final class ProcessClient: CommandedClient, BrokerCaller {
   package enum Kind: String, CaseIterable, Sendable {
     /// `Tests/Clients/client.py`: only Python's standard library.
     case python

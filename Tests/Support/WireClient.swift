@@ -4,7 +4,7 @@ internal import Glibc
 package import JSONRPC
 
 /// A raw connection to a broker: bytes out, lines in, nothing in between that could hide a fault.
-package final class WireClient {
+package final class WireClient: BrokerCaller {
   private let descriptor: FileDescriptor
   private let reader: LineReader
   private var lastID: Int64 = 0
