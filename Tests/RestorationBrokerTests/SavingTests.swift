@@ -209,7 +209,7 @@ internal import Testing
     parent.state = StateSummary(state, at: 1)
     begin()
     saving.advance { $0.machine.decided(true) + $0.machine.prepared() }
-    saving.advance { $0.walk(tree, SessionTable(), at: Moment()) }
+    saving.advance { [event] in $0.walk(tree, SessionTable(), in: event.turn) }
     #expect(actions().last == .round(.commit))
     #expect(parent.savingSteps == [.included, .orphaned])
     #expect(below.savingSteps == [.excluded(by: nil), .referenced(by: ["a"]), .orphaned])

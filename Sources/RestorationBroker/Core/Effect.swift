@@ -270,8 +270,11 @@ package final class CoreContext {
   /// A handle never given out before.
   func nextHandle() -> ObjectHandle {
     handleCounter += 1
-    return settings.epoch << 32 | handleCounter
+    return lastHandle
   }
+
+  /// No handle given out so far is above it.
+  var lastHandle: ObjectHandle { settings.epoch << 32 | handleCounter }
 
   /// A call number never used before, so that no answer can be mistaken for another call's.
   func nextCallNumber() -> CallNumber {

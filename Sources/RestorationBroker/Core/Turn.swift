@@ -120,6 +120,7 @@ package struct Turn: ~Copyable {
   // MARK: Numbering
 
   mutating func nextHandle() -> ObjectHandle { context.nextHandle() }
+  var lastHandle: ObjectHandle { context.lastHandle }
   mutating func nextCallNumber() -> CallNumber { context.nextCallNumber() }
   mutating func noteEpoch(_ seen: Int64) { context.noteEpoch(seen, of: name) }
 }

@@ -148,7 +148,7 @@ extension Application {
     case .decide: askDelegateWhetherToSave()
     case .prepare: prepare()
     case .giveUpDelegate: giveUpDelegate()
-    case .walk: saving.advance { $0.walk(tree, sessions, at: turn.now) }
+    case .walk: saving.advance { $0.walk(tree, sessions, in: turn) }
     case .encode(let session, let batch): ask(session, for: batch, isPull: false)
     case .identify(let session, let question): ask(session, question)
     case .commit: commit()

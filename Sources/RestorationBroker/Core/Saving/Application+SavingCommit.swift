@@ -134,7 +134,7 @@ extension Application {
     }
     let known = round.machine.known.compactMap { tree.node($0)?.id }
     let late = reached.subtracting(known).sorted().compactMap { id -> EncodeTarget? in
-      guard let node = tree.nodes[id], let claim = node.claim, claim.since <= round.walked else { return nil }
+      guard let node = tree.nodes[id], let claim = node.claim, claim.handle <= round.lastHandle else { return nil }
       // Time was up before it was known that something saved refers to it.
       return EncodeTarget(node, in: tree, sessions, frameBytesMax: turn.limits.frameBytesMax)
     }

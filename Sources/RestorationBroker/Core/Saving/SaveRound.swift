@@ -33,8 +33,9 @@ package struct SaveRound {
   private var unnamed: Set<NodeID> = []
   /// Nodes that the generation will hold, as far as it is known.
   private var reached: Set<NodeID> = []
-  /// When objects were looked for; what is claimed later is not of this round.
-  private(set) var walked: Int64 = 0
+  /// The last handle when objects were looked for: what is claimed later is not of this round, even in the same
+  /// millisecond.
+  private(set) var lastHandle: ObjectHandle = 0
 
   init(number: Int64, deadline: Int64, in turn: borrowing Turn) {
     (self.number, begun, frameBytesMax) = (number, turn.now, turn.limits.frameBytesMax)
@@ -66,8 +67,8 @@ extension SaveRound {
 
   /// Finds whom to ask: what is included, parents first and in the order of registration, then what the application's
   /// own state refers to.
-  package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, at now: Moment) -> [Action] {
-    walked = now.monotonic
+  package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, in turn: borrowing Turn) -> [Action] {
+    lastHandle = turn.lastHandle
     var found: [Finding] = []
     for node in tree.walkOrder {
       if tree.isIncluded(node) {
