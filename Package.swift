@@ -74,10 +74,7 @@ let package = Package(
     // RestorationArchive
     .target(
       name: "RestorationArchive",
-      dependencies: [
-        "CSQLite",
-        .product(name: "DequeModule", package: "swift-collections"),
-      ],
+      dependencies: ["CSQLite", .product(name: "DequeModule", package: "swift-collections")],
       swiftSettings: settings
     ),
     .testTarget(
@@ -88,11 +85,7 @@ let package = Package(
 
     // SystemdSupport
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
-    .testTarget(
-      name: "SystemdSupportTests",
-      dependencies: ["SystemdSupport", "TestSupport"],
-      swiftSettings: settings
-    ),
+    .testTarget(name: "SystemdSupportTests", dependencies: ["SystemdSupport", "TestSupport"], swiftSettings: settings),
 
     // RestorationBroker
     .target(
@@ -113,6 +106,7 @@ let package = Package(
         "JSONRPC",
         "RestorationArchive",
         "RestorationBroker",
+        "RestorationTransport",
         "RestorationWire",
         "TestSupport",
         .product(name: "Logging", package: "swift-log"),
@@ -178,28 +172,13 @@ let package = Package(
     ),
 
     // restoration-sample: the Swift half of systemd/try.sh
-    .executableTarget(
-      name: "restoration-sample",
-      dependencies: ["RestorationClient"],
-      swiftSettings: settings
-    ),
+    .executableTarget(name: "restoration-sample", dependencies: ["RestorationClient"], swiftSettings: settings),
 
     // Tests over the whole product
-    .target(
-      name: "TestSupport",
-      dependencies: [
-        "CLinux",
-        "JSONRPC",
-      ],
-      path: "Tests/Support",
-      swiftSettings: settings
-    ),
+    .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
     .executableTarget(
       name: "restoration-test-client",
-      dependencies: [
-        "JSONRPC",
-        "RestorationClient",
-      ],
+      dependencies: ["JSONRPC", "RestorationClient"],
       path: "Tests/Clients/Swift",
       swiftSettings: settings
     ),
@@ -219,12 +198,7 @@ let package = Package(
     ),
     .testTarget(
       name: "TidyTests",
-      dependencies: [
-        "JSONRPC",
-        "RestorationBroker",
-        "RestorationWire",
-        "TestSupport",
-      ],
+      dependencies: ["JSONRPC", "RestorationBroker", "RestorationWire", "TestSupport"],
       swiftSettings: settings
     ),
   ]

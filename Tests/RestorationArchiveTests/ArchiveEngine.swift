@@ -26,7 +26,7 @@ struct ArchiveFixture {
     self.upkeep = upkeep
     directory = try ArchiveFolder()
     switch engine {
-    case .memory: store = MemoryArchiveStore(quota: quota, upkeep: upkeep)
+    case .memory: store = try MemoryArchiveStore(quota: quota, upkeep: upkeep)
     case .sqlite: store = try SQLiteArchiveStore(directory: directory.path, quota: quota, upkeep: upkeep)
     }
   }

@@ -7,11 +7,11 @@ internal import Testing
 
 /// The application's own state, which its delegate gives in a round: kept as any other (R11).
 @Suite struct ApplicationStateTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test func r11ItOutlivesTheBroker() throws {
     for state in [#"{"tab":3}"#, "null"] {
-      let peer = driver.connect()
+      let peer = broker.connect()
       peer.serves["willEncodeRestorableState"] = { _ in #"{"state":\#(state)}"# }
       peer.serves["shouldSaveApplicationState"] = { _ in "true" }
       try peer.initialize(
@@ -22,9 +22,9 @@ internal import Testing
       try peer.call("saveApplicationState")
       let shown = peer.calls.last { $0.method == "shouldSaveApplicationState" }?.parameters["state"]
       #expect(shown == (state == "null" ? ["tab": 3] : .null))
-      driver.inspect()
+      broker.inspect()
       try peer.goodbye("restart")
-      driver.restart()
+      broker.restart()
     }
   }
 }

@@ -8,11 +8,10 @@ internal import Testing
 
 /// Looking at archives page by page.
 @Suite struct ArchiveAccessTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test func describeApplicationPagesThroughAllObjects() throws {
-    driver.measuresArchives = false
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize()
     for index in 0..<1_200 { try peer.register("o\(index)") }
     var paths: [String] = []
@@ -29,7 +28,7 @@ internal import Testing
     #expect(pages == 3)
     #expect(Set(paths).count == paths.count)
     #expect(Set(paths).isSuperset(of: (0..<1_200).map { "o\($0)" }))
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test(arguments: [
@@ -38,7 +37,7 @@ internal import Testing
     ("exportArchive", ["x", "1", "1.2.3", "99.0", "9223372036854775808.0", "1.-1"]),
   ])
   func aCursorOfAnotherCallIsRefused(_ method: String, _ cursors: [String]) throws {
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
     for cursor in cursors {
       let failure = try peer.fail(method, #"{"application":"App","cursor":"\#(cursor)"}"#)
@@ -47,26 +46,26 @@ internal import Testing
   }
 
   @Test func readingChangesNothing() throws {
-    let peer = driver.connect(pid: 3)
+    let peer = broker.connect(pid: 3)
     try peer.initialize()
     try peer.register("A")
     try peer.encode(#"["A"]"#, "{}")
-    driver.forgetWritten()
-    let reader = driver.connect(pid: 4)
+    broker.forgetWritten()
+    let reader = broker.connect(pid: 4)
     for method in ["readArchive", "describeApplication", "listGenerations"] {
       try reader.call(method, #"{"application":"App"}"#)
     }
     _ = try reader.decode(#"["A"]"#, #""application":"App""#)
     try reader.call("listApplications")
-    #expect(driver.written.isEmpty)
-    #expect(driver.timerCount == 0)
+    #expect(broker.written.isEmpty)
+    #expect(broker.timerCount == 0)
   }
 
   @Test func listApplicationsKnowsOpenAndClosedArchives() throws {
-    let peer = driver.connect(pid: 3)
+    let peer = broker.connect(pid: 3)
     try peer.encode(#"["A"]"#, #"{"a":1}"#, #""application":"Zoo""#)
-    driver.restart()
-    let other = driver.connect(pid: 4)
+    broker.restart()
+    let other = broker.connect(pid: 4)
     try other.initialize("App")
     try other.register("Main")
     let applications = try #require(try other.call("listApplications")["applications"]?.array)

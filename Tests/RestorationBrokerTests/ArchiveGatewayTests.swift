@@ -3,7 +3,6 @@
 internal import JSONRPC
 internal import Logging
 internal import NIOCore
-internal import NIOPosix
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
@@ -16,10 +15,9 @@ internal import Testing
     nonisolated let unownedExecutor: UnownedSerialExecutor
     let archives: ArchiveGateway
     private var heard: [String] = []
-    private var waiting: (last: String, continuation: CheckedContinuation<[String], Never>)?
 
-    init(_ store: any ArchiveStore, on eventLoop: any EventLoop) {
-      unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
+    init(_ store: any ArchiveStore, on eventLoop: TestEventLoop) {
+      unownedExecutor = eventLoop.asUnownedSerialExecutor()
       archives = ArchiveGateway(
         on: eventLoop,
         store: store,
@@ -29,32 +27,23 @@ internal import Testing
       )
     }
 
-    /// Does this in one tick, and returns what was heard up to `last`.
-    func perform(until last: String, _ body: @Sendable (isolated Owner) -> Void) async -> [String] {
-      heard = []
-      body(self)
-      if heard.last == last { return heard }
-      return await withCheckedContinuation { waiting = (last, $0) }
-    }
-
-    var transactions: Int64 { archives.transactions }
-    var isStopping: Bool { archives.isStopping }
-
-    /// Does this, and returns what was heard until nothing is under way.
-    func drain(_ body: @Sendable (isolated Owner) -> Void) async -> [String] {
-      body(self)
-      await archives.drain()
-      await archives.closeAll()
+    /// What was heard since the last call.
+    func takeHeard() -> [String] {
+      defer { heard = [] }
       return heard
     }
 
-    private func hear(_ event: String) {
-      heard.append(event)
-      // What fails instead would be waited for in vain.
-      guard let (last, continuation) = waiting, last == event || event == "broke" || event == "failed 1" else { return }
-      waiting = nil
-      continuation.resume(returning: heard)
+    func drain(on eventLoop: TestEventLoop) {
+      _ = Task {
+        await withTaskExecutorPreference(eventLoop) {
+          await archives.drain()
+          await archives.closeAll()
+        }
+        hear("drained")
+      }
     }
+
+    private func hear(_ event: String) { heard.append(event) }
 
     func report(_ event: ArchiveEvent) {
       switch event {
@@ -84,10 +73,26 @@ internal import Testing
     func broke(_ message: String) { hear("broke") }
   }
 
-  private let store = MemoryArchiveStore()
-  private let name = ApplicationName("App")
+  private let loop = TestEventLoop()
+  private let store: MemoryArchiveStore
+  private let owner: Owner
+  private let name: ApplicationName
 
-  private func owner() -> Owner { Owner(store, on: MultiThreadedEventLoopGroup.singleton.next()) }
+  init() throws {
+    store = try MemoryArchiveStore(on: loop)
+    owner = Owner(store, on: loop)
+    name = try #require(ApplicationName("App"))
+  }
+
+  /// Does this in one tick, and returns what was heard until nothing was left to do.
+  @discardableResult
+  private func perform(_ body: @Sendable (isolated Owner) -> Void) -> [String] {
+    owner.assumeIsolated(body)
+    loop.run()
+    return owner.assumeIsolated { $0.takeHeard() }
+  }
+
+  private func open() { perform { [name] in $0.archives.open(1, name, creating: true, for: $0) } }
 
   private static func node(_ node: NodeID) -> ArchiveChange {
     .node(NodeRecord(node: node, parent: nil, component: "node\(node)", kind: .object))
@@ -114,9 +119,8 @@ internal import Testing
   }
 
   /// Also what is written before the archive is open (R15).
-  @Test func anAnswerLeavesWhenItsChangeIsDurableAndBeforeTheCommitIsReported() async throws {
-    let name = try #require(name)
-    let heard = await owner().perform(until: "committed 1 at 2") { owner in
+  @Test func anAnswerLeavesWhenItsChangeIsDurableAndBeforeTheCommitIsReported() {
+    let heard = perform { [name] owner in
       owner.archives.open(1, name, creating: true, for: owner)
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
@@ -127,59 +131,56 @@ internal import Testing
       #expect(wasSent)
     }
     let expected = ["opened 1 at 0", "carry out", "answer 7", "settled [9]", "notice of 1", "committed 1 at 2"]
-    #expect(heard == expected)
+    #expect(heard == expected + ["carry out"])
   }
 
-  @Test func whatIsWrittenInOneTickSharesATransaction() async throws {
-    let (name, owner) = (try #require(name), owner())
-    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
-    _ = await owner.perform(until: "committed 1 at 50") { owner in
+  @Test func whatIsWrittenInOneTickSharesATransaction() {
+    open()
+    perform { owner in
       for node in 1...50 { owner.archives.write(Self.node(NodeID(node)), to: 1, for: owner) }
     }
-    #expect(await owner.transactions == 1)
+    #expect(owner.assumeIsolated { $0.archives.transactions } == 1)
   }
 
-  @Test func anArchiveIsOpenedAgainWhenWhatWasWrittenBeforeItWasClosedIsDurable() async throws {
-    let (name, owner) = (try #require(name), owner())
-    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
-    let heard = await owner.perform(until: "opened 2 at 1") { owner in
+  @Test func anArchiveIsOpenedAgainWhenWhatWasWrittenBeforeItWasClosedIsDurable() {
+    open()
+    let heard = perform { [name] owner in
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.close(1, for: owner)
       owner.archives.open(2, name, creating: false, for: owner)
     }
-    #expect(heard == ["committed 1 at 1", "carry out", "opened 2 at 1"])
+    #expect(heard == ["committed 1 at 1", "carry out", "opened 2 at 1", "carry out"])
   }
 
-  @Test func whatWasWrittenLatelyIsReadAtOnceAndTheRestFromTheStore() async throws {
-    let (name, owner) = (try #require(name), owner())
-    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
-    let early = await owner.perform(until: "committed 1 at 3") { owner in
+  @Test func whatWasWrittenLatelyIsReadAtOnceAndTheRestFromTheStore() {
+    open()
+    let early = perform { owner in
       let changes = [.context(1, text: "{}"), Self.node(1), Self.state]
       for change in changes { owner.archives.write(change, to: 1, for: owner) }
       owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
     }
     // In one event with the commit.
-    #expect(early == ["read 1: 1", "committed 1 at 3"])
-    let cached = await owner.perform(until: "read 1: 1") {
+    #expect(early == ["read 1: 1", "committed 1 at 3", "carry out"])
+    let cached = perform {
       $0.archives.read(1, Self.decode(1, at: 3), after: 3, for: $0)
     }
     #expect(cached == ["read 1: 1"])
-    _ = await owner.perform(until: "opened 2 at 3") { owner in
+    perform { [name] owner in
       owner.archives.close(1, for: owner)
       owner.archives.open(2, name, creating: false, for: owner)
     }
-    let stored = await owner.perform(until: "carry out") { owner in
+    let stored = perform { owner in
       owner.archives.read(2, Self.decode(1, at: 3), after: 3, for: owner)
     }
     #expect(stored == ["read 1: 1", "carry out"])
   }
 
-  @Test func aTransactionOfWhichNobodyKnowsWhatBecameBreaksTheBroker() async throws {
-    let (name, owner) = (try #require(name), owner())
-    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
+  @Test func aTransactionOfWhichNobodyKnowsWhatBecameBreaksTheBroker() {
+    open()
     // Another writer: the lease is fenced off.
-    _ = try await store.open("App", creating: false)
-    let heard = await owner.perform(until: "broke") { owner in
+    store.assumeIsolated { store in _ = Task { _ = try await store.open("App", creating: false) } }
+    loop.run()
+    let heard = perform { owner in
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
       #expect(owner.archives.awaitSettling(of: 9) == 1)
@@ -187,25 +188,23 @@ internal import Testing
       _ = owner.archives.sendNotices(for: owner)
     }
     #expect(heard == ["error 7", "settled [9]", "broke"])
-    #expect(await owner.isStopping)
+    #expect(owner.assumeIsolated { $0.archives.isStopping })
   }
 
   /// A cancelled operation would otherwise be at work for ever.
-  @Test func aFailedCommitEndsTheStepsThatWaitedForIt() async throws {
-    let (name, owner) = (try #require(name), owner())
-    _ = await owner.perform(until: "opened 1 at 0") { $0.archives.open(1, name, creating: true, for: $0) }
-    let heard = await owner.perform(until: "failed 1") { owner in
+  @Test func aFailedCommitEndsTheStepsThatWaitedForIt() {
+    open()
+    let heard = perform { owner in
       // There is no such generation.
       owner.archives.write(.pin(generation: 9), to: 1, for: owner)
       let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
       owner.archives.carryOut(1, job, after: 1, for: owner)
     }
-    #expect(heard == ["carried out 5", "failed 1"])
+    #expect(heard == ["carried out 5", "failed 1", "carry out"])
   }
 
-  @Test func drainingWaitsForWhatIsUnderWay() async throws {
-    let (name, owner) = (try #require(name), owner())
-    let heard = await owner.drain { owner in
+  @Test func drainingWaitsForWhatIsUnderWay() {
+    let heard = perform { [name, loop] owner in
       owner.archives.open(1, name, creating: true, for: owner)
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.carryOut(
@@ -214,8 +213,9 @@ internal import Testing
         after: 1,
         for: owner
       )
+      owner.drain(on: loop)
     }
-    #expect(heard.contains("carried out 5"))
-    #expect(try await store.list().map(\.application) == ["App"])
+    #expect(heard.contains("carried out 5") && heard.last == "drained")
+    #expect(store.assumeIsolated { $0.contents(of: "App")?.sequence } == 1)
   }
 }

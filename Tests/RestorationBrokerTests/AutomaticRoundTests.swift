@@ -7,12 +7,12 @@ internal import Testing
 
 /// Automatic rounds, and pulls that bring nothing (R18).
 @Suite struct AutomaticRoundTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   static let encode = "encodeRestorableStateWithCoder"
 
-  private func worker(_ pid: Int64, _ driver: CoreDriver? = nil) throws -> Peer {
-    let peer = (driver ?? self.driver).connect(pid: pid)
+  private func worker(_ pid: Int64, _ broker: MemoryBroker? = nil) throws -> Peer {
+    let peer = (broker ?? self.broker).connect(pid: pid)
     peer.serves[Self.encode] = Peer.states { #"{"of":"\#($0)"}"# }
     try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
     return peer
@@ -24,17 +24,17 @@ internal import Testing
 
   @Test func r18ARoundFollowsAChangeAfterFifteenSecondsOfQuiet() throws {
     let peer = try worker(1)
-    #expect(driver.timerCount == 0, "nothing has changed")
+    #expect(broker.timerCount == 0, "nothing has changed")
     try peer.register("A")
-    driver.advance(milliseconds: 14_999)
+    broker.advance(milliseconds: 14_999)
     try peer.register("B")
-    driver.advance(milliseconds: 14_999)
+    broker.advance(milliseconds: 14_999)
     #expect(peer.calls.isEmpty)
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 1)
     #expect(peer.calls.count == 1)
     #expect(try generations(peer) == 1)
-    #expect(driver.timerCount == 0, "the round itself changes nothing")
-    driver.advance(milliseconds: 3_600_000)
+    #expect(broker.timerCount == 0, "the round itself changes nothing")
+    broker.advance(milliseconds: 3_600_000)
     #expect(peer.calls.count == 1)
   }
 
@@ -42,55 +42,55 @@ internal import Testing
     let peer = try worker(1)
     try peer.register("A")
     for second in 1...29 {
-      driver.advance(milliseconds: 10_000)
+      broker.advance(milliseconds: 10_000)
       try peer.encode(#"["A"]"#, #"{"n":\#(second)}"#)
     }
-    driver.advance(milliseconds: 9_999)
+    broker.advance(milliseconds: 9_999)
     #expect(peer.calls.isEmpty)
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 1)
     #expect(peer.calls.count == 1)
     #expect(try generations(peer) == 1)
   }
 
   @Test func r18WhatChangedBeforeTheBrokerWasRestartedIsSavedToo() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     let serves = #""serves":["\#(Self.encode)"]"#
     let token = try #require(try peer.initialize("App", serves)["session"]?.string)
     try peer.register("A")
-    driver.restart()
-    let back = driver.connect(pid: 1)
+    broker.restart()
+    let back = broker.connect(pid: 1)
     back.serves[Self.encode] = Peer.states { #"{"of":"\#($0)"}"# }
     try back.initialize("App", serves + #","session":"\#(token)""#)
-    driver.advance(milliseconds: 15_000)
+    broker.advance(milliseconds: 15_000)
     #expect(back.calls.count == 1)
     #expect(try generations(back) == 1)
-    driver.advance(milliseconds: 3_600_000)
+    broker.advance(milliseconds: 3_600_000)
     #expect(back.calls.count == 1)
   }
 
   @Test func r18WhereNobodyServesEncodeNoRoundBeginsByItself() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     try peer.encode(#"["A"]"#, "{}")
-    #expect(driver.timerCount == 0)
+    #expect(broker.timerCount == 0)
     let served = try worker(2)
     try served.register("B")
-    #expect(driver.timerCount == 1)
+    #expect(broker.timerCount == 1)
     try served.goodbye("restart")
-    #expect(driver.timerCount == 0)
+    #expect(broker.timerCount == 0)
   }
 
   @Test func r18TimesCanBeChosenAndZeroMeansNever() throws {
     var limits = Limits()
     limits.roundQuietMilliseconds = 0
     limits.roundIntervalMilliseconds = 1_000
-    let interval = CoreDriver(limits: limits)
+    let interval = MemoryBroker(limits: limits)
     let peer = try worker(1, interval)
     try peer.register("A")
     interval.advance(milliseconds: 1_000)
     #expect(peer.calls.count == 1)
     limits.roundIntervalMilliseconds = 0
-    let never = CoreDriver(limits: limits)
+    let never = MemoryBroker(limits: limits)
     let other = try worker(1, never)
     try other.register("A")
     #expect(never.timerCount == 0)
@@ -100,13 +100,13 @@ internal import Testing
     let peer = try worker(1)
     peer.serves = [:]
     try peer.register("A")
-    driver.advance(milliseconds: 14_000)
+    broker.advance(milliseconds: 14_000)
     let id = peer.start("saveApplicationState")
-    driver.advance(milliseconds: 2_000)
+    broker.advance(milliseconds: 2_000)
     #expect(peer.calls.count == 1)
     peer.answerEncode { _ in "{}" }
     #expect(peer.hasAnswer(id))
-    #expect(driver.timerCount == 0)
+    #expect(broker.timerCount == 0)
   }
 
   @Test(arguments: [
@@ -120,22 +120,22 @@ internal import Testing
     peer.serves = [:]
     let object = try peer.register("A")
     try peer.encode("\(object)", #"{"n":1}"#)
-    let monitor = driver.connect(pid: 9)
+    let monitor = broker.connect(pid: 9)
     try monitor.call("subscribe", #"{"events":["encodeFailed"]}"#)
     try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
-    driver.advance(milliseconds: 100)
+    broker.advance(milliseconds: 100)
     let call = try #require(peer.openCalls(Self.encode).first)
     if let answer {
       peer.answer(call.id, answer.replacing("$", with: "\(object)"))
     } else {
-      driver.advance(milliseconds: 5_000)
+      broker.advance(milliseconds: 5_000)
     }
     #expect(peer.openCalls(Self.encode).isEmpty)
     #expect(monitor.takeNotifications("event").map { $0["error"]?["kind"]?.string } == [kind])
     let explanation = try peer.call("explainRestoration", #"{"object":["A"]}"#)
     #expect(explanation["verdict"] == "stale")
     #expect(explanation["saved"]?.array?.last?["why"]?.string == why)
-    driver.inspect()
+    broker.inspect()
   }
 
   /// However often an object is pulled, the last pull is reported.
@@ -145,7 +145,7 @@ internal import Testing
     try peer.register("A")
     for number in 1...40 {
       try peer.call("invalidateRestorableState", #"{"object":["A"]}"#)
-      driver.advance(milliseconds: 100)
+      broker.advance(milliseconds: 100)
       peer.answer(try #require(peer.openCalls(Self.encode).last).id, errorCode: 1, "\(number)")
     }
     let stale = try peer.call("explainRestoration", #"{"object":["A"]}"#)["saved"]?.array?.filter {

@@ -8,7 +8,7 @@ internal import Testing
 /// Who can hold back the end of a restoration (R21, R34); roles that outlive the broker (R9); elements (R28).
 @Suite struct BarrierTests {
   let fixture = RestoringFixture()
-  var driver: CoreDriver { fixture.driver }
+  var broker: MemoryBroker { fixture.broker }
   let first: Peer
   let second: Peer
 
@@ -24,7 +24,7 @@ internal import Testing
     try first.call("extendStateRestoration")
     let id = second.start("restoreApplicationState", #"{"deadlineMilliseconds":60000}"#)
     #expect(!second.hasAnswer(id))
-    driver.crash(first)
+    broker.crash(first)
     #expect(outcome(try second.result(of: id)) == ["+A", "+B"])
   }
 
@@ -34,46 +34,46 @@ internal import Testing
     try second.call("extendStateRestoration")
     try first.call("completeStateRestoration")
     #expect(fixture.finished(first).isEmpty)
-    driver.advance(milliseconds: 10_000)
+    broker.advance(milliseconds: 10_000)
     #expect(fixture.finished(first) == [a])
-    #expect(driver.timerCount <= 1)
+    #expect(broker.timerCount <= 1)
   }
 
   @Test func r31AWindowThatNobodyClosesClosesByItself() throws {
     let a = try first.register("A")
     _ = try first.state("\(a)")
-    driver.advance(milliseconds: 10_000)
+    broker.advance(milliseconds: 10_000)
     #expect(fixture.finished(first) == [a])
   }
 
   @Test func r9ASessionThatGoesOnAfterTheBrokersDeathStillHasItsRoles() throws {
-    let token = try #require(driver.application("App")?.sessions.values.first { $0.facts.role == "F" }?.token)
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "F" }?.token)
     try first.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
     try first.call("registerDataSource", #"{"view":["A"]}"#)
-    driver.restart()
+    broker.restart()
     let other = try fixture.join("T", pid: 4)
     #expect(try other.fail("registerRestorationClass", #"{"restorationClass":"Pages"}"#).kind == "alreadyServed")
     #expect(try other.fail("registerDataSource", #"{"view":["A"]}"#).kind == "alreadyServed")
     let back = try fixture.join("F", pid: 2, session: token)
     #expect(try other.fail("registerRestorationClass", #"{"restorationClass":"Pages"}"#).kind == "alreadyServed")
-    driver.forgetWritten()
+    broker.forgetWritten()
     try back.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
-    #expect(driver.written.isEmpty)
+    #expect(broker.written.isEmpty)
     try back.goodbye("restart")
-    driver.restart()
+    broker.restart()
     let last = try fixture.join("T", pid: 4)
     try last.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
     try last.call("registerDataSource", #"{"view":["A"]}"#)
   }
 
   @Test func aRoleIsAnsweredWhenItIsOnDisk() throws {
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let calls = [
       first.start("registerRestorationClass", #"{"restorationClass":"Pages"}"#),
       first.start("registerDataSource", #"{"view":["A"]}"#),
     ]
     #expect(calls.allSatisfy { !first.hasAnswer($0) })
-    driver.commit()
+    broker.commit()
     #expect(calls.allSatisfy { first.hasAnswer($0) })
   }
 
@@ -94,17 +94,17 @@ internal import Testing
     try owner.encode("\(view)", "{}", #""elements":[\#(elements)]"#)
     try second.call("registerDataSource", #"{"view":["View"]}"#)
     let id = owner.start("decodeRestorableState", #"{"object":\#(view)}"#)
-    driver.advance(milliseconds: 999)
+    broker.advance(milliseconds: 999)
     #expect(!owner.hasAnswer(id))
     if let answer {
       second.answer(try #require(second.openCalls("indexPathForElementWithModelIdentifier").first).id, answer)
     } else {
-      driver.advance(milliseconds: 1)
+      broker.advance(milliseconds: 1)
     }
     #expect(try owner.result(of: id)["elements"]?.array?.map { $0["resolved"] } == [false, false])
     let steps = try owner.call("explainRestoration", #"{"object":\#(view)}"#)["restored"]?.array
     #expect(steps?.map { $0["step"] } == ["elementUnresolved"])
-    driver.crash(second)
+    broker.crash(second)
     #expect(try owner.decode("\(view)")["elements"]?.array?.count == 2)
   }
 }

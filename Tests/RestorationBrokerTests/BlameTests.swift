@@ -7,11 +7,11 @@ internal import Testing
 
 /// Finding the state that processes crash of (R31).
 @Suite struct BlameTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   /// An application whose last run left states of `A`, `B` and `C`.
   init() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     for name in ["A", "B", "C"] {
       try peer.register(name)
@@ -22,7 +22,7 @@ internal import Testing
 
   /// A process that has registered everything and decoded nothing.
   private func start(_ pid: Int64, _ more: String = "") throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize("App", more)
     for name in ["A", "B", "C"] { try peer.register(name) }
     return peer
@@ -36,11 +36,11 @@ internal import Testing
   private func die(_ pid: Int64, after names: String...) throws {
     let peer = try start(pid)
     for name in names { #expect(try status(peer, name) == "available") }
-    driver.crash(peer)
+    broker.crash(peer)
   }
 
   private func list(_ more: String = "") throws -> JSONValue {
-    try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"\#(more)}"#)
+    try broker.connect(pid: 99).call("listQuarantine", #"{"application":"App"\#(more)}"#)
   }
 
   /// Names with their standing and strikes.
@@ -61,22 +61,22 @@ internal import Testing
     // A suspect is handed out alone: the effect of A is still unknown.
     let decode = second.start("decodeRestorableState", #"{"object":["B"]}"#)
     #expect(!second.hasAnswer(decode))
-    driver.advance(milliseconds: 250)
+    broker.advance(milliseconds: 250)
     #expect(try second.result(of: decode)["status"] == "available")
-    driver.crash(second)
+    broker.crash(second)
     #expect(try standings() == ["B quarantined 0"])
     let third = try start(4)
     for (name, expected) in [("A", "available"), ("B", "quarantined"), ("C", "available")] {
       #expect(try status(third, name) == expected)
     }
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r31StatesHandedOutTogetherAreTriedOneAtATime() throws {
     let first = try start(2)
     // Sent without waiting for answers: nothing says which of them was read.
     for name in ["A", "B", "C"] { first.start("decodeRestorableState", #"{"object":["\#(name)"]}"#) }
-    driver.crash(first)
+    broker.crash(first)
     // Only after the last one no sign of life came; it was tried alone, so it is guilty.
     #expect(try standings() == ["C suspect 1"])
     let second = try start(3)
@@ -84,21 +84,21 @@ internal import Testing
     #expect(try status(second, "B") == "available")
     let waits = second.start("decodeRestorableState", #"{"object":["C"]}"#)
     #expect(!second.hasAnswer(waits))
-    driver.crash(second)
+    broker.crash(second)
     #expect(try standings() == ["A suspect 0", "B suspect 0"])
     #expect(try list()["strikes"] == 1)
     let third = try start(4)
     #expect(try status(third, "C") == "available")
     let a = third.start("decodeRestorableState", #"{"object":["A"]}"#)
     let b = third.start("decodeRestorableState", #"{"object":["B"]}"#)
-    driver.advance(milliseconds: 250)
+    broker.advance(milliseconds: 250)
     #expect(third.hasAnswer(a))
     #expect(!third.hasAnswer(b))
-    driver.advance(milliseconds: 250)
+    broker.advance(milliseconds: 250)
     #expect(third.hasAnswer(b))
-    driver.crash(third)
+    broker.crash(third)
     #expect(try standings() == ["B suspect 1"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r31AnotherStateEachTimeIsNoCauseFound() {
@@ -124,12 +124,12 @@ internal import Testing
       #expect(try status(peer, "A") == "available")
       try peer.call("ping")
       #expect(try list()["archive"]?.isNull == true)
-      driver.crash(peer)
+      broker.crash(peer)
     }
     #expect(try list()["archive"]?.string != nil)
     #expect(try list()["strikes"] == 0)
     #expect(try standings() == ["A quarantined 0", "B quarantined 0", "C quarantined 0"])
-    let peer = driver.connect(pid: 5)
+    let peer = broker.connect(pid: 5)
     let situation = try peer.initialize()["restoration"]
     #expect(situation?["state"] == "quarantined")
     #expect(situation?["reason"] == "recover")
@@ -143,9 +143,9 @@ internal import Testing
     #expect(try peer.state(#"["A"]"#) == ["new": 1])
     try peer.register("B")
     #expect(try status(peer, "B") == "quarantined")
-    let other = driver.connect(pid: 6)
+    let other = broker.connect(pid: 6)
     #expect(try other.initialize()["restoration"]?["state"] == "available")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r20AQuarantinedArchiveIsListedAsSuchAlsoWhenItIsClosed() throws {
@@ -153,25 +153,25 @@ internal import Testing
       let peer = try start(Int64(run))
       _ = try status(peer, "A")
       try peer.call("ping")
-      driver.crash(peer)
+      broker.crash(peer)
     }
-    driver.restart()
-    let applications = try driver.connect(pid: 9).call("listApplications")["applications"]?.array
+    broker.restart()
+    let applications = try broker.connect(pid: 9).call("listApplications")["applications"]?.array
     #expect(applications?.first?["state"] == "quarantined")
-    #expect(try driver.connect(pid: 10).initialize()["restoration"]?["state"] == "quarantined")
+    #expect(try broker.connect(pid: 10).initialize()["restoration"]?["state"] == "quarantined")
   }
 
   @Test func r31ProcessesThatDieTogetherAreOneStrike() throws {
     var peers: [Peer] = []
     for name in ["A", "B", "C"] {
-      let peer = driver.connect(pid: Int64(peers.count + 2))
+      let peer = broker.connect(pid: Int64(peers.count + 2))
       try peer.initialize()
       try peer.register(name)
       #expect(try status(peer, name) == "available")
       try peer.call("ping")
       peers.append(peer)
     }
-    for peer in peers { driver.crash(peer) }
+    for peer in peers { broker.crash(peer) }
     #expect(try list()["strikes"] == 1)
   }
 
@@ -191,15 +191,15 @@ internal import Testing
   @Test func r31ARestorationTriesSuspectsOneAtATime() throws {
     let first = try restore(2, answering: 0)
     #expect(first.handed == [["A", "B", "C"]])
-    driver.crash(first.peer)
+    broker.crash(first.peer)
     #expect(try standings() == ["A suspect 0", "B suspect 0", "C suspect 0"])
     let second = try restore(3, answering: 1)
     #expect(second.handed == [["A"], ["B"]])
-    driver.crash(second.peer)
+    broker.crash(second.peer)
     #expect(try standings() == ["B suspect 1"])
     let third = try restore(4, answering: 1)
     #expect(third.handed == [["A"], ["B"]] || third.handed == [["A", "C"], ["B"]])
-    driver.crash(third.peer)
+    broker.crash(third.peer)
     #expect(try standings() == ["B quarantined 0"])
     let fourth = try restore(5, answering: 9)
     #expect(fourth.handed == [["A", "C"]])
@@ -207,7 +207,7 @@ internal import Testing
     #expect(result["restored"]?.array?.map(\.joined) == ["A", "C"])
     #expect(result["skipped"]?.array?.map { $0["path"]?.joined } == ["B"])
     #expect(result["skipped"]?.array?.first?["reason"] == "quarantined")
-    driver.inspect()
+    broker.inspect()
   }
 
   // MARK: Innocence
@@ -218,7 +218,7 @@ internal import Testing
     #expect(try status(peer, "A") == "available")
     try peer.call("completeStateRestoration")
     #expect(try standings().isEmpty)
-    driver.crash(peer)
+    broker.crash(peer)
     try die(4, after: "A")
     #expect(try standings() == ["A suspect 1"])
   }
@@ -227,7 +227,7 @@ internal import Testing
     try die(2, after: "A")
     let peer = try start(3)
     #expect(try status(peer, "A") == "available")
-    driver.advance(milliseconds: 10_000)
+    broker.advance(milliseconds: 10_000)
     #expect(try standings().isEmpty)
   }
 
@@ -250,7 +250,7 @@ internal import Testing
     #expect(try standings().isEmpty)
     try peer.goodbye("restart")
     try die(4, after: "A")
-    let script = driver.connect(pid: 98)
+    let script = broker.connect(pid: 98)
     try script.encode(#"["A"]"#, "{}", #""application":"App""#)
     #expect(try standings().isEmpty)
   }
@@ -263,62 +263,62 @@ internal import Testing
     #expect(!peer.hasAnswer(waits))
     try peer.encode(#"["A"]"#, "{}")
     #expect(peer.hasAnswer(waits))
-    #expect(driver.timerCount > 0)
+    #expect(broker.timerCount > 0)
   }
 
   @Test(arguments: ["goodbye", "detached", "reader", "broker", "disconnected", "closed window", "no window"])
   func r31IsNoStrike(_ what: String) throws {
     for run in 2...6 {
-      let peer = driver.connect(pid: Int64(run))
+      let peer = broker.connect(pid: Int64(run))
       switch what {
       case "detached":
         try peer.register("A", below: nil, #""application":"App""#)
         _ = try peer.decode(#"["A"]"#, #""application":"App""#)
-        driver.crash(peer)
+        broker.crash(peer)
       case "reader":
         try peer.initialize()
         #expect(try status(peer, "A") == "available")
         _ = try peer.call("readArchive")
-        driver.crash(peer)
+        broker.crash(peer)
       default:
         let peer = try start(Int64(run) + 100)
         if what != "no window" { #expect(try status(peer, "A") == "available") }
         switch what {
         case "goodbye": try peer.goodbye("restart")
         case "broker":
-          driver.restart()
-          driver.killUnnoticed(peer)
+          broker.restart()
+          broker.killUnnoticed(peer)
         case "disconnected":
-          driver.disconnect(peer)
-          driver.advance(milliseconds: 11_000)
-          driver.kill(peer)
+          broker.disconnect(peer)
+          broker.advance(milliseconds: 11_000)
+          broker.kill(peer)
         case "closed window":
-          driver.advance(milliseconds: 10_000)
-          driver.crash(peer)
-        default: driver.crash(peer)
+          broker.advance(milliseconds: 10_000)
+          broker.crash(peer)
+        default: broker.crash(peer)
         }
       }
     }
     #expect(try standings().isEmpty)
     #expect(try list()["strikes"] == 0)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r31DeveloperModeNeverQuarantinesNorEmpties() throws {
-    let driver = CoreDriver(isDeveloperMode: true)
-    let author = driver.connect(pid: 1)
+    let broker = MemoryBroker(isDeveloperMode: true)
+    let author = broker.connect(pid: 1)
     try author.initialize("App", #""delegate":true"#)
     try author.register("A")
     try author.encode(#"["A"]"#, #"{"of":"A"}"#)
     try author.goodbye("userQuit")
     for run in 2...6 {
-      let peer = driver.connect(pid: Int64(run))
+      let peer = broker.connect(pid: Int64(run))
       #expect(try peer.initialize()["restoration"]?["state"] == "available")
       try peer.register("A")
       #expect(try peer.state(#"["A"]"#) == ["of": "A"])
-      driver.crash(peer)
+      broker.crash(peer)
     }
-    let list = try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"}"#)
+    let list = try broker.connect(pid: 99).call("listQuarantine", #"{"application":"App"}"#)
     #expect(list == ["archive": .null, "strikes": 0, "objects": []])
   }
 
@@ -335,64 +335,64 @@ internal import Testing
 
   @Test func r31BlameOutlastsTheBroker() throws {
     try die(2, after: "A")
-    driver.restart()
+    broker.restart()
     #expect(try standings() == ["A suspect 1"])
     try die(3, after: "A")
     #expect(try standings() == ["A quarantined 0"])
-    driver.restart()
+    broker.restart()
     let peer = try start(4)
     #expect(try status(peer, "A") == "quarantined")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r31AFailedTransactionForgetsTheBlameToo() throws {
     try die(2, after: "A")
     let peer = try start(3)
     #expect(try status(peer, "A") == "available")
-    driver.holdsCommits = true
-    driver.crash(peer)
-    driver.holdsCommits = false
-    driver.failCommit("App")
+    broker.holdsCommits = true
+    broker.crash(peer)
+    broker.holdsCommits = false
+    broker.failCommit("App")
     #expect(try standings() == ["A suspect 1"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r31WhatWaitsIsAnsweredWhenItsSessionIsLostWithATransaction() throws {
     try die(2, after: "A")
-    driver.holdsCommits = true
-    let peer = driver.connect(pid: 3)
+    broker.holdsCommits = true
+    let peer = broker.connect(pid: 3)
     peer.start("initialize", #"{"application":"App"}"#)
     for name in ["A", "B"] { peer.start("registerObjectForStateRestoration", peer.registration(name)) }
     peer.start("decodeRestorableState", #"{"object":["A"]}"#)
     let waits = peer.start("decodeRestorableState", #"{"object":["B"]}"#)
     #expect(!peer.hasAnswer(waits))
-    driver.holdsCommits = false
-    driver.failCommit("App")
+    broker.holdsCommits = false
+    broker.failCommit("App")
     #expect(peer.hasAnswer(waits))
   }
 
   @Test func r31OneThatBeginsToWaitDoesNotHoldUpAnother() throws {
-    try driver.connect(pid: 98).encode(#"["D"]"#, "{}", #""application":"App""#)
+    try broker.connect(pid: 98).encode(#"["D"]"#, "{}", #""application":"App""#)
     for (pid, name) in [(2, "A"), (3, "C")] as [(Int64, String)] {
       let peer = try join(pid, name)
       #expect(try status(peer, name) == "available")
-      driver.crash(peer)
+      broker.crash(peer)
     }
     #expect(try standings() == ["A suspect 1", "C suspect 1"])
     let (first, second) = (try join(4, "A", "B"), try join(5, "C", "D"))
     #expect(try status(first, "B") == "available")
     let a = first.start("decodeRestorableState", #"{"object":["A"]}"#)
-    driver.advance(milliseconds: 200)
+    broker.advance(milliseconds: 200)
     #expect(try status(second, "D") == "available")
     let c = second.start("decodeRestorableState", #"{"object":["C"]}"#)
-    driver.advance(milliseconds: 50)
+    broker.advance(milliseconds: 50)
     #expect(first.hasAnswer(a) && !second.hasAnswer(c))
-    driver.advance(milliseconds: 200)
+    broker.advance(milliseconds: 200)
     #expect(second.hasAnswer(c))
   }
 
   private func join(_ pid: Int64, _ names: String...) throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize()
     for name in names { try peer.register(name) }
     return peer
@@ -401,18 +401,18 @@ internal import Testing
   // MARK: Afterwards
 
   @Test func r19WhatIsWithheldDoesNotKeepARestorationFromCompleting() throws {
-    let main = driver.connect(pid: 50)
+    let main = broker.connect(pid: 50)
     try main.initialize("App", #""delegate":true"#)
     for pid in [2, 3] as [Int64] {
       let worker = try join(pid, "A")
       #expect(try status(worker, "A") == "available")
-      driver.crash(worker)
+      broker.crash(worker)
     }
     #expect(try standings() == ["A quarantined 0"])
     let worker = try restore(4, answering: 9)
     #expect(worker.handed == [["B", "C"]])
     #expect(try worker.peer.result(of: worker.call)["skipped"]?.array?.count == 1)
-    #expect(driver.archives["App"]?.head.run?.restorations == 1)
+    #expect(broker.disk.archive("App")?.run?.restorations == 1)
   }
 
   @Test func r31TheApplicationsOwnStateIsWithheldWithTheArchive() throws {
@@ -428,7 +428,7 @@ internal import Testing
       let peer = try start(Int64(run))
       #expect(try status(peer, "A") == "available")
       try peer.call("ping")
-      driver.crash(peer)
+      broker.crash(peer)
     }
     #expect(try list()["archive"]?.string != nil)
     let peer = try start(6, served)

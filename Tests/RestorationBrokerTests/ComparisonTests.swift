@@ -8,11 +8,11 @@ internal import Testing
 
 /// How differences between generations are found, and what is told of damaged ones.
 @Suite struct ComparisonTests {
-  let driver = CoreDriver()
-  var tool: Peer { driver.connect(pid: 7) }
+  let broker = MemoryBroker()
+  var tool: Peer { broker.connect(pid: 7) }
 
   private func run(_ number: Int64, _ body: (Peer) throws -> Void) throws {
-    let peer = driver.connect(pid: 100 + number)
+    let peer = broker.connect(pid: 100 + number)
     try peer.initialize()
     try body(peer)
     try peer.goodbye("restart")
@@ -25,9 +25,9 @@ internal import Testing
   @Test func r32ADamagedStateIsNamed() throws {
     try run(1) { try $0.encode(#"["A"]"#, #"{"a":1}"#) }
     try run(2) { try $0.encode(#"["A"]"#, #"{"a":2}"#) }
-    let rows = driver.archives["App"]?.head.states[1]?.map(\.sequence) ?? []
-    for row in rows {
-      driver.tamper("App") { $0.damaged = [row] }
+    for row in broker.disk.rows(of: 1) {
+      broker.restart()
+      broker.disk.damage("App", [row])
       #expect(try diff(#""from":1"#)["changed"] == [["path": ["A"], "keys": [], "unreadable": true]])
     }
   }
@@ -51,15 +51,15 @@ internal import Testing
 
   @Test func aCursorIsGoodForAMinute() throws {
     try fillMany()
-    let peer = driver.connect(pid: 9)
+    let peer = broker.connect(pid: 9)
     try peer.initialize("App", #""messageBytesMax":8192"#)
     let cursor = try #require(try peer.call("diffGenerations", #"{"from":1}"#)["cursor"]?.string)
-    driver.advance(milliseconds: 59_000)
+    broker.advance(milliseconds: 59_000)
     #expect(try peer.call("diffGenerations", #"{"from":1,"cursor":"\#(cursor)"}"#)["changed"] != nil)
-    driver.advance(milliseconds: 2_000)
+    broker.advance(milliseconds: 2_000)
     #expect(try peer.fail("diffGenerations", #"{"from":1,"cursor":"\#(cursor)"}"#).data["pointer"] == "/cursor")
-    driver.restart()
-    let next = driver.connect(pid: 9)
+    broker.restart()
+    let next = broker.connect(pid: 9)
     #expect(
       try next.fail("diffGenerations", #"{"application":"App","from":1,"cursor":"\#(cursor)"}"#).data["pointer"]
         == "/cursor"
@@ -67,14 +67,13 @@ internal import Testing
   }
 
   @Test func onlyTextsThatMayDifferAreRead() throws {
-    driver.measuresArchives = false
     try run(1) { peer in for index in 0..<1_100 { try peer.encode(#"["o\#(index)"]"#, "{}") } }
     try run(2) { try $0.encode(#"["o7"]"#, #"{"n":7}"#) }
-    let jobs = driver.jobCount
+    let jobs = broker.jobCount
     let peer = tool
     #expect(try diff(#""from":1,"progressToken":1"#, by: peer)["changed"]?.array?.count == 1)
     // Two pieces of nodes on each side, and the two texts.
-    #expect(driver.jobCount - jobs == 6)
+    #expect(broker.jobCount - jobs == 6)
     let told = peer.takeNotifications("progress")
     #expect(told.last?["done"] == 1_100 && told.last?["total"] == 1_100)
   }
@@ -83,9 +82,9 @@ internal import Testing
     try run(1) { try $0.encode(#"["A"]"#, #"{"a":1}"#) }
     try run(2) { try $0.encode(#"["A"]"#, #"{"a":2}"#) }
     let caller = tool
-    driver.betweenPieces = { [driver] in
-      driver.betweenPieces = nil
-      _ = driver.connect(pid: 8).start("discardApplicationState", #"{"application":"App","generations":true}"#)
+    broker.betweenPieces = { [broker] in
+      broker.betweenPieces = nil
+      _ = broker.connect(pid: 8).start("discardApplicationState", #"{"application":"App","generations":true}"#)
     }
     #expect(try diff(#""from":1"#, by: caller)["changed"] == [["path": ["A"], "keys": ["a"]]])
   }
@@ -93,13 +92,13 @@ internal import Testing
   @Test func aCallerThatLeavesIsForgotten() throws {
     try fillMany()
     let caller = tool
-    driver.betweenPieces = { [driver] in
-      driver.betweenPieces = nil
-      driver.disconnect(caller)
+    broker.betweenPieces = { [broker] in
+      broker.betweenPieces = nil
+      broker.disconnect(caller)
     }
-    let jobs = driver.jobCount
+    let jobs = broker.jobCount
     caller.start("diffGenerations", #"{"application":"App","from":1}"#)
-    #expect(driver.jobCount - jobs == 1)
-    driver.inspect()
+    #expect(broker.jobCount - jobs == 1)
+    broker.inspect()
   }
 }

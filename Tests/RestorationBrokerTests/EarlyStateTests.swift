@@ -8,11 +8,11 @@ internal import Testing
 
 /// States pushed before the old one was decoded (R19).
 @Suite struct EarlyStateTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   /// An application whose last run left a good state of `Main`.
   init() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     try peer.register("Main")
     try peer.encode(#"["Main"]"#, #"{"good":1}"#)
@@ -20,7 +20,7 @@ internal import Testing
   }
 
   private func start(pid: Int64) throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize()
     try peer.register("Main")
     return peer
@@ -30,96 +30,96 @@ internal import Testing
     for run in 2...6 {
       let peer = try start(pid: Int64(run))
       try peer.encode(#"["Main"]"#, #"{"blank":\#(run)}"#)
-      driver.inspect()
-      driver.crash(peer)
-      if run == 4 { driver.restart() }
+      broker.inspect()
+      broker.crash(peer)
+      if run == 4 { broker.restart() }
     }
     let peer = try start(pid: 9)
     #expect(try peer.state(#"["Main"]"#) == ["good": 1])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r19SixtySecondsAfterTheClaimClearTheMark() throws {
     let peer = try start(pid: 2)
-    driver.advance(milliseconds: 10_000)
+    broker.advance(milliseconds: 10_000)
     try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
-    driver.advance(milliseconds: 49_999)
-    #expect(driver.application("App")?.tree.node(at: ["Main"])?.state?.isEarly == true)
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 49_999)
+    #expect(broker.application("App")?.tree.node(at: ["Main"])?.state?.isEarly == true)
+    broker.advance(milliseconds: 1)
     #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
-    #expect(driver.timerCount == 1)  // the decode window just opened
-    driver.inspect()
+    #expect(broker.timerCount == 1)  // the decode window just opened
+    broker.inspect()
   }
 
   @Test func r19EachMarkIsClearedByItsOwnClaimsTime() throws {
-    let second = driver.connect(pid: 7)
+    let second = broker.connect(pid: 7)
     try second.encode(#"["Other"]"#, #"{"good":2}"#, #""application":"App""#)
     let peer = try start(pid: 2)
-    driver.advance(milliseconds: 30_000)
+    broker.advance(milliseconds: 30_000)
     try peer.register("Other")
     try peer.encode(#"["Other"]"#, #"{"blank":2}"#)
-    driver.advance(milliseconds: 10_000)
+    broker.advance(milliseconds: 10_000)
     try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
-    func isEarly(_ path: IdentifierPath) -> Bool? { driver.application("App")?.tree.node(at: path)?.state?.isEarly }
-    driver.advance(milliseconds: 20_000)
+    func isEarly(_ path: IdentifierPath) -> Bool? { broker.application("App")?.tree.node(at: path)?.state?.isEarly }
+    broker.advance(milliseconds: 20_000)
     #expect(isEarly(["Main"]) == false)
     #expect(isEarly(["Other"]) == true)
-    driver.advance(milliseconds: 30_000)
+    broker.advance(milliseconds: 30_000)
     #expect(isEarly(["Other"]) == false)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r19APushSixtySecondsAfterTheClaimIsNotEarly() throws {
     let peer = try start(pid: 2)
-    driver.advance(milliseconds: 60_000)
+    broker.advance(milliseconds: 60_000)
     try peer.encode(#"["Main"]"#, #"{"kept":1}"#)
     #expect(try peer.state(#"["Main"]"#) == ["kept": 1])
   }
 
   @Test func r19AMarkOutlivesTheBrokerAndIsClearedInTime() throws {
-    let peer = driver.connect(pid: 2)
+    let peer = broker.connect(pid: 2)
     let token = try #require(try peer.initialize()["session"]?.string)
     try peer.register("Main")
     try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
-    driver.restart()
-    let again = driver.connect(pid: 2)
+    broker.restart()
+    let again = broker.connect(pid: 2)
     try again.initialize("App", #""session":"\#(token)""#)
     try again.encode(#"["Main"]"#, #"{"blank":2}"#)
     #expect(try again.state(#"["Main"]"#) == ["good": 1])
-    driver.inspect()
-    driver.advance(milliseconds: 60_000)
+    broker.inspect()
+    broker.advance(milliseconds: 60_000)
     #expect(try again.state(#"["Main"]"#) == ["blank": 2])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r19WhatWasDecodedBeforeTheBrokerRestartedCountsAsDecoded() throws {
-    let peer = driver.connect(pid: 2)
+    let peer = broker.connect(pid: 2)
     let token = try #require(try peer.initialize()["session"]?.string)
     try peer.register("Main")
     _ = try peer.decode(#"["Main"]"#)
-    driver.restart()
-    let again = driver.connect(pid: 2)
+    broker.restart()
+    let again = broker.connect(pid: 2)
     try again.initialize("App", #""session":"\#(token)""#)
     try again.encode(#"["Main"]"#, #"{"new":1}"#)
     #expect(try again.state(#"["Main"]"#) == ["new": 1])
-    driver.inspect()
+    broker.inspect()
   }
 }
 
 /// Decode windows, and when an application's restoration has completed (R19, R31).
 @Suite struct RestorationTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   init() throws {
-    let script = driver.connect(pid: 1)
+    let script = broker.connect(pid: 1)
     try script.encode(#"["A"]"#, #"{"a":1}"#, #""application":"App""#)
     try script.encode(#"["B"]"#, #"{"b":1}"#, #""application":"App""#)
   }
 
-  private var completed: Int64? { driver.archives["App"]?.head.run?.restorations }
+  private var completed: Int64? { broker.disk.archive("App")?.run?.restorations }
 
   private func start(_ name: String, pid: Int64) throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize()
     try peer.register(name)
     return peer
@@ -140,28 +140,28 @@ internal import Testing
   @Test func r31AWindowClosesAfterTenSeconds() throws {
     let peer = try start("A", pid: 2)
     _ = try peer.decode(#"["A"]"#)
-    driver.advance(milliseconds: 5_000)
+    broker.advance(milliseconds: 5_000)
     try peer.register("B")
     _ = try peer.decode(#"["B"]"#)
-    driver.advance(milliseconds: 9_999)
+    broker.advance(milliseconds: 9_999)
     #expect(completed == 0)
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 1)
     #expect(completed == 1)
-    #expect(driver.timerCount == 0)
+    #expect(broker.timerCount == 0)
   }
 
   @Test func r31ReadersDetachedSessionsAndObjectsWithoutAStateOpenNoWindow() throws {
-    let peer = driver.connect(pid: 2)
+    let peer = broker.connect(pid: 2)
     try peer.call("registerObjectForStateRestoration", peer.registration("A", below: nil, #""application":"App""#))
     _ = try peer.decode(#"["A"]"#, #""application":"App""#)
-    let other = driver.connect(pid: 3)
+    let other = broker.connect(pid: 3)
     try other.initialize()
     _ = try other.decode(#"["B"]"#)
     _ = try other.call("readArchive")
     try other.register("New")
     _ = try other.decode(#"["New"]"#)
     try other.encode(#"["New"]"#, "{}")
-    driver.advance(milliseconds: 60_000)
+    broker.advance(milliseconds: 60_000)
     #expect(completed == 0)
   }
 
@@ -169,7 +169,7 @@ internal import Testing
     let (first, second) = (try start("A", pid: 2), try start("B", pid: 3))
     _ = try first.decode(#"["A"]"#)
     _ = try second.decode(#"["B"]"#)
-    driver.crash(first)
+    broker.crash(first)
     try second.encode(#"["B"]"#, #"{"b":2}"#)
     #expect(completed == 0)
     let again = try start("A", pid: 4)
@@ -184,7 +184,7 @@ internal import Testing
     _ = try peer.decode(#"["A"]"#)
     try peer.goodbye(reason)
     #expect(completed == 1)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r19R31AWindowClosesAtTheNextEncodeAndARunCompletesOnce() throws {
@@ -199,16 +199,16 @@ internal import Testing
       }
       try peer.goodbye("restart")
     }
-    #expect(driver.backups == 1)
-    driver.advance(days: 1)
+    #expect(broker.backups == 1)
+    broker.advance(days: 1)
     let peer = try start("A", pid: 20)
     _ = try peer.decode(#"["A"]"#)
     try peer.encode(#"["A"]"#, #"{"a":9}"#)
-    #expect(driver.backups == 2)
+    #expect(broker.backups == 2)
   }
 
   @Test func r13AnOrphanIsRetiredAfterNinetyDays() throws {
-    let reader = driver.connect(pid: 3)
+    let reader = broker.connect(pid: 3)
     func retire() throws -> [String] {
       let peer = try start("B", pid: 4)
       _ = try peer.decode(#"["B"]"#)
@@ -219,10 +219,10 @@ internal import Testing
     try owner.register("Child", below: #"["C"]"#)
     try owner.register("D", below: nil, #""keep":"forever""#)
     try owner.goodbye("restart")
-    driver.advance(days: 89)
+    broker.advance(days: 89)
     #expect(try retire() == ["A", "B", "C", "C/Child", "D"])
-    driver.advance(days: 1)
+    broker.advance(days: 1)
     #expect(try retire() == ["A", "B", "D"], "nobody ever claimed A")
-    driver.inspect()
+    broker.inspect()
   }
 }

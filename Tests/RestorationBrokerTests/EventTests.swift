@@ -8,17 +8,17 @@ internal import Testing
 
 /// The events that subscribers get, and when.
 @Suite struct EventTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   /// A client that has subscribed.
   private func subscriber(_ parameters: String = "{}") throws -> Peer {
-    let peer = driver.connect(pid: 900)
+    let peer = broker.connect(pid: 900)
     #expect(try peer.call("subscribe", parameters) == ["subscription": 1])
     return peer
   }
 
   private func session() throws -> Peer {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     return peer
   }
@@ -37,12 +37,12 @@ internal import Testing
   @Test func archivesAreToldWhenTheyOpenCloseOrCannotBeOpened() throws {
     var limits = Limits()
     limits.openArchivesMax = 1
-    let driver = CoreDriver(limits: limits)
-    let watcher = driver.connect(pid: 900)
+    let broker = MemoryBroker(limits: limits)
+    let watcher = broker.connect(pid: 900)
     try watcher.call("subscribe")
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.encode(#"["A"]"#, "{}", #""application":"a""#)
-    driver.openingFailures["b"] = ArchiveError(.unreadable, "permission denied")
+    broker.openingFailures["b"] = ArchiveError(.unreadable, "permission denied")
     _ = try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", #""application":"b""#))
     _ = try peer.fail("describeApplication", #"{"application":"none"}"#)
     try peer.encode(#"["B"]"#, "{}", #""application":"a""#)
@@ -59,39 +59,39 @@ internal import Testing
   @Test func nothingFollowsTheAnswerToUnsubscribe() throws {
     let monitor = try subscriber()
     let peer = try session()
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let call = peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, "{}"))
     _ = monitor.takeNotifications("event")
     #expect(try monitor.call("unsubscribe", #"{"subscription":1}"#) == [:])
-    driver.commit()
+    broker.commit()
     #expect(peer.hasAnswer(call))
     #expect(monitor.takeNotifications("event").isEmpty)
   }
 
   @Test func aSubscriptionEndsWithItsConnectionAlsoOneThatWaitedInAQueue() throws {
-    let peer = driver.connect()
-    driver.holdsOpenings = true
+    let peer = broker.connect()
+    broker.holdsOpenings = true
     peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", #""application":"App""#))
     peer.start("subscribe")
     let monitor = try subscriber()
-    driver.disconnect(peer)
-    driver.openHeld()
-    #expect(driver.core.subscriptionCount == 1)
-    driver.disconnect(monitor)
-    #expect(driver.core.subscriptionCount == 0)
+    broker.disconnect(peer)
+    broker.openHeld()
+    #expect(broker.core.subscriptionCount == 1)
+    broker.disconnect(monitor)
+    #expect(broker.core.subscriptionCount == 0)
   }
 
   @Test func subscriptionsOfAConnectionAreLimited() throws {
     var limits = Limits()
     limits.subscriptionsMax = 2
-    let driver = CoreDriver(limits: limits)
-    let peer = driver.connect()
+    let broker = MemoryBroker(limits: limits)
+    let peer = broker.connect()
     for _ in 1...2 { try peer.call("subscribe") }
     let failure = try peer.fail("subscribe")
     #expect(failure.code == -32008)
     #expect(failure.data["limit"] == "subscriptionsMax")
     #expect(failure.data["value"] == 3)
-    try driver.connect().call("subscribe")
+    try broker.connect().call("subscribe")
     try peer.call("unsubscribe", "[2]")
     #expect(try peer.call("subscribe") == ["subscription": 3])
   }

@@ -8,11 +8,11 @@ internal import Testing
 
 /// Archives as documents, out and in again.
 @Suite struct ExportTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test(arguments: ["exportArchive", "readArchive"])
   func pagesEndAtTheSizeTheClientTakes(_ method: String) throws {
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize("App", #""messageBytesMax":4096"#)
     for index in 0..<40 { try peer.encode(#"["o\#(index)"]"#, #"{"f":"\#(String(repeating: "x", count: 100))"}"#) }
     var cursor: String?
@@ -24,40 +24,40 @@ internal import Testing
   }
 
   @Test func aCursorEndsWithItsConnectionAndAfterAMinute() throws {
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize("App", #""messageBytesMax":1"#)
     for index in 0..<3 { try peer.encode(#"["o\#(index)"]"#, "{}") }
     let first = try #require(try peer.call("exportArchive")["cursor"]?.string)
-    let other = driver.connect(pid: 7)
+    let other = broker.connect(pid: 7)
     let call = #"{"application":"App","cursor":"\#(first)"}"#
     #expect(try other.fail("exportArchive", call).data["pointer"] == "/cursor")
-    driver.advance(milliseconds: 59_000)
+    broker.advance(milliseconds: 59_000)
     let second = try #require(try peer.call("exportArchive", call)["cursor"]?.string)
-    driver.advance(milliseconds: 59_000)
+    broker.advance(milliseconds: 59_000)
     #expect(try peer.call("exportArchive", #"{"cursor":"\#(second)"}"#)["cursor"] == nil)
-    #expect(driver.timerCount == 0)
+    #expect(broker.timerCount == 0)
     let third = try #require(try peer.call("exportArchive")["cursor"]?.string)
-    driver.advance(milliseconds: 61_000)
+    broker.advance(milliseconds: 61_000)
     #expect(try peer.fail("exportArchive", #"{"cursor":"\#(third)"}"#).data["pointer"] == "/cursor")
-    #expect(driver.timerCount == 0)
+    #expect(broker.timerCount == 0)
     try peer.call("exportArchive")
-    driver.disconnect(peer)
-    driver.advance(milliseconds: 2_000)
-    #expect(driver.timerCount == 0)
+    broker.disconnect(peer)
+    broker.advance(milliseconds: 2_000)
+    #expect(broker.timerCount == 0)
   }
 
   @Test func aStateThatCannotBeReadIsNamedMissing() throws {
-    let peer = driver.connect()
-    let sequence = try #require(try peer.encode(#"["A"]"#, #"{"x":1}"#, #""application":"App""#)["sequence"]?.integer)
-    driver.tamper("App") { $0.damaged = [sequence] }
+    try broker.connect().encode(#"["A"]"#, #"{"x":1}"#, #""application":"App""#)
+    broker.restart()
+    broker.disk.damage("App", broker.disk.rows(of: 1))
+    let peer = broker.connect()
     let document = try peer.export("App")
     #expect(document.contains(#"{"path":["A"],"kind":"object","missing":"unreadable"}"#))
     #expect(try peer.fail("importArchive", peer.importing(document, into: "Other")).kind == "needsForce")
   }
 
   @Test func aTreeDeeperThanAnyPathAndWiderThanAPageIsExported() throws {
-    driver.measuresArchives = false
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize()
     var parent: String?
     for index in 0..<300 {
@@ -66,6 +66,6 @@ internal import Testing
     }
     for index in 0..<1_200 { try peer.register("w\(index)") }
     let document = try peer.export("App")
-    #expect(try driver.connect(pid: 7).importDocument(document, into: "Other")["objects"] == 1_500)
+    #expect(try broker.connect(pid: 7).importDocument(document, into: "Other")["objects"] == 1_500)
   }
 }

@@ -8,7 +8,7 @@ internal import Testing
 /// States that processes crash of while they make the objects (R24, R31).
 @Suite struct FactoryBlameTests {
   let fixture = RestoringFixture()
-  var driver: CoreDriver { fixture.driver }
+  var broker: MemoryBroker { fixture.broker }
 
   static let make = "objectWithRestorationIdentifierPath"
 
@@ -27,22 +27,22 @@ internal import Testing
       return names.contains(name) && parameters["state"]?.isNull == false ? nil : make(parameters)
     }
     let id = peer.start("restoreApplicationState")
-    for _ in 0..<8 where peer.openCalls(Self.make).isEmpty { driver.advance(milliseconds: 250) }
+    for _ in 0..<8 where peer.openCalls(Self.make).isEmpty { broker.advance(milliseconds: 250) }
     let asked = peer.calls.filter { $0.method == Self.make }.compactMap { $0.parameters["identifierPath"]?.joined }
     if peer.openCalls(Self.make).isEmpty {
       #expect(outcome(try peer.result(of: id)).count == 3)
       try peer.goodbye("restart")
     } else {
-      driver.crash(peer)
+      broker.crash(peer)
       // The restoration continues for late processes; the next run must begin its own.
-      driver.advance(milliseconds: 10_000)
+      broker.advance(milliseconds: 10_000)
     }
-    driver.inspect()
+    broker.inspect()
     return asked
   }
 
   private func standings() throws -> [String] {
-    let list = try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"}"#)
+    let list = try broker.connect(pid: 99).call("listQuarantine", #"{"application":"App"}"#)
     return try #require(list["objects"]?.array).map {
       "\($0["path"]?.joined ?? "-") \($0["standing"]?.string ?? "-") \($0["strikes"]?.integer ?? -1)"
     }
@@ -71,10 +71,10 @@ internal import Testing
     try fixture.makes("K", peer, "W")
     peer.serves[Self.make] = nil
     let id = peer.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
-    driver.advance(milliseconds: 1_000)
+    broker.advance(milliseconds: 1_000)
     #expect(outcome(try peer.result(of: id)).count == 3)
-    driver.advance(milliseconds: 10_000)
-    driver.crash(peer)
+    broker.advance(milliseconds: 10_000)
+    broker.crash(peer)
     #expect(try standings() == [])
   }
 }
@@ -83,14 +83,16 @@ internal import Testing
 @Suite struct LostArchiveTests {
   @Test(arguments: [ArchiveError(.unreadable, "no"), ArchiveError(.definite, "no")])
   func whatWaitsIsAnsweredWhenTheArchiveDoesNotOpenAgain(_ error: ArchiveError) throws {
-    let driver = CoreDriver()
-    let peer = driver.connect(pid: 1)
+    let broker = MemoryBroker()
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     let more = #""restorationIdentifier":"B","restorationParent":["A"],"awaitParentMilliseconds":60000"#
     let waits = peer.start("registerObjectForStateRestoration", "{\(more)}")
     #expect(!peer.hasAnswer(waits))
-    driver.openingFailures["App"] = error
-    driver.failCommit("App")
+    broker.openingFailures["App"] = error
+    broker.holdsCommits = true
+    peer.start("encodeRestorableState", peer.encoding(#"["C"]"#, "{}"))
+    broker.failCommit("App")
     #expect(peer.hasAnswer(waits))
   }
 }

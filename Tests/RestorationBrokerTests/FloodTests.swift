@@ -29,7 +29,7 @@ internal import Testing
 
 /// Random clients of one application.
 struct Flood {
-  let driver: CoreDriver
+  let broker: MemoryBroker
   private(set) var recent: [String] = []
   private var generator: SeededGenerator
   private var peers: [Peer] = []
@@ -43,12 +43,11 @@ struct Flood {
     var limits = Limits()
     limits.objectsPerApplicationMax = 60
     limits.pathBytesMax = 40
-    driver = CoreDriver(limits: limits)
-    driver.measuresArchives = false
+    broker = MemoryBroker(limits: limits)
   }
 
   /// States the archive holds, over all time.
-  var stored: Int { driver.archives["App"]?.log.count { if case .state(_) = $0 { true } else { false } } ?? 0 }
+  var stored: Int { broker.logs["App"]?.count { if case .state(_) = $0 { true } else { false } } ?? 0 }
 
   /// Calls without an answer although nothing is held back, except those of lost connections.
   var unanswered: [String] {
@@ -56,21 +55,21 @@ struct Flood {
   }
 
   func isSound() -> Bool {
-    guard let application = driver.application("App") else { return true }
+    guard let application = broker.application("App") else { return true }
     guard case .open = application.phase else { return true }
     var inspection = TreeInspection(application)
-    if !driver.holdsCommits, let archive = driver.archives["App"] { inspection.compare(with: archive) }
+    if !broker.holdsCommits, let archive = broker.disk.archive("App") { inspection.compare(with: archive) }
     for fault in inspection.faults { Issue.record("\(fault)") }
     return inspection.faults.isEmpty
   }
 
   /// Makes everything durable and lets all waiting end.
   mutating func end() {
-    if driver.holdsCommits {
-      driver.holdsCommits = false
-      driver.commit()
+    if broker.holdsCommits {
+      broker.holdsCommits = false
+      broker.commit()
     }
-    driver.advance(milliseconds: 100_000)
+    broker.advance(milliseconds: 100_000)
   }
 
   // MARK: Steps
@@ -86,7 +85,7 @@ struct Flood {
     case 76..<79: send("completeStateRestoration", "{}")
     case 79..<83: goodbye()
     case 83..<88: leave()
-    case 88..<92: driver.advance(milliseconds: Int64.random(in: 1...30_000, using: &generator))
+    case 88..<92: broker.advance(milliseconds: Int64.random(in: 1...30_000, using: &generator))
     case 92..<95: holdOrLetGo()
     case 95..<96: restart()
     case 96..<97 where chance(4): send("discardApplicationState", #"{"generations":\#(chance(2)),"force":true}"#)
@@ -114,7 +113,7 @@ struct Flood {
   /// A random client and, mostly, one of its own objects.
   private mutating func target() -> (Peer, String)? {
     guard let peer = peers.randomElement(using: &generator) else { return nil }
-    let session = driver.application("App")?.sessions.values.first { $0.client == peer.id }
+    let session = broker.application("App")?.sessions.values.first { $0.client == peer.id }
     let own = session?.objects.keys.sorted() ?? []
     guard !chance(4), let handle = own.randomElement(using: &generator) else { return (peer, reference()) }
     return (peer, "\(handle)")
@@ -139,7 +138,7 @@ struct Flood {
 
   private mutating func connect() {
     if chance(3) { nextPID += 1 }
-    let peer = driver.connect(pid: Int64.random(in: max(1, nextPID - 3)...nextPID, using: &generator))
+    let peer = broker.connect(pid: Int64.random(in: max(1, nextPID - 3)...nextPID, using: &generator))
     peers.append(peer)
     guard !chance(4) else { return }
     var more = #""serves":["pathChanged","registrationReplaced"],"process":"\#(identifier())""#
@@ -200,7 +199,7 @@ struct Flood {
 
   /// Calls `setChildren` with the children that there are, in a random order.
   private mutating func arrange() {
-    guard let application = driver.application("App"),
+    guard let application = broker.application("App"),
       let parent = application.tree.claimed.sorted(by: { $0.key < $1.key }).randomElement(using: &generator)
     else { return }
     let owner = parent.value.claim.flatMap { application.sessions[$0.session]?.client }
@@ -217,7 +216,7 @@ struct Flood {
     let reason = pick(["closed", "restart", "logout", "userQuit"])
     guard let (peer, _) = send("goodbye", #"{"reason":"\#(reason)"}"#), chance(2) else { return }
     recent.append("\(peer.id) disconnects")
-    driver.disconnect(peer)
+    broker.disconnect(peer)
     peers.removeAll { $0 === peer }
   }
 
@@ -226,38 +225,38 @@ struct Flood {
     switch Int.random(in: 0..<4, using: &generator) {
     case 0:
       recent.append("\(peer.id) crashes")
-      driver.crash(peer)
+      broker.crash(peer)
     case 1:
       recent.append("\(peer.id) is killed")
-      driver.kill(peer)
+      broker.kill(peer)
       return
     case 2:
       recent.append("\(peer.id) is killed unnoticed")
-      driver.killUnnoticed(peer)
+      broker.killUnnoticed(peer)
       return
     default:
       recent.append("\(peer.id) disconnects")
-      driver.disconnect(peer)
+      broker.disconnect(peer)
     }
     peers.removeAll { $0 === peer }
     nextPID += 1
   }
 
   private mutating func holdOrLetGo() {
-    guard driver.holdsCommits else {
-      driver.holdsCommits = true
+    guard broker.holdsCommits else {
+      broker.holdsCommits = true
       return
     }
-    driver.holdsCommits = false
+    broker.holdsCommits = false
     let fails = chance(2)
     recent.append(fails ? "the commit fails" : "commit")
-    if fails { driver.failCommit("App") } else { driver.commit() }
+    if fails { broker.failCommit("App") } else { broker.commit() }
   }
 
   private mutating func restart() {
     recent.append("the broker restarts")
-    driver.holdsCommits = false
-    driver.restart()
+    broker.holdsCommits = false
+    broker.restart()
     peers = []
   }
 }

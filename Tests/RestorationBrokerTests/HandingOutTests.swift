@@ -9,7 +9,7 @@ internal import Testing
 /// Batches of a restoration: bytes, counts, deferred states; and many objects in many sessions (R21).
 @Suite struct HandingOutTests {
   let fixture = RestoringFixture()
-  var driver: CoreDriver { fixture.driver }
+  var broker: MemoryBroker { fixture.broker }
 
   @Test func aBatchHasAtMost64ObjectsAndOneIsUnderWayAtATime() throws {
     try fixture.save((0..<130).map { ("N\($0)", nil, "", "{}") })
@@ -34,7 +34,7 @@ internal import Testing
       ("A", nil, "", #"{"t":"\#(text)"}"#), ("B", nil, "", #"{"t":"\#(text)"}"#), ("C", nil, "", #"{"t":"\#(large)"}"#),
       ("D", nil, "", "{}"),
     ])
-    let worker = driver.connect(pid: 2)
+    let worker = broker.connect(pid: 2)
     fixture.answer(worker, "W")
     let serves = #""serves":["decodeRestorableStateWithCoder","applicationFinishedRestoringState"]"#
     try worker.initialize("App", #""messageBytesMax":12000,"# + serves)
@@ -51,7 +51,7 @@ internal import Testing
     #expect(outcome(result) == ["+A", "+B", "+C", "+D"])
     #expect(fixture.log == ["W decode A", "W decode B C? D"])
     #expect(fixture.finished(worker).count == 4)
-    driver.inspect()
+    broker.inspect()
   }
 
   /// The caller acts on the answer; a restoration may ask as often as it likes.
@@ -62,30 +62,30 @@ internal import Testing
       ("Suspect", nil, "", "{}"), ("Good", nil, "", "{}"),
     ])
     for (name, pid) in [("Poison", 2), ("Poison", 3), ("Suspect", 4)] as [(String, Int64)] {
-      let victim = driver.connect(pid: pid)
+      let victim = broker.connect(pid: pid)
       try victim.initialize()
       try victim.register(name)
       _ = try victim.decode(#"["\#(name)"]"#)
-      driver.crash(victim)
+      broker.crash(victim)
     }
     let worker = try fixture.join("W", pid: 5)
     for name in names + ["Good"] { try worker.register(name, below: nil, #""objectClass":"New""#) }
     _ = try worker.decode(#"["Good"]"#)
-    let application = try #require(driver.application("App"))
+    let application = try #require(broker.application("App"))
     let nodes = names.compactMap { application.tree.node(at: [$0]) }
     let steps = nodes.map(\.restoringSteps)
     let answers: [Restoration.Handing] = [
       .nothing(because: .noState), .skip(.classMismatch, because: .classMismatch(saved: "Old", declared: ["New"])),
-      .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: driver.now.wall))), .afterTrials,
+      .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: broker.now.wall))), .afterTrials,
     ]
     for _ in 1...2 { #expect(nodes.map { application.handing(of: $0.id, to: $0.id) } == answers) }
     #expect(nodes.map(\.restoringSteps) == steps)
-    #expect(driver.core.context.outcome.isEmpty)
+    #expect(broker.core.context.outcome.isEmpty)
   }
 
   @Test func aReplyThatWouldBeTooLongSaysHowMuchIsLeftOut() throws {
     try fixture.save((0..<20).map { ("N\($0)", nil, "", "{}") })
-    let worker = driver.connect(pid: 2)
+    let worker = broker.connect(pid: 2)
     try worker.initialize("App", #""messageBytesMax":1000"#)
     for number in 0..<20 { try worker.register("N\(number)") }
     let result = try worker.call("restoreApplicationState")
@@ -129,6 +129,6 @@ internal import Testing
       #expect(parent.isEmpty || decoded[..<position].contains(parent), "\(path) came before the one above it")
     }
     #expect(peers.reduce(0) { $0 + fixture.finished($1).count } == count)
-    driver.inspect()
+    broker.inspect()
   }
 }

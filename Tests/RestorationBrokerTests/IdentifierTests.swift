@@ -7,87 +7,87 @@ internal import Testing
 
 /// Identifiers and the uniqueness of paths (R1, R2).
 @Suite struct IdentifierTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test func r1RegisteringTheSameAgainWritesNothing() throws {
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize()
     try peer.register("Main", below: nil, #""objectClass":"Window""#)
-    driver.forgetWritten()
+    broker.forgetWritten()
     try peer.register("Main", below: nil, #""objectClass":"Window""#)
-    #expect(driver.written.isEmpty)
+    #expect(broker.written.isEmpty)
   }
 
   @Test func r1ADeadOwnersPathIsClaimedUnderANewHandle() throws {
-    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.initialize()
     try second.initialize()
     let old = try first.register("Main")
     // Its connection stays open: another process has inherited it.
-    driver.killUnnoticed(first)
+    broker.killUnnoticed(first)
     let new = try second.register("Main")
     #expect(new != old)
     #expect(try second.fail("decodeRestorableState", #"{"object":\#(old)}"#).kind == "unknownObject")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r1AnExitThatIsKnownLetsThePathBeClaimedAtOnce() throws {
-    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.initialize()
     try second.initialize()
     try first.register("Main")
-    driver.kill(first)
+    broker.kill(first)
     try second.register("Main")
-    driver.inspect()
-    driver.advance(milliseconds: 1_000)
-    driver.inspect()
+    broker.inspect()
+    broker.advance(milliseconds: 1_000)
+    broker.inspect()
     #expect(try second.objects().count == 1)
-    #expect(driver.application("App")?.sessions.count == 1)
+    #expect(broker.application("App")?.sessions.count == 1)
   }
 
   @Test func r1ALivingOwnerWithoutConnectionKeepsItsPathFromOtherProcesses() throws {
-    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.initialize()
     try second.initialize()
     try first.register("Main")
-    driver.disconnect(first)
-    driver.advance(milliseconds: 5_000)
+    broker.disconnect(first)
+    broker.advance(milliseconds: 5_000)
     let failure = try second.fail("registerObjectForStateRestoration", second.registration("Main"))
     #expect(failure.kind == "duplicatePath")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r1ADetachedSessionKeepsItsPathAlthoughItsProcessHasEnded() throws {
-    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     let registered = try first.call(
       "registerObjectForStateRestoration",
       first.registration("Main", below: nil, #""application":"App""#)
     )
     let token = try #require(registered["session"]?.string)
-    let other = driver.connect(pid: 3)
+    let other = broker.connect(pid: 3)
     try other.call("goodbye", #"{"application":"App","reason":"restart","session":"\#(token)"}"#)
     let again = try first.call(
       "registerObjectForStateRestoration",
       first.registration("Main", below: nil, #""application":"App""#)
     )
     #expect(again["session"] != .string(token))
-    driver.killUnnoticed(first)
+    broker.killUnnoticed(first)
     let failure = try second.fail(
       "registerObjectForStateRestoration",
       second.registration("Main", below: nil, #""application":"App""#)
     )
     #expect(failure.kind == "duplicatePath")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func handlesNeverRepeatOverRestarts() throws {
     var handles: Set<Int64> = []
     for run in 1...3 {
-      let peer = driver.connect(pid: Int64(run))
+      let peer = broker.connect(pid: Int64(run))
       try peer.initialize()
       for index in 0..<4 { #expect(handles.insert(try peer.register("o\(run).\(index)")).inserted) }
       #expect(handles.allSatisfy { $0 > 0 && $0 < 1 << 53 })
-      driver.restart()
+      broker.restart()
     }
   }
 }

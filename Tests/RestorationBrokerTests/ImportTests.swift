@@ -8,7 +8,7 @@ internal import Testing
 
 /// Limits of imports, and what an import leaves if it fails.
 @Suite struct ImportTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test func limitsAreHitExactlyAtTheirBorder() throws {
     var limits = Limits()
@@ -17,8 +17,8 @@ internal import Testing
     limits.pathBytesMax = 256
     limits.stateDepthMax = 4
     limits.referencesPerStateMax = 2
-    let driver = CoreDriver(limits: limits)
-    let tool = driver.connect()
+    let broker = MemoryBroker(limits: limits)
+    let tool = broker.connect()
     let fits = String(repeating: "x", count: 1_024 - 8)
     let long = String(repeating: "p", count: 127)
     let reference = #"{"$restorable":["a"]}"#
@@ -59,31 +59,31 @@ internal import Testing
       let max: Int64 = failure.data["max"]?.integer ?? 0
       #expect(failure.data["value"]?.integer == max + 1)
     }
-    #expect(driver.archives["no"] == nil)
+    #expect(broker.disk.archive("no") == nil)
   }
 
   @Test func theArchiveLimitCountsWhatStaysReachable() throws {
     var limits = Limits()
     limits.archiveBytesMax = 64 << 10
-    let driver = CoreDriver(limits: limits)
-    let tool = driver.connect()
+    let broker = MemoryBroker(limits: limits)
+    let tool = broker.connect()
     func document(_ bytes: Int) -> String {
       Document.of(Document.object(#"["a"]"#, #"{"x":"\#(String(repeating: "y", count: bytes - 8))"}"#))
     }
     #expect(try tool.fail("importArchive", tool.importing(document(64 << 10 + 1), into: "App")).kind == "limitExceeded")
-    #expect(driver.archives["App"] == nil)
+    #expect(broker.disk.archive("App") == nil)
     try tool.importDocument(document(40 << 10), into: "App")
     let failure = try tool.fail("importArchive", tool.importing(document(24 << 10 + 1), into: "App", #""force":true"#))
     #expect(failure.data["limit"] == "archiveBytesMax")
     try tool.importDocument(document(24 << 10), into: "App", #""force":true"#)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func anUploadIsCountedForWhatItsPathsTakeInMemory() throws {
     var limits = Limits()
     limits.archiveBytesMax = 64 << 10
-    let driver = CoreDriver(limits: limits)
-    let tool = driver.connect()
+    let broker = MemoryBroker(limits: limits)
+    let tool = broker.connect()
     func document(_ depth: Int) -> String {
       let objects = (1...depth).map { depth in
         Document.object("[" + Array(repeating: #""a""#, count: depth).joined(separator: ",") + "]", "{}")
@@ -97,24 +97,24 @@ internal import Testing
   }
 
   @Test func aSessionWhoseProcessHasJustEndedIsNotInTheWay() throws {
-    let peer = driver.connect()
+    let peer = broker.connect()
     try peer.initialize()
-    driver.killUnnoticed(peer)
-    let tool = driver.connect(pid: 7)
+    broker.killUnnoticed(peer)
+    let tool = broker.connect(pid: 7)
     try tool.importDocument(Document.of(Document.object(#"["New"]"#, "{}")), into: "App")
     #expect(try tool.paths(#""application":"App""#) == ["New"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func importedOrphansAreRetiredAfterNinetyDays() throws {
-    let tool = driver.connect(pid: 7)
+    let tool = broker.connect(pid: 7)
     let forever = Document.object(#"["C"]"#, "{}", #""keep":"forever""#)
     try tool.importDocument(
       Document.of(Document.object(#"["A"]"#, "{}"), Document.object(#"["B"]"#, "{}"), forever),
       into: "App"
     )
-    driver.advance(days: 91)
-    let peer = driver.connect()
+    broker.advance(days: 91)
+    let peer = broker.connect()
     try peer.initialize()
     try peer.register("A")
     _ = try peer.state(#"["A"]"#)
@@ -130,53 +130,53 @@ internal import Testing
   }
 
   @Test func anUploadEndsAfterAMinute() throws {
-    let tool = driver.connect()
+    let tool = broker.connect()
     let upload = try #require(
       try tool.call("importArchive", part(Document.object(#"["A"]"#, "{}"), more: #""more":true"#))["upload"]?.string
     )
-    driver.advance(milliseconds: 61_000)
+    broker.advance(milliseconds: 61_000)
     let rest = part(Document.object(#"["B"]"#, "{}"), more: #""upload":"\#(upload)""#)
     #expect(try tool.fail("importArchive", rest).data["pointer"] == "/upload")
-    #expect(driver.archives.isEmpty)
-    #expect(driver.timerCount == 0)
+    #expect(broker.names.isEmpty)
+    #expect(broker.timerCount == 0)
   }
 
   @Test func uploadsAreBoundedInAll() throws {
     var limits = Limits()
     limits.archiveBytesMax = 64 << 10
-    let driver = CoreDriver(limits: limits)
+    let broker = MemoryBroker(limits: limits)
     let large = Document.object(#"["A"]"#, #"{"x":"\#(String(repeating: "y", count: 50_000))"}"#)
     let call = part(large, more: #""more":true"#)
-    let first = driver.connect(pid: 1)
+    let first = broker.connect(pid: 1)
     try first.call("importArchive", call)
-    try driver.connect(pid: 2).call("importArchive", call)
-    #expect(try driver.connect(pid: 3).fail("importArchive", call).data["limit"] == "archiveBytesMax")
-    driver.disconnect(first)
-    try driver.connect(pid: 4).call("importArchive", call)
+    try broker.connect(pid: 2).call("importArchive", call)
+    #expect(try broker.connect(pid: 3).fail("importArchive", call).data["limit"] == "archiveBytesMax")
+    broker.disconnect(first)
+    try broker.connect(pid: 4).call("importArchive", call)
   }
 
   @Test func aFailedTransactionLeavesWhatWasThere() throws {
-    let tool = driver.connect()
+    let tool = broker.connect()
     try tool.encode(#"["Old"]"#, #"{"x":1}"#, #""application":"App""#)
     let before = try tool.export("App")
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let document = Document.of(Document.object(#"["New"]"#, "{}"))
     let id = tool.start("importArchive", tool.importing(document, into: "App", #""force":true"#))
-    driver.failCommit("App")
+    broker.failCommit("App")
     #expect(try tool.failure(of: id).kind == "storeFailed")
-    driver.holdsCommits = false
+    broker.holdsCommits = false
     #expect(try tool.export("App") == before)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func anArchiveThatDoesNotOpenTakesNothingAndForgetsTheDocument() throws {
-    driver.openingFailures["App"] = ArchiveError(.unreadable, "no")
-    let tool = driver.connect()
+    broker.openingFailures["App"] = ArchiveError(.unreadable, "no")
+    let tool = broker.connect()
     let document = Document.of(Document.object(#"["New"]"#, "{}"))
     #expect(try tool.fail("importArchive", tool.importing(document, into: "App")).kind == "archiveUnreadable")
-    driver.openingFailures["Full"] = ArchiveError(.limit(name: "applicationsMax", max: 1, value: 2), "no")
+    broker.openingFailures["Full"] = ArchiveError(.limit(name: "applicationsMax", max: 1, value: 2), "no")
     #expect(try tool.fail("importArchive", tool.importing(document, into: "Full")).kind == "limitExceeded")
-    driver.openingFailures = [:]
+    broker.openingFailures = [:]
     #expect(try tool.importDocument(document, into: "Fine")["objects"] == 1)
   }
 }

@@ -7,10 +7,10 @@ internal import Testing
 
 /// A value equal to a limit passes and one more fails; the error names the limit, the value and the place.
 @Suite struct CoreLimitTests {
-  private func driver(_ change: (inout Limits) -> Void) -> CoreDriver {
+  private func broker(_ change: (inout Limits) -> Void) -> MemoryBroker {
     var limits = Limits()
     change(&limits)
-    return CoreDriver(limits: limits)
+    return MemoryBroker(limits: limits)
   }
 
   private func expect(
@@ -26,30 +26,26 @@ internal import Testing
   }
 
   @Test func objectsOfAnApplication() throws {
-    let driver = driver { $0.objectsPerApplicationMax = 3 }
-    let peer = driver.connect()
+    let broker = broker { $0.objectsPerApplicationMax = 3 }
+    let peer = broker.connect()
     try peer.initialize()
     for name in ["a", "b"] { try peer.register(name) }
     let tooMany = try peer.fail("encodeRestorableState", peer.encoding(#"["a","x","y"]"#, "{}"))
     expect(tooMany, "objectsPerApplicationMax", 4)
     #expect(try peer.paths() == ["a", "b"])
     try peer.encode(#"["a","x"]"#, "{}")
-    expect(
-      try peer.fail("registerObjectForStateRestoration", peer.registration("d")),
-      "objectsPerApplicationMax",
-      4
-    )
+    expect(try peer.fail("registerObjectForStateRestoration", peer.registration("d")), "objectsPerApplicationMax", 4)
     try peer.register("b")
     try peer.encode(#"["a","x"]"#, #"{"a":1}"#)
     try peer.call("unregisterObject", #"{"object":["b"]}"#)
     try peer.register("d")
-    driver.inspect()
+    broker.inspect()
   }
 
   /// Sessions that have no connection of their own count as well.
   @Test func sessionsOfAnApplication() throws {
-    let driver = driver { $0.sessionsPerApplicationMax = 2 }
-    let (bound, detached, third) = (driver.connect(), driver.connect(), driver.connect())
+    let broker = broker { $0.sessionsPerApplicationMax = 2 }
+    let (bound, detached, third) = (broker.connect(), broker.connect(), broker.connect())
     try bound.initialize()
     let registration = #"{"application":"App","restorationIdentifier":"D"}"#
     try detached.call("registerObjectForStateRestoration", registration)
@@ -61,12 +57,12 @@ internal import Testing
     try detached.call("registerObjectForStateRestoration", #"{"application":"App","restorationIdentifier":"E"}"#)
     try bound.call("goodbye", #"{"reason":"closed"}"#)
     try third.call("initialize", initialize)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func bytesOfAPath() throws {
-    let driver = driver { $0.pathBytesMax = 10 }
-    let peer = driver.connect()
+    let broker = broker { $0.pathBytesMax = 10 }
+    let peer = broker.connect()
     try peer.initialize()
     try peer.register("abcd")
     try peer.register("12345", below: #"["abcd"]"#)
@@ -83,11 +79,7 @@ internal import Testing
       "pathBytesMax",
       11
     )
-    expect(
-      try peer.fail("registerObjectForStateRestoration", peer.registration("ééééé1")),
-      "pathBytesMax",
-      11
-    )
+    expect(try peer.fail("registerObjectForStateRestoration", peer.registration("ééééé1")), "pathBytesMax", 11)
     try peer.register("ééééé")
     try peer.encode(#"["a","b","c","d","ef"]"#, "{}")
     expect(try peer.fail("encodeRestorableState", peer.encoding(#"["a","b","c","d","efg"]"#, "{}")), "pathBytesMax", 11)
@@ -98,12 +90,12 @@ internal import Testing
     )
     try peer.call("setRestorationIdentifier", #"{"object":["abcd"],"restorationIdentifier":"abc"}"#)
     #expect(try peer.paths().contains("abc/12345"))
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func bytesOfAState() throws {
-    let driver = driver { $0.stateBytesMax = 40 }
-    let peer = driver.connect()
+    let broker = broker { $0.stateBytesMax = 40 }
+    let peer = broker.connect()
     try peer.initialize()
     func state(_ bytes: Int) -> String { #"{"a":"\#(String(repeating: "x", count: bytes - 8))"}"# }
     try peer.encode(#"["A"]"#, state(40))
@@ -117,16 +109,16 @@ internal import Testing
   }
 
   @Test func depthOfAState() throws {
-    let driver = driver { $0.stateDepthMax = 4 }
-    let peer = driver.connect()
+    let broker = broker { $0.stateDepthMax = 4 }
+    let peer = broker.connect()
     try peer.initialize()
     try peer.encode(#"["A"]"#, #"{"a":[{"b":[1]}]}"#)
     expect(try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":[{"b":[[]]}]}"#)), "stateDepthMax", 5)
   }
 
   @Test func referencesOfAState() throws {
-    let driver = driver { $0.referencesPerStateMax = 2 }
-    let peer = driver.connect()
+    let broker = broker { $0.referencesPerStateMax = 2 }
+    let peer = broker.connect()
     try peer.initialize()
     try peer.register("T")
     let reference = #"{"$restorable":["T"]}"#
@@ -136,8 +128,8 @@ internal import Testing
   }
 
   @Test func bytesOfAnArchive() throws {
-    let driver = driver { $0.archiveBytesMax = 100 }
-    let peer = driver.connect(pid: 1)
+    let broker = broker { $0.archiveBytesMax = 100 }
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     func state(_ bytes: Int) -> String { #"{"a":"\#(String(repeating: "x", count: bytes - 8))"}"# }
     try peer.register("A")
@@ -154,96 +146,96 @@ internal import Testing
     #expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, "{}")).data["limit"] == "archiveBytesMax")
     try peer.call("discardApplicationState", #"{"generations":true,"force":true}"#)
     try peer.encode(#"["B"]"#, state(100))
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r19AnEarlyStateOfARoundTakesRoomBesideTheOneItHides() throws {
-    let driver = driver { $0.archiveBytesMax = 100 }
-    let first = driver.connect(pid: 1)
+    let broker = broker { $0.archiveBytesMax = 100 }
+    let first = broker.connect(pid: 1)
     try first.initialize()
     try first.register("A")
     try first.encode(#"["A"]"#, #"{"a":"\#(String(repeating: "x", count: 52))"}"#)
-    driver.crash(first)
-    let second = driver.connect(pid: 2)
+    broker.crash(first)
+    let second = broker.connect(pid: 2)
     try second.initialize("App", #""serves":["encodeRestorableStateWithCoder"]"#)
     try second.register("A")
     let id = second.start("saveApplicationState")
     second.answerEncode { _ in #"{"b":"\#(String(repeating: "y", count: 52))"}"# }
     let stale = try second.result(of: id)["stale"]?.array ?? []
     #expect(stale.map { $0["why"]?.string } == ["limitExceeded"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func aFullArchiveTakesTheSameStateAgainWithoutWaitingForTheDisk() throws {
-    let driver = driver { $0.archiveBytesMax = 100 }
-    let peer = driver.connect(pid: 1)
+    let broker = broker { $0.archiveBytesMax = 100 }
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     var calls: [Int] = []
     for round in 0..<5 {
       let state = #"{"a":"\#(String(repeating: String(round), count: 92))"}"#
       calls.append(peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, state)))
     }
-    driver.commit()
+    broker.commit()
     for call in calls { #expect(try peer.result(of: call)["durability"] == "disk") }
   }
 
   @Test func connectionsOfAnApplication() throws {
-    let driver = driver { $0.connectionsPerApplicationMax = 2 }
-    let (first, second, third) = (driver.connect(pid: 1), driver.connect(pid: 2), driver.connect(pid: 3))
+    let broker = broker { $0.connectionsPerApplicationMax = 2 }
+    let (first, second, third) = (broker.connect(pid: 1), broker.connect(pid: 2), broker.connect(pid: 3))
     try first.initialize()
     try second.encode(#"["A"]"#, "{}", #""application":"App""#)
     expect(try third.fail("initialize", #"{"application":"App"}"#), "connectionsPerApplicationMax", 3)
     expect(try third.fail("describeApplication", #"{"application":"App"}"#), "connectionsPerApplicationMax", 3)
     try third.initialize("Other")
     _ = try second.objects(#""application":"App""#)
-    driver.disconnect(second)
-    let fourth = driver.connect(pid: 4)
+    broker.disconnect(second)
+    let fourth = broker.connect(pid: 4)
     try fourth.initialize()
   }
 
   @Test func openArchivesCloseTheLeastRecentlyUsed() throws {
-    let driver = driver { $0.openArchivesMax = 3 }
-    let peer = driver.connect(pid: 1)
+    let broker = broker { $0.openArchivesMax = 3 }
+    let peer = broker.connect(pid: 1)
     for name in ["a", "b", "c"] {
-      driver.advance(milliseconds: 1)
+      broker.advance(milliseconds: 1)
       try peer.encode(#"["X"]"#, #"{"in":"\#(name)"}"#, #""application":"\#(name)""#)
     }
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 1)
     _ = try peer.decode(#"["X"]"#, #""application":"a""#)
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 1)
     try peer.encode(#"["X"]"#, "{}", #""application":"d""#)
-    #expect(driver.closed == ["b"])
+    #expect(broker.closed == ["b"])
     #expect(try peer.decode(#"["X"]"#, #""application":"b""#)["state"] == ["in": "b"])
-    #expect(driver.closed == ["b", "c"])
-    #expect(driver.core.applications.count == 3)
+    #expect(broker.closed == ["b", "c"])
+    #expect(broker.core.applications.count == 3)
   }
 
   @Test func archivesInUseAreNotClosed() throws {
-    let driver = driver { $0.openArchivesMax = 2 }
-    let (first, second, third) = (driver.connect(pid: 1), driver.connect(pid: 2), driver.connect(pid: 3))
+    let broker = broker { $0.openArchivesMax = 2 }
+    let (first, second, third) = (broker.connect(pid: 1), broker.connect(pid: 2), broker.connect(pid: 3))
     try first.initialize("a")
     try second.initialize("b")
     expect(try third.fail("initialize", #"{"application":"c"}"#), "openArchivesMax", 3)
     try first.goodbye("restart")
     try third.initialize("c")
-    #expect(driver.closed == ["a"])
+    #expect(broker.closed == ["a"])
     try second.register("X")
-    driver.inspect("b")
+    broker.inspect("b")
   }
 
   @Test func anArchiveIsNotClosedUnderARead() throws {
-    let driver = driver { $0.openArchivesMax = 1 }
-    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let broker = broker { $0.openArchivesMax = 1 }
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.encode(#"["X"]"#, #"{"a":1}"#, #""application":"a""#)
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     first.start("encodeRestorableState", first.encoding(#"["X"]"#, #"{"a":2}"#, #""application":"a""#))
     let read = first.start("decodeRestorableState", #"{"object":["X"],"application":"a"}"#)
     let refused = second.start("encodeRestorableState", second.encoding(#"["X"]"#, "{}", #""application":"b""#))
     #expect(try second.failure(of: refused).data["limit"] == "openArchivesMax")
-    driver.commit()
+    broker.commit()
     #expect(try first.result(of: read)["state"] == ["a": 2])
-    driver.holdsCommits = false
+    broker.holdsCommits = false
     try second.encode(#"["X"]"#, "{}", #""application":"b""#)
   }
 }

@@ -8,7 +8,7 @@ internal import Testing
 /// Nothing longer than a client reads is sent to it unasked: `Peer` looks at every message that comes.
 @Suite struct MessageBytesTests {
   private let fixture = RestoringFixture()
-  private var driver: CoreDriver { fixture.driver }
+  private var broker: MemoryBroker { fixture.broker }
   /// A name that takes twice its bytes as JSON, so that its path takes about ten thousand.
   private static func name(_ number: Int) -> String {
     let digits = String(number)
@@ -34,7 +34,7 @@ internal import Testing
 
   /// Its bundle version takes six times its bytes as JSON.
   private func join(_ pid: Int64, _ messageBytesMax: Int, _ more: String = "") throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     let names = Self.everything.map { "\"\($0)\"" }.joined(separator: ",")
     let version = String(repeating: #"\u0001"#, count: 1_024)
     let members = #""bundleVersion":"\#(version)","messageBytesMax":\#(messageBytesMax),"serves":[\#(names)]"#
@@ -60,7 +60,7 @@ internal import Testing
     let saved = try writer.call("saveApplicationState")
     #expect(saved["objects"] == 85)
     #expect(saved["stale"] == [])
-    driver.crash(writer)
+    broker.crash(writer)
     let reader = try join(2, bytesMax)
     _ = try Self.parent(reader)
     for number in 0..<70 { try reader.register(Self.name(100 + number), below: parent) }
@@ -129,7 +129,7 @@ internal import Testing
     let more = #""restorationClass":"C","kind":"viewController""#
     let text = String(repeating: "x", count: 40_000)
     try writer.encode("\(try writer.register("Made", below: nil, more))", #"{"t":"\#(text)"}"#)
-    driver.crash(writer)
+    broker.crash(writer)
     let reader = try join(2, bytesMax)
     var asked: [JSONValue] = []
     reader.serves["objectWithRestorationIdentifierPath"] = { parameters in
@@ -169,7 +169,7 @@ internal import Testing
     }
     #expect(try writer.call("saveApplicationState")["objects"] == 2)
     #expect(asked == 1)
-    driver.crash(writer)
+    broker.crash(writer)
     let reader = try join(2, 65_536)
     try reader.register("C", below: nil, #""kind":"viewController""#)
     let again = try reader.register("T", below: #"["C"]"#, view)
@@ -191,14 +191,14 @@ internal import Testing
     let long = JSONText(.string(Self.name(1))).string
     try peer.call("setRestorationIdentifier", #"{"object":["Z"],"restorationIdentifier":\#(long)}"#)
     #expect(peer.takeNotifications("pathChanged").count == 1)
-    #expect(driver.logged.isEmpty)
+    #expect(broker.logged.isEmpty)
     let little = try join(3, 150)
     try little.register("D")
     try little.register("E", below: #"["D"]"#)
     let other = JSONText(.string(Self.name(2))).string
     try little.call("setRestorationIdentifier", #"{"object":["D"],"restorationIdentifier":\#(other)}"#)
     #expect(little.notifications.isEmpty)
-    #expect(driver.logged.contains { $0.hasPrefix("pathChanged was not sent") })
+    #expect(broker.logged.contains { $0.hasPrefix("pathChanged was not sent") })
   }
 
   /// R12: objects are named by handles alone for a client that reads little.
@@ -213,9 +213,9 @@ internal import Testing
   }
 
   @Test func whatAPollerFetchesFitsToo() throws {
-    let poller = try Poller(driver, serves: ["encodeRestorableStateWithCoder"], #""messageBytesMax":20000"#)
+    let poller = try Poller(broker, serves: ["encodeRestorableStateWithCoder"], #""messageBytesMax":20000"#)
     for number in 0..<64 { try poller.register("\(number)" + String(repeating: "x", count: 250)) }
-    let saver = driver.connect(pid: 9)
+    let saver = broker.connect(pid: 9)
     saver.start("saveApplicationState", #"{"application":"App"}"#)
     let peer = poller.connect()
     let id = peer.start("nextRequest", poller.scoped(""))

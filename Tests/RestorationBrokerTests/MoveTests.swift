@@ -6,11 +6,11 @@ internal import Testing
 
 /// What changes of parent, identifier and position write, and when they are told (R6).
 @Suite struct MoveTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
   let peer: Peer
 
   init() throws {
-    peer = driver.connect(pid: 1)
+    peer = broker.connect(pid: 1)
     try peer.initialize()
   }
 
@@ -20,14 +20,14 @@ internal import Testing
     try peer.encode(#"["R"]"#, #"{"to":{"$restorable":["A","B","C"]}}"#)
     let moved = try peer.register("B", below: #"["A"]"#)
     try peer.call("setRestorationParent", #"{"object":\#(moved),"restorationParent":["D"]}"#)
-    driver.inspect()
-    driver.restart()
-    let next = driver.connect(pid: 2)
+    broker.inspect()
+    broker.restart()
+    let next = broker.connect(pid: 2)
     try next.initialize()
     #expect(try next.paths() == ["A", "D", "D/B", "D/B/C", "R"])
     #expect(try next.state(#"["D","B","C"]"#) == ["n": 1])
     #expect(try next.state(#"["R"]"#)?["to"]?["$restorable"] == ["D", "B", "C"])
-    driver.inspect()
+    broker.inspect()
   }
 
   /// However many objects are below it.
@@ -45,27 +45,27 @@ internal import Testing
       ("setChildren", #"{"object":["A"],"children":[\#(children)]}"#, 3),
       ("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"Z"}"#, 1),
     ] {
-      driver.forgetWritten()
+      broker.forgetWritten()
       peer.start(method, parameters)
-      #expect(driver.written.count == count, "\(parameters)")
-      driver.inspect()
+      #expect(broker.written.count == count, "\(parameters)")
+      broker.inspect()
     }
     #expect(try peer.paths().count { $0.hasPrefix("Z/Tab#1/") } == 50)
   }
 
   @Test func r6OwnersAreToldWhenTheMoveIsDurable() throws {
-    let other = driver.connect(pid: 2)
+    let other = broker.connect(pid: 2)
     try other.initialize("App", #""serves":["pathChanged"]"#)
     try peer.register("A")
     try other.register("B", below: #"["A"]"#)
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     peer.start("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"Z"}"#)
     #expect(other.notifications.isEmpty)
-    driver.failCommit("App")
+    broker.failCommit("App")
     #expect(other.notifications.isEmpty)
     #expect(try other.paths() == ["A", "A/B"])
     peer.start("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"Y"}"#)
-    driver.commit()
+    broker.commit()
     #expect(other.takeNotifications("pathChanged").map { $0["path"]?.joined } == ["Y/B"])
   }
 }

@@ -7,31 +7,30 @@ internal import Testing
 
 /// Restoration parents when owners crash, and registrations that wait for them (R3, R4).
 @Suite struct ParentTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test func r3ThePathOfACrashedOwnerIsAParentAndIsClaimedWithItsChildren() throws {
-    let (main, editor) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let (main, editor) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try main.initialize()
     try editor.initialize()
     let old = try main.register("Main")
     let child = try editor.register("Editor", below: #"["Main"]"#)
-    driver.crash(main)
-    driver.inspect()
+    broker.crash(main)
+    broker.inspect()
     try editor.register("Ruler", below: #"["Main"]"#)
-    let next = driver.connect(pid: 3)
+    let next = broker.connect(pid: 3)
     try next.initialize()
     #expect(try next.register("Main") != old)
     try editor.encode("\(child)", #"{"a":1}"#)
     #expect(try next.paths() == ["Main", "Main/Editor", "Main/Ruler"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r3ManyWaitingForOneParentAreLetInWithoutDeepStack() throws {
     var limits = Limits()
     limits.parkedMax = 20_000
-    let driver = CoreDriver(limits: limits)
-    driver.measuresArchives = false
-    let peer = driver.connect()
+    let broker = MemoryBroker(limits: limits)
+    let peer = broker.connect()
     try peer.initialize()
     for index in 0..<3_000 {
       peer.notify(
@@ -40,14 +39,14 @@ internal import Testing
       )
     }
     try peer.register("Main")
-    #expect(driver.application("App")?.tree.count == 3_001)
+    #expect(broker.application("App")?.tree.count == 3_001)
   }
 
   @Test func onlySoManyRegistrationsOfAConnectionWait() throws {
     var limits = Limits()
     limits.parkedMax = 3
-    let driver = CoreDriver(limits: limits)
-    let peer = driver.connect()
+    let broker = MemoryBroker(limits: limits)
+    let peer = broker.connect()
     try peer.initialize()
     let call = peer.registration("a", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
     for _ in 0..<3 { peer.notify("registerObjectForStateRestoration", call) }
@@ -58,33 +57,33 @@ internal import Testing
   }
 
   @Test func aWaitingCallOfALostConnectionIsForgotten() throws {
-    let (peer, main) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    let (peer, main) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try peer.initialize()
     try main.initialize()
     peer.start(
       "registerObjectForStateRestoration",
       peer.registration("Editor", below: #"["Main"]"#, #""awaitParentMilliseconds":1000"#)
     )
-    driver.disconnect(peer)
+    broker.disconnect(peer)
     try main.register("Main")
     #expect(try main.paths() == ["Main"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r4ObjectsWithoutPathGoWithTheirOwner() throws {
     for run in 1...3 {
-      let peer = driver.connect(pid: Int64(run))
+      let peer = broker.connect(pid: Int64(run))
       try peer.initialize()
       let excluded = try peer.register(nil, below: nil, #""kind":"view""#)
       try peer.encode("\(excluded)", #"{"a":1}"#)
       let middle = try peer.register(nil, below: nil, #""kind":"viewController""#)
       try peer.register("Child", below: "\(middle)", #""kind":"view""#)
-      driver.inspect()
+      broker.inspect()
       #expect(try peer.objects().count == 3)
-      driver.crash(peer)
-      driver.advance(milliseconds: 1_000)
-      driver.inspect()
+      broker.crash(peer)
+      broker.advance(milliseconds: 1_000)
+      broker.inspect()
     }
-    #expect(driver.application("App")?.tree.count == 2)
+    #expect(broker.application("App")?.tree.count == 2)
   }
 }

@@ -2,19 +2,15 @@
 
 internal import JSONRPC
 internal import RestorationBroker
+internal import RestorationTransport
 internal import RestorationWire
 internal import Testing
 
-/// One client of a `CoreDriver`: sends JSON text through the real framing, and collects the output.
+/// One client of a `MemoryBroker`: sends JSON text, and collects what comes.
 final class Peer {
-  let id: ClientID
-  let process: ClientProcess
-  let canBeCalled: Bool
-  var isConnected = true
-  private unowned let driver: CoreDriver
-  private var decoder = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
-  private var conversation = Conversation(limits: ConversationLimits())
-  private var input = FrameDecoder(limits: FrameLimits(), vocabulary: EncodedState.vocabulary)
+  let connection: MemoryConnection
+  /// Its messages are lines, else requests over HTTP.
+  private let canBeCalled: Bool
   private var answers: [Int: JSONSlice] = [:]
   private var lastID = 0
   /// Nothing longer may come unasked.
@@ -26,7 +22,6 @@ final class Peer {
   private(set) var calls: [BrokerCall] = []
   /// Automatic answers to calls of the broker: the result as JSON text, `nil` for not yet.
   var serves: [String: (JSONValue) -> String?] = [:]
-
   /// Calls whose answers are just being made.
   private var answering: Set<Int> = []
 
@@ -35,15 +30,16 @@ final class Peer {
     let method: String
     let parameters: JSONValue
     var isAnswered = false
-    var isForgotten = false
   }
 
-  init(id: ClientID, process: ClientProcess, canBeCalled: Bool, driver: CoreDriver) {
-    self.id = id
-    self.process = process
-    self.canBeCalled = canBeCalled
-    self.driver = driver
+  init(_ connection: MemoryConnection, canBeCalled: Bool) {
+    (self.connection, self.canBeCalled) = (connection, canBeCalled)
+    connection.whenReceived = { self.take($0) }
+    connection.whenTaken = { self.answerCalls() }
   }
+
+  var id: ClientID { connection.connection.id.value }
+  var isConnected: Bool { connection.isOpen }
 
   // MARK: Sending
 
@@ -67,87 +63,34 @@ final class Peer {
     transmit(#"{"jsonrpc":"2.0","method":"\#(method)","params":\#(parameters)}"#)
   }
 
+  /// If the text is invalid JSON, reading resumes at the next line.
   private func transmit(_ text: String) {
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(text.utf8.count)\r\n\r\n"
     precondition(isConnected, "the connection is gone")
-    Array(text.utf8).withUnsafeBytes { decoder.append($0) }
-    while let event = decoder.next() {
-      var output: [UInt8] = []
-      let deliveries = conversation.receive(event, into: &output)
-      collect(output)
-      for delivery in deliveries { handle(delivery) }
-    }
-  }
-
-  private func handle(_ delivery: Conversation.Delivery) {
-    switch delivery {
-    case .request(let call, let request):
-      let caller = Caller(client: id, call: call)
-      let message = IncomingMessage(
-        caller: caller,
-        method: request.method,
-        parameters: request.parameters,
-        canBeCalled: canBeCalled
-      )
-      driver.deliver(message)
-    case .notification(let notification):
-      let caller = Caller(client: id, call: nil)
-      let message = IncomingMessage(
-        caller: caller,
-        method: notification.method,
-        parameters: notification.parameters,
-        canBeCalled: canBeCalled
-      )
-      if let id = CancelRequest(notification.parameters)?.id, notification.method == CancelRequest.method {
-        if let call = conversation.pendingCall(withID: id) { driver.cancel(Caller(client: self.id, call: call)) }
-      } else if let fault = notification.fault {
-        driver.refuse(message, fault)
-      } else {
-        driver.deliver(message)
-      }
-    case .response(let callID, let outcome):
-      driver.answered(callID, CallAnswer(outcome), by: id)
-    case .brokenAnswer(let callID, let code, let reason):
-      driver.answered(callID, .error(code: code, message: "the answer is \(reason)"), by: id)
-    case .closeAfterOutput:
-      break
-    }
+    connection.send(bytes: Array((canBeCalled ? text + "\n" : head + text).utf8))
   }
 
   // MARK: Being called
 
-  /// The broker calls: to be answered by `answer`, or by what `serves` has for it.
-  func receiveCall(_ method: String, _ parameters: JSONText) -> Int {
-    if !canBeCalled { Issue.record("\(method) was called over a connection that cannot be called") }
-    var output: [UInt8] = []
-    let callID = conversation.call(method: method, parameters: parameters, into: &output)
-    checkLength(output)
-    collect(output)
-    return callID
-  }
-
-  /// The broker no longer wants the answer.
-  func forget(_ callID: Int) {
-    conversation.forget(callID)
-    if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isForgotten = true }
-  }
-
-  func answerCalls() {
+  private func answerCalls() -> Bool {
+    var hasAnswered = false
     // Answering may bring further calls, and this function again.
     var next = 0
     while next < calls.count {
       let call = calls[next]
       next += 1
-      guard !call.isAnswered, !call.isForgotten, isConnected, answering.insert(call.id).inserted else { continue }
+      guard isOpen(call), answering.insert(call.id).inserted else { continue }
       let result = serves[call.method]?(call.parameters)
       answering.remove(call.id)
-      if let result, isConnected { answer(call.id, result) }
+      guard let result, isConnected else { continue }
+      answer(call.id, result)
+      hasAnswered = true
     }
+    return hasAnswered
   }
 
   /// Answers a call of the broker with a result in JSON.
-  func answer(_ callID: Int, _ result: String) {
-    reply(callID, #""result":\#(result)"#)
-  }
+  func answer(_ callID: Int, _ result: String) { reply(callID, #""result":\#(result)"#) }
 
   func answer(_ callID: Int, errorCode code: Int, _ message: String) {
     reply(callID, #""error":{"code":\#(code),"message":"\#(message)"}"#)
@@ -155,70 +98,34 @@ final class Peer {
 
   private func reply(_ callID: Int, _ member: String) {
     if let index = calls.firstIndex(where: { $0.id == callID }) { calls[index].isAnswered = true }
-    // If the member is invalid JSON, reading resumes at the next line.
-    transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"# + "\n")
+    transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"#)
+  }
+
+  /// The broker still wants the answer.
+  private func isOpen(_ call: BrokerCall) -> Bool {
+    !call.isAnswered && isConnected && connection.connection.awaitsAnswer(to: call.id)
   }
 
   /// Calls of a method that are not answered yet.
-  func openCalls(_ method: String) -> [BrokerCall] {
-    calls.filter { $0.method == method && !$0.isAnswered && !$0.isForgotten }
-  }
+  func openCalls(_ method: String) -> [BrokerCall] { calls.filter { $0.method == method && isOpen($0) } }
 
   // MARK: Receiving
 
-  func take(_ answer: Answer, for caller: Caller) {
-    guard let call = caller.call else { return }
-    var output: [UInt8] = []
-    switch answer {
-    case .result(let result):
-      var writer = JSONWriter()
-      result.writeJSON(to: &writer)
-      conversation.respond(to: call, with: .result(JSONText(validated: writer.bytes)), into: &output)
-    case .error(let error):
-      conversation.respond(to: call, with: .error(error), into: &output)
-    }
-    collect(output)
-  }
-
-  func notify(_ method: String, _ parameters: JSONText) {
-    // Such a connection drops unrequested messages.
-    guard canBeCalled else { return }
-    var output: [UInt8] = []
-    conversation.notify(method: method, parameters: parameters, into: &output)
-    checkLength(output)
-    collect(output)
-  }
-
-  func park(_ caller: Caller) {
-    guard let call = caller.call else { return }
-    try? conversation.park(call)
-  }
-
-  func unpark(_ caller: Caller) {
-    if let call = caller.call { conversation.unpark(call) }
-  }
-
-  private func checkLength(_ output: [UInt8]) {
-    guard output.count - 1 > pushBytesMax else { return }
-    Issue.record("\(output.count - 1) bytes were sent unasked: \(String(decoding: output.prefix(200), as: UTF8.self))")
-  }
-
-  private func collect(_ output: [UInt8]) {
-    for line in output.split(separator: UInt8(ascii: "\n")) {
-      let scanned = try? JSONSlice.scan(Array(line), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
-      guard let slice = scanned else {
-        Issue.record("not JSON: \(String(decoding: line, as: UTF8.self))")
-        continue
-      }
-      if let method = slice["method"]?.string(), let id = slice["id"]?.integer() {
-        let parameters = (try? slice["params"]?.value()) ?? .null
+  private func take(_ frame: String) {
+    let scanned = try? JSONSlice.scan(Array(frame.utf8), vocabulary: EncodedState.vocabulary, limits: FrameLimits())
+    guard let slice = scanned else { return _ = Issue.record("not JSON: \(frame)") }
+    if let method = slice["method"]?.string() {
+      if !canBeCalled { Issue.record("\(method) came over a connection that cannot be called") }
+      if frame.utf8.count > pushBytesMax { Issue.record("so much was sent unasked: \(frame.prefix(200))") }
+      let parameters = (try? slice["params"]?.value()) ?? .null
+      if let id = slice["id"]?.integer() {
         calls.append(BrokerCall(id: Int(id), method: method, parameters: parameters))
-      } else if let method = slice["method"]?.string() {
-        notifications.append((method, (try? slice["params"]?.value()) ?? .null))
-      } else if let id = slice["id"]?.integer() {
-        if answers.updateValue(slice, forKey: Int(id)) != nil { Issue.record("call \(id) was answered twice") }
-        answered.append(Int(id))
+      } else {
+        notifications.append((method, parameters))
       }
+    } else if let id = slice["id"]?.integer() {
+      if answers.updateValue(slice, forKey: Int(id)) != nil { Issue.record("call \(id) was answered twice") }
+      answered.append(Int(id))
     }
   }
 
@@ -234,9 +141,7 @@ final class Peer {
   func hasAnswer(_ id: Int) -> Bool { answers[id] != nil }
 
   /// The answer's whole text.
-  func text(_ id: Int) throws -> String {
-    try #require(answers[id], "call \(id) has no answer").description
-  }
+  func text(_ id: Int) throws -> String { try #require(answers[id], "call \(id) has no answer").description }
 
   func result(of id: Int) throws -> JSONValue {
     let answer = try #require(answers[id], "call \(id) has no answer")
@@ -245,9 +150,7 @@ final class Peer {
   }
 
   /// The result; `nil` while there is none or if the call failed.
-  func resultIfAny(of id: Int) -> JSONValue? {
-    answers[id]?["result"].flatMap { try? $0.value() }
-  }
+  func resultIfAny(of id: Int) -> JSONValue? { answers[id]?["result"].flatMap { try? $0.value() } }
 
   func failure(of id: Int) throws -> Failure {
     let answer = try #require(answers[id], "call \(id) has no answer")
@@ -320,9 +223,7 @@ final class Peer {
     return state?.isNull == true ? nil : state
   }
 
-  func goodbye(_ reason: String) throws {
-    try call("goodbye", #"{"reason":"\#(reason)"}"#)
-  }
+  func goodbye(_ reason: String) throws { try call("goodbye", #"{"reason":"\#(reason)"}"#) }
 
   /// Paths and more of all objects, as `describeApplication` lists them.
   func objects(_ more: String = "") throws -> [JSONValue] {
@@ -330,9 +231,7 @@ final class Peer {
   }
 
   /// Joined paths of all objects that have one, sorted.
-  func paths(_ more: String = "") throws -> [String] {
-    try objects(more).compactMap { $0["path"]?.joined }.sorted()
-  }
+  func paths(_ more: String = "") throws -> [String] { try objects(more).compactMap { $0["path"]?.joined }.sorted() }
 
   private func members(_ members: String...) -> String {
     "{" + members.filter { !$0.isEmpty }.joined(separator: ",") + "}"
@@ -341,7 +240,5 @@ final class Peer {
 
 extension JSONValue {
   /// A path's components, joined by `/`; `nil` for null.
-  var joined: String? {
-    array?.compactMap(\.string).joined(separator: "/")
-  }
+  var joined: String? { array?.compactMap(\.string).joined(separator: "/") }
 }

@@ -7,13 +7,13 @@ internal import Testing
 /// A detached session of the application `App` whose calls each come over a connection of their own that can be sent
 /// nothing but answers, as a script makes them over HTTP.
 final class Poller {
-  private let driver: CoreDriver
+  private let broker: MemoryBroker
   private let pid: Int64
   private(set) var token = ""
 
   /// - Parameter more: further members of `initialize`, such as `"delegate":true`.
-  init(_ driver: CoreDriver, pid: Int64 = 700, serves: [String] = [], _ more: String = "") throws {
-    self.driver = driver
+  init(_ broker: MemoryBroker, pid: Int64 = 700, serves: [String] = [], _ more: String = "") throws {
+    self.broker = broker
     self.pid = pid
     let names = serves.map { "\"\($0)\"" }.joined(separator: ",")
     let members = [#""application":"App","serves":[\#(names)]"#, more].filter { !$0.isEmpty }
@@ -21,7 +21,7 @@ final class Poller {
     token = try #require(result["session"]?.string)
   }
 
-  func connect() -> Peer { driver.connect(pid: pid, canBeCalled: false) }
+  func connect() -> Peer { broker.connect(pid: pid, canBeCalled: false) }
 
   /// The members of a call in this session.
   func scoped(_ members: String) -> String {
@@ -34,13 +34,13 @@ final class Poller {
   @discardableResult
   func call(_ method: String, _ members: String = "") throws -> JSONValue {
     let peer = connect()
-    defer { driver.disconnect(peer) }
+    defer { broker.disconnect(peer) }
     return try peer.call(method, scoped(members))
   }
 
   func fail(_ method: String, _ members: String = "") throws -> Peer.Failure {
     let peer = connect()
-    defer { driver.disconnect(peer) }
+    defer { broker.disconnect(peer) }
     return try peer.fail(method, scoped(members))
   }
 
@@ -66,9 +66,9 @@ final class Poller {
     #expect(try call("answerRequest", #""id":\#(id),"result":\#(result)"#) == [:])
   }
 
-  /// A call that waits for its answer, and its connection.
+  /// A call that waits for its answer, and its connection, which takes more than one call at a time.
   func wait(_ milliseconds: Int = 30_000) -> (peer: Peer, id: Int) {
-    let peer = connect()
+    let peer = broker.connect(pid: pid)
     return (peer, peer.start("nextRequest", scoped(#""waitMilliseconds":\#(milliseconds)"#)))
   }
 }

@@ -8,20 +8,20 @@ internal import Testing
 /// What vectors cannot say of sessions that fetch their calls: connections that cannot be called, restarts, times,
 /// failed commits.
 @Suite struct PollingTests {
-  private let driver = CoreDriver()
+  private let broker = MemoryBroker()
   private static let encode = "encodeRestorableStateWithCoder"
 
   /// Begins a save round; its answer comes to the second.
   private func save(_ more: String = "") throws -> (Peer, Int) {
-    let saver = driver.connect(pid: 9)
+    let saver = broker.connect(pid: 9)
     return (saver, saver.start("saveApplicationState", #"{"application":"App"\#(more)}"#))
   }
 
   @Test func whatComesAfterTheConnectionOfAWaitEndedIsFetchedByTheNext() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
+    let poller = try Poller(broker, serves: [Self.encode])
     try poller.register("Editor")
     let (peer, _) = poller.wait()
-    driver.disconnect(peer)
+    broker.disconnect(peer)
     _ = try save()
     _ = try poller.nextCall(Self.encode)
   }
@@ -29,9 +29,9 @@ internal import Testing
   @Test func oneConnectionMayHaveManyWaitsForManySessionsUpToALimit() throws {
     var limits = Limits()
     limits.parkedMax = 2
-    let driver = CoreDriver(limits: limits)
-    let pollers = try (0..<3).map { _ in try Poller(driver) }
-    let peer = pollers[0].connect()
+    let broker = MemoryBroker(limits: limits)
+    let pollers = try (0..<3).map { _ in try Poller(broker) }
+    let peer = broker.connect(pid: 700)
     let waits = pollers.prefix(2).map { peer.start("nextRequest", $0.scoped(#""waitMilliseconds":1000"#)) }
     let failure = try peer.fail("nextRequest", pollers[2].scoped(#""waitMilliseconds":1000"#))
     #expect(failure.kind == "limitExceeded")
@@ -43,44 +43,44 @@ internal import Testing
   }
 
   @Test func whatWasNotFetchedCannotBeAnswered() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
+    let poller = try Poller(broker, serves: [Self.encode])
     try poller.register("Editor")
     let (saver, round) = try save(#","deadlineMilliseconds":1000"#)
     // No client knows the number of the call; it is the first one of this broker.
     #expect(try poller.fail("answerRequest", #""id":\#(7 << 32 | 1),"result":{}"#).data["pointer"] == "/id")
     let (id, _) = try poller.nextCall(Self.encode)
     #expect(id == 7 << 32 | 1)
-    driver.advance(milliseconds: 1_000)
+    broker.advance(milliseconds: 1_000)
     #expect(saver.hasAnswer(round))
     #expect(try poller.fail("answerRequest", #""id":\#(id),"result":{}"#).data["pointer"] == "/id")
   }
 
   /// R15: a notified change is on disk.
   @Test func aNotificationWaitsForTheChangeItIsAbout() throws {
-    let poller = try Poller(driver, serves: ["registrationReplaced"])
+    let poller = try Poller(broker, serves: ["registrationReplaced"])
     try poller.register("Editor")
-    let other = driver.connect()
+    let other = broker.connect()
     try other.initialize()
     let (peer, wait) = poller.wait()
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     other.start("registerObjectForStateRestoration", other.registration("Editor", #""takeOver":true"#))
     #expect(!peer.hasAnswer(wait))
-    driver.commit()
+    broker.commit()
     #expect(try peer.result(of: wait)["method"] == "registrationReplaced")
   }
 
   /// R15: a change that was not stored did not happen.
   @Test func aNotificationOfAFailedTransactionNeverComesAndTheWaitGoesOn() throws {
-    let poller = try Poller(driver, serves: ["registrationReplaced"])
+    let poller = try Poller(broker, serves: ["registrationReplaced"])
     try poller.register("Editor")
-    let other = driver.connect()
+    let other = broker.connect()
     try other.initialize()
     let (peer, wait) = poller.wait()
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     other.start("registerObjectForStateRestoration", other.registration("Editor", #""takeOver":true"#))
-    driver.failCommit("App")
-    driver.holdsCommits = false
-    driver.advance(milliseconds: 10)
+    broker.failCommit("App")
+    broker.holdsCommits = false
+    broker.advance(milliseconds: 10)
     #expect(!peer.hasAnswer(wait))
     try other.register("Editor", #""takeOver":true"#)
     #expect(try peer.result(of: wait)["method"] == "registrationReplaced")
@@ -89,21 +89,21 @@ internal import Testing
   // MARK: Sessions
 
   @Test func aSessionWithoutAConnectionIsDetachedAndOutlivesEachOfThem() throws {
-    let poller = try Poller(driver, #""process":"script""#)
+    let poller = try Poller(broker, #""process":"script""#)
     let handle = try poller.register("Editor")
-    let session = try #require(driver.application("App")?.sessions.values.first)
+    let session = try #require(broker.application("App")?.sessions.values.first)
     #expect(session.facts.isDetached)
     #expect(session.facts.role == "script")
-    driver.advance(milliseconds: 599_999)
+    broker.advance(milliseconds: 599_999)
     try poller.call("encodeRestorableState", #""object":\#(handle),"state":{}"#)
-    driver.advance(milliseconds: 599_999)
-    #expect(driver.application("App")?.sessions.count == 1)
-    driver.advance(milliseconds: 1)
-    #expect(driver.application("App")?.sessions.isEmpty == true)
+    broker.advance(milliseconds: 599_999)
+    #expect(broker.application("App")?.sessions.count == 1)
+    broker.advance(milliseconds: 1)
+    #expect(broker.application("App")?.sessions.isEmpty == true)
   }
 
   @Test func aConnectionThatGoesOnRemembersTheSessionItWasGiven() throws {
-    let peer = driver.connect(canBeCalled: false)
+    let peer = broker.connect(canBeCalled: false)
     try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
     let handle = try peer.register("Editor", #""application":"App""#)
     try peer.encode("\(handle)", #"{"n":1}"#, #""application":"App""#)
@@ -117,40 +117,40 @@ internal import Testing
   }
 
   @Test func eventsCannotBeSubscribedToWhereTheyCannotBeSent() throws {
-    let peer = driver.connect(canBeCalled: false)
+    let peer = broker.connect(canBeCalled: false)
     let failure = try peer.fail("subscribe", #"{"application":"App"}"#)
     #expect(failure.code == -32014)
     #expect(failure.kind == "forbidden")
-    #expect(driver.core.subscriptionCount == 0)
+    #expect(broker.core.subscriptionCount == 0)
   }
 
   @Test func aSessionThatIsResumedWithoutAConnectionPollsFromThenOn() throws {
-    let peer = driver.connect(pid: 700)
+    let peer = broker.connect(pid: 700)
     let token = try #require(try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)["session"]?.string)
     let handle = try peer.register("Editor")
-    let saver = driver.connect(pid: 9)
+    let saver = broker.connect(pid: 9)
     let round = saver.start("saveApplicationState", #"{"application":"App"}"#)
     #expect(peer.openCalls(Self.encode).count == 1)
-    let poller = try Poller(driver, serves: [Self.encode], #""session":"\#(token)""#)
+    let poller = try Poller(broker, serves: [Self.encode], #""session":"\#(token)""#)
     #expect(poller.token == token)
     #expect(!peer.isConnected)
     let (id, _) = try poller.nextCall(Self.encode)
     try poller.answer(id, #"{"states":[{"object":\#(handle),"state":{"n":1}}]}"#)
     #expect(try saver.result(of: round)["objects"] == 1)
     // Its process may end without that being a crash.
-    driver.kill(peer)
-    driver.advance(milliseconds: 2_000)
-    #expect(driver.application("App")?.sessions.count == 1)
+    broker.kill(peer)
+    broker.advance(milliseconds: 2_000)
+    #expect(broker.application("App")?.sessions.count == 1)
   }
 
   @Test func afterARestartASessionServesAndPollsAsBefore() throws {
-    let poller = try Poller(driver, serves: [Self.encode])
+    let poller = try Poller(broker, serves: [Self.encode])
     let handle = try poller.register("Editor")
-    let first = driver.connect(pid: 9)
+    let first = broker.connect(pid: 9)
     first.start("saveApplicationState", #"{"application":"App"}"#)
     let (old, _) = try poller.nextCall(Self.encode)
-    driver.restart()
-    let saver = driver.connect(pid: 9)
+    broker.restart()
+    let saver = broker.connect(pid: 9)
     let round = saver.start("saveApplicationState", #"{"application":"App"}"#)
     let (id, _) = try poller.nextCall(Self.encode)
     #expect(id != old)
@@ -166,15 +166,15 @@ internal import Testing
     try fixture.save([("Main", nil, "", #"{"zoom":1}"#)])
     for attempt in 1...2 {
       let pid = Int64(700 + attempt)
-      let peer = fixture.driver.connect(pid: pid)
+      let peer = fixture.broker.connect(pid: pid)
       try peer.initialize("App", #""serves":["decodeRestorableStateWithCoder"]"#)
       #expect(try peer.call("nextRequest").isNull)
       try peer.register("Main")
       peer.start("restoreApplicationState")
       if isFetched { #expect(try peer.call("nextRequest")["method"] == "decodeRestorableStateWithCoder") }
-      fixture.driver.crash(peer)
+      fixture.broker.crash(peer)
     }
-    let tool = fixture.driver.connect(pid: 9)
+    let tool = fixture.broker.connect(pid: 9)
     let listed = try tool.call("listQuarantine", #"{"application":"App"}"#)
     #expect(listed["objects"]?.array?.isEmpty == !isFetched, "\(listed)")
   }

@@ -7,18 +7,18 @@ internal import Testing
 
 /// How a process ended that said no goodbye, and what that does to its session (R19, R30, R31).
 @Suite struct ProcessEndTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
-  private func start(_ pid: Int64, _ name: String = "Main") throws -> Peer {
-    let peer = driver.connect(pid: pid, unit: "editor.service")
+  private func start(_ pid: Int64, _ name: String = "Main", unit: String? = nil) throws -> Peer {
+    let peer = broker.connect(pid: pid, unit: unit)
     try peer.initialize("App", #""process":"editor""#)
     try peer.encode("\(try peer.register(name))", #"{"by":\#(pid)}"#)
     return peer
   }
 
   private func reason(_ pid: Int64 = 50) throws -> JSONValue? {
-    let peer = driver.connect(pid: pid)
-    defer { driver.inspect() }
+    let peer = broker.connect(pid: pid)
+    defer { broker.inspect() }
     return try peer.initialize("App", #""process":"editor""#)["restoration"]?["reason"]
   }
 
@@ -41,9 +41,9 @@ internal import Testing
   @Test(arguments: ends.indices)
   func r30TheEndOfAProcessIsToldAndDecidesWhatTheNextOneIsTold(index: Int) throws {
     let (end, ending, outcome, reason) = Self.ends[index]
-    let monitor = driver.connect(pid: 90)
+    let monitor = broker.connect(pid: 90)
     try monitor.call("subscribe", #"{"events":["sessionEnded"]}"#)
-    driver.crash(try start(1), end)
+    broker.crash(try start(1, unit: end.unit), end)
     let event = try #require(monitor.takeNotifications("event").first)
     #expect(event["ending"] == .string(ending))
     for name in ["how", "code", "signal", "unit"] { #expect(event[name] == outcome[name] ?? .null) }
@@ -55,10 +55,10 @@ internal import Testing
   }
 
   @Test func r30AGoodbyeTellsOfNoEnd() throws {
-    let monitor = driver.connect(pid: 90)
+    let monitor = broker.connect(pid: 90)
     try monitor.call("subscribe", #"{"events":["sessionEnded"]}"#)
     let peer = try start(1)
-    driver.kill(peer, ProcessEnd(.exited(code: 0)))
+    broker.kill(peer, ProcessEnd(.exited(code: 0)))
     try peer.goodbye("restart")
     let event = try #require(monitor.takeNotifications("event").first)
     #expect(event["ending"] == "restart" && event["how"] == .null && event["code"] == .null)
@@ -66,30 +66,30 @@ internal import Testing
 
   @Test func r30AProcessThatIsStillReadWhenItHasEndedEndsAsItDid() throws {
     let peer = try start(1)
-    driver.kill(peer, ProcessEnd(.stopped))
-    driver.advance(milliseconds: 1_000)
+    broker.kill(peer, ProcessEnd(.stopped))
+    broker.advance(milliseconds: 1_000)
     #expect(try reason() == "launch")
   }
 
   @Test func r16AnEndThatIsFoundOutByLookingIsTheSame() throws {
     let peer = try start(1)
-    driver.disconnect(peer)
-    driver.killUnnoticed(peer, ProcessEnd(.stopped))
+    broker.disconnect(peer)
+    broker.killUnnoticed(peer, ProcessEnd(.stopped))
     #expect(try reason() == "launch")
   }
 
   @Test func r31NothingIsHeldAgainstWhatAStoppedProcessWasHanded() throws {
     for end in [ProcessEnd(.stopped), ProcessEnd(.unknown, isLogout: true)] {
       for pid in 1...4 as ClosedRange<Int64> {
-        let peer = driver.connect(pid: pid)
+        let peer = broker.connect(pid: pid)
         try peer.initialize("App")
         _ = try peer.state("\(try peer.register("Main"))")
         if pid == 1 { try peer.encode(#"["Main"]"#, "{}") }
         _ = try peer.state(#"["Main"]"#)
-        driver.crash(peer, end)
+        broker.crash(peer, end)
       }
     }
-    let peer = driver.connect(pid: 9)
+    let peer = broker.connect(pid: 9)
     try peer.initialize("App")
     #expect(try peer.decode("\(try peer.register("Main"))")["status"] == "available")
   }
@@ -97,35 +97,35 @@ internal import Testing
   @Test func r19AStoppedProcessHasNotSaidThatItsBlankPushHidesAnything() throws {
     try start(1).goodbye("restart")
     for (pid, end) in [(2, ProcessEnd(.stopped)), (3, ProcessEnd(.unknown, isLogout: true))] as [(Int64, ProcessEnd)] {
-      let blank = driver.connect(pid: pid)
+      let blank = broker.connect(pid: pid)
       try blank.initialize("App")
       try blank.encode("\(try blank.register("Main"))", "{}")
-      driver.crash(blank, end)
+      broker.crash(blank, end)
     }
-    let peer = driver.connect(pid: 4)
+    let peer = broker.connect(pid: 4)
     try peer.initialize("App")
     #expect(try peer.state("\(try peer.register("Main"))") == ["by": 1])
   }
 
   @Test func r30ProcessesThatAreGoneAfterTheBrokerEndedWithTheUsersSessionWereLoggedOut() throws {
     let (first, second) = (try start(1), try start(2, "Other"))
-    driver.sessionOfUserEnds()
-    driver.restart()
-    driver.killUnnoticed(first)
-    driver.killUnnoticed(second)
+    broker.sessionOfUserEnds()
+    broker.restart()
+    broker.killUnnoticed(first)
+    broker.killUnnoticed(second)
     #expect(try reason() == "launch")
     // Only until a process has returned.
-    driver.crash(try start(3, "Third"))
-    driver.restart()
+    broker.crash(try start(3, "Third"))
+    broker.restart()
     #expect(try reason(60) == "recover")
   }
 
   @Test func r30WhoEndsAfterTheNextLoginHasCrashed() throws {
     let peer = try start(1)
-    driver.sessionOfUserEnds()
-    driver.restart()
-    #expect(try driver.connect(pid: 70).paths(#""application":"App""#) == ["Main"])
-    driver.kill(peer, ProcessEnd(.signalled(signal: 9)))
+    broker.sessionOfUserEnds()
+    broker.restart()
+    #expect(try broker.connect(pid: 70).paths(#""application":"App""#) == ["Main"])
+    broker.kill(peer, ProcessEnd(.signalled(signal: 9)))
     #expect(try reason() == "recover")
   }
 

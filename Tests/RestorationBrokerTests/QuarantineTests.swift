@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationArchive
 internal import RestorationBroker
 internal import Testing
 
 /// States that are withheld from their owners (R35).
 @Suite struct QuarantineTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   /// An application in which the state of `Main` is in quarantine, and that of `Main/Editor` below it is not.
   init() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     try peer.initialize()
     try peer.register("Main")
     try peer.register("Editor", below: #"["Main"]"#)
@@ -25,12 +26,12 @@ internal import Testing
     for pid in [2, 3] as [Int64] {
       let peer = try start(pid)
       #expect(try peer.decode(#"["Main"]"#)["status"] == "available")
-      driver.crash(peer)
+      broker.crash(peer)
     }
   }
 
   private func start(_ pid: Int64) throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize()
     try peer.register("Main")
     try peer.register("Editor", below: #"["Main"]"#)
@@ -38,13 +39,13 @@ internal import Testing
   }
 
   private func list(_ more: String = "") throws -> [JSONValue] {
-    let result = try driver.connect(pid: 99).call("listQuarantine", #"{"application":"App"\#(more)}"#)
+    let result = try broker.connect(pid: 99).call("listQuarantine", #"{"application":"App"\#(more)}"#)
     return try #require(result["objects"]?.array)
   }
 
   private func release(_ path: String? = nil) throws -> Int64? {
     let member = path.map { #","path":\#($0)"# } ?? ""
-    return try driver.connect(pid: 98).call("releaseQuarantine", #"{"application":"App"\#(member)}"#)["released"]?
+    return try broker.connect(pid: 98).call("releaseQuarantine", #"{"application":"App"\#(member)}"#)["released"]?
       .integer
   }
 
@@ -55,15 +56,15 @@ internal import Testing
     #expect(decoded["state"]?.isNull == true)
     #expect(decoded["coder"]?["UIApplicationStateRestorationTimestampKey"] != nil)
     #expect(try peer.state(#"["Main","Editor"]"#) == ["good": 1])
-    #expect(try driver.connect(pid: 6).initialize()["restoration"]?["state"] == "available")
+    #expect(try broker.connect(pid: 6).initialize()["restoration"]?["state"] == "available")
     // Who is not the owner sees it, marked.
-    #expect(try driver.connect(pid: 5).state(#"["Main"],"application":"App""#) == ["poison": 1])
+    #expect(try broker.connect(pid: 5).state(#"["Main"],"application":"App""#) == ["poison": 1])
     let archived = try peer.call("readArchive")["objects"]?.array?.first
     #expect(archived?["status"] == "quarantined")
     #expect(archived?["state"] == ["poison": 1])
     let described = try peer.objects().first
     #expect(described?["quarantined"] == true)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r35AWithheldStateIsNoReasonToWait() throws {
@@ -71,7 +72,7 @@ internal import Testing
     _ = try peer.decode(#"["Main"]"#)
     _ = try peer.state(#"["Main","Editor"]"#)
     #expect(try peer.call("completeStateRestoration")["pending"] == 0)
-    #expect(driver.application("App")?.trials.hasOpenWindows == false)
+    #expect(broker.application("App")?.trials.hasOpenWindows == false)
   }
 
   @Test func r35ANewEncodeLiftsItAndKeepsTheText() throws {
@@ -83,42 +84,42 @@ internal import Testing
     #expect(object["standing"] == "lifted")
     #expect(object["path"]?.joined == "Main")
     #expect(object["states"]?.array?.map { $0["state"] } == [["poison": 1]])
-    driver.restart()
+    broker.restart()
     #expect(try list().first == object)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r35AnEncodeByWhoeverWritesLiftsIt() throws {
-    try driver.connect(pid: 5).encode(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
+    try broker.connect(pid: 5).encode(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
     let peer = try start(4)
     #expect(try peer.state(#"["Main"]"#) == ["new": 1])
   }
 
   @Test func r35ARollbackToAWithheldTextWithholdsItsCopy() throws {
-    try driver.connect(pid: 5).encode(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
+    try broker.connect(pid: 5).encode(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
     let peer = try start(4)
     #expect(try peer.state(#"["Main"]"#) == ["new": 1])
-    try driver.connect(pid: 6).call("rollBack", #"{"application":"App","generation":1,"force":true}"#)
+    try broker.connect(pid: 6).call("rollBack", #"{"application":"App","generation":1,"force":true}"#)
     #expect(try peer.decode(#"["Main"]"#)["status"] == "quarantined")
     #expect(try peer.state(#"["Main","Editor"]"#) == ["good": 1])
     #expect(try peer.call("explainRestoration", #"{"object":["Main"]}"#)["verdict"] == "quarantined")
-    driver.inspect()
-    driver.kill(peer)
-    driver.restart()
+    broker.inspect()
+    broker.kill(peer)
+    broker.restart()
     let next = try start(7)
     #expect(try next.decode(#"["Main"]"#)["status"] == "quarantined")
     #expect(try release(#"["Main"]"#) == 1)
     #expect(try next.state(#"["Main"]"#) == ["poison": 1])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r35ARollbackThatLeavesTheRowAsItIsLeavesItWithheld() throws {
-    try driver.connect(pid: 5).encode(#"["Other"]"#, "{}", #""application":"App""#)
-    try driver.connect(pid: 6).call("rollBack", #"{"application":"App","generation":1,"force":true}"#)
+    try broker.connect(pid: 5).encode(#"["Other"]"#, "{}", #""application":"App""#)
+    try broker.connect(pid: 6).call("rollBack", #"{"application":"App","generation":1,"force":true}"#)
     let peer = try start(4)
     #expect(try peer.decode(#"["Main"]"#)["status"] == "quarantined")
     #expect(try peer.paths() == ["Main", "Main/Editor"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r35TheLastThreeTextsAreKept() throws {
@@ -129,13 +130,13 @@ internal import Testing
       for pid in [1, 2] as [Int64] {
         let peer = try start(Int64(10 * number) + pid)
         #expect(try peer.decode(#"["Main"]"#)["status"] == "available")
-        driver.crash(peer)
+        broker.crash(peer)
       }
     }
     let object = try #require(try list().first)
     #expect(object["standing"] == "quarantined")
     #expect(object["states"]?.array?.compactMap { $0["state"]?["poison"]?.integer } == [3, 4, 5])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r35ReleasingHandsTheStateOutAgain() throws {
@@ -145,21 +146,21 @@ internal import Testing
     let peer = try start(4)
     #expect(try peer.state(#"["Main"]"#) == ["poison": 1])
     // The count restarts.
-    driver.crash(peer)
+    broker.crash(peer)
     #expect(try list().map { $0["strikes"] } == [1])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r35ReleasingEverythingForgetsTheStrikes() throws {
     let peer = try start(4)
     _ = try peer.decode(#"["Main","Editor"]"#)
-    driver.crash(peer)
+    broker.crash(peer)
     #expect(try list().count == 2)
     #expect(try release() == 1)
     #expect(try list().isEmpty)
-    let unknown = try driver.connect(pid: 6).fail("releaseQuarantine", #"{"application":"App","path":["No"]}"#)
+    let unknown = try broker.connect(pid: 6).fail("releaseQuarantine", #"{"application":"App","path":["No"]}"#)
     #expect(unknown.kind == "unknownObject")
-    let wrong = try driver.connect(pid: 6).fail("releaseQuarantine", #"{"application":"App","path":7}"#)
+    let wrong = try broker.connect(pid: 6).fail("releaseQuarantine", #"{"application":"App","path":7}"#)
     #expect(wrong.data["pointer"] == "/path")
   }
 
@@ -172,14 +173,14 @@ internal import Testing
     default: try peer.goodbye(how)
     }
     #expect(try list().isEmpty)
-    driver.restart()
+    broker.restart()
     #expect(try list().isEmpty)
-    #expect(driver.archives["App"]?.head.withheld.isEmpty == true)
-    driver.inspect()
+    #expect(broker.disk.archive("App")?.withheld.isEmpty == true)
+    broker.inspect()
   }
 
   @Test func r35AConfidentialTextIsShownOnlyWhenAskedFor() throws {
-    let peer = driver.connect(pid: 4)
+    let peer = broker.connect(pid: 4)
     try peer.initialize()
     try peer.register("Main", below: nil, #""confidential":true"#)
     let hidden = try #require(try list().first)
@@ -189,19 +190,19 @@ internal import Testing
   }
 
   @Test func r35TheListComesInPages() throws {
-    let peer = driver.connect(pid: 20)
+    let peer = broker.connect(pid: 20)
     try peer.initialize("App", #""messageBytesMax":4096"#)
     try peer.register("Wide")
     try peer.encode(#"["Wide"]"#, #"{"text":"\#(String(repeating: "x", count: 3_000))"}"#)
     try peer.goodbye("restart")
     for pid in [21, 22] as [Int64] {
-      let peer = driver.connect(pid: pid)
+      let peer = broker.connect(pid: pid)
       try peer.initialize()
       try peer.register("Wide")
       _ = try peer.decode(#"["Wide"]"#)
-      driver.crash(peer)
+      broker.crash(peer)
     }
-    let reader = driver.connect(pid: 23)
+    let reader = broker.connect(pid: 23)
     try reader.initialize("App", #""messageBytesMax":4096"#)
     let first = try reader.call("listQuarantine")
     #expect(first["objects"]?.array?.count == 1)
@@ -213,7 +214,7 @@ internal import Testing
   }
 
   @Test func r31SubscribersAreTold() throws {
-    let monitor = driver.connect(pid: 50)
+    let monitor = broker.connect(pid: 50)
     try monitor.call("subscribe", #"{"application":"App"}"#)
     let names = ["restorationCrashed", "stateQuarantined", "archiveQuarantined", "quarantineEnded"]
     func events() -> [JSONValue] {

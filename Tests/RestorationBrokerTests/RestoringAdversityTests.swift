@@ -9,14 +9,12 @@ internal import Testing
 /// Changes to objects, sessions and the archive while a restoration is under way.
 @Suite struct RestoringAdversityTests {
   let fixture = RestoringFixture()
-  var driver: CoreDriver { fixture.driver }
+  var broker: MemoryBroker { fixture.broker }
   let worker: Peer
   let other: Peer
 
   init() throws {
-    try fixture.save([
-      ("A", nil, "", #"{"n":1}"#), ("B", #"["A"]"#, "", #"{"n":2}"#), ("C", nil, "", #"{"n":3}"#),
-    ])
+    try fixture.save([("A", nil, "", #"{"n":1}"#), ("B", #"["A"]"#, "", #"{"n":2}"#), ("C", nil, "", #"{"n":3}"#)])
     worker = try fixture.join("W", pid: 2)
     other = try fixture.join("O", pid: 3)
   }
@@ -39,7 +37,7 @@ internal import Testing
 
   @Test func soManyMayWaitForARestorationAndNotOneMore() throws {
     let (call, id) = try stall()
-    let max = driver.limits.parkedMax
+    let max = broker.limits.parkedMax
     for _ in 1..<max { _ = restore(other) }
     #expect(try other.failure(of: restore(other)).data["limit"] == "parkedMax")
     other.notify("restoreApplicationState", "{}")
@@ -50,7 +48,7 @@ internal import Testing
 
   @Test func aSessionThatDiesIsNotWaitedFor() throws {
     let (_, id) = try stall()
-    driver.crash(worker)
+    broker.crash(worker)
     #expect(outcome(try other.result(of: id)) == ["+A/B", "+C", "-A ended"])
   }
 
@@ -58,7 +56,7 @@ internal import Testing
     try worker.register("A")
     try other.register("C")
     let id = restore(other)
-    driver.crash(worker)
+    broker.crash(worker)
     #expect(!other.hasAnswer(id))
     let third = try fixture.join("T", pid: 4)
     try third.register("A")
@@ -69,32 +67,32 @@ internal import Testing
 
   @Test func aFailedTransactionEndsItWithAnError() throws {
     let (call, id) = try stall()
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let lost = other.start("encodeRestorableState", other.encoding(#"["C"]"#, "{}"))
-    driver.failCommit("App")
+    broker.failCommit("App")
     #expect(try other.failure(of: id).kind == "storeFailed")
     #expect(try other.failure(of: lost).kind == "storeFailed")
     worker.answer(call, "{}")
-    driver.holdsCommits = false
-    driver.commit()
-    #expect(driver.application("App")?.isRestoring == false)
+    broker.holdsCommits = false
+    broker.commit()
+    #expect(broker.application("App")?.isRestoring == false)
     worker.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
     #expect(outcome(try other.call("restoreApplicationState")).isEmpty == false)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func anObjectIsHandedOutOnlyWhenItsRegistrationIsAnswered() throws {
     try worker.register("A")
     let id = restore(worker)
-    driver.advance(milliseconds: 500)
-    driver.holdsCommits = true
+    broker.advance(milliseconds: 500)
+    broker.holdsCommits = true
     let registration = other.start("registerObjectForStateRestoration", #"{"restorationIdentifier":"C"}"#)
     #expect(fixture.log == ["W decode A"])
-    driver.holdsCommits = false
-    driver.commit()
+    broker.holdsCommits = false
+    broker.commit()
     #expect(other.hasAnswer(registration))
     #expect(fixture.log == ["W decode A", "O decode C"])
-    driver.advance(milliseconds: 500)
+    broker.advance(milliseconds: 500)
     #expect(outcome(try worker.result(of: id)) == ["+A", "+C", "?A/B"])
   }
 
@@ -107,18 +105,19 @@ internal import Testing
     other.serves["objectWithRestorationIdentifierPath"] = { _ in nil }
     let id = restore(worker)
     #expect(other.openCalls("objectWithRestorationIdentifierPath").count == 1)
-    driver.crash(other)
+    broker.crash(other)
     let third = try fixture.join("T", pid: 6)
     try fixture.makes("Pages", third, "T")
     #expect(outcome(try worker.result(of: id)) == ["+A", "+A/B", "+C", "+Page"])
   }
 
   @Test func r32ADamagedStateIsUnreadableAndTheRestIsRestored() throws {
+    broker.restart()
+    broker.disk.damage("App", broker.disk.rows(of: 1))
+    let (worker, other) = (try fixture.join("W", pid: 4), try fixture.join("O", pid: 5))
     try other.register("A")
     try other.register("B", below: #"["A"]"#)
     try other.register("C")
-    let damaged = try #require(driver.application("App")?.tree.node(at: ["A"])?.state?.sequence)
-    driver.tamper("App") { $0.damaged.insert(damaged) }
     #expect(outcome(try worker.call("restoreApplicationState")) == ["+A/B", "+C", "-A unreadable"])
   }
 }

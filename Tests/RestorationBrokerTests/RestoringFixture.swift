@@ -7,7 +7,7 @@ internal import Testing
 
 /// An application that has crashed and restarts: its saved states, and processes that serve restoring.
 final class RestoringFixture {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
   /// The broker's calls and notifications, in order: `role method what`.
   private(set) var log: [String] = []
 
@@ -19,13 +19,13 @@ final class RestoringFixture {
 
   /// Saves objects in a session that crashes then: identifier, parent as JSON, further members, state or `nil`.
   func save(_ objects: [(identifier: String, parent: String?, more: String, state: String?)]) throws {
-    let writer = driver.connect(pid: 900)
+    let writer = broker.connect(pid: 900)
     try writer.initialize()
     for object in objects {
       let handle = try writer.register(object.identifier, below: object.parent, object.more)
       if let state = object.state { try writer.encode("\(handle)", state) }
     }
-    driver.crash(writer)
+    broker.crash(writer)
   }
 
   /// A process that serves everything, and says yes to all; `serves` of the peer changes that.
@@ -38,7 +38,7 @@ final class RestoringFixture {
     session: String? = nil,
     unit: String? = nil
   ) throws -> Peer {
-    let peer = driver.connect(pid: pid, unit: unit)
+    let peer = broker.connect(pid: pid, unit: unit)
     // It may be called as soon as it exists.
     answer(peer, role)
     let names = serves.map { "\"\($0)\"" }.joined(separator: ",")

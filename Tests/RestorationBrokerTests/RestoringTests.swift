@@ -8,16 +8,17 @@ internal import Testing
 /// Restorations that the broker drives, as far as time and units are concerned (R22, R23); vectors have the rest.
 @Suite struct RestoringTests {
   let fixture = RestoringFixture()
-  var driver: CoreDriver { fixture.driver }
+  var broker: MemoryBroker { fixture.broker }
 
   static let controller = #""kind":"viewController""#
   static let made = #""kind":"viewController","restorationClass":"Pages""#
 
   @Test func r22AStoryboardsUnitIsStartedAndThePathAwaited() throws {
     try fixture.save([("Main", nil, #""kind":"viewController","storyboard":{"unit":"a.service"}"#, "{}")])
+    broker.unitFiles["a.service"] = ["[X-Restoration]\nApplication=App\n"]
     let worker = try fixture.join("W", pid: 2)
     let id = worker.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
-    #expect(driver.startedUnits == ["a.service"])
+    #expect(broker.startedUnits == ["a.service"])
     try worker.register("Main", below: nil, Self.controller)
     #expect(outcome(try worker.result(of: id)) == ["+Main"])
   }
@@ -29,16 +30,16 @@ internal import Testing
     let worker = try fixture.join("W", pid: 2)
     try worker.register("Tool")
     let id = worker.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
-    driver.advance(milliseconds: 499)
+    broker.advance(milliseconds: 499)
     #expect(fixture.log.isEmpty)
-    driver.advance(milliseconds: 1)
+    broker.advance(milliseconds: 1)
     #expect(fixture.log == ["W decode Tool"])
     try worker.register("Late")
     #expect(fixture.log == ["W decode Tool", "W decode Late"])
     try fixture.makes("Pages", worker, "W")
     #expect(fixture.log.suffix(2) == ["W make Main", "W decode Main"])
     #expect(!worker.hasAnswer(id))
-    driver.advance(milliseconds: 500)
+    broker.advance(milliseconds: 500)
     let result = try worker.result(of: id)
     #expect(outcome(result) == ["+Main", "+Tool", "+Late", "?Gone"])
     #expect(result["milliseconds"] == 1_000)
@@ -51,13 +52,13 @@ internal import Testing
     try first.register("Here")
     let id = first.start("restoreApplicationState")
     #expect(fixture.log.isEmpty)
-    driver.advance(milliseconds: 10_000)
+    broker.advance(milliseconds: 10_000)
     #expect(outcome(try first.result(of: id)) == ["+Here", "?Gone"])
-    driver.crash(first)
+    broker.crash(first)
     let second = try fixture.join("V", pid: 3)
     try second.register("Here")
     #expect(outcome(try second.call("restoreApplicationState")) == ["+Here", "?Gone"])
-    driver.crash(second)
+    broker.crash(second)
     let third = try fixture.join("U", pid: 4)
     third.serves["decodeRestorableStateWithCoder"] = { _ in nil }
     try third.register("Here")
@@ -73,11 +74,11 @@ internal import Testing
     try worker.register("A")
     let first = worker.start("restoreApplicationState", #"{"deadlineMilliseconds":1000,"progressToken":"t"}"#)
     let second = worker.start("restoreApplicationState", #"{"deadlineMilliseconds":5}"#)
-    driver.advance(milliseconds: 600)
+    broker.advance(milliseconds: 600)
     #expect(!worker.hasAnswer(second))
     try worker.register("B")
     #expect(try worker.result(of: first) == worker.result(of: second))
     #expect(worker.takeNotifications("progress").last?["done"] == 2)
-    driver.inspect()
+    broker.inspect()
   }
 }

@@ -8,17 +8,17 @@ internal import Testing
 
 /// Making a generation the head again (R16).
 @Suite struct RollbackTests {
-  let driver = CoreDriver()
-  var tool: Peer { driver.connect(pid: 7) }
+  let broker = MemoryBroker()
+  var tool: Peer { broker.connect(pid: 7) }
 
   /// One run: pushes states, given as path and state, and leaves.
   private func run(_ number: Int64, _ states: (String, String)..., also: (Peer) throws -> Void = { _ in }) throws {
-    let peer = driver.connect(pid: 100 + number)
+    let peer = broker.connect(pid: 100 + number)
     try peer.initialize()
     for (path, state) in states { try peer.encode(path, state) }
     try also(peer)
     try peer.goodbye("restart")
-    driver.inspect()
+    broker.inspect()
   }
 
   /// Runs that leave generations 1 to 3 and a head that is that of 3; each run changes `A`, the second makes `B`.
@@ -52,13 +52,13 @@ internal import Testing
     try run(1, (#"["A"]"#, #"{"n":1}"#), (#"["B"]"#, #"{"b":1}"#), (#"["C"]"#, #"{"c":1}"#))
     try run(2, (#"["A"]"#, #"{"n":2}"#))
     try run(3)
-    driver.forgetWritten()
+    broker.forgetWritten()
     _ = try rollBack(1)
-    let states = driver.written.filter { if case .state = $0 { true } else { false } }
-    let nodes = driver.written.filter { if case .node = $0 { true } else { false } }
+    let states = broker.written.filter { if case .state = $0 { true } else { false } }
+    let nodes = broker.written.filter { if case .node = $0 { true } else { false } }
     #expect(states.count == 1 && nodes.isEmpty)
     #expect(try archived() == ["A": ["n": 1], "B": ["b": 1], "C": ["c": 1]])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r13WhatComesBackIsAnOrphan() throws {
@@ -68,11 +68,11 @@ internal import Testing
     let result = try rollBack(3)
     #expect(result["former"]?.isNull == true && result["generation"] == 4)
     #expect(try tool.objects(#""application":"App""#).allSatisfy { $0["orphaned"] == true })
-    driver.inspect()
-    driver.restart()
+    broker.inspect()
+    broker.restart()
     #expect(try archived() == ["A": ["n": 3], "B": ["b": 2]])
-    driver.inspect()
-    driver.advance(days: 91)
+    broker.inspect()
+    broker.advance(days: 91)
     try run(10) { peer in
       try peer.register("A")
       _ = try peer.state(#"["A"]"#)
@@ -98,53 +98,52 @@ internal import Testing
     _ = try rollBack(1)
     #expect(try archived()["A"]?["r"]?["$restorable"] == ["A", "B"])
     #expect(try archived()["A/B"] == ["b": 1])
-    driver.inspect()
-    driver.restart()
+    broker.inspect()
+    broker.restart()
     #expect(try archived().keys.sorted() == ["A", "A/B"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r32AStateThatIsDamagedInTheGenerationIsNamed() throws {
     try fill()
-    let row = driver.archives["App"]?.contents(at: 1_000).states[1]?.first?.sequence ?? 0
-    driver.tamper("App") { $0.damaged = [row] }
+    broker.disk.damage("App", broker.disk.rows(of: 1).prefix(1))
     let result = try rollBack(1)
     #expect(result["unreadable"] == [["A"]])
     #expect(try archived() == ["A": .null])
     #expect(try archived(3) == ["A": ["n": 3], "B": ["b": 2]])
-    driver.inspect()
+    broker.inspect()
   }
 
   // MARK: Live sessions
 
   @Test func aSessionWhoseProcessHasJustEndedIsNotInTheWay() throws {
     try fill()
-    let peer = driver.connect(pid: 50)
+    let peer = broker.connect(pid: 50)
     try peer.initialize()
-    driver.killUnnoticed(peer)
+    broker.killUnnoticed(peer)
     #expect(try rollBack(1)["generation"] == 4)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r15RevisionsGoOnAfterARestart() throws {
     try fill()
-    let peer = driver.connect(pid: 50)
+    let peer = broker.connect(pid: 50)
     let token = try #require(try peer.initialize()["session"]?.string)
     try peer.register("A")
     _ = try peer.state(#"["A"]"#)
     try peer.encode(#"["A"]"#, #"{"n":50}"#, #""revision":5"#)
     _ = try rollBack(1, #","force":true"#)
-    driver.restart()
-    let again = driver.connect(pid: 50)
+    broker.restart()
+    let again = broker.connect(pid: 50)
     try again.initialize("App", #""session":"\#(token)""#)
     #expect(try again.encode(#"["A"]"#, #"{"n":50}"#, #""revision":5"#) == ["superseded": true])
     #expect(try archived()["A"] == ["n": 1])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func anObjectThatCameLaterStaysWithoutState() throws {
     try fill()
-    let peer = driver.connect(pid: 50)
+    let peer = broker.connect(pid: 50)
     try peer.initialize()
     let main = try peer.register("New")
     let child = try peer.register("Child", below: "\(main)")
@@ -154,15 +153,15 @@ internal import Testing
     #expect(try peer.state("\(child)") == nil)
     try peer.encode("\(child)", #"{"c":2}"#)
     #expect(try archived()["New/Child"] == ["c": 2])
-    driver.inspect()
-    driver.restart()
+    broker.inspect()
+    broker.restart()
     #expect(try archived() == ["A": ["n": 1], "New": .null, "New/Child": ["c": 2]])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r3AnObjectAtThePathOfAnotherNodeBecomesThatNode() throws {
     try run(1, (#"["A"]"#, #"{"n":1}"#), (#"["A","B"]"#, #"{"b":1}"#))
-    let peer = driver.connect(pid: 50)
+    let peer = broker.connect(pid: 50)
     try peer.initialize()
     let first = try peer.register("A")
     try peer.register("B", below: #"["A"]"#)
@@ -176,15 +175,15 @@ internal import Testing
     #expect(try peer.state("\(again)") == ["n": 1])
     #expect(try peer.objects().first { $0["path"] == ["A"] }?["object"]?.integer == again)
     #expect(try peer.state(#"["A","B"]"#) == ["b": 1])
-    driver.inspect()
-    driver.restart()
+    broker.inspect()
+    broker.restart()
     #expect(try archived() == ["A": ["n": 1], "A/B": ["b": 1], "A/C": .null])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r8WhereTwoComeToOnePathTheGenerationsOwnObjectStays() throws {
     try run(1, (#"["A"]"#, #"{"n":1}"#))
-    let (mover, other) = (driver.connect(pid: 50), driver.connect(pid: 51))
+    let (mover, other) = (broker.connect(pid: 50), broker.connect(pid: 51))
     try mover.initialize("App", #""process":"mover""#)
     let handle = try mover.register("A")
     try mover.call("setRestorationIdentifier", #"{"object":\#(handle),"restorationIdentifier":"Z"}"#)
@@ -195,10 +194,10 @@ internal import Testing
     let told = other.takeNotifications("registrationReplaced")
     #expect(told.first?["object"]?.integer == loser && told.first?["by"]?["process"] == "mover")
     #expect(try other.fail("encodeRestorableState", #"{"object":\#(loser),"state":{}}"#).kind == "replaced")
-    driver.inspect()
-    driver.restart()
+    broker.inspect()
+    broker.restart()
     #expect(try archived() == ["A": ["n": 1]])
-    driver.inspect()
+    broker.inspect()
   }
 
   // MARK: Faults
@@ -206,28 +205,28 @@ internal import Testing
   @Test func aGenerationThatIsDroppedMeanwhileIsBroughtBackAllTheSame() throws {
     try fill()
     let caller = tool
-    driver.betweenPieces = { [driver] in
-      driver.betweenPieces = nil
-      _ = driver.connect(pid: 8).start("discardApplicationState", #"{"application":"App","generations":true}"#)
+    broker.betweenPieces = { [broker] in
+      broker.betweenPieces = nil
+      _ = broker.connect(pid: 8).start("discardApplicationState", #"{"application":"App","generations":true}"#)
     }
     let result = try caller.call("rollBack", #"{"application":"App","generation":2}"#)
     #expect(result["generation"] == 4 && result["former"]?.isNull == true)
     #expect(try archived() == ["A": ["n": 2], "B": ["b": 2]])
     #expect(try generations() == ["4 rolledBack"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func aSessionThatBeginsMeanwhileIsInTheWay() throws {
     try fill()
     let caller = tool
-    let peer = driver.connect(pid: 50)
-    driver.betweenPieces = { [driver] in
-      driver.betweenPieces = nil
+    let peer = broker.connect(pid: 50)
+    broker.betweenPieces = { [broker] in
+      broker.betweenPieces = nil
       _ = peer.start("initialize", #"{"application":"App"}"#)
     }
     #expect(try caller.fail("rollBack", #"{"application":"App","generation":1}"#).kind == "needsForce")
     #expect(try archived()["A"] == ["n": 3])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func whatIsWrittenWhileTheGenerationIsReadGivesWay() throws {
@@ -235,55 +234,55 @@ internal import Testing
     try run(2, (#"["B"]"#, #"{"b":2}"#))
     try run(3)
     let caller = tool
-    let writer = driver.connect(pid: 8)
-    driver.betweenPieces = { [driver] in
-      guard driver.jobCount >= 2 else { return }
-      driver.betweenPieces = nil
+    let writer = broker.connect(pid: 8)
+    broker.betweenPieces = { [broker] in
+      guard broker.jobCount >= 2 else { return }
+      broker.betweenPieces = nil
       // The text of A was not to be read.
       _ = writer.start("encodeRestorableState", #"{"application":"App","object":["A"],"state":{"n":9}}"#)
     }
     let result = try caller.call("rollBack", #"{"application":"App","generation":1}"#)
     #expect(try archived() == ["A": ["n": 1], "B": ["b": 1]])
     #expect(try archived(Int(result["former"]?.integer ?? 0))["A"] == ["n": 9])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func aCallerThatLeavesChangesNothing() throws {
     try fill()
     let caller = tool
-    driver.betweenPieces = { [driver] in
-      driver.betweenPieces = nil
-      driver.disconnect(caller)
+    broker.betweenPieces = { [broker] in
+      broker.betweenPieces = nil
+      broker.disconnect(caller)
     }
     caller.start("rollBack", #"{"application":"App","generation":1}"#)
     #expect(try archived()["A"] == ["n": 3])
     #expect(try generations().last == "3 startup")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func aTransactionThatFailsLeavesTheHeadAsItWas() throws {
     try fill()
     let before = try archived()
     let caller = tool
-    driver.betweenPieces = { [driver] in
-      driver.betweenPieces = nil
-      driver.holdsCommits = true
+    broker.betweenPieces = { [broker] in
+      broker.betweenPieces = nil
+      broker.holdsCommits = true
     }
     let id = caller.start("rollBack", #"{"application":"App","generation":1}"#)
-    driver.failCommit("App")
+    broker.failCommit("App")
     #expect(try caller.failure(of: id).kind == "storeFailed")
-    driver.holdsCommits = false
+    broker.holdsCommits = false
     #expect(try archived() == before)
     #expect(try generations().last == "3 startup")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func theArchiveLimitCountsWhatIsWrittenAgain() throws {
     var limits = Limits()
     limits.archiveBytesMax = 64 << 10
-    let driver = CoreDriver(limits: limits)
+    let broker = MemoryBroker(limits: limits)
     func run(_ letter: String) throws {
-      let peer = driver.connect(pid: 100)
+      let peer = broker.connect(pid: 100)
       try peer.initialize()
       let text = String(repeating: letter, count: 25_000)
       try peer.encode(#"["A"]"#, #"{"x":"\#(text)"}"#)
@@ -291,28 +290,27 @@ internal import Testing
     }
     try run("1")
     try run("2")
-    let tool = driver.connect(pid: 7)
+    let tool = broker.connect(pid: 7)
     let failure = try tool.fail("rollBack", #"{"application":"App","generation":1}"#)
     #expect(failure.kind == "limitExceeded" && failure.data["limit"] == "archiveBytesMax")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func manyObjectsComeInPiecesAndProgressIsTold() throws {
-    driver.measuresArchives = false
-    let peer = driver.connect(pid: 100)
+    let peer = broker.connect(pid: 100)
     try peer.initialize()
     for index in 0..<1_500 { try peer.encode(#"["o\#(index)"]"#, #"{"n":\#(index)}"#) }
     try peer.goodbye("restart")
     try run(2) { try $0.encode(#"["x"]"#, "{}") }
     try tool.call("discardApplicationState", #"{"application":"App"}"#)
     let caller = tool
-    let jobs = driver.jobCount
+    let jobs = broker.jobCount
     try caller.call("rollBack", #"{"application":"App","generation":1,"progressToken":"p"}"#)
-    #expect(driver.jobCount - jobs == 4)
+    #expect(broker.jobCount - jobs == 4)
     let told = caller.takeNotifications("progress")
     #expect(told.last?["done"] == 1_500 && told.last?["total"] == 1_500)
     #expect(try archived().isEmpty == false)
-    #expect(driver.application("App")?.tree.count == 1_500)
-    driver.inspect()
+    #expect(broker.application("App")?.tree.count == 1_500)
+    broker.inspect()
   }
 }

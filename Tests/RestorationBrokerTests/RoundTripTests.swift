@@ -14,19 +14,19 @@ internal import Testing
     var flood = Flood(seed: seed)
     for round in 0..<6 {
       for _ in 0..<60 { flood.step() }
-      let driver = flood.driver
-      if driver.holdsCommits {
-        driver.holdsCommits = false
-        driver.commit()
+      let broker = flood.broker
+      if broker.holdsCommits {
+        broker.holdsCommits = false
+        broker.commit()
       }
-      guard case .open = driver.application("App")?.phase else { continue }
-      let tool = driver.connect(pid: 1_000_000)
+      guard case .open = broker.application("App")?.phase else { continue }
+      let tool = broker.connect(pid: 1_000_000)
       let document = try tool.export("App")
       let copy = "Copy\(round)"
       try tool.importDocument(document, into: copy)
       #expect(try tool.export(copy) == document, "seed \(seed), round \(round)")
       try compareStates(tool, copy, seed)
-      if let application = driver.application(copy) {
+      if let application = broker.application(copy) {
         #expect(TreeInspection(application).faults.isEmpty, "seed \(seed), round \(round)")
       }
       #expect(try tool.call("verifyArchive", #"{"application":"\#(copy)"}"#)["sound"] == true)
@@ -34,7 +34,7 @@ internal import Testing
       // On top of what there is, and after a restart, it is the same again.
       try tool.importDocument(document, into: copy, #""force":true"#)
       #expect(try tool.export(copy) == document)
-      driver.disconnect(tool)
+      broker.disconnect(tool)
     }
   }
 
@@ -70,8 +70,8 @@ internal import Testing
   @Test(arguments: 1...20 as ClosedRange<UInt64>)
   func textsOfStatesAreNotChanged(_ seed: UInt64) throws {
     var texts = RandomText(seed: seed)
-    let driver = CoreDriver()
-    let peer = driver.connect()
+    let broker = MemoryBroker()
+    let peer = broker.connect()
     var states: [(path: String, state: String)] = []
     for index in 0..<40 {
       let path = #"["o\#(index)"]"#
@@ -99,9 +99,7 @@ private struct RandomText {
     #"{"":{"":""}}"#, #"{"a":1,"a":2}"#, #"{"$literal":{"$restorable":["nowhere"]}}"#, #"{"$data":"AA=="}"#,
   ]
 
-  init(seed: UInt64) {
-    generator = SeededGenerator(seed: seed)
-  }
+  init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
   mutating func state() -> String {
     let count = Int.random(in: 0...6, using: &generator)

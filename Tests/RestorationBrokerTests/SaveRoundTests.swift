@@ -7,13 +7,13 @@ internal import Testing
 
 /// What vectors cannot say of save rounds: processes that die, times, limits, and how it is stored (R12, R33).
 @Suite struct SaveRoundTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   static let encode = "encodeRestorableStateWithCoder"
 
   /// A client that answers nothing automatically.
   private func worker(_ pid: Int64, _ more: String = "") throws -> Peer {
-    let peer = driver.connect(pid: pid)
+    let peer = broker.connect(pid: pid)
     try peer.initialize("App", #""process":"w\#(pid)","serves":["\#(Self.encode)"]"# + more)
     return peer
   }
@@ -26,7 +26,7 @@ internal import Testing
   }
 
   private func head() throws -> [String: JSONValue] {
-    let reader = driver.connect(pid: 1)
+    let reader = broker.connect(pid: 1)
     var states: [String: JSONValue] = [:]
     for object in try reader.call("readArchive", #"{"application":"App"}"#)["objects"]?.array ?? [] {
       states[object["path"]?.joined ?? ""] = object["state"] ?? .null
@@ -46,12 +46,12 @@ internal import Testing
     try b.register("B")
     let id = a.start("saveApplicationState")
     a.answerEncode { _ in "{}" }
-    driver.kill(b)
-    driver.disconnect(b)
+    broker.kill(b)
+    broker.disconnect(b)
     let reply = try a.result(of: id)
     #expect(stale(reply) == ["B: ended"])
     #expect(reply["stale"]?.array?.first?["process"] == "w2")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r16R19ARoundThatEndsTheRestorationKnowsItAlsoIfADeathEndsTheRound() throws {
@@ -59,8 +59,8 @@ internal import Testing
     try first.register("B")
     try first.call("saveApplicationState")
     try first.goodbye("logout")
-    driver.disconnect(first)
-    let (a, b, caller) = (try worker(2), try worker(3), driver.connect(pid: 4))
+    broker.disconnect(first)
+    let (a, b, caller) = (try worker(2), try worker(3), broker.connect(pid: 4))
     try a.register("A")
     try b.register("B")
     _ = try b.decode(#"["B"]"#)
@@ -68,11 +68,11 @@ internal import Testing
     #expect(try generations().map { $0["pinned"] == true } == [true])
     let id = caller.start("saveApplicationState", #"{"application":"App"}"#)
     b.answerEncode { _ in #"{"later":1}"# }
-    driver.kill(a)
-    driver.disconnect(a)
+    broker.kill(a)
+    broker.disconnect(a)
     #expect(try caller.result(of: id)["saved"] == true)
     #expect(try generations().contains { $0["pinned"] == true } == false)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test(arguments: [("logout", 2), ("restart", 2), ("", 1)])
@@ -86,20 +86,20 @@ internal import Testing
     try b.register("B")
     let id = b.start("saveApplicationState")
     a.answerEncode { _ in #"{"n":2}"# }
-    if reason.isEmpty { driver.crash(a) } else { try a.goodbye(reason) }
+    if reason.isEmpty { broker.crash(a) } else { try a.goodbye(reason) }
     b.answerEncode { _ in "{}" }
     #expect(try b.result(of: id)["saved"] == true)
     let last = try worker(4)
     try last.register("A")
     #expect(try last.state(#"["A"]"#) == ["n": .integer(expected)])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r17UnchangedStatesTakeNoRoom() throws {
     var limits = Limits()
     limits.archiveBytesMax = 10_000
-    let driver = CoreDriver(limits: limits)
-    let a = driver.connect(pid: 1)
+    let broker = MemoryBroker(limits: limits)
+    let a = broker.connect(pid: 1)
     try a.initialize("App", #""serves":["\#(Self.encode)"]"#)
     for name in ["A", "B"] { try a.register(name) }
     let text = #"{"x":"\#(String(repeating: "x", count: 3_500))"}"#
@@ -117,16 +117,16 @@ internal import Testing
     try b.register("B")
     let id = a.start("saveApplicationState")
     b.answerEncode { _ in #"{"last":1}"# }
-    driver.crash(b)
+    broker.crash(b)
     a.answerEncode { _ in "{}" }
     #expect(stale(try a.result(of: id)) == [])
     #expect(try head()["B"] == ["last": 1])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r28ALostDataSourceEndsAllItsQuestions() throws {
     let identify = "modelIdentifierForElementAtIndexPath"
-    let (view, data) = (try worker(1), driver.connect(pid: 2))
+    let (view, data) = (try worker(1), broker.connect(pid: 2))
     try view.register("C", below: nil, #""kind":"viewController""#)
     let handle = try view.register("V", below: #"["C"]"#, #""kind":"view""#)
     try data.initialize("App", #""serves":["\#(identify)"]"#)
@@ -138,12 +138,12 @@ internal import Testing
     #expect(data.openCalls(identify).count == 64)
     data.answer(try #require(data.openCalls(identify).first).id, #""one""#)
     #expect(data.openCalls(identify).count == 64)
-    driver.disconnect(data)
+    broker.disconnect(data)
     #expect(try view.result(of: id)["saved"] == true)
     let saved = try view.decode("\(handle)")["elements"]?.array
     #expect(saved?.count == 3_000)
     #expect(saved?.first?["identifier"] == "one")
-    driver.inspect()
+    broker.inspect()
   }
 
   // MARK: States
@@ -161,15 +161,15 @@ internal import Testing
     let (a, b) = (try answering(1), try worker(2))
     try a.register("A")
     try b.register("B")
-    driver.forgetWritten()
+    broker.forgetWritten()
     let id = a.start("saveApplicationState")
-    #expect(driver.writtenStates == 0, "no state is written before the last answer")
-    driver.holdsCommits = true
+    #expect(broker.writtenStates == 0, "no state is written before the last answer")
+    broker.holdsCommits = true
     b.answerEncode { _ in #"{"b":1}"# }
-    #expect(driver.writtenStates == 2)
-    #expect(!a.hasAnswer(id))
-    driver.holdsCommits = false
-    driver.commit()
+    #expect(broker.writtenStates == 0 && !a.hasAnswer(id))
+    broker.holdsCommits = false
+    broker.commit()
+    #expect(broker.writtenStates == 2)
     #expect(try a.result(of: id)["saved"] == true)
   }
 
@@ -177,23 +177,23 @@ internal import Testing
     let peer = try answering(1)
     for name in ["A", "B", "C"] { try peer.register(name) }
     try peer.call("saveApplicationState")
-    driver.forgetWritten()
+    broker.forgetWritten()
     peer.serves[Self.encode] = Peer.states { $0 == "B" ? #"{"new":1}"# : #"{"of":"\#($0)"}"# }
     #expect(try peer.call("saveApplicationState")["saved"] == true)
-    #expect(driver.writtenStates == 1)
+    #expect(broker.writtenStates == 1)
   }
 
   @Test func r12AStateThatDoesNotFitIntoTheArchiveIsStale() throws {
     var limits = Limits()
     limits.archiveBytesMax = 64 << 10
-    let driver = CoreDriver(limits: limits)
-    let peer = driver.connect(pid: 1)
+    let broker = MemoryBroker(limits: limits)
+    let peer = broker.connect(pid: 1)
     let text = String(repeating: "x", count: 30 << 10)
     peer.serves[Self.encode] = Peer.states { #"{"\#($0)":"\#(text)"}"# }
     try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
     for name in ["A", "B", "C"] { try peer.register(name) }
     #expect(stale(try peer.call("saveApplicationState")) == ["C: limitExceeded"])
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func batchesAreBoundedByCountAndByTheClientsBytes() throws {
@@ -211,9 +211,9 @@ internal import Testing
   // MARK: The round as a whole
 
   @Test func aRoundThatBeganByItselfGoesOnWhenTheLastCallerCancels() throws {
-    let (a, tool) = (try worker(1), driver.connect(pid: 2))
+    let (a, tool) = (try worker(1), broker.connect(pid: 2))
     try a.register("A")
-    driver.advance(milliseconds: 15_000)
+    broker.advance(milliseconds: 15_000)
     let id = tool.start("saveApplicationState", #"{"application":"App"}"#)
     tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
     #expect(try tool.failure(of: id).code == -32800)
@@ -222,12 +222,12 @@ internal import Testing
   }
 
   @Test func r18ChangesThatARoundDidNotSaveMakeAnotherOne() throws {
-    let (a, tool) = (try worker(1), driver.connect(pid: 2))
+    let (a, tool) = (try worker(1), broker.connect(pid: 2))
     try a.register("A")
     let id = tool.start("saveApplicationState", #"{"application":"App"}"#)
     tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
     #expect(a.openCalls(Self.encode).isEmpty)
-    driver.advance(milliseconds: 15_000)
+    broker.advance(milliseconds: 15_000)
     #expect(a.openCalls(Self.encode).count == 1)
   }
 
@@ -236,7 +236,7 @@ internal import Testing
     try a.register("A")
     try b.register("B")
     let id = a.start("saveApplicationState", #"{"progressToken":"p"}"#)
-    driver.advance(milliseconds: 200)
+    broker.advance(milliseconds: 200)
     b.answerEncode { _ in "{}" }
     #expect(a.takeNotifications("progress") == [["progressToken": "p", "done": 1, "total": 2]])
     a.answerEncode { _ in "{}" }
@@ -247,26 +247,26 @@ internal import Testing
   @Test func aFailedTransactionInterruptsTheRound() throws {
     let a = try worker(1)
     try a.register("A")
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let id = a.start("saveApplicationState")
     a.notify("encodeRestorableState", #"{"object":["B"],"state":{}}"#)
-    driver.failCommit("App")
-    driver.holdsCommits = false
+    broker.failCommit("App")
+    broker.holdsCommits = false
     #expect(try a.result(of: id)["reason"] == "interrupted")
     let again = a.start("saveApplicationState")
     a.answerEncode { _ in "{}" }
     #expect(try a.result(of: again)["saved"] == true)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r12AFailedCommitFailsTheCallAndNothingIsSaved() throws {
     let a = try worker(1)
     try a.register("A")
-    driver.holdsCommits = true
+    broker.holdsCommits = true
     let id = a.start("saveApplicationState")
     a.answerEncode { _ in #"{"a":1}"# }
-    driver.failCommit("App")
-    driver.holdsCommits = false
+    broker.failCommit("App")
+    broker.holdsCommits = false
     #expect(try a.failure(of: id).kind == "storeFailed")
     #expect(try a.call("listGenerations")["generations"] == [])
     #expect(try head() == ["A": .null])
@@ -278,13 +278,13 @@ internal import Testing
     let (a, b) = (try worker(1), try worker(2))
     try a.register("A")
     try b.register("B")
-    driver.saveBeforeEnd()
-    #expect(driver.core.isSaving)
+    broker.saveBeforeEnd()
+    #expect(broker.core.isSaving)
     a.answerEncode { _ in #"{"a":1}"# }
-    driver.advance(milliseconds: 4_999)
-    #expect(driver.core.isSaving)
-    driver.advance(milliseconds: 1)
-    #expect(!driver.core.isSaving)
+    broker.advance(milliseconds: 4_999)
+    #expect(broker.core.isSaving)
+    broker.advance(milliseconds: 1)
+    #expect(!broker.core.isSaving)
     #expect(try head() == ["A": ["a": 1], "B": .null])
     #expect(try a.call("listGenerations")["generations"]?.array?.count == 1)
   }
@@ -293,29 +293,29 @@ internal import Testing
     let a = try worker(1)
     try a.register("A")
     let id = a.start("saveApplicationState", #"{"deadlineMilliseconds":60000}"#)
-    let quiet = driver.connect(pid: 5)
+    let quiet = broker.connect(pid: 5)
     try quiet.initialize("Quiet")
-    driver.saveBeforeEnd()
-    driver.advance(milliseconds: 5_000)
+    broker.saveBeforeEnd()
+    broker.advance(milliseconds: 5_000)
     #expect(stale(try a.result(of: id)) == ["A: late"])
-    #expect(!driver.core.isSaving)
+    #expect(!broker.core.isSaving)
     #expect(try quiet.call("listGenerations")["generations"] == [])
-    let pushes = driver.connect(pid: 6)
+    let pushes = broker.connect(pid: 6)
     try pushes.initialize("Pushes")
     try pushes.encode(#"["P"]"#, "{}")
-    driver.saveBeforeEnd()
+    broker.saveBeforeEnd()
     #expect(try pushes.call("listGenerations")["generations"]?.array?.count == 1)
   }
 
   @Test func r33ARoundOfABrokerThatEndsGetsNoMoreTimeThanIsLeft() throws {
     let a = try worker(1)
     try a.register("A")
-    driver.saveBeforeEnd()
-    driver.advance(milliseconds: 4_000)
+    broker.saveBeforeEnd()
+    broker.advance(milliseconds: 4_000)
     a.answerEncode { _ in "{}" }
-    #expect(!driver.core.isSaving)
+    #expect(!broker.core.isSaving)
     let id = a.start("saveApplicationState", #"{"deadlineMilliseconds":600000}"#)
-    driver.advance(milliseconds: 1_000)
+    broker.advance(milliseconds: 1_000)
     #expect(a.hasAnswer(id))
   }
 }

@@ -8,101 +8,101 @@ internal import Testing
 
 /// Sessions by `initialize`, resumed ones, detached ones, and the application of a call.
 @Suite struct SessionTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
 
   @Test func aReadThatFoundNothingDoesNotFailTheWriteBehindIt() throws {
-    let (reader, writer) = (driver.connect(pid: 1), driver.connect(pid: 2))
-    driver.holdsOpenings = true
+    let (reader, writer) = (broker.connect(pid: 1), broker.connect(pid: 2))
+    broker.holdsOpenings = true
     let read = reader.start("describeApplication", #"{"application":"App"}"#)
     let write = writer.start("encodeRestorableState", writer.encoding(#"["A"]"#, "{}", #""application":"App""#))
-    driver.openHeld()
+    broker.openHeld()
     #expect(reader.hasAnswer(read))
     #expect(try writer.result(of: write)["durability"] == "disk")
   }
 
   @Test func r9ADelegateWhoseProcessHasJustEndedGivesWay() throws {
-    let first = driver.connect(pid: 3)
+    let first = broker.connect(pid: 3)
     try first.initialize("App", #""delegate":true"#)
-    driver.killUnnoticed(first)
-    try driver.connect(pid: 4).initialize("App", #""delegate":true"#)
-    driver.inspect()
+    broker.killUnnoticed(first)
+    try broker.connect(pid: 4).initialize("App", #""delegate":true"#)
+    broker.inspect()
   }
 
   // MARK: Resuming
 
   @Test func aSessionResumedAfterTheBrokerKeepsItsHandles() throws {
-    let first = driver.connect(pid: 1)
+    let first = broker.connect(pid: 1)
     let token = try #require(try first.initialize()["session"]?.string)
     let handle = try first.register("Main", below: nil, #""objectClass":"A""#)
     let excluded = try first.register(nil, below: nil, #""kind":"view""#)
-    driver.restart()
-    let second = driver.connect(pid: 1)
+    broker.restart()
+    let second = broker.connect(pid: 1)
     try second.initialize("App", #""session":"\#(token)""#)
     try second.encode("\(handle)", #"{"a":1}"#)
     try second.encode("\(excluded)", #"{"b":1}"#)
     #expect(try second.decode("\(handle)")["status"] == "available")
     #expect(try second.register("Main") == handle)
     #expect(try second.register("New") > handle)
-    driver.inspect()
+    broker.inspect()
   }
 
-  /// The archive knows by which start of the broker handles were given out: the driver's first is the seventh.
+  /// The archive knows by which start of the broker handles were given out; the first start here is the seventh.
   @Test(arguments: [1, 7, 8])
   func aLostCountOfStartsGivesNoOldHandleOut(_ start: Int64) throws {
-    let first = driver.connect(pid: 1)
+    let first = broker.connect(pid: 1)
     let token = try #require(try first.initialize()["session"]?.string)
     let kept = try first.register("Kept", below: nil)
     let gone = try first.register("Gone", below: nil)
     try first.encode("\(kept)", #"{"a":1}"#)
     try first.call("unregisterObject", #"{"object":\#(gone)}"#)
-    driver.restart(start: start)
+    broker.restart(start: start)
     // Another application, in which the lost numbers are still to come.
-    try driver.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
-    let second = driver.connect(pid: 1)
+    try broker.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    let second = broker.connect(pid: 1)
     try second.initialize("App", #""session":"\#(token)""#)
     let new = try second.register("New", below: nil)
     #expect(new > gone)
     #expect(try second.decode("\(kept)")["state"] == ["a": 1])
     #expect(try second.decode("\(new)")["status"] == "none")
     // The start that was gone on from is in the archive now, and counts next time.
-    driver.restart(start: start)
-    let third = driver.connect(pid: 1)
+    broker.restart(start: start)
+    let third = broker.connect(pid: 1)
     try third.initialize("App", #""session":"\#(token)""#)
     #expect(try third.register("Third", below: nil) > new)
-    driver.inspect()
+    broker.inspect()
   }
 
   /// It knows no start of a broker; the handles of its claims do.
   @Test func anArchiveFromBeforeTheCountWasKeptGivesNoHandleOutThatIsClaimed() throws {
-    let first = driver.connect(pid: 1)
+    let first = broker.connect(pid: 1)
     let token = try #require(try first.initialize()["session"]?.string)
     let kept = try first.register("Kept", below: nil)
-    driver.tamper("App") { archive in
-      for (index, change) in archive.log.enumerated() {
+    try broker.disk.tamper("App") { log in
+      for (index, change) in log.enumerated() {
         guard case .run(var run) = change else { continue }
         var facts = RunFacts(stored: run.facts)
         facts.epoch = 0
         run.facts = facts.stored
-        archive.replace(SequenceNumber(index + 1), with: .run(run))
+        log[index] = .run(run)
       }
     }
-    driver.restart(start: 1)
-    let second = driver.connect(pid: 1)
+    broker.restart(start: 1)
+    let second = broker.connect(pid: 1)
     try second.initialize("App", #""session":"\#(token)""#)
     #expect(try second.register("New", below: nil) > kept)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func anArchiveThatTheSameBrokerOpensAgainRaisesNothing() throws {
     var limits = Limits()
     limits.openArchivesMax = 1
-    let driver = CoreDriver(limits: limits)
-    let first = driver.connect(pid: 1)
+    let broker = MemoryBroker(limits: limits)
+    let first = broker.connect(pid: 1)
     let token = try #require(try first.initialize()["session"]?.string)
     let before = try first.register("A", below: nil)
-    driver.disconnect(first)
-    try driver.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
-    let second = driver.connect(pid: 1)
+    broker.disconnect(first)
+    try broker.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    let second = broker.connect(pid: 1)
     try second.initialize("App", #""session":"\#(token)""#)
     #expect(try second.register("B", below: nil) == before + 1)
   }
@@ -110,8 +110,8 @@ internal import Testing
   // MARK: Order
 
   @Test func messagesBehindAnOpeningKeepTheirOrder() throws {
-    driver.holdsOpenings = true
-    let peer = driver.connect(pid: 1)
+    broker.holdsOpenings = true
+    let peer = broker.connect(pid: 1)
     let calls = [
       peer.start("initialize", #"{"application":"App"}"#),
       peer.start("registerObjectForStateRestoration", peer.registration("Main")),
@@ -120,69 +120,69 @@ internal import Testing
       peer.start("goodbye", #"{"reason":"restart"}"#),
     ]
     #expect(calls.allSatisfy { !peer.hasAnswer($0) })
-    let other = driver.connect(pid: 2)
+    let other = broker.connect(pid: 2)
     #expect(try other.call("ping") == [:])
-    driver.openHeld()
+    broker.openHeld()
     #expect(try peer.result(of: calls[3])["state"] == ["a": 1])
     #expect(try peer.result(of: calls[4]) == [:])
   }
 
   @Test func messagesBehindAProbeKeepTheirOrder() throws {
-    let old = driver.connect(pid: 1)
+    let old = broker.connect(pid: 1)
     try old.initialize()
     try old.register("Main")
-    driver.restart()
-    driver.killUnnoticed(old)
-    driver.holdsOpenings = true
-    let (first, second) = (driver.connect(pid: 2), driver.connect(pid: 3))
+    broker.restart()
+    broker.killUnnoticed(old)
+    broker.holdsOpenings = true
+    let (first, second) = (broker.connect(pid: 2), broker.connect(pid: 3))
     first.start("initialize", #"{"application":"App"}"#)
     let register = first.start("registerObjectForStateRestoration", first.registration("Main"))
     let encode = first.start("encodeRestorableState", first.encoding(#"["Main"]"#, #"{"a":1}"#))
     second.start("initialize", #"{"application":"App"}"#)
     let contested = second.start("registerObjectForStateRestoration", second.registration("Main"))
     let refused = second.start("encodeRestorableState", second.encoding(#"["Main"]"#, "{}"))
-    driver.openHeld()
+    broker.openHeld()
     #expect(first.hasAnswer(register))
     #expect(try first.result(of: encode)["durability"] == "disk")
     #expect(try second.failure(of: contested).kind == "duplicatePath")
     #expect(try second.failure(of: refused).kind == "notOwner")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func aNotificationSentBeforeLeavingIsStored() throws {
-    driver.holdsOpenings = true
-    let script = driver.connect(pid: 1)
+    broker.holdsOpenings = true
+    let script = broker.connect(pid: 1)
     script.notify("encodeRestorableState", script.encoding(#"["A"]"#, #"{"a":1}"#, #""application":"App""#))
-    driver.disconnect(script)
-    driver.openHeld()
-    #expect(try driver.connect(pid: 2).decode(#"["A"]"#, #""application":"App""#)["state"] == ["a": 1])
+    broker.disconnect(script)
+    broker.openHeld()
+    #expect(try broker.connect(pid: 2).decode(#"["A"]"#, #""application":"App""#)["state"] == ["a": 1])
   }
 
   @Test func aSessionBegunByWhoHasLeftIsLost() throws {
-    driver.holdsOpenings = true
-    let peer = driver.connect(pid: 1)
+    broker.holdsOpenings = true
+    let peer = broker.connect(pid: 1)
     peer.start("initialize", #"{"application":"App"}"#)
     peer.start("registerObjectForStateRestoration", peer.registration("Main"))
-    driver.disconnect(peer)
-    driver.kill(peer)
-    driver.openHeld()
-    driver.advance(milliseconds: 1_000)
-    #expect(try driver.connect(pid: 2).paths(#""application":"App""#) == ["Main"])
-    driver.inspect()
+    broker.disconnect(peer)
+    broker.kill(peer)
+    broker.openHeld()
+    broker.advance(milliseconds: 1_000)
+    #expect(try broker.connect(pid: 2).paths(#""application":"App""#) == ["Main"])
+    broker.inspect()
   }
 
   // MARK: Instances
 
   @Test func autoTakesTheMostRecentVacantInstance() throws {
     for (name, pid) in [("App@x", 1), ("App@y", 2), ("App@z", 3)] as [(String, Int64)] {
-      let peer = driver.connect(pid: pid)
+      let peer = broker.connect(pid: pid)
       try peer.initialize(name)
-      driver.advance(milliseconds: 1_000)
+      broker.advance(milliseconds: 1_000)
       try peer.encode(#"["A"]"#, "{}")
       try peer.goodbye(name == "App@z" ? "userQuit" : "restart")
     }
     func automatic(_ pid: Int64) throws -> String? {
-      try driver.connect(pid: pid).initialize("App", #""instance":"auto""#)["application"]?.string
+      try broker.connect(pid: pid).initialize("App", #""instance":"auto""#)["application"]?.string
     }
     #expect(try automatic(4) == "App@y")
     #expect(try automatic(5) == "App@x")
@@ -191,24 +191,24 @@ internal import Testing
   }
 
   @Test func autoOfTwoAtOnceGivesTwoInstancesInOrder() throws {
-    driver.holdsListings = true
-    driver.holdsOpenings = true
-    let (first, second) = (driver.connect(pid: 1), driver.connect(pid: 2))
+    broker.holdsListings = true
+    broker.holdsOpenings = true
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     let one = first.start("initialize", #"{"application":"App","instance":"auto"}"#)
     let register = first.start("registerObjectForStateRestoration", first.registration("Main"))
     let two = second.start("initialize", #"{"application":"App","instance":"auto"}"#)
-    driver.listHeld()
-    driver.openHeld()
+    broker.listHeld()
+    broker.openHeld()
     #expect(try first.result(of: one)["application"] == "App@1")
     #expect(try first.result(of: register)["path"] == ["Main"])
     #expect(try second.result(of: two)["application"] == "App@2")
-    #expect(driver.archives.keys.sorted() == ["App@1", "App@2"])
+    #expect(broker.names.sorted() == ["App@1", "App@2"])
   }
 }
 
 /// Detached sessions: named by a token, ended by idleness.
 @Suite struct DetachedSessionTests {
-  let driver = CoreDriver()
+  let broker = MemoryBroker()
   let app = #""application":"App""#
 
   private func begin(_ peer: Peer, _ name: String = "Main") throws -> String {
@@ -217,50 +217,50 @@ internal import Testing
   }
 
   @Test func itEndsAfterTenIdleMinutes() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     let token = try begin(peer)
-    driver.advance(milliseconds: 599_000)
+    broker.advance(milliseconds: 599_000)
     try peer.encode(#"["Main"]"#, #"{"a":1}"#, app)
-    driver.advance(milliseconds: 599_999)
-    #expect(driver.application("App")?.sessions.count == 1)
-    driver.advance(milliseconds: 1)
-    #expect(driver.application("App")?.sessions.isEmpty == true)
-    driver.inspect()
+    broker.advance(milliseconds: 599_999)
+    #expect(broker.application("App")?.sessions.count == 1)
+    broker.advance(milliseconds: 1)
+    #expect(broker.application("App")?.sessions.isEmpty == true)
+    broker.inspect()
     #expect(
       try peer.fail("decodeRestorableState", #"{"object":["Main"],\#(app),"session":"\#(token)"}"#).code == -32602
     )
     // Without its token the connection begins a new session.
     #expect(try peer.decode(#"["Main"]"#, app)["state"] == ["a": 1])
     #expect(try begin(peer) != token)
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func itsEndIsNeverACrash() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     _ = try begin(peer)
     try peer.encode(#"["Main"]"#, "{}", app)
-    driver.crash(peer)
-    let next = driver.connect(pid: 2)
+    broker.crash(peer)
+    let next = broker.connect(pid: 2)
     #expect(try next.initialize()["restoration"]?["reason"] == "launch")
     #expect(try next.objects().first?["orphaned"] == true)
   }
 
   @Test func aTokenOfAnotherUserIsUnknown() throws {
-    let token = try begin(driver.connect(pid: 1))
-    let stranger = driver.connect(pid: 2, uid: 7)
+    let token = try begin(broker.connect(pid: 1))
+    let stranger = broker.connect(pid: 2, uid: 7)
     #expect(try stranger.fail("describeApplication", #"{\#(app),"session":"\#(token)"}"#).code == -32602)
     #expect(try stranger.initialize("App", #""session":"\#(token)""#)["session"] != .string(token))
   }
 
   @Test func itOutlivesTheBroker() throws {
-    let peer = driver.connect(pid: 1)
+    let peer = broker.connect(pid: 1)
     let token = try begin(peer)
-    driver.restart()
-    let again = driver.connect(pid: 1)
+    broker.restart()
+    let again = broker.connect(pid: 1)
     try again.encode(#"["Main"]"#, #"{"a":1}"#, #"\#(app),"session":"\#(token)""#)
-    driver.inspect()
-    driver.advance(milliseconds: 600_000)
-    #expect(driver.application("App")?.sessions.isEmpty == true)
-    driver.inspect()
+    broker.inspect()
+    broker.advance(milliseconds: 600_000)
+    #expect(broker.application("App")?.sessions.isEmpty == true)
+    broker.inspect()
   }
 }

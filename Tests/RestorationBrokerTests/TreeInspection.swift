@@ -63,14 +63,15 @@ struct TreeInspection {
   }
 
   /// Checks that loading the archive now would give the present memory.
-  mutating func compare(with archive: NaiveArchive) {
+  mutating func compare(with archive: ArchiveOpening) {
     if archive.sequence != application.sequence {
       faults.append("the archive is at \(archive.sequence), memory at \(application.sequence)")
     }
-    let readings = archive.head.readings.filter { !$0.node.isRemoved && $0.node.kind != .application }
+    let readings = archive.nodes.filter { !$0.node.isRemoved && $0.node.kind != .application }
     if readings.count != application.tree.count {
       faults.append("the archive has \(readings.count) nodes, memory \(application.tree.count)")
     }
+    let claims = Dictionary(uniqueKeysWithValues: archive.claims.map { ($0.node, $0) })
     for reading in readings {
       guard let node = application.tree.nodes[reading.node.node] else {
         faults.append("node \(reading.node.node) is in the archive only")
@@ -83,24 +84,24 @@ struct TreeInspection {
       if node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
         faults.append("node \(node.id) hides another state")
       }
-      let stored = archive.head.claims[node.id]
+      let stored = claims[node.id]
       if let claim = node.claim, stored?.session != claim.session || stored?.handle != claim.handle {
         faults.append("the claim of node \(node.id) is not stored")
       }
       if let claim = node.claim, stored?.released != 0 { faults.append("\(claim) is stored as released") }
     }
-    if archive.head.generations != application.generations.all { faults.append("generations differ") }
-    let live = archive.head.sessions.values.filter { $0.ending == nil }.map(\.session).sorted()
+    if archive.generations != application.generations.all { faults.append("generations differ") }
+    let live = archive.sessions.filter { $0.ending == nil }.map(\.session).sorted()
     if live != application.sessions.inOrder.map(\.id) { faults.append("sessions differ") }
   }
 }
 
-extension CoreDriver {
+extension MemoryBroker {
   /// Expects that memory is sound, and equals the archive if nothing is held back.
   func inspect(_ name: String = "App", sourceLocation: SourceLocation = #_sourceLocation) {
     guard let application = application(name) else { return }
     var inspection = TreeInspection(application)
-    if !holdsCommits, let archive = archives[name] { inspection.compare(with: archive) }
+    if !disk.holdsCommits, let archive = disk.archive(name) { inspection.compare(with: archive) }
     #expect(inspection.faults.isEmpty, sourceLocation: sourceLocation)
   }
 }

@@ -8,11 +8,11 @@ internal import Testing
 /// Units that start an application's processes again: which are known, which are started, in which order (R20 – R23).
 @Suite struct UnitTests {
   let fixture = RestoringFixture()
-  var driver: CoreDriver { fixture.driver }
+  var broker: MemoryBroker { fixture.broker }
 
   init() {
     for unit in ["main.service", "left.service", "right.service"] {
-      driver.unitFiles[unit] = ["[X-Restoration]\nApplication=App\n"]
+      broker.unitFiles[unit] = ["[X-Restoration]\nApplication=App\n"]
     }
   }
 
@@ -24,7 +24,7 @@ internal import Testing
     try left.encode("\(try left.register("Left"))", #"{"n":2}"#)
     let right = try join("right", 13)
     try right.encode("\(try right.register("Right"))", #"{"n":3}"#)
-    for peer in [left, right, main] { driver.crash(peer) }
+    for peer in [left, right, main] { broker.crash(peer) }
   }
 
   private func join(_ role: String, _ pid: Int64, delegate: Bool = false, serves: [String] = RestoringFixture.served)
@@ -34,14 +34,14 @@ internal import Testing
   }
 
   private func units() throws -> [JSONValue] {
-    let peer = driver.connect(pid: 99)
-    defer { driver.disconnect(peer) }
+    let peer = broker.connect(pid: 99)
+    defer { broker.disconnect(peer) }
     let overview = try peer.call("listApplications")["applications"]?.array?.first
     return try #require(overview?["units"]?.array)
   }
 
   private func restore() throws -> (caller: Peer, id: Int) {
-    let caller = driver.connect(pid: 98)
+    let caller = broker.connect(pid: 98)
     return (caller, caller.start("restoreApplicationState", #"{"application":"App","deadlineMilliseconds":1000}"#))
   }
 
@@ -50,9 +50,9 @@ internal import Testing
   @Test func r21R22TheDelegateComesFirstAndIsAskedAndThenAllTheOthersAreStarted() throws {
     try loseApplication()
     let (caller, id) = try restore()
-    #expect(driver.startedUnits == ["main.service"])
+    #expect(broker.startedUnits == ["main.service"])
     let main = try join("main", 21, delegate: true)
-    #expect(driver.startedUnits == ["main.service", "left.service", "right.service"])
+    #expect(broker.startedUnits == ["main.service", "left.service", "right.service"])
     #expect(fixture.log == ["main shouldRestoreApplicationState"])
     try main.register("Main")
     let left = try join("left", 22)
@@ -62,38 +62,38 @@ internal import Testing
     try right.register("Right")
     #expect(outcome(try caller.result(of: id)) == ["+Main", "+Left", "+Right"])
     #expect(fixture.log.last == "main didDecodeRestorableState")
-    driver.inspect()
+    broker.inspect()
   }
 
   @Test func r21ADelegateThatSaysNoIsTheOnlyOneStarted() throws {
     try loseApplication()
     let (caller, id) = try restore()
-    let main = driver.connect(pid: 21, unit: "main.service")
+    let main = broker.connect(pid: 21, unit: "main.service")
     main.serves["shouldRestoreApplicationState"] = { _ in "false" }
     try main.initialize("App", #""process":"main","delegate":true,"serves":["shouldRestoreApplicationState"]"#)
     #expect(try caller.result(of: id)["declined"] == true)
-    #expect(driver.startedUnits == ["main.service"])
+    #expect(broker.startedUnits == ["main.service"])
   }
 
   @Test func r21ADelegateThatDoesNotComeIsAwaitedForHalfOfTheTime() throws {
     try loseApplication()
     let (caller, id) = try restore()
-    driver.advance(milliseconds: 499)
-    #expect(driver.startedUnits == ["main.service"])
-    driver.advance(milliseconds: 1)
-    #expect(driver.startedUnits == ["main.service", "left.service", "right.service"])
+    broker.advance(milliseconds: 499)
+    #expect(broker.startedUnits == ["main.service"])
+    broker.advance(milliseconds: 1)
+    #expect(broker.startedUnits == ["main.service", "left.service", "right.service"])
     let left = try join("left", 22)
     try left.register("Left")
-    driver.advance(milliseconds: 500)
+    broker.advance(milliseconds: 500)
     #expect(outcome(try caller.result(of: id)) == ["+Left", "?Main", "?Right"])
   }
 
   @Test func r22WhereTheDelegatesUnitFailsTheOthersAreStartedAtOnce() throws {
     try loseApplication()
-    driver.brokenUnits = ["main.service"]
+    broker.brokenUnits = ["main.service"]
     _ = try restore()
-    #expect(driver.startedUnits == ["main.service", "left.service", "right.service"])
-    #expect(driver.logged.contains { $0.contains("main.service was not started: its start job failed") })
+    #expect(broker.startedUnits == ["main.service", "left.service", "right.service"])
+    #expect(broker.logged.contains { $0.contains("main.service was not started: its start job failed") })
   }
 
   @Test func r22WhatIsThereIsNotStartedAgain() throws {
@@ -103,7 +103,7 @@ internal import Testing
     let left = try join("left", 22)
     try left.register("Left")
     let id = main.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
-    #expect(driver.startedUnits == ["right.service"])
+    #expect(broker.startedUnits == ["right.service"])
     let right = try join("right", 23)
     try right.register("Right")
     #expect(outcome(try main.result(of: id)) == ["+Main", "+Left", "+Right"])
@@ -112,41 +112,41 @@ internal import Testing
   @Test func r20AProcessThatTheBrokerStartsIsToldSo() throws {
     try loseApplication()
     let (caller, id) = try restore()
-    let main = driver.connect(pid: 21, unit: "main.service")
+    let main = broker.connect(pid: 21, unit: "main.service")
     let reply = try main.initialize("App", #""process":"main","delegate":true"#)
     #expect(reply["restoration"]?["reason"] == "restore")
-    driver.advance(milliseconds: 1_000)
+    broker.advance(milliseconds: 1_000)
     #expect(caller.hasAnswer(id))
-    let late = driver.connect(pid: 22, unit: "left.service")
+    let late = broker.connect(pid: 22, unit: "left.service")
     #expect(try late.initialize("App", #""process":"left""#)["restoration"]?["reason"] == "recover")
   }
 
   @Test func r22UnitsAreKnownAfterTheBrokerDied() throws {
     try loseApplication()
-    driver.restart()
+    broker.restart()
     #expect(try units() == ["main.service", "left.service", "right.service"])
     _ = try restore()
-    #expect(driver.startedUnits == ["main.service"])
+    #expect(broker.startedUnits == ["main.service"])
   }
 
   // MARK: Known units
 
   @Test func r22OnlyAUnitWhoseFileNamesTheApplicationIsRemembered() throws {
-    driver.unitFiles["main.service"] = ["[X-Restoration]\nApplication=Other\n"]
+    broker.unitFiles["main.service"] = ["[X-Restoration]\nApplication=Other\n"]
     try loseApplication()
     #expect(try units() == ["left.service", "right.service"])
-    driver.unitFiles = [:]
+    broker.unitFiles = [:]
     _ = try restore()
-    #expect(driver.startedUnits == ["left.service", "right.service"])
-    let message = driver.logged.last { $0.contains("right.service was not started") } ?? ""
+    #expect(broker.startedUnits.isEmpty)
+    let message = broker.logged.last { $0.contains("right.service was not started") } ?? ""
     #expect(message.contains("unknown unit"))
   }
 
   @Test func whatTheProcessSaysOfItsUnitGoesOverWhereItIsSeen() throws {
-    let peer = driver.connect(pid: 11, unit: "left.service")
+    let peer = broker.connect(pid: 11, unit: "left.service")
     try peer.initialize("App", #""storyboard":{"unit":"right.service"}"#)
     #expect(try units() == ["right.service"])
-    let other = driver.connect(pid: 12, unit: "left.service")
+    let other = broker.connect(pid: 12, unit: "left.service")
     try other.initialize("App", #""storyboard":{"unit":"../../bin/sh -c x"}"#)
     #expect(try units() == ["right.service"])
   }
@@ -180,11 +180,11 @@ internal import Testing
       let name = "O-\(kind)"
       let left = try join("left", 12)
       try left.encode("\(try left.register(name, below: nil, #""kind":"\#(kind)""#))", "{}")
-      driver.crash(left)
+      broker.crash(left)
     }
     let main = try join("main", 11)
     let id = main.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
-    #expect(driver.startedUnits == ["left.service"])
+    #expect(broker.startedUnits == ["left.service"])
     let steps = try main.call("explainRestoration", #"{"object":["O-view"]}"#)["restored"]?.array ?? []
     #expect(steps.compactMap { $0["step"]?.string } == ["lookedUp", "lookedUp", "unitStarted", "awaited"])
     let left = try join("left", 22)
@@ -195,23 +195,23 @@ internal import Testing
   }
 
   @Test func r22ImportedObjectsStartNothing() throws {
-    let tool = driver.connect(pid: 5)
+    let tool = broker.connect(pid: 5)
     let object = Document.object(#"["Main"]"#, "{}", #""storyboard":{"unit":"main.service"}"#)
     let controller = object.replacing(#""kind":"object""#, with: #""kind":"viewController""#)
     try tool.importDocument(Document.of(controller), into: "App")
     _ = try restore()
-    #expect(driver.startedUnits.isEmpty)
+    #expect(broker.startedUnits.isEmpty)
   }
 
   @Test func r23WhatNobodyExpectsIsAbsentAtOnceWhereItsUnitFails() throws {
     let left = try join("left", 12)
     try left.encode("\(try left.register("Old"))", "{}")
-    driver.crash(left)
+    broker.crash(left)
     let main = try join("main", 11)
     try main.encode("\(try main.register("Main"))", "{}")
     _ = try main.state(#"["Main"]"#)
     try main.call("completeStateRestoration")
-    driver.brokenUnits = ["left.service"]
+    broker.brokenUnits = ["left.service"]
     #expect(outcome(try main.call("restoreApplicationState")) == ["?Old"])
   }
 
@@ -220,13 +220,13 @@ internal import Testing
     let main = try join("main", 11)
     try main.encode("\(try main.register("Main"))", "{}")
     try main.encode(#"["Loose"]"#, "{}")
-    driver.crash(main)
+    broker.crash(main)
   }
 
   @Test func r23WhatNobodyEverRegisteredIsAwaitedWhileAUnitStarts() throws {
     try loseOneThatNobodyRegistered()
     let (caller, id) = try restore()
-    #expect(driver.startedUnits == ["main.service"])
+    #expect(broker.startedUnits == ["main.service"])
     let main = try join("main", 21)
     try main.register("Main")
     #expect(!caller.hasAnswer(id))
@@ -238,8 +238,8 @@ internal import Testing
   @Test func r22AUnitThatFailsIsNamedAndWhatOnlyHasAStateIsNotAwaited() throws {
     let main = try join("main", 11)
     try main.encode(#"["Loose"]"#, "{}")
-    driver.crash(main)
-    driver.brokenUnits = ["main.service"]
+    broker.crash(main)
+    broker.brokenUnits = ["main.service"]
     let (caller, id) = try restore()
     let result = try caller.result(of: id)
     #expect(outcome(result) == ["?Loose"])
@@ -252,19 +252,17 @@ internal import Testing
   // MARK: Policies
 
   @Test func listApplicationsTellsWhatBecomesOfEachAtLogin() throws {
-    let peer = driver.connect(pid: 5)
-    for name in ["a", "a@2", "b", "c"] {
-      try peer.encode(#"["A"]"#, "{}", #""application":"\#(name)""#)
-    }
+    let peer = broker.connect(pid: 5)
+    for name in ["a", "a@2", "b", "c"] { try peer.encode(#"["A"]"#, "{}", #""application":"\#(name)""#) }
     func policies() throws -> [JSONValue?] {
       (try peer.call("listApplications")["applications"]?.array ?? []).map { $0["restoreAtLogin"] }
     }
     #expect(try policies() == ["ask", "ask", "ask", "ask"])
-    driver.configure(LoginPolicies(["a": .always, "a@2": .never, "*": .never, "c": .ask]))
+    broker.configure(LoginPolicies(["a": .always, "a@2": .never, "*": .never, "c": .ask]))
     #expect(try policies() == ["always", "never", "never", "ask"])
-    driver.restart()
-    driver.configure(LoginPolicies(["a": .always]))
-    let again = driver.connect(pid: 6)
+    broker.restart()
+    broker.configure(LoginPolicies(["a": .always]))
+    let again = broker.connect(pid: 6)
     #expect(try again.call("listApplications")["applications"]?.array?.first?["restoreAtLogin"] == "always")
   }
 }

@@ -52,22 +52,6 @@ internal import Testing
     #expect(await fixture.delegate.events.closed() == .peerClosed)
   }
 
-  @Test func aPairNeedsNoListener() async throws {
-    let loop = Self.group.any()
-    let (one, other) = (TestDelegate(), TestDelegate(answer: ExampleMethods.answer))
-    let (client, server) = try await UnixConnector.pair(on: loop, settings: ListenerFixture.settings(), one, other)
-    #expect(client.peer.pid == getpid() && server.peer.uid == geteuid())
-    let callID = try await loop.submit { client.call(method: "get_data", parameters: nil) }.get()
-    guard case .response(callID, .result(let result))? = await one.events.received() else {
-      Issue.record("no answer")
-      return
-    }
-    #expect(result.compactText.string == #"["hello",5]"#)
-    try await loop.submit { server.close(afterOutput: false) }.get()
-    #expect(await one.events.closed() == .peerClosed)
-    #expect(await other.events.closed() == .closed)
-  }
-
   @Test func withoutASocketTheAdviceIsToStartTheBroker() async throws {
     let directory = try SocketDirectory()
     let error = await Self.failure(directory.file("b.sock"))

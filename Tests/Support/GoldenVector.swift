@@ -23,7 +23,7 @@ package struct GoldenVector: Sendable, CustomStringConvertible {
   }
 
   /// Plays the vector with an application of its own; throws with the step that failed.
-  package func play(socket: String) throws {
+  package func play(_ connect: () throws -> any VectorConnection) throws {
     let own = text.split(separator: "$APPLICATION", omittingEmptySubsequences: false).joined(
       separator: "vector.\(name)"
     )
@@ -33,10 +33,10 @@ package struct GoldenVector: Sendable, CustomStringConvertible {
     for (number, step) in steps.enumerated() {
       let key = step["client"]?.string ?? ""
       do {
-        let client = try clients[key] ?? VectorClient(socket)
+        let client = try clients[key] ?? VectorClient(connect())
         clients[key] = client
         try client.perform(step, &match)
-        if step["close"]?.isTrue == true { clients[key] = nil }
+        if step["close"]?.isTrue == true { clients.removeValue(forKey: key)?.wire.close() }
       } catch {
         let note = step["note"]?.string.map { " (\($0))" } ?? ""
         throw TestFailure("\(name), step \(number + 1), client \(key)\(note): \(error)\n  step: \(step.shown)")
@@ -45,12 +45,28 @@ package struct GoldenVector: Sendable, CustomStringConvertible {
   }
 }
 
+/// A connection to a broker, by bytes and lines.
+package protocol VectorConnection {
+  func send(bytes: [UInt8]) throws
+  /// Sends no more; what is owed still comes.
+  func halfClose()
+  func close()
+  /// The next line; throws if none comes.
+  func receive() throws -> String
+  /// The lines up to the end.
+  func receiveToEnd() throws -> [String]
+}
+
+extension VectorConnection {
+  fileprivate func send(_ text: String) throws { try send(bytes: Array(text.utf8)) }
+}
+
 /// One connection of a vector, with its unread messages.
 private final class VectorClient {
-  private let wire: WireClient
+  let wire: any VectorConnection
   private var inbox: [(value: VectorValue, text: String)] = []
 
-  init(_ socket: String) throws { wire = try WireClient(socket) }
+  init(_ wire: any VectorConnection) { self.wire = wire }
 
   func perform(_ step: VectorValue, _ match: inout VectorMatch) throws {
     if let message = step["send"] { try wire.send(try match.filled(message).text + "\n") }

@@ -139,6 +139,8 @@ extension Conversation {
     return deliveries
   }
 
+  package func awaitsAnswer(to callID: Int) -> Bool { outgoing.isOpen(callID) }
+
   /// The peer sends nothing more. Returns our calls that can no longer be answered; they have ended.
   @discardableResult
   package mutating func inputEnded() -> [Int] {

@@ -18,6 +18,8 @@ struct OutgoingCalls {
     forgotten = past.unanswered
   }
 
+  func isOpen(_ callID: Int) -> Bool { open.contains(callID) }
+
   mutating func begin() -> Int {
     lastID += 1
     open.append(lastID)

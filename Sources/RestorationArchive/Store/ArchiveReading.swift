@@ -150,24 +150,11 @@ package struct ArchiveSummary: Hashable, Sendable {
 
   package var application: String
   package var state: State
-  package var objects: Int
-  package var generation: Int64
+  package var objects = 0
+  package var generation: Int64 = 0
   /// Size of the archive at rest, in bytes.
-  package var bytes: Int
+  package var bytes = 0
   /// Milliseconds since 1970 of the newest write; 0 if nothing was written.
-  package var modified: Int64
+  package var modified: Int64 = 0
   package var run: RunRecord?
-
-  package init(
-    application: String,
-    state: State,
-    objects: Int = 0,
-    generation: Int64 = 0,
-    bytes: Int = 0,
-    modified: Int64 = 0,
-    run: RunRecord? = nil
-  ) {
-    (self.application, self.state, self.objects, self.generation) = (application, state, objects, generation)
-    (self.bytes, self.modified, self.run) = (bytes, modified, run)
-  }
 }

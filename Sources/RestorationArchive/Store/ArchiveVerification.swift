@@ -19,10 +19,6 @@ package struct VerificationPiece: Hashable, Sendable {
     /// Why it is unreadable; `nil` if it is readable.
     package var fault: String?
     package var shown: Shown
-
-    package init(node: NodeID, reading: StateReading, fault: String?, shown: Shown) {
-      (self.node, self.reading, self.fault, self.shown) = (node, reading, fault, shown)
-    }
   }
 
   /// Something wrong that is not about one state.
@@ -39,10 +35,6 @@ package struct VerificationPiece: Hashable, Sendable {
     package var isCurrent: Bool
     /// The kept generations that do, ascending.
     package var generations: [Int64]
-
-    package init(isCurrent: Bool, generations: [Int64]) {
-      (self.isCurrent, self.generations) = (isCurrent, generations)
-    }
   }
 
   package var rows: [Row] = []
@@ -52,8 +44,6 @@ package struct VerificationPiece: Hashable, Sendable {
   /// Nodes whose rows have been checked so far, and the number of all nodes.
   package var done = 0
   package var total = 0
-
-  package init() {}
 }
 
 extension OpenArchive {

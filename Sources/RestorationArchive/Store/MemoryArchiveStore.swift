@@ -2,6 +2,8 @@
 
 /// Keeps archives in memory: for tests, and as a second engine that shows the interface is not SQLite's.
 package actor MemoryArchiveStore: LeasedArchives {
+  private let executor: any SerialExecutor
+  private let newIdentifier: @Sendable () -> String
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   /// Every archive there is, open or closed.
@@ -9,7 +11,19 @@ package actor MemoryArchiveStore: LeasedArchives {
   private var lastEpoch: Int64 = 0
   private var rounds: UInt64 = 0
 
-  package init(quota: ArchiveQuota = ArchiveQuota(), upkeep: ArchiveUpkeep = ArchiveUpkeep()) {
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// - Parameters:
+  ///   - executor: does all the work; a thread of the store's own if nil.
+  ///   - newIdentifier: makes a name for a new archive; random if nil.
+  package init(
+    on executor: (any SerialExecutor)? = nil,
+    newIdentifier: (@Sendable () -> String)? = nil,
+    quota: ArchiveQuota = ArchiveQuota(),
+    upkeep: ArchiveUpkeep = ArchiveUpkeep()
+  ) throws(ArchiveError) {
+    if let executor { self.executor = executor } else { self.executor = try ArchiveWriter() }
+    self.newIdentifier = newIdentifier ?? { SQLiteArchive.newUUID() }
     (self.quota, self.upkeep) = (quota, upkeep)
   }
 
@@ -24,11 +38,14 @@ package actor MemoryArchiveStore: LeasedArchives {
     }
     guard creating else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     try checkQuota()
-    let rows = MemoryArchive(archive: SQLiteArchive.newUUID())
+    let rows = MemoryArchive(archive: newIdentifier())
     let archive = OpenArchive(application, rows: rows, index: rows.index(), epoch: lastEpoch, upkeep: upkeep)
     archives[application] = archive
     return try archive.opening()
   }
+
+  /// What an opening would say now; takes no lease.
+  package func contents(of application: String) -> ArchiveOpening? { try? archives[application]?.opening() }
 
   package func comeRound() async -> UInt64 {
     rounds += 1

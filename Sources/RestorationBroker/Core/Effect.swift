@@ -219,11 +219,7 @@ package struct IncomingMessage: Sendable {
   package var method: String
   package var parameters: Parameters
   /// False if the broker can send only answers to the client.
-  package var canBeCalled: Bool
-
-  package init(caller: Caller, method: String, parameters: Parameters, canBeCalled: Bool = true) {
-    (self.caller, self.method, self.parameters, self.canBeCalled) = (caller, method, parameters, canBeCalled)
-  }
+  package var canBeCalled = true
 }
 
 /// The purpose of a listing of the archives.

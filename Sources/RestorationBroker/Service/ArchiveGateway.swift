@@ -41,6 +41,8 @@ package final class ArchiveGateway {
   private static let pendingBytesPause = 8 << 20
 
   private let eventLoop: any EventLoop
+  /// Where what has waited goes on.
+  private let executor: EventLoopTaskExecutor
   package let store: any ArchiveStore
   /// Held for as long as the archives are used.
   private let lock: LockFile?
@@ -49,7 +51,7 @@ package final class ArchiveGateway {
   @exclusivity(unchecked) private var sessions: [ApplicationID: ArchiveSession] = [:]
   @exclusivity(unchecked) private var cache = StateCache(bytesMax: 8 << 20)
   /// Archives on their way to be closed; the same one is opened again only after that.
-  private var closings: [ApplicationName: Task<Void, Never>] = [:]
+  private var closings: [ApplicationName: ArchiveSession] = [:]
   /// Applications with changes or reads that the end of this tick takes to the archive.
   private var dirty: Set<ApplicationID> = []
   private var isFlushScheduled = false
@@ -68,6 +70,7 @@ package final class ArchiveGateway {
     logger: Logger
   ) {
     (self.eventLoop, self.store, self.lock, self.random, self.logger) = (eventLoop, store, lock, random, logger)
+    executor = EventLoopTaskExecutor(eventLoop)
   }
 
   package var count: Int { sessions.count }
@@ -88,10 +91,16 @@ package final class ArchiveGateway {
     if let before { session.takeOver(from: before) }
     cache.removeAll(of: id)
     Task {
-      let delay = session.failures.delay
-      if delay > 0 { try? await eventLoop.scheduleTask(in: .milliseconds(delay)) {}.futureResult.get() }
-      await former?.idle()
-      await closings[name]?.value
+      await withTaskExecutorPreference(executor) {
+        let delay = session.failures.delay
+        if delay > 0 {
+          await withCheckedContinuation { waiting in
+            _ = eventLoop.scheduleTask(in: .milliseconds(delay)) { waiting.resume() }
+          }
+        }
+        await former?.idle()
+        await closings[name]?.idle()
+      }
       if let lease = before?.lease { await store.close(lease) }
       do throws(ArchiveError) {
         let opening = try await store.open(name.description, creating: creating)
@@ -126,11 +135,14 @@ package final class ArchiveGateway {
     sessions[session.id] = nil
     cache.removeAll(of: session.id)
     guard let lease = session.lease else { return }
-    let name = session.name
-    closings[name] = Task {
+    closings[session.name] = session
+    session.callBegins()
+    Task {
       _ = delegate  // whose executor this runs on
       await store.close(lease)
-      closings[name] = nil
+      closings[session.name] = nil
+      session.callEnded()
+      session.resumeWaiting()
     }
   }
 
@@ -139,7 +151,7 @@ package final class ArchiveGateway {
     isStopping = true
     for session in sessions.values { session.upkeepTimer?.cancel() }
     while let busy = sessions.values.first(where: { $0.isBusy }) { await busy.idle() }
-    for closing in closings.values { await closing.value }
+    for closing in closings.values { await closing.idle() }
   }
 
   nonisolated(nonsending) package func closeAll() async {

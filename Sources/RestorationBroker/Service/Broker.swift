@@ -5,7 +5,7 @@ package import Logging
 package import NIOCore
 internal import RestorationArchive
 package import RestorationTransport
-internal import RestorationWire
+package import RestorationWire
 
 /// A running broker: the listening socket, the service behind it, the store behind that.
 package final class Broker: Sendable {
@@ -54,14 +54,15 @@ package final class Broker: Sendable {
     let store = try SQLiteArchiveStore(directory: archives.path, quota: quota)
     let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
     let watcher = try ProcessWatcher()
-    let settings = Self.settings(configuration, epoch: epoch)
-    let random = settings.random
     let service = BrokerService(
       on: eventLoop,
-      core: BrokerCore(limits: limits, settings: settings),
-      archives: ArchiveGateway(on: eventLoop, store: store, lock: lock, random: random, logger: logger),
-      processes: ProcessGateway(on: eventLoop, watcher: watcher, manager: manager, logger: logger),
-      clients: ClientGateway(handsConnectionsOver: descriptors != nil, logger: logger),
+      limits: limits,
+      settings: Self.settings(configuration, epoch: epoch),
+      store: store,
+      lock: lock,
+      processes: watcher,
+      manager: manager,
+      handsConnectionsOver: descriptors != nil,
       logger: logger,
       whenFatal: whenFatal
     )
@@ -126,7 +127,7 @@ package final class Broker: Sendable {
 
 extension TransportLimits {
   /// The limits of the protocol that concern connections.
-  init(_ limits: Limits) {
+  package init(_ limits: Limits) {
     self.init()
     connectionsMax = limits.connectionsMax
     partialFrameMilliseconds = limits.partialFrameMilliseconds

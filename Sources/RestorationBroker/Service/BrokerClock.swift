@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
-internal import RestorationTransport
 
 /// Reads the clocks for the core: the event loop's, so that whoever moves its time moves all deadlines.
 struct BrokerClock {
@@ -9,12 +8,13 @@ struct BrokerClock {
   private static let wallMilliseconds: Int64 = 1_000
 
   private let eventLoop: any EventLoop
+  private let wallMilliseconds: @Sendable () -> Int64
   let start: Moment
   private var last: Moment
 
-  init(on eventLoop: any EventLoop) {
-    self.eventLoop = eventLoop
-    start = Moment(monotonic: eventLoop.milliseconds, wall: Host.wallMilliseconds)
+  init(on eventLoop: any EventLoop, wallMilliseconds: @escaping @Sendable () -> Int64) {
+    (self.eventLoop, self.wallMilliseconds) = (eventLoop, wallMilliseconds)
+    start = Moment(monotonic: eventLoop.milliseconds, wall: wallMilliseconds())
     last = start
   }
 
@@ -22,7 +22,7 @@ struct BrokerClock {
     mutating get {
       let monotonic = eventLoop.milliseconds
       if monotonic - last.monotonic >= Self.wallMilliseconds {
-        last = Moment(monotonic: monotonic, wall: Host.wallMilliseconds)
+        last = Moment(monotonic: monotonic, wall: wallMilliseconds())
       }
       return Moment(monotonic: monotonic, wall: last.wall + monotonic - last.monotonic)
     }

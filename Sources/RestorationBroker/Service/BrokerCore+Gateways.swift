@@ -6,10 +6,10 @@ internal import RestorationWire
 
 /// What gateways report, in the core's words.
 extension BrokerCore {
-  mutating func take(_ event: ArchiveEvent, at now: Moment) {
+  mutating func take(_ event: ArchiveEvent, _ processes: ProcessGateway, at now: Moment) {
     switch event {
     case .opened(let id, let result):
-      let ended = (try? result.get()).map { ProcessGateway.endedSessions(of: $0.sessions) } ?? []
+      let ended = (try? result.get()).map { processes.endedSessions(of: $0.sessions) } ?? []
       opened(id, result, ended: ended, at: now)
     case .committed(let id, let receipt): committed(id, receipt, at: now)
     case .commitFailed(let id): commitFailed(id, at: now)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import JSONRPC
-internal import Logging
-internal import NIOCore
-internal import RestorationArchive
+package import Logging
+package import NIOCore
+package import RestorationArchive
 package import RestorationTransport
-internal import RestorationWire
+package import RestorationWire
 
 /// Takes events from connections and gateways into the core, and hands what the core decided to the gateways.
 ///
@@ -19,10 +19,10 @@ package actor BrokerService {
   package let archives: ArchiveGateway
   package let processes: ProcessGateway
   private let clients: ClientGateway
-  private var timers: Timers
+  package private(set) var timers: Timers
   private var log: BrokerLog
   private var clock: BrokerClock
-  @exclusivity(unchecked) private var core: BrokerCore
+  @exclusivity(unchecked) package private(set) var core: BrokerCore
   @exclusivity(unchecked) private var outcome = Outcome()
   @exclusivity(unchecked) private var isCarryingOut = false
   /// Waits until the last save rounds are over (R33).
@@ -31,20 +31,33 @@ package actor BrokerService {
   /// Told after each event.
   let activity: ActivityMonitor
 
-  /// - Parameter whenFatal: called when to continue would break a promise; the process is to end with an error.
-  init(
+  /// Time, randomness, archives and processes are handed in, so that a test can own them.
+  ///
+  /// - Parameters:
+  ///   - lock: held for as long as the archives are used.
+  ///   - manager: `nil` if the broker runs without a service manager.
+  ///   - whenFatal: called when to continue would break a promise; the process is to end with an error.
+  package init(
     on eventLoop: any EventLoop,
-    core: sending BrokerCore,
-    archives: sending ArchiveGateway,
-    processes: sending ProcessGateway,
-    clients: sending ClientGateway,
+    limits: Limits,
+    settings: CoreSettings,
+    store: any ArchiveStore,
+    lock: LockFile? = nil,
+    processes host: any ProcessHost,
+    manager: (any ServiceManager)?,
+    handsConnectionsOver: Bool = false,
+    wallMilliseconds: @escaping @Sendable () -> Int64 = { Host.wallMilliseconds },
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) {
     self.eventLoop = eventLoop
     unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
-    (self.core, self.archives, self.processes, self.clients) = (core, archives, processes, clients)
-    (clock, timers) = (BrokerClock(on: eventLoop), Timers(on: eventLoop))
+    core = BrokerCore(limits: limits, settings: settings)
+    archives = ArchiveGateway(on: eventLoop, store: store, lock: lock, random: settings.random, logger: logger)
+    processes = ProcessGateway(on: eventLoop, host: host, manager: manager, logger: logger)
+    clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, logger: logger)
+    clock = BrokerClock(on: eventLoop, wallMilliseconds: wallMilliseconds)
+    timers = Timers(on: eventLoop)
     log = BrokerLog(logger)
     activity = ActivityMonitor(eventLoop: eventLoop)
     self.whenFatal = whenFatal
@@ -111,9 +124,11 @@ package actor BrokerService {
     case .park(let caller): clients.park(caller)
     case .unpark(let caller): clients.unpark(caller)
     case .watch(let client, let id, let session):
-      processes.watch(clients.process(of: client), .init(application: id, session: session), for: self)
+      let process = clients.peer(of: client).flatMap { processes.host.process(of: $0) }
+      processes.watch(process, .init(application: id, session: session), for: self)
     case .watchProcess(let process, let id, let session):
-      processes.watch(.open(process.identity), .init(application: id, session: session), for: self)
+      let process = processes.host.process(process.identity)
+      processes.watch(process, .init(application: id, session: session), for: self)
     case .unwatch(let id, let session): processes.unwatch(.init(application: id, session: session))
     case .probe(let id, let sessions, let call): processes.probe(sessions, of: id, call, for: self)
     case .checkUnit(let id, let session, let unit):
@@ -178,7 +193,7 @@ package actor BrokerService {
   var currentActivity: BrokerActivity { BrokerActivity(core, connections: clients.count) }
 
   /// Takes over what may change while clients are connected.
-  func configure(_ limits: Limits, _ policies: LoginPolicies) {
+  package func configure(_ limits: Limits, _ policies: LoginPolicies) {
     core.change(to: limits)
     core.configure(policies)
   }
@@ -204,7 +219,7 @@ extension BrokerService: ArchiveGateway.Delegate, ProcessGateway.Delegate {
     }
   }
 
-  package func report(_ event: ArchiveEvent) { core.take(event, at: clock.now) }
+  package func report(_ event: ArchiveEvent) { core.take(event, processes, at: clock.now) }
 
   package func report(_ event: ProcessEvent) { core.take(event, at: clock.now) }
 
@@ -224,17 +239,19 @@ extension BrokerService: ConnectionDelegate {
   nonisolated package func connectionOpened(_ connection: Connection) {
     assumeIsolated { service in
       service.clients.opened(connection)
-      let process = ClientProcess(connection.peer)
-      let unit = service.processes.unit(of: connection.peer.process)
-      service.handle { $0.connected(connection.id.value, process: process, unit: unit, at: $1) }
+      let process = service.processes.host.process(of: connection.peer)
+      let (client, unit) = (ClientProcess(process, connection.peer), service.processes.unit(of: process))
+      service.handle { $0.connected(connection.id.value, process: client, unit: unit, at: $1) }
     }
   }
 
   nonisolated package func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool) {
     assumeIsolated { service in
       service.clients.opened(connection)
-      let (id, process) = (connection.id.value, ClientProcess(connection.peer))
-      service.handle { $0.adopted(id, process: process, record: context, afterKill: afterKill, at: $1) }
+      let process = ClientProcess(service.processes.host.process(of: connection.peer), connection.peer)
+      service.handle {
+        $0.adopted(connection.id.value, process: process, record: context, afterKill: afterKill, at: $1)
+      }
     }
   }
 

@@ -47,7 +47,7 @@ final class ClientGateway {
 
   func close(_ client: ClientID) { connections[client]?.close(afterOutput: true) }
 
-  func process(of client: ClientID) -> ProcessHandle? { connections[client]?.peer.process }
+  func peer(of client: ClientID) -> PeerCredentials? { connections[client]?.peer }
 
   // MARK: Answers and notifications
 
@@ -112,9 +112,7 @@ final class ClientGateway {
 
   // MARK: Back-pressure
 
-  func pauseWriter(_ client: ClientID) {
-    if pauses.pauseWriter(client) { connections[client]?.setInputPaused(true) }
-  }
+  func pauseWriter(_ client: ClientID) { if pauses.pauseWriter(client) { connections[client]?.setInputPaused(true) } }
 
   var hasPausedWriters: Bool { pauses.hasWriters }
 

@@ -3,7 +3,7 @@
 package import Logging
 package import NIOCore
 package import RestorationArchive
-package import RestorationTransport
+internal import RestorationTransport
 internal import RestorationWire
 
 /// What the gateway of processes reports.
@@ -35,19 +35,14 @@ package final class ProcessGateway {
   }
 
   private struct WatchedProcess {
-    let handle: ProcessHandle
-    let token: ProcessWatcher.Token
+    let process: any HostProcess
     /// The unit it belongs to.
     let unit: String?
-
-    var ending: ProcessEnding {
-      switch handle.ending {
-      case .exited(let code): .exited(code: code)
-      case .signalled(let signal): .signalled(signal: signal)
-      case nil: .unknown
-      }
-    }
+    let endWatch: @Sendable () -> Void
   }
+
+  /// What is known so far of several ends that are asked for at once.
+  private final class ProcessEnds { var bySession: [SessionID: ProcessEnd] = [:] }
 
   /// The service manager has this long to say how a process ended; then what the kernel says must do.
   private static let endingLimit = TimeAmount.milliseconds(300)
@@ -55,7 +50,9 @@ package final class ProcessGateway {
   private static let sessionLimit = TimeAmount.seconds(2)
 
   private let eventLoop: any EventLoop
-  private let watcher: ProcessWatcher
+  /// Where what has waited goes on.
+  private let executor: EventLoopTaskExecutor
+  package let host: any ProcessHost
   /// Nil if the broker runs without one.
   private let manager: (any ServiceManager)?
   private let logger: Logger
@@ -66,46 +63,47 @@ package final class ProcessGateway {
   /// Units that the manager is starting.
   private var unitStarts = 0
 
-  package init(on eventLoop: any EventLoop, watcher: ProcessWatcher, manager: (any ServiceManager)?, logger: Logger) {
-    (self.eventLoop, self.watcher, self.manager, self.logger) = (eventLoop, watcher, manager, logger)
+  package init(on eventLoop: any EventLoop, host: any ProcessHost, manager: (any ServiceManager)?, logger: Logger) {
+    (self.eventLoop, self.host, self.manager, self.logger) = (eventLoop, host, manager, logger)
+    executor = EventLoopTaskExecutor(eventLoop)
   }
 
   package var isStartingUnits: Bool { unitStarts > 0 }
 
   /// Watches no process any more, and answers what was asked.
   package func stop() {
-    for process in watched.values { process.token.cancel() }
+    for process in watched.values { process.endWatch() }
     watched = [:]
     for number in questions.keys { answer(ProcessEnd(), to: number) }
   }
 
   // MARK: Ends
 
-  package func watch(_ handle: ProcessHandle?, _ key: SessionKey, for delegate: isolated some Delegate) {
+  package func watch(_ process: (any HostProcess)?, _ key: SessionKey, for delegate: isolated some Delegate) {
     unwatch(key)
-    guard let handle else { return delegate.report(.exited(key, ProcessEnd())) }
+    guard let process else { return delegate.report(.exited(key, ProcessEnd())) }
     do throws(TransportError) {
-      let token = try watcher.watch(handle, on: eventLoop) { [weak delegate] in
+      let endWatch = try process.watch(on: eventLoop) { [weak delegate] in
         delegate?.assumeIsolated { $0.processes.ended(key, for: $0) }
       }
-      watched[key] = WatchedProcess(handle: handle, token: token, unit: manager?.unit(ofProcess: handle.pid))
+      watched[key] = WatchedProcess(process: process, unit: manager?.unit(ofProcess: process.pid), endWatch: endWatch)
     } catch {
-      logger.error("a client's end will go unnoticed: \(error)", metadata: ["pid": "\(handle.pid)"])
+      logger.error("a client's end will go unnoticed: \(error)", metadata: ["pid": "\(process.pid)"])
     }
   }
 
-  package func unwatch(_ key: SessionKey) { watched.removeValue(forKey: key)?.token.cancel() }
+  package func unwatch(_ key: SessionKey) { watched.removeValue(forKey: key)?.endWatch() }
 
   private func ended(_ key: SessionKey, for delegate: isolated some Delegate) {
-    guard let process = watched[key] else { return }
+    guard let watch = watched[key] else { return }
     guard let manager else {
-      delegate.report(.exited(key, ProcessEnd(process.ending)))
+      delegate.report(.exited(key, ProcessEnd(watch.process.ending)))
       return delegate.carryOut()
     }
     Task {
-      let end = await end(of: process, manager, for: delegate)
+      let end = await end(of: watch, manager, for: delegate)
       // Meanwhile the session may have been resumed by another process.
-      guard watched[key]?.handle === process.handle else { return }
+      guard watched[key]?.process === watch.process else { return }
       delegate.report(.exited(key, end))
       delegate.carryOut()
     }
@@ -119,19 +117,21 @@ package final class ProcessGateway {
   ) {
     var ended: [SessionID: WatchedProcess] = [:]
     for session in sessions {
-      let process = watched[SessionKey(application: application, session: session)]
-      if let process, process.handle.hasExited { ended[session] = process }
+      let watch = watched[SessionKey(application: application, session: session)]
+      if let watch, watch.process.hasExited { ended[session] = watch }
     }
     guard let manager, !ended.isEmpty else {
-      let ends = ended.mapValues { ProcessEnd($0.ending) }
+      let ends = ended.mapValues { ProcessEnd($0.process.ending) }
       return delegate.report(.probed(application, sessions, ended: ends, call))
     }
-    Task {
-      let asked = ended.mapValues { process in Task { await end(of: process, manager, for: delegate) } }
-      var ends: [SessionID: ProcessEnd] = [:]
-      for (session, end) in asked { ends[session] = await end.value }
-      delegate.report(.probed(application, sessions, ended: ends, call))
-      delegate.carryOut()
+    let ends = ProcessEnds()
+    for (session, watch) in ended {
+      Task {
+        ends.bySession[session] = await end(of: watch, manager, for: delegate)
+        guard ends.bySession.count == ended.count else { return }
+        delegate.report(.probed(application, sessions, ended: ends.bySession, call))
+        delegate.carryOut()
+      }
     }
   }
 
@@ -143,26 +143,28 @@ package final class ProcessGateway {
 
   /// How a process ended: what the kernel says, and what the manager knows of its unit if it says so in time.
   private func end(
-    of process: WatchedProcess?,
+    of watch: WatchedProcess?,
     _ manager: any ServiceManager,
     within limit: TimeAmount = endingLimit,
     for delegate: isolated some Delegate
   ) async -> ProcessEnd {
-    let (ending, unit) = (process?.ending ?? .unknown, process?.unit)
+    let (ending, unit) = (watch?.process.ending ?? .unknown, watch?.unit)
     questionCounter += 1
     let number = questionCounter
     let timeout = eventLoop.scheduleTask(in: limit) {
       delegate.assumeIsolated { $0.processes.answer(ProcessEnd(ending, unit: unit), to: number) }
     }
-    return await withCheckedContinuation(isolation: delegate) { waiting in
-      questions[number] = waiting
-      Task {
-        var end = ProcessEnd(ending, isLogout: await manager.isStopping(), unit: unit)
-        if !end.isLogout, let process, let unit, let result = try? await manager.result(ofUnit: unit) {
-          end.ending = ending.refined(by: result, process: process.handle.pid)
+    return await withTaskExecutorPreference(executor) {
+      await withCheckedContinuation { waiting in
+        questions[number] = waiting
+        Task {
+          var end = ProcessEnd(ending, isLogout: await manager.isStopping(), unit: unit)
+          if !end.isLogout, let watch, let unit, let result = try? await manager.result(ofUnit: unit) {
+            end.ending = ending.refined(by: result, process: watch.process.pid)
+          }
+          delegate.processes.answer(end, to: number)
+          timeout.cancel()
         }
-        delegate.processes.answer(end, to: number)
-        timeout.cancel()
       }
     }
   }
@@ -173,12 +175,12 @@ package final class ProcessGateway {
   }
 
   /// Sessions the archive knows as live whose processes are gone.
-  static func endedSessions(of records: [SessionRecord]) -> Set<SessionID> {
+  func endedSessions(of records: [SessionRecord]) -> Set<SessionID> {
     var ended: Set<SessionID> = []
     for record in records where record.ending == nil {
       let facts = SessionFacts(stored: record.facts)
       guard !facts.isDetached else { continue }
-      if facts.process.map({ ProcessHandle.open($0.identity) == nil }) ?? true { ended.insert(record.session) }
+      if facts.process.map({ host.process($0.identity) == nil }) ?? true { ended.insert(record.session) }
     }
     return ended
   }
@@ -186,7 +188,7 @@ package final class ProcessGateway {
   // MARK: Units
 
   /// The unit of a process that has just connected.
-  package func unit(of process: ProcessHandle?) -> String? {
+  package func unit(of process: (any HostProcess)?) -> String? {
     guard let manager, let process, let unit = manager.unit(ofProcess: process.pid) else { return nil }
     // As long as the process lives, its number is its own.
     return process.hasExited ? nil : unit
@@ -230,8 +232,8 @@ package final class ProcessGateway {
 
 extension ClientProcess {
   /// The process at the other end of a connection; nil where it cannot be told apart from a later one of its number.
-  init?(_ peer: PeerCredentials) {
-    guard let identity = peer.process?.identity else { return nil }
+  init?(_ process: (any HostProcess)?, _ peer: PeerCredentials) {
+    guard let identity = process?.identity else { return nil }
     self.init()
     (pid, uid) = (Int64(peer.pid), Int64(peer.uid))
     (startTicks, bootID) = (Int64(clamping: identity.startTicks), identity.bootID)

@@ -63,6 +63,9 @@ package final class Connection: Sendable {
   /// Drops the answer to a call of ours when it comes.
   package func forget(_ callID: Int) { handler.value.conversation.forget(callID) }
 
+  /// Whether the answer to a call of ours is still expected.
+  package func awaitsAnswer(to callID: Int) -> Bool { handler.value.conversation.awaitsAnswer(to: callID) }
+
   /// Stops counting a request as in flight, because its answer depends on others.
   ///
   /// Throws the error to answer with if too many requests are parked.

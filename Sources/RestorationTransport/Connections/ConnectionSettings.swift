@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import JSONRPC
-internal import NIOCore
+package import NIOCore
 
 /// Settings shared by all connections of a listener or connector.
 package struct ConnectionSettings: Sendable {
@@ -11,6 +11,17 @@ package struct ConnectionSettings: Sendable {
 
   package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary) {
     (self.limits, self.vocabulary) = (limits, vocabulary)
+  }
+
+  /// Makes a channel a connection whose peer is known, whatever it has for a transport. On the channel's event loop,
+  /// before the channel is active.
+  @discardableResult
+  package func install(
+    on channel: any Channel,
+    peer: PeerCredentials,
+    delegate: any ConnectionDelegate
+  ) throws -> Connection {
+    try install(on: channel, peer: peer, flushQueue: FlushQueue(eventLoop: channel.eventLoop), delegate: delegate)
   }
 
   /// Makes a new channel a connection. Called on the channel's event loop, before the channel is active.

@@ -10,6 +10,10 @@ package struct PeerCredentials: Sendable {
   /// `nil` if the process had ended before its handle could be opened.
   package let process: ProcessHandle?
 
+  package init(pid: Int32, uid: UInt32, gid: UInt32, process: ProcessHandle?) {
+    (self.pid, self.uid, self.gid, self.process) = (pid, uid, gid, process)
+  }
+
   static func read(from socket: Int32) throws(SystemCallError) -> PeerCredentials {
     let (pid, uid, gid) = try SystemCalls.peer(of: socket)
     let process: ProcessHandle?

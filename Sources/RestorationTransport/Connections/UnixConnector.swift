@@ -32,22 +32,6 @@ package enum UnixConnector {
     }
   }
 
-  /// Two connected ends without a listener or a path: real sockets, for tests, and for a broker and a client in one
-  /// process.
-  package static func pair(
-    on eventLoop: any EventLoop,
-    settings: ConnectionSettings,
-    _ first: any ConnectionDelegate,
-    _ second: any ConnectionDelegate
-  ) async throws(TransportError) -> (Connection, Connection) {
-    let purpose = "cannot make a pair of connections"
-    let (one, other) = try TransportError.reporting(purpose, calling: try SystemCalls.unixSocketPair())
-    let otherEnd = Descriptor(other)
-    let first = try await adopt(one, on: eventLoop, settings: settings, delegate: first)
-    let second = try await adopt(otherEnd.release(), on: eventLoop, settings: settings, delegate: second)
-    return (first, second)
-  }
-
   /// Makes a connected socket a connection, which owns the descriptor from here on, even if this throws.
   package static func adopt(
     _ number: Int32,
@@ -62,8 +46,7 @@ package enum UnixConnector {
     }
     let bootstrap = ClientBootstrap(group: eventLoop).channelInitializer { channel in
       channel.eventLoop.makeCompletedFuture {
-        let flushQueue = FlushQueue(eventLoop: channel.eventLoop)
-        _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate)
+        try settings.install(on: channel, peer: peer, delegate: delegate)
       }
     }
     let connection = bootstrap.withConnectedSocket(socket.release()).flatMapThrowing { channel in

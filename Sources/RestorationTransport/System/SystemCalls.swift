@@ -167,13 +167,6 @@ enum SystemCalls {
     Descriptor(try checked("socket") { socket(AF_UNIX, streamType | creationFlags, 0) })
   }
 
-  /// Two connected, non-blocking Unix stream sockets. The caller owns both descriptors.
-  static func unixSocketPair() throws(SystemCallError) -> (Int32, Int32) {
-    var pair: [Int32] = [-1, -1]
-    _ = try checked("socketpair") { socketpair(AF_UNIX, streamType | creationFlags, 0, &pair) }
-    return (pair[0], pair[1])
-  }
-
   /// The path has at most 107 bytes (`SocketPath`).
   static func bind(_ descriptor: Int32, to path: String) throws(SystemCallError) {
     try withAddress(path) { (address, length) throws(SystemCallError) in

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import NIOCore
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationTransport
+internal import RestorationWire
+internal import TestSupport
+internal import Testing
+
+/// The broker's service with all that is outside of it in memory: clients, archives, processes, time and chance.
+///
+/// Each call of a client, and each change of what it lives in, runs everything that follows from it until nothing is
+/// left to do at this moment. The same seed gives the same run.
+@dynamicMemberLookup
+final class MemoryBroker {
+  let loop = TestEventLoop()
+  let disk: MemoryDisk
+  let host: MemoryHost
+  let limits: Limits
+  private(set) var service: BrokerService
+  private let makeService: (_ epoch: Int64) -> BrokerService
+  private let messages: NIOLoopBoundBox<[String]>
+  private let daysPassed: NIOLoopBoundBox<Int64>
+  /// The last `saveBeforeEnd` is done.
+  private let isPrepared: NIOLoopBoundBox<Bool>
+  private var epoch: Int64 = 7
+  private var connections: [MemoryConnection] = []
+
+  init(limits: Limits = Limits(), isDeveloperMode: Bool = false, hasManager: Bool = true, seed: UInt64 = 1) {
+    let (loop, host) = (loop, MemoryHost(on: loop))
+    let chance = NIOLoopBoundBox(SeededGenerator(seed: seed), eventLoop: loop)
+    let (messages, days) = (NIOLoopBoundBox<[String]>([], eventLoop: loop), NIOLoopBoundBox<Int64>(0, eventLoop: loop))
+    let disk: MemoryDisk
+    do {
+      disk = try MemoryDisk(on: loop) { chance.value.nextUUID() }
+    } catch {
+      preconditionFailure("no store: \(error)")
+    }
+    (self.limits, self.disk, self.host, self.messages, daysPassed) = (limits, disk, host, messages, days)
+    isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
+    makeService = { epoch in
+      let settings = CoreSettings(
+        epoch: epoch,
+        version: "1.0",
+        systemVersion: "Test 1",
+        isDeveloperMode: isDeveloperMode,
+        random: { (chance.value.next(), chance.value.next()) }
+      )
+      return BrokerService(
+        on: loop,
+        limits: limits,
+        settings: settings,
+        store: disk.connect(),
+        processes: host,
+        manager: hasManager ? host : nil,
+        wallMilliseconds: { Self.wallMilliseconds(loop, days.value) },
+        logger: Logger(label: "test") { _ in Journal(messages: messages) },
+        whenFatal: { messages.value.append("fatal: \($0)") }
+      )
+    }
+    service = makeService(epoch)
+  }
+
+  private static func wallMilliseconds(_ loop: TestEventLoop, _ days: Int64) -> Int64 {
+    1_700_000_000_000 + Int64(loop.now.uptimeNanoseconds / 1_000_000) + days * 24 * 3_600 * 1_000
+  }
+
+  deinit { end() }
+
+  subscript<Value>(dynamicMember path: ReferenceWritableKeyPath<MemoryDisk, Value>) -> Value {
+    get { disk[keyPath: path] }
+    set { disk[keyPath: path] = newValue }
+  }
+
+  subscript<Value>(dynamicMember path: KeyPath<MemoryDisk, Value>) -> Value { disk[keyPath: path] }
+
+  subscript<Value>(dynamicMember path: WritableKeyPath<MemoryHost.State, Value>) -> Value {
+    get { host.state.value[keyPath: path] }
+    set { host.state.value[keyPath: path] = newValue }
+  }
+
+  // MARK: Running
+
+  /// Runs until nothing is left to do at this moment.
+  func run() { repeat { loop.run() } while connections.reduce(disk.letGo()) { $1.takeOutput() || $0 } }
+
+  /// Moves all clocks, letting timers fire on the way when they are due.
+  func advance(milliseconds: Int64) {
+    let end = loop.now + .milliseconds(milliseconds)
+    var isMore = true
+    while isMore {
+      isMore = loop.advance(to: end)
+      run()
+    }
+  }
+
+  /// The calendar moves, and time by the second after which the broker looks at the calendar again.
+  func advance(days: Int64) {
+    daysPassed.value += days
+    advance(milliseconds: 1_000)
+  }
+
+  // MARK: Clients
+
+  /// A new connection of the process with this number; the same number is the same process.
+  func open(pid: Int64 = 100, uid: Int64 = 1_000, unit: String? = nil) -> MemoryConnection {
+    let process = host.process(pid, unit: unit)
+    let connection = MemoryConnection(of: process, uid: uid, to: self)
+    connections.append(connection)
+    return connection
+  }
+
+  /// A client over a new connection.
+  ///
+  /// - Parameter canBeCalled: false for one that speaks HTTP and can be sent nothing but answers.
+  func connect(pid: Int64 = 100, uid: Int64 = 1_000, canBeCalled: Bool = true, unit: String? = nil) -> Peer {
+    let peer = Peer(open(pid: pid, uid: uid, unit: unit), canBeCalled: canBeCalled)
+    run()
+    return peer
+  }
+
+  func disconnect(_ peer: Peer) {
+    peer.connection.close()
+    run()
+  }
+
+  func forget(_ connection: MemoryConnection) { connections.removeAll { $0 === connection } }
+
+  /// The process ends; its connections stay open until `disconnect`.
+  func kill(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
+    self.end(peer, end, isNoticed: true)
+    run()
+    host.state.value.isStoppingSession = false
+  }
+
+  /// The process ends, and nobody has told the broker yet.
+  func killUnnoticed(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) { self.end(peer, end, isNoticed: false) }
+
+  private func end(_ peer: Peer, _ end: ProcessEnd, isNoticed: Bool) {
+    host.state.value.isStoppingSession = end.isLogout
+    peer.connection.process.end(end.ending, isNoticed: isNoticed)
+  }
+
+  /// The process ends and its connection with it.
+  func crash(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
+    disconnect(peer)
+    kill(peer, end)
+  }
+
+  // MARK: The broker
+
+  /// The broker dies and starts again: what was not committed is lost, connections are cut, processes live on.
+  ///
+  /// - Parameter start: the number of this start, if the count of them was lost.
+  func restart(start: Int64? = nil) {
+    end()
+    epoch = start ?? epoch + 1
+    (disk.holdsOpenings, disk.holdsListings) = (false, false)
+    service = makeService(epoch)
+  }
+
+  /// Nothing of the broker's process is left.
+  private func end() {
+    disk.disconnect()
+    for connection in connections { connection.cut() }
+    connections = []
+    host.letGo()
+    loop.run()
+    loop.cancelTimers()
+    loop.run()
+  }
+
+  /// The broker is told to end, and saves what its clients have.
+  func saveBeforeEnd() {
+    let (isPrepared, loop) = (isPrepared, loop)
+    isPrepared.value = false
+    service.assumeIsolated { service in
+      _ = Task {
+        await withTaskExecutorPreference(loop) { await service.prepareToStop() }
+        isPrepared.value = true
+      }
+    }
+    run()
+  }
+
+  /// The broker ends because the session of its user does.
+  func sessionOfUserEnds() {
+    host.state.value.isStoppingSession = true
+    saveBeforeEnd()
+    host.state.value.isStoppingSession = false
+  }
+
+  /// The configuration was read anew.
+  func configure(_ policies: LoginPolicies) {
+    let limits = limits
+    service.assumeIsolated { $0.configure(limits, policies) }
+  }
+
+  func commit() {
+    disk.commit()
+    run()
+  }
+
+  func failCommit(_ name: String) {
+    disk.failCommit(name)
+    run()
+  }
+
+  func openHeld() {
+    disk.holdsOpenings = false
+    run()
+  }
+
+  func listHeld() {
+    disk.holdsListings = false
+    run()
+  }
+
+  func probeHeld() {
+    host.letGo()
+    run()
+  }
+
+  func forgetWritten() { disk.forgetWritten() }
+
+  // MARK: What there is
+
+  /// The core as it is now.
+  var core: BrokerCore { service.assumeIsolated { [loop] in NIOLoopBound($0.core, eventLoop: loop) }.value }
+
+  func application(_ name: String) -> Application? { core.applications.values.first { $0.name.description == name } }
+
+  var timerCount: Int { service.assumeIsolated { $0.timers.count } }
+
+  var now: Moment {
+    Moment(
+      monotonic: Int64(loop.now.uptimeNanoseconds / 1_000_000),
+      wall: Self.wallMilliseconds(loop, daysPassed.value)
+    )
+  }
+
+  var logged: [String] { messages.value }
+  var isPreparedToStop: Bool { isPrepared.value }
+
+  /// States committed since the last `forgetWritten`.
+  var writtenStates: Int { disk.written.count { if case .state = $0 { true } else { false } } }
+}
+
+/// Keeps what the broker says of itself.
+private struct Journal: LogHandler {
+  let messages: NIOLoopBoundBox<[String]>
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.debug
+
+  func log(event: LogEvent) { messages.value.append("\(event.message)") }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+}
+
+extension SeededGenerator {
+  fileprivate mutating func nextUUID() -> String {
+    let digits = String(UInt128(next()) << 64 | UInt128(next()), radix: 16)
+    let padded = String(repeating: "0", count: 32 - digits.count) + digits
+    let parts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { padded.dropFirst($0.lowerBound).prefix($0.count) }
+    return parts.joined(separator: "-")
+  }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import RestorationArchive
+
+/// Archives in memory that outlive their brokers, and whose calls a test holds back or has fail.
+final class MemoryDisk {
+  /// Answers to `open` instead of the archive, by application.
+  var openingFailures: [String: ArchiveError] = [:]
+  /// Why copies to these files fail.
+  var copyFailures: [String: ArchiveCopyError] = ["/dev/null": .target("File exists")]
+  /// Changes are not made durable until `commit()`.
+  var holdsCommits = false
+  /// Archives are not opened until `openHeld()`.
+  var holdsOpenings = false
+  var holdsListings = false
+  /// What a test does before each piece of long work.
+  var betweenPieces: (() -> Void)?
+  /// Every change that was ever committed; the one with sequence n is at n − 1.
+  private(set) var logs: [String: [ArchiveChange]] = [:]
+  /// What was committed since the last `forgetWritten`.
+  var written: [ArchiveChange] = []
+  /// Archives that were ever made.
+  private(set) var names: Set<String> = []
+  private(set) var damaged: [String: Set<SequenceNumber>] = [:]
+  private(set) var backups = 0
+  private(set) var openCount = 0
+  private(set) var jobCount = 0
+  private(set) var closed: [String] = []
+  private let loop: TestEventLoop
+  private let newIdentifier: @Sendable () -> String
+  private var archives: MemoryArchiveStore
+  private var held: [Held] = []
+  /// Counts brokers; only the last one is heard.
+  private var broker = 0
+
+  private enum Call { case commit, open, list, piece }
+
+  private struct Held {
+    let call: Call
+    let application: String
+    let waiting: HeldCall<ArchiveError>
+  }
+
+  init(on loop: TestEventLoop, newIdentifier: @escaping @Sendable () -> String) throws {
+    (self.loop, self.newIdentifier) = (loop, newIdentifier)
+    archives = try MemoryArchiveStore(on: loop, newIdentifier: newIdentifier)
+  }
+
+  // MARK: What a test does and sees
+
+  /// The store of a broker that starts now; the one before gets nothing done any more.
+  func connect() -> any ArchiveStore {
+    disconnect()
+    return Store(of: NIOLoopBound(self, eventLoop: loop), on: loop, broker)
+  }
+
+  func disconnect() {
+    broker += 1
+    resume { _ in Self.disconnected }
+  }
+
+  fileprivate static let disconnected = ArchiveError(.fenced, "the process of this store has ended")
+
+  /// What a broker would find; nil if there is no such archive.
+  func archive(_ name: String) -> ArchiveOpening? { archives.assumeIsolated { $0.contents(of: name) } }
+
+  func forgetWritten() { written = [] }
+
+  /// Sequences of the states that were ever written to a node.
+  func rows(of node: NodeID, in name: String = "App") -> [SequenceNumber] {
+    (logs[name] ?? []).enumerated().compactMap { index, change in
+      if case .state(let record) = change, record.node == node { SequenceNumber(index + 1) } else { nil }
+    }
+  }
+
+  /// The states written as these sequences cannot be read any more.
+  func damage(_ name: String, _ rows: some Sequence<SequenceNumber>) { damaged[name, default: []].formUnion(rows) }
+
+  /// Makes the archives anew, one of them with another past. A broker that has one open does not survive it.
+  func tamper(_ name: String, _ change: (inout [ArchiveChange]) -> Void) throws {
+    change(&logs[name, default: []])
+    let (archives, logs) = (try MemoryArchiveStore(on: loop, newIdentifier: newIdentifier), logs)
+    archives.assumeIsolated { archives in
+      _ = Task {
+        for (name, changes) in logs {
+          let opening = try await archives.open(name, creating: true)
+          let change = ChangeID(high: 0, low: 0)
+          let batch = ArchiveBatch(changes)
+          _ = try await archives.apply(batch, lease: opening.lease, expecting: 0, changeID: change, holding: [])
+          await archives.close(opening.lease)
+        }
+      }
+    }
+    loop.run()
+    self.archives = archives
+  }
+
+  /// Lets the calls go that are held back no longer; returns whether there was one.
+  func letGo() -> Bool {
+    guard let index = held.firstIndex(where: { $0.call == .piece || !holds($0.call) }) else { return false }
+    let call = held.remove(at: index)
+    if call.call == .piece { betweenPieces?() }
+    call.waiting.letGo()
+    return true
+  }
+
+  /// Lets the held commits go, once.
+  func commit() { resume(.commit) { _ in nil } }
+
+  /// The held commits of an application fail, and nothing of them is stored.
+  func failCommit(_ name: String) { resume(.commit) { $0 == name ? ArchiveError(.definite, "the disk is full") : nil } }
+
+  private func resume(_ kind: Call? = nil, with error: (String) -> ArchiveError?) {
+    let resumed = held.filter { kind == nil || $0.call == kind }
+    held.removeAll { kind == nil || $0.call == kind }
+    for call in resumed { call.waiting.letGo(error(call.application)) }
+  }
+
+  // MARK: What the broker does
+
+  private func holds(_ call: Call) -> Bool {
+    switch call {
+    case .commit: holdsCommits
+    case .open: holdsOpenings
+    case .list: holdsListings
+    case .piece: betweenPieces != nil
+    }
+  }
+
+  /// The archives as one broker has them.
+  private actor Store: ArchiveStore, ArchiveCopying {
+    private let loop: TestEventLoop
+    private let bound: NIOLoopBound<MemoryDisk>
+    private let broker: Int
+
+    init(of disk: NIOLoopBound<MemoryDisk>, on loop: TestEventLoop, _ broker: Int) {
+      (bound, self.loop, self.broker) = (disk, loop, broker)
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private var disk: MemoryDisk { bound.value }
+
+    /// Returns when the call may go on.
+    private func pass(_ call: Call? = nil, _ application: String = "") async throws(ArchiveError) {
+      if let call, disk.holds(call) {
+        let held = Held(call: call, application: application, waiting: HeldCall(on: disk.loop))
+        disk.held.append(held)
+        if let error = await held.waiting.wait() { throw error }
+      }
+      guard broker == disk.broker else { throw MemoryDisk.disconnected }
+    }
+
+    private func piece(of lease: ArchiveLease) async throws(ArchiveError) {
+      disk.jobCount += 1
+      try await pass(.piece, lease.application)
+    }
+
+    /// As a reader sees it.
+    private func seen(_ reading: StateReading, _ lease: ArchiveLease) -> StateReading {
+      guard case .state(_, let sequence) = reading, disk.damaged[lease.application]?.contains(sequence) == true
+      else { return reading }
+      return .unreadable(sequence: sequence)
+    }
+
+    func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
+      disk.openCount += 1
+      try await pass(.open, application)
+      let failure = disk.openingFailures[application]
+      if let failure, creating || disk.archive(application) != nil { throw failure }
+      let opening = try await disk.archives.open(application, creating: creating)
+      disk.names.insert(application)
+      return opening
+    }
+
+    func apply(
+      _ batch: ArchiveBatch,
+      lease: ArchiveLease,
+      expecting: SequenceNumber,
+      changeID: ChangeID,
+      holding: [SequenceNumber]
+    ) async throws(ArchiveError) -> ArchiveReceipt {
+      try await pass(.commit, lease.application)
+      let changes = batch.take()
+      let receipt = try await disk.archives.apply(
+        ArchiveBatch(changes),
+        lease: lease,
+        expecting: expecting,
+        changeID: changeID,
+        holding: holding
+      )
+      disk.logs[lease.application, default: []] += changes
+      disk.written += changes
+      return receipt
+    }
+
+    func read(
+      _ nodes: [NodeID],
+      at point: ArchivePoint,
+      lease: ArchiveLease
+    ) async throws(ArchiveError) -> [StateReading?] {
+      try await piece(of: lease)
+      return try await disk.archives.read(nodes, at: point, lease: lease).map { $0.map { seen($0, lease) } }
+    }
+
+    func scan(
+      after node: NodeID?,
+      limit: Int,
+      at point: ArchivePoint,
+      lease: ArchiveLease
+    ) async throws(ArchiveError) -> [NodeReading] {
+      if limit < .max { try await piece(of: lease) } else { try await pass() }
+      return try await disk.archives.scan(after: node, limit: limit, at: point, lease: lease)
+    }
+
+    func verify(
+      _ lease: ArchiveLease,
+      from position: VerificationPosition?
+    ) async throws(ArchiveError) -> VerificationPiece {
+      try await piece(of: lease)
+      var piece = try await disk.archives.verify(lease, from: position)
+      for index in piece.rows.indices { piece.rows[index].reading = seen(piece.rows[index].reading, lease) }
+      return piece
+    }
+
+    func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
+      try await pass()
+      return try await disk.archives.maintain(lease, holding: holding)
+    }
+
+    func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
+      try await piece(of: lease)
+      disk.backups += 1
+      _ = try await disk.archives.backUp(lease)
+      return 4_096
+    }
+
+    func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int {
+      if let failure = disk.copyFailures[path] { throw failure }
+      return 4_096
+    }
+
+    func close(_ lease: ArchiveLease) async {
+      guard broker == disk.broker else { return }
+      disk.closed.append(lease.application)
+      await disk.archives.close(lease)
+    }
+
+    func comeRound() async -> UInt64 { await disk.archives.comeRound() }
+
+    nonisolated var progress: UInt64 { 0 }
+
+    func list() async throws(ArchiveError) -> [ArchiveSummary] {
+      try await pass(.list)
+      return try await disk.archives.list()
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Glibc
+internal import NIOCore
+internal import NIOEmbedded
+
+/// An event loop whose time and order a test owns. Only `run` and `advance` make anything happen on it, on the thread
+/// of the test. Actors can run on it.
+final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
+  private typealias Timer = (deadline: NIODeadline, cancel: () -> Void)
+
+  /// Channels in memory take no other loop.
+  let channels = EmbeddedEventLoop()
+  let description = "TestEventLoop"
+  private let thread = pthread_self()
+  private let timers: NIOLoopBoundBox<(byNumber: [Int: Timer], last: Int)>
+
+  init() { timers = NIOLoopBoundBox(([:], 0), eventLoop: channels) }
+
+  var now: NIODeadline { channels.now }
+  var inEventLoop: Bool { channels.inEventLoop }
+
+  func execute(_ task: @escaping @Sendable () -> Void) {
+    precondition(pthread_equal(thread, pthread_self()) != 0, "part of the broker has left its event loop")
+    channels.execute(task)
+  }
+
+  func scheduleTask<T>(in delay: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+    scheduleTask(deadline: now + delay, task)
+  }
+
+  func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+    let scheduled = channels.scheduleTask(deadline: deadline, task)
+    timers.value.last += 1
+    let (timers, number) = (timers, timers.value.last)
+    timers.value.byNumber[number] = (deadline, { scheduled.cancel() })
+    scheduled.futureResult.whenComplete { _ in timers.value.byNumber[number] = nil }
+    return scheduled
+  }
+
+  func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
+    cancelTimers()
+    callback(nil)
+  }
+
+  /// Does what is due now, and what that brings.
+  func run() { channels.run() }
+
+  /// Moves time to the next timer, or to `end` if none is due before; returns whether `end` is still to come.
+  func advance(to end: NIODeadline) -> Bool {
+    channels.advanceTime(to: min(timers.value.byNumber.values.map(\.deadline).min() ?? end, end))
+    return now < end
+  }
+
+  func cancelTimers() { for timer in timers.value.byNumber.values { timer.cancel() } }
+}
+
+/// A call that waits until a test lets it go: a job that nobody runs before. What awaits a continuation would resume by
+/// way of another thread.
+final class HeldCall<Failure: Sendable>: SerialExecutor {
+  private let state: NIOLoopBoundBox<(job: UnownedJob?, failure: Failure?)>
+
+  private actor Waiting {
+    private let call: HeldCall
+    init(for call: HeldCall) { self.call = call }
+    nonisolated var unownedExecutor: UnownedSerialExecutor { call.asUnownedSerialExecutor() }
+    var failure: Failure? { call.state.value.failure }
+  }
+
+  init(on loop: TestEventLoop) { state = NIOLoopBoundBox((nil, nil), eventLoop: loop) }
+
+  /// Why the call is not to continue; nil if it is.
+  nonisolated(nonsending) func wait() async -> Failure? { await Waiting(for: self).failure }
+
+  func enqueue(_ job: consuming ExecutorJob) { state.value.job = UnownedJob(job) }
+
+  func letGo(_ failure: Failure? = nil) {
+    state.value.failure = failure
+    state.value.job?.runSynchronously(on: asUnownedSerialExecutor())
+  }
+}
