@@ -190,6 +190,21 @@ internal import Testing
     #expect(try automatic(7) == "App@2")
   }
 
+  /// An editor that is started again at once gets the windows of the one that was killed.
+  @Test(arguments: [1, 3])
+  func autoTakesTheInstanceOfAProcessWhoseEndIsUnknownSoFar(count: Int64) throws {
+    let peers = try (1...count).map { pid in
+      let peer = broker.connect(pid: pid)
+      try peer.initialize("App", #""instance":"auto""#)
+      return peer
+    }
+    for peer in peers { broker.killUnnoticed(peer) }
+    let names = try (1...count).map { pid in
+      try broker.connect(pid: 10 + pid).initialize("App", #""instance":"auto""#)["application"]?.string
+    }
+    #expect(names.compactMap(\.self).sorted() == (1...count).map { "App@\($0)" })
+  }
+
   @Test func autoOfTwoAtOnceGivesTwoInstancesInOrder() throws {
     broker.holdsListings = true
     broker.holdsOpenings = true

@@ -73,7 +73,7 @@ extension BrokerCore {
       // Kept until the session exists: the call may wait for the archive and be handled again.
       if let chosen = client.chosenInstance { return chosen }
       client.choosesInstance = true
-      context.emit(.list(.chooseInstance(message)))
+      listInstances(of: request.application, for: message)
       return nil
     }
     return request.application.with(instance: instance) ?? request.application
@@ -148,6 +148,21 @@ extension BrokerCore {
   }
 
   // MARK: Listings
+
+  /// Lists the instances once it is known which of their processes are gone: one that has just ended must not keep its
+  /// instance.
+  mutating func listInstances(
+    of name: ApplicationName,
+    for message: IncomingMessage,
+    known: Set<ApplicationID> = []
+  ) {
+    for application in applications.values where application.name.base == name.base && !known.contains(application.id) {
+      guard let sessions = application.unverifiedSessions else { continue }
+      let call = ProbedCall.instance(message, known: known.union([application.id]))
+      return application.sessions.probe(sessions, for: call, in: &application.turn)
+    }
+    context.emit(.list(.chooseInstance(message)))
+  }
 
   /// The store has listed all archives.
   package mutating func listingFinished(

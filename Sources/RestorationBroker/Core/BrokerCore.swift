@@ -306,6 +306,9 @@ package struct BrokerCore {
     case .registration(let caller, let session, let request):
       application?.finish(request, by: session, for: caller)
       application?.note(.appeared)
+    case .instance(let message, let known):
+      guard clients[message.caller.client] != nil, let request = try? Initialize(message.parameters) else { break }
+      listInstances(of: request.application, for: message, known: known)
     }
     application?.sessions.endVerification()
   }

@@ -211,6 +211,8 @@ package enum ProbedCall: Sendable {
   case message(IncomingMessage)
   /// A registration whose parent was registered (R3).
   case registration(Caller, SessionID, RegisterObjectForStateRestoration)
+  /// `initialize` with `instance: "auto"`; the processes of these applications are known.
+  case instance(IncomingMessage, known: Set<ApplicationID>)
 }
 
 /// A request or notification of a client.
