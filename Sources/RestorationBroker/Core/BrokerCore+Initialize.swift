@@ -216,39 +216,14 @@ extension BrokerCore {
     return facts.withholdsAll ? .quarantined : .available
   }
 
-  /// The most recently used instance without a live session that the user has not quit, otherwise the first number
-  /// without a live session.
-  ///
-  /// The number may be one that the user has quit, which begins empty: otherwise every run that the user quits would
-  /// leave an archive.
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
-    let base = request.application.description
-    var taken: Set<String> = []
-    for application in applications.values where application.name.base == base {
-      if !application.sessions.isEmpty, let instance = application.name.instance { taken.insert(instance) }
-    }
+    var choice = InstanceChoice(of: request.application)
+    for application in applications.values where !application.sessions.isEmpty { choice.exclude(application.name) }
     // Detached sessions exist even while their archive is closed.
-    for (name, sessions) in resting where sessions.isRecent(at: context.now) {
-      if name.base == base, let instance = name.instance { taken.insert(instance) }
-    }
-    for other in clients.values {
-      guard let chosen = other.chosenInstance, let instance = chosen.instance, chosen.base == base else { continue }
-      taken.insert(instance)
-    }
-    let known = summaries.filter { ApplicationName($0.application)?.base == base }
-    let vacant = known.filter { summary in
-      let instance = ApplicationName(summary.application)?.instance
-      guard let instance, !taken.contains(instance) else { return false }
-      return !(summary.run.map { RunFacts(stored: $0.facts).endedByUserQuit } ?? false)
-    }
-    var chosen = vacant.max { $0.modified < $1.modified }.flatMap { ApplicationName($0.application) }
-    var number = 1
-    while chosen == nil {
-      if !taken.contains(String(number)) { chosen = request.application.with(instance: String(number)) }
-      number += 1
-    }
-    client.chosenInstance = chosen
+    for (name, sessions) in resting where sessions.isRecent(at: context.now) { choice.exclude(name) }
+    for name in clients.values.compactMap(\.chosenInstance) { choice.exclude(name) }
+    client.chosenInstance = choice.choose(among: summaries)
     client.choosesInstance = false
     process(message, client)
     drain(client)
