@@ -89,6 +89,26 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test(arguments: [0, 200])
+  func r18WhatWasInvalidatedBeforeAFailedCommitIsAskedForAfterIt(_ milliseconds: Int64) throws {
+    let peer = broker.connect(pid: 1)
+    try peer.initialize("App", #""serves":["encodeRestorableStateWithCoder"]"#)
+    let main = try peer.register("Main")
+    try peer.encode("\(main)", #"{"a":1}"#)
+    broker.holdsCommits = true
+    let encode = peer.start("encodeRestorableState", peer.encoding("\(main)", #"{"a":2}"#))
+    try peer.call("invalidateRestorableState", #"{"object":\#(main)}"#)
+    broker.advance(milliseconds: milliseconds)
+    let before = peer.calls.count
+    broker.failCommit("App")
+    #expect(try peer.failure(of: encode).code == -32012)
+    broker.holdsCommits = false
+    broker.advance(milliseconds: 1_000)
+    #expect(peer.calls.count == before + 1)
+    peer.answerEncode { _ in #"{"a":3}"# }
+    #expect(try peer.state("\(main)") == ["a": 3])
+  }
+
   @Test func aSessionThatWasNotDurableIsForgottenAndGivenToNobodyElse() throws {
     let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.initialize()

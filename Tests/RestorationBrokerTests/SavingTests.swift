@@ -177,7 +177,7 @@ internal import Testing
     pull([1])
     saving.lost(1, isBack: false, isPull: true, NodeTree(), SessionTable())
     #expect(actions() == [])
-    #expect(saving.pulled == [Self.target(1)])
+    #expect(saving.pulled == [1])
     saving.resumed(1)
     #expect(actions() == [.pull(1, [Self.target(1)])])
     saving.lost(1, isBack: true, isPull: true, NodeTree(), SessionTable())
@@ -196,7 +196,7 @@ internal import Testing
     let late = saving.givePullsUp(in: &event.turn)
     #expect(late == [.init(target: Self.target(1), EncodeRefusal(.late))])
     #expect(event.timer() == 1_000)
-    #expect(saving.pulled == [Self.target(2, of: 2)])
+    #expect(saving.pulled == [2])
   }
 
   // MARK: The walk

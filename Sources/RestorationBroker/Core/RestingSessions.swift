@@ -14,8 +14,8 @@ struct RestingSessions {
   let lastUsed: Int64
   private(set) var sessions: [SessionID: Session]
   private(set) var claims: [ObjectHandle: Node.Claim]
-  /// What sessions that were away were still to be asked for.
-  private(set) var pulled: [EncodeTarget]
+  /// What sessions are still to be asked for.
+  private(set) var pulled: [ObjectHandle]
   /// What the restoration still waits for (R19).
   private(set) var trials: DecodeTrials
 
@@ -45,7 +45,7 @@ extension Application {
       lastUsed: sessions.values.map(\.lastUsed).max() ?? turn.now.monotonic,
       sessions: sessions.byNumber,
       claims: tree.claimed.compactMapValues(\.claim),
-      pulled: saving.pulled,
+      pulled: saving.pulled.compactMap { tree.nodes[$0]?.claim?.handle },
       trials: trials
     )
   }

@@ -58,9 +58,9 @@ extension Application {
     saving.invalidate(session.objects.values.map(\.id), in: &turn)
   }
 
-  /// These were to be asked for when the archive was closed, and are still.
-  func invalidate(_ targets: [EncodeTarget]) {
-    let nodes = targets.filter { tree.nodes[$0.node]?.claim?.handle == $0.handle }.map(\.node)
+  /// These were to be asked for when the archive was closed or lost, and are still.
+  func invalidate(_ handles: [ObjectHandle]) {
+    let nodes = handles.compactMap { tree.claimed[$0]?.id }
     guard !nodes.isEmpty else { return }
     saving.noteChange(in: &turn)
     saving.invalidate(nodes, in: &turn)

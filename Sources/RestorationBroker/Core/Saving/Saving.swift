@@ -36,8 +36,8 @@ package struct Saving {
 
   package var isIdle: Bool { round == nil && invalidated.isEmpty }
 
-  /// Everything that is asked for outside of rounds.
-  package var pulled: [EncodeTarget] { pulls.unanswered }
+  /// Everything that is asked for outside of rounds, or is to be.
+  package var pulled: Set<NodeID> { invalidated.union(pulls.unanswered.map(\.node)) }
 
   /// The action to carry out now; tell `performed` when that is done.
   package mutating func next() -> Action? {
