@@ -69,6 +69,22 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func r19AMarkIsClearedByTheTimeOfTheClaimThatMovedToIt() throws {
+    let first = try start(pid: 2)
+    try first.encode(#"["Main"]"#, #"{"blank":1}"#)
+    broker.crash(first)
+    broker.advance(milliseconds: 60_000)
+    let second = broker.connect(pid: 3)
+    try second.initialize()
+    let moved = try second.register("Moved")
+    try second.call("setRestorationIdentifier", #"{"object":\#(moved),"restorationIdentifier":"Main"}"#)
+    let main = try #require(broker.application("App")?.tree.node(at: ["Main"]))
+    #expect(main.claim?.handle == moved && main.state?.isEarly == true)
+    broker.advance(milliseconds: 60_000)
+    #expect(main.state?.isEarly == false)
+    broker.inspect()
+  }
+
   @Test func r19APushSixtySecondsAfterTheClaimIsNotEarly() throws {
     let peer = try start(pid: 2)
     broker.advance(milliseconds: 60_000)

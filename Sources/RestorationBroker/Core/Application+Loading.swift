@@ -68,7 +68,6 @@ extension Application {
       claim.hasDecoded = before?.hasDecoded ?? !isEarly
       claim.isRolledBack = before?.isRolledBack ?? false
       hold(node, claim, by: session)
-      if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
     }
   }
 
@@ -80,5 +79,6 @@ extension Application {
     if let state = node.state, state.session == session.id { claim.revision = max(claim.revision, state.revision) }
     session.objects[claim.handle] = node
     tree.hold(node, claim)
+    if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
   }
 }

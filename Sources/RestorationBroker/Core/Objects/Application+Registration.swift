@@ -243,7 +243,6 @@ extension Application {
     session.replacedNodes.remove(node.id)
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
     announceRegistration(of: node, claim, by: session)
-    if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
     note(.claimed(node.id))
   }
 
