@@ -149,8 +149,10 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r19AnEarlyStateOfARoundTakesRoomBesideTheOneItHides() throws {
+  @Test func r19AnEarlyStateTakesRoomBesideTheOneItHides() throws {
     let broker = broker { $0.archiveBytesMax = 100 }
+    // The run continues, so that no generation holds the older state.
+    try broker.connect(pid: 3).initialize()
     let first = broker.connect(pid: 1)
     try first.initialize()
     try first.register("A")
@@ -159,6 +161,8 @@ internal import Testing
     let second = broker.connect(pid: 2)
     try second.initialize("App", #""serves":["encodeRestorableStateWithCoder"]"#)
     try second.register("A")
+    let push = second.encoding(#"["A"]"#, #"{"b":"\#(String(repeating: "y", count: 52))"}"#)
+    expect(try second.fail("encodeRestorableState", push), "archiveBytesMax", 120)
     let id = second.start("saveApplicationState")
     second.answerEncode { _ in #"{"b":"\#(String(repeating: "y", count: 52))"}"# }
     let stale = try second.result(of: id)["stale"]?.array ?? []

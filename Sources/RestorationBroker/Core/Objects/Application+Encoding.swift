@@ -21,7 +21,7 @@ extension Application {
       return
     }
     let state = try checked(request.state, elements: elements, revision: request.revision)
-    let freed = existing.map { self.freed(byWritingTo: $0) } ?? 0
+    let freed = existing.map { self.freed(byWritingTo: $0, isEarly: isEarly(at: $0, by: session)) } ?? 0
     try budget.requireRoom(for: state.bytes - freed, path: path, in: turn)
     let node: Node
     if let existing { node = existing } else { node = try makePath(of: request) }

@@ -43,8 +43,9 @@ extension Application {
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
-  /// Bytes that become unreachable when the node gets a newer state that is not early.
-  func freed(byWritingTo node: Node) -> Int {
+  /// Bytes that become unreachable when the node gets a newer state; an early one replaces nothing.
+  func freed(byWritingTo node: Node, isEarly: Bool = false) -> Int {
+    if isEarly { return 0 }
     let sealed = generations.sealedUpTo
     func bytes(_ state: StateSummary?) -> Int {
       guard let state, state.sequence > sealed else { return 0 }
@@ -54,17 +55,21 @@ extension Application {
     return bytes(node.state) + bytes(node.beforeClaim)
   }
 
+  /// Whether a state given now would hide one that its owner has not looked at (R19).
+  func isEarly(at node: Node, by session: Session?) -> Bool {
+    guard let session, let claim = node.claim, claim.session == session.id else { return false }
+    return early.isEarly(node, claim, session, in: turn)
+  }
+
   /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
   func record(of state: CheckedState, at node: Node, by session: Session?) -> StateRecord {
     let isOwner = session != nil && node.claim?.session == session?.id
-    var isEarly = false
-    if isOwner, let session, let claim = node.claim { isEarly = early.isEarly(node, claim, session, in: turn) }
     return StateRecord(
       node: node.id,
       context: originID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
       session: isOwner ? session?.id ?? 0 : 0,
       revision: state.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
-      isEarly: isEarly,
+      isEarly: isEarly(at: node, by: session),
       written: turn.now.wall,
       text: state.text,
       references: state.references,
@@ -74,7 +79,7 @@ extension Application {
 
   /// Writes the state, and all that follows from the owner's having given it (R19, R31).
   ///
-  /// - Parameter freed: as `freed(byWritingTo:)` has it.
+  /// - Parameter freed: as `freed(byWritingTo:isEarly:)` has it.
   func put(_ record: StateRecord, freeing freed: Int, at node: Node, by session: Session?) {
     store(record, freeing: freed, at: node)
     noteEncoding(record, at: node, by: session)
@@ -101,7 +106,7 @@ extension Application {
     }
     budget.growHead(by: record.bytes - (node.state?.bytes ?? 0))
     let sequence = write(.state(record))
-    budget.grow(by: record.isEarly ? record.bytes : record.bytes - freed, at: sequence)
+    budget.grow(by: record.bytes - freed, at: sequence)
     if record.isEarly {
       if let old = node.state, !old.isEarly { node.beforeClaim = old }
     } else {

@@ -139,8 +139,8 @@ extension Application {
       sequence: sequence
     )
     guard isPull else {
-      // What is there already is not written again; an early state frees nothing.
-      let freed = record.isEarly ? 0 : freed(byWritingTo: node)
+      // What is there already is not written again.
+      let freed = freed(byWritingTo: node, isEarly: record.isEarly)
       let growth = node.wasPulled(staged.digest) ? 0 : max(0, record.bytes - freed)
       let bytes = (saving.round?.stagedBytes ?? 0) + growth
       try budget.requireRoom(for: bytes, path: tree.path(of: node), in: turn)

@@ -88,7 +88,7 @@ extension Application {
     guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
     let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
     let digest = isAsItCame ? staged.digest : StateDigest(record)
-    let freed = record.isEarly ? 0 : freed(byWritingTo: node)
+    let freed = freed(byWritingTo: node, isEarly: record.isEarly)
     if !node.wasPulled(digest) { try budget.requireRoom(for: record.bytes - freed, path: path, in: turn) }
     return put(record, digest, freeing: freed, at: node, by: sessions[staged.target.session])
   }
