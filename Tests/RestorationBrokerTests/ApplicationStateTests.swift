@@ -20,6 +20,8 @@ internal import Testing
       )
       try peer.encode(#"["A"]"#, "{}")
       try peer.call("saveApplicationState")
+      let listed = try peer.call("listApplications")["applications"]?.array?.first
+      #expect(listed?["objects"] == 1, "the application itself is not an object")
       let shown = peer.calls.last { $0.method == "shouldSaveApplicationState" }?.parameters["state"]
       #expect(shown == (state == "null" ? ["tab": 3] : .null))
       broker.inspect()

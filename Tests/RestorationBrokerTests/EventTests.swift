@@ -56,6 +56,11 @@ internal import Testing
     #expect(events[3]["objects"] == 1)
   }
 
+  @Test func anUnknownEventIsAnsweredWithTheKnownOnes() throws {
+    let hint = try broker.connect().fail("subscribe", #"{"events":["noSuchThing"]}"#).data["hint"]?.string ?? ""
+    for name in ["stateEncoded", "sessionEnded"] { #expect(hint.contains(name), "\(hint)") }
+  }
+
   @Test func nothingFollowsTheAnswerToUnsubscribe() throws {
     let monitor = try subscriber()
     let peer = try session()

@@ -156,6 +156,8 @@ final class Peer {
     let answer = try #require(answers[id], "call \(id) has no answer")
     let error = try #require(answer["error"], "call \(id) did not fail: \(answer)")
     let value = try error.value()
+    let hint = value["data"]?["hint"]?.string ?? ""
+    if hint.isEmpty { Issue.record("an error without a hint: \(error)") }
     return Failure(
       code: Int(value["code"]?.integer ?? 0),
       kind: value["data"]?["kind"]?.string ?? "",

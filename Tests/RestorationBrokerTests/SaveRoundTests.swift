@@ -54,6 +54,23 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test(arguments: ["shouldSaveApplicationState", "willEncodeRestorableState"])
+  func r9ADelegateThatDiesWhileItIsAskedHoldsNobodyUp(_ method: String) throws {
+    let a = try answering(1)
+    try a.register("A")
+    let delegate = broker.connect(pid: 2)
+    try delegate.initialize("App", #""process":"w2","delegate":true,"serves":["\#(method)"]"#)
+    let id = a.start("saveApplicationState")
+    #expect(delegate.openCalls(method).count == 1)
+    broker.kill(delegate)
+    broker.disconnect(delegate)
+    let reply = try a.result(of: id)
+    #expect(reply["saved"] == true)
+    #expect(stale(reply) == (method == "willEncodeRestorableState" ? [": ended"] : []))
+    #expect(try head()["A"] == ["of": "A"])
+    broker.inspect()
+  }
+
   @Test func r16R19ARoundThatEndsTheRestorationKnowsItAlsoIfADeathEndsTheRound() throws {
     let first = try answering(1)
     try first.register("B")
