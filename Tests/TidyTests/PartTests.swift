@@ -30,6 +30,17 @@ internal import Testing
     }
   }
 
+  /// The restoration asks them while it is being changed, which nothing checks at run time.
+  @Test func whatARestorationAsksDoesNotReadIt() throws {
+    for file in try Self.core() {
+      guard let start = file.code.firstIndex(of: "extension Application: RestorationFacts {") else { continue }
+      let body = file.code[start...].prefix { $0 != "}" }
+      #expect(body.count > 20 && !body.contains { $0.contains(/\brestoring\b/) })
+      return
+    }
+    Issue.record("no file answers what a restoration asks")
+  }
+
   @Test func noClassOrActorHoldsMoreThan20Variables() throws {
     for file in try SourceFile.sources.get() {
       for (start, line) in file.code.enumerated() where line.contains(/^[a-z@() ]*\b(class|actor) [A-Z]/) {

@@ -7,11 +7,10 @@ package import RestorationWire
 /// One application with an open archive: its tree, its sessions, its run.
 ///
 /// Invariants:
-/// 1. Everything here is what the archive will hold once the changes written so far are durable; an answer that
-///    promises durability waits for its change (R15).
+/// 1. Everything here is what the archive will hold once the changes written so far are durable.
 /// 2. When a transaction fails, this state is dropped: the application is loaded again from the archive.
-/// 3. `sequence` is the number of the last change written; the archive gives the same numbers.
-/// 4. A part gets the turn and cannot reach the application. So accesses to either never overlap, and Swift need not
+/// 3. A part that changes gets the turn and cannot reach the application. `restoring` alone may ask it while it decides
+///    (`RestorationFacts`), and no answer reads `restoring`. So accesses never overlap, and Swift need not
 ///    check that at run time (`@exclusivity`).
 package final class Application {
   @exclusivity(unchecked) var turn: Turn

@@ -149,7 +149,7 @@ extension Application {
     }
   }
 
-  /// The answers to these calls are not wanted any more.
+  /// The answers to these calls are no longer wanted.
   func endCalls(where isOver: (PendingCall) -> Bool) { for number in calls.numbers(where: isOver) { endCall(number) } }
 
   /// A session has ended, though its connection may go on.
@@ -159,7 +159,7 @@ extension Application {
     }
   }
 
-  /// A connection is gone: nothing comes from it any more.
+  /// A connection is gone: nothing more comes from it.
   func loseCalls(of client: ClientID) {
     for number in calls.numbers(where: { $0.client == client }) { callEnded(number, .lost) }
   }

@@ -23,9 +23,9 @@ enum Fact {
   case clientLeft(ClientID)
   case delegateJoined
   case classesRegistered
-  /// An owner has answered for a state, or does not hold back the end of the restoration any more.
+  /// An owner has answered for a state, or has stopped holding back the end of the restoration.
   case windowsClosed
-  /// A state was proven, or nothing is held against it any more.
+  /// A state was proven, or is no longer suspected.
   case trialsEnded
   case restorationEnded
   /// Nothing of a transaction was stored: the archive is opened anew.

@@ -5,7 +5,7 @@ package import RestorationWire
 
 /// The current or last run of an application, and its record in the archive (R16, R20).
 ///
-/// Invariant: changes here become durable when they are written; each event writes them once, at its end.
+/// Invariant: the record is written by whoever changes it, in the same event, and only then becomes durable.
 package struct RunHistory {
   private var record = RunRecord(run: 0, restorations: 0, facts: "{}")
   package private(set) var facts = RunFacts()

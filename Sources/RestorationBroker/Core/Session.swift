@@ -57,7 +57,7 @@ package final class Session {
   package var exit: ProcessEnd?
   /// The unit its process says it is of, or was seen in.
   var unitName: String?
-  /// It declared its own restoration complete: its pushes are not early any more (R19).
+  /// It declared its own restoration complete: its pushes are no longer early (R19).
   package var hasCompletedRestoration = false
   /// When a call last named its token, and whether that was ever on another connection than its own.
   package var lastUsed: Int64 = 0

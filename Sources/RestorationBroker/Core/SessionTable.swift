@@ -7,7 +7,7 @@ internal import RestorationWire
 /// The sessions of an application, and the connections that name it.
 ///
 /// Invariants:
-/// 1. Numbers and tokens are never used again.
+/// 1. The number of a session that became durable is never given again; tokens are random.
 /// 2. A session is live until it ends; its record then stays while it was the last to claim some node (R13).
 package struct SessionTable {
   private var live: [SessionID: Session] = [:]

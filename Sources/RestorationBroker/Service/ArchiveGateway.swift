@@ -146,7 +146,7 @@ package final class ArchiveGateway {
     }
   }
 
-  /// Makes durable what was written and answers it; no upkeep is done any more.
+  /// Makes durable what was written and answers it; upkeep ends.
   nonisolated(nonsending) package func drain() async {
     isStopping = true
     for session in sessions.values { session.upkeepTimer?.cancel() }

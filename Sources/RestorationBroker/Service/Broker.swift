@@ -23,7 +23,7 @@ package final class Broker: Sendable {
   ///   - descriptors: keeps connections when this process ends; nil where nobody does.
   ///   - inherited: the connections that it has kept of the process before.
   ///   - manager: the user's service manager; nil where there is none.
-  ///   - whenLost: nobody can connect any more, for this reason: the process is to end in order, with an error.
+  ///   - whenLost: why no client can connect from now on: the process is to end in order, with an error.
   ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
   package init(
     _ configuration: BrokerConfiguration,

@@ -123,7 +123,7 @@ final class ClientGateway {
     connections[client]?.setInputPaused(isPaused)
   }
 
-  /// Reads no client any more.
+  /// Stops reading all clients.
   func stopReading() {
     pauses.stop()
     for connection in connections.values { connection.setInputPaused(true) }

@@ -6,7 +6,7 @@ package struct InputPauses {
   private var writers: Set<ClientID> = []
   /// Clients that have sent much behind a call that waits for an archive to open.
   private var waiting: Set<ClientID> = []
-  /// Nobody is read any more.
+  /// Reading has ended for all clients.
   private var isStopping = false
 
   package init() {}

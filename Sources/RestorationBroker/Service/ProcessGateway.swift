@@ -70,7 +70,7 @@ package final class ProcessGateway {
 
   package var isStartingUnits: Bool { unitStarts > 0 }
 
-  /// Watches no process any more, and answers what was asked.
+  /// Stops watching processes, and answers what was asked.
   package func stop() {
     for process in watched.values { process.endWatch() }
     watched = [:]

@@ -13,7 +13,7 @@ internal import RestorationWire
 /// 3. A timer is set while there are exports.
 package struct ArchiveJobs {
   private var operations: [Int: Operation] = [:]
-  /// Those that nobody waits for any more, until the step that is under way is done.
+  /// Operations whose caller has stopped waiting, until the step that is under way is done.
   private var cancelled: Set<Int> = []
   private var exports: [Int: ExportPlan] = [:]
   private var counter = 0
@@ -36,7 +36,8 @@ package struct ArchiveJobs {
     turn.ask(request)
   }
 
-  /// One of before the archive was opened anew counts no more.
+  /// The read may have begun before the archive was opened anew; then one of later is counted as ended too early, which
+  /// is harmless: whoever waits for it is connected, and keeps the archive open.
   package mutating func endRead() { reads = max(0, reads - 1) }
 
   // MARK: Steps

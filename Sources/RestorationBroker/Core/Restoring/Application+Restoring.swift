@@ -28,7 +28,7 @@ extension Application {
     drive(.started)
   }
 
-  /// The archive was lost on the way, or the broker ends: nothing that was decided holds any more.
+  /// The archive was lost on the way, or the broker ends: all that was decided is void.
   func abandonRestoration(
     for error: ErrorObject = Application.storeFailed(
       "the archive was reopened during the restoration",

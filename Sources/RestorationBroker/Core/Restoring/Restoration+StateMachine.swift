@@ -145,7 +145,7 @@ extension Restoration {
         case .asked, .located, .handed, .settled: .skipped(.late)
         }
       }
-      // It hears of it, but nobody waits for its answer any more.
+      // It hears of it, but its answer is no longer waited for.
       if isDecoding { tell(facts) }
       finish()
     } else if !isHoldOver, now >= holdEnd {
@@ -296,7 +296,7 @@ extension Restoration {
     if items[number].place != .waiting { locateChildren(of: number, facts) }
   }
 
-  /// Nobody asks this session any more: what it was to make is looked for anew, a delegate's in the next way.
+  /// This session is no longer asked: what it was to make is looked for anew, a delegate's in the next way.
   private mutating func unask(_ session: SessionID, _ facts: some RestorationFacts, also number: Int? = nil) {
     let questions = (lines[session]?.takeQuestions() ?? []) + (number.map { [$0] } ?? [])
     for number in questions.sorted() where items[number].place == .asked(session) {

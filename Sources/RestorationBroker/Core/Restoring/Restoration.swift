@@ -45,7 +45,7 @@ package struct Restoration {
     /// The nearest object above it that is to be restored as well; it comes earlier in the plan.
     package let parent: NodeID?
     package let lookups: [Lookup]
-    /// Somebody may be about to register it. What nobody ever registered, or nobody any more by the time a restoration
+    /// Somebody may be about to register it. What was never registered, or had been given up by the time a restoration
     /// completed, is restored if it comes, and not waited for (R23).
     package let isExpected: Bool
     /// A unit was asked to start that may bring it.

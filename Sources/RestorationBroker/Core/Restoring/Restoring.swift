@@ -73,7 +73,7 @@ package struct Restoring {
     return deadline
   }
 
-  /// The caller does not wait any more; the restoration goes on, because half of one is worse than all of it.
+  /// The caller stops waiting; the restoration continues, because half of one is worse than all of it.
   ///
   /// - Returns: whether it waited.
   package mutating func leave(_ caller: Caller, in turn: inout Turn) -> Bool {

@@ -154,7 +154,7 @@ extension Application {
     runs.forgetBlame()
   }
 
-  /// Takes in what the archive withholds; what belongs to no node any more is released.
+  /// Takes in what the archive withholds; what belonged to a node that is gone is released.
   func loadWithheld(_ rows: [WithheldRow]) {
     var stray: [StateRow] = []
     for withheld in rows {

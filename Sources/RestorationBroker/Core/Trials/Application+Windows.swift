@@ -35,7 +35,7 @@ extension Application {
     turn.answer(caller, ExtendStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
   }
 
-  /// A session says that it is restored: its pushes hide nothing any more, and its windows are closed (R19).
+  /// A session says that it is restored: its pushes hide nothing from now on, and its windows are closed (R19).
   func completeRestoration(_: CompleteStateRestoration, by session: Session, for caller: Caller) {
     if trials.endExtension(of: session.id) {
       session.hasCompletedRestoration = true
@@ -46,7 +46,7 @@ extension Application {
     turn.answer(caller, CompleteStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
   }
 
-  /// The application's restoration completes once a run, when no window is open any more (R19).
+  /// The application's restoration completes once a run, when the last window has closed (R19).
   func checkCompletion() {
     guard !trials.hasOpenWindows else { return }
     tellUnfinished()
@@ -63,7 +63,7 @@ extension Application {
     writeRun()
   }
 
-  /// Sessions that have fetched states by themselves are told of those objects when nobody restores any more (R21).
+  /// Sessions that have fetched states by themselves are told of those objects when no session is restoring (R21).
   private func tellUnfinished() {
     guard !isRestoring else { return }
     for (number, nodes) in trials.takeUnfinished() {

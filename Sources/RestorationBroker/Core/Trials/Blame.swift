@@ -59,7 +59,7 @@ package struct Blame: Hashable {
     return .quarantineArchive(strikes: count)
   }
 
-  /// The state was taken in and the process lives, or the state is not there any more.
+  /// The state was taken in and the process lives, or the state is gone.
   ///
   /// - Returns: whether that is worth being written down by itself.
   package mutating func acquit(_ node: NodeID) -> Bool {
@@ -78,7 +78,7 @@ package struct Blame: Hashable {
     return self != before
   }
 
-  /// Forgets nodes that there are not any more.
+  /// Forgets nodes that are gone.
   mutating func keep(where isThere: (NodeID) -> Bool) { suspects = suspects.filter { isThere($0.key) } }
 }
 

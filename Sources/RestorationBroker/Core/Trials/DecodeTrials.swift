@@ -8,7 +8,8 @@ package import RestorationWire
 /// for it (R19, R21, R31).
 ///
 /// Invariants:
-/// 1. A window closes once: when its owner answers for the state, in time, or by a crash, which breaks it.
+/// 1. A window closes once: when its owner answers for the state or loses the object, when its time is over, or by a
+///    crash, which breaks it.
 /// 2. The timer of windows is set while a window is open, and while a session holds the end back.
 /// 3. A decode that waits is a parked call.
 package struct DecodeTrials {
@@ -83,7 +84,7 @@ package struct DecodeTrials {
 
   package mutating func beginRun() { (broken, hasOpened) = ([], false) }
 
-  /// What was handed out is not there any more.
+  /// What was handed out has been removed. The restoration completes when the timer fires, or something else closes.
   package mutating func empty() {
     broken = []
     for session in standings.keys { standings[session]?.windows = [:] }
@@ -136,7 +137,7 @@ package struct DecodeTrials {
     standings[session]?.windows[node]?.isOfFactory == true && forget(node, of: session)
   }
 
-  /// The node's state says nothing about the session any more. Returns whether its window was open.
+  /// The node's state no longer says anything about the session. Returns whether its window was open.
   @discardableResult
   package mutating func forget(_ node: NodeID, of session: SessionID) -> Bool {
     standings[session]?.windows.removeValue(forKey: node) != nil
@@ -222,7 +223,8 @@ package struct DecodeTrials {
 
   /// Sees to it that what waits goes on when the first trial in its way is over.
   ///
-  /// Whichever of all it is: there is one timer, which must not be put off for another session that waits.
+  /// Whichever of all it is: there is one timer, which must not be put off for another session that waits. It is not
+  /// cancelled when no decode waits: firing then changes nothing.
   package func watch(in turn: inout Turn) {
     let now = turn.now.monotonic
     let ends = standings.values.flatMap { standing in
@@ -295,7 +297,7 @@ package struct DecodeTrials {
     standings[session]?.unfinished.subtract(nodes)
   }
 
-  /// What sessions have fetched by themselves, if nothing is being restored any more; they are told of it now.
+  /// What sessions have fetched by themselves, once no session is restoring; they are told of it now.
   package mutating func takeUnfinished() -> [(session: SessionID, nodes: [NodeID])] {
     guard !standings.values.contains(where: \.isRestoring) else { return [] }
     let unfinished = standings.filter { !$0.value.unfinished.isEmpty }.sorted { $0.key < $1.key }
