@@ -48,7 +48,7 @@ swift build --build-tests
 
 # The runner would begin all tests at once: their time limits would count what others take, and whoever awaits something
 # would wait behind all of them for one of the few threads that tasks share.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-4}"
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-6}"
 
 step "Testing"
 output=.build/test-output.txt

@@ -21,7 +21,7 @@ package func passingTurnstile<Result: Sendable>(
 
 /// Lets a few tests run at a time, and measuring tests alone, however many the test runner starts at once.
 private actor Turnstile {
-  static let shared = Turnstile(places: 3)
+  static let shared = Turnstile(places: 4)
 
   private let places: Int
   private var free: Int
