@@ -194,7 +194,7 @@ extension Application {
     if var claim = gone.claim, let session = sessions[claim.session] {
       gone.claim = nil
       // It has not seen the state that it gets (R19).
-      if into.hasState { claim.hasDecoded = false }
+      if into.hasState { (claim.hasDecoded, claim.since) = (false, turn.now.monotonic) }
       hold(into, claim, by: session)
       trials.move(gone.id, to: into.id, of: session.id)
       writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)

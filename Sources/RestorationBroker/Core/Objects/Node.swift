@@ -43,8 +43,8 @@ package final class Node {
   package struct Claim: Hashable, Sendable {
     package let session: SessionID
     package let handle: ObjectHandle
-    /// Milliseconds of the monotonic clock.
-    package let since: Int64
+    /// Monotonic milliseconds from which the owner could look at the state (R19).
+    package internal(set) var since: Int64
     /// The classes the owner declared, its own first; empty where it declared none (R25).
     package var classes: [String] { didSet { origin = nil } }
     /// The number of what is recorded of the owner with its states (R25); nil until it is looked up anew.
