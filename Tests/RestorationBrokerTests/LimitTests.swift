@@ -163,6 +163,12 @@ internal import Testing
     try second.register("A")
     let push = second.encoding(#"["A"]"#, #"{"b":"\#(String(repeating: "y", count: 52))"}"#)
     expect(try second.fail("encodeRestorableState", push), "archiveBytesMax", 120)
+    func small(_ text: String) -> String {
+      second.encoding(#"["A"]"#, #"{"b":"\#(String(repeating: text, count: 22))"}"#)
+    }
+    try second.call("encodeRestorableState", small("y"))
+    // It replaces the early one.
+    try second.call("encodeRestorableState", small("z"))
     let id = second.start("saveApplicationState")
     second.answerEncode { _ in #"{"b":"\#(String(repeating: "y", count: 52))"}"# }
     let stale = try second.result(of: id)["stale"]?.array ?? []

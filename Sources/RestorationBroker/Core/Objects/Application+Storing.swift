@@ -43,15 +43,15 @@ extension Application {
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
-  /// Bytes that become unreachable when the node gets a newer state; an early one replaces nothing.
+  /// Bytes that become unreachable when the node gets a newer state; an early one replaces only an early one.
   func freed(byWritingTo node: Node, isEarly: Bool = false) -> Int {
-    if isEarly { return 0 }
     let sealed = generations.sealedUpTo
     func bytes(_ state: StateSummary?) -> Int {
       guard let state, state.sequence > sealed else { return 0 }
       // What is withheld is kept, whatever takes its place (R35).
       return node.withheld != nil && node.isWithheld(state) ? 0 : state.bytes
     }
+    if isEarly { return node.state?.isEarly == true ? bytes(node.state) : 0 }
     return bytes(node.state) + bytes(node.beforeClaim)
   }
 
