@@ -109,6 +109,23 @@ internal import Testing
     #expect(try peer.state("\(main)") == ["a": 3])
   }
 
+  @Test func r18WhatWasPulledIntoAFailedCommitIsSavedByTheNextRound() throws {
+    let peer = broker.connect(pid: 1)
+    try peer.initialize("App", #""serves":["encodeRestorableStateWithCoder"]"#)
+    let main = try peer.register("Main")
+    peer.serves["encodeRestorableStateWithCoder"] = Peer.states { _ in #"{"a":1}"# }
+    try peer.call("saveApplicationState")
+    peer.serves["encodeRestorableStateWithCoder"] = Peer.states { _ in #"{"a":2}"# }
+    try peer.call("invalidateRestorableState", #"{"object":\#(main)}"#)
+    broker.holdsCommits = true
+    broker.advance(milliseconds: 100)
+    #expect(peer.calls.count == 2)
+    broker.failCommit("App")
+    broker.holdsCommits = false
+    broker.advance(milliseconds: 20_000)
+    #expect(try peer.state("\(main)") == ["a": 2])
+  }
+
   @Test func aSessionThatWasNotDurableIsForgottenAndGivenToNobodyElse() throws {
     let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.initialize()

@@ -13,6 +13,8 @@ extension Application {
   func load(_ opening: ArchiveOpening, after resting: RestingSessions? = nil) {
     let connected = sessions.values
     let former = resting ?? restingSessions
+    // What was asked for has come, and was lost with its transaction.
+    let hasLost = tree.claimed.values.contains { ($0.pulled?.sequence ?? 0) > opening.sequence }
     reset()
     turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(reachable: opening.reachableBytes)
@@ -42,6 +44,7 @@ extension Application {
     note(.sessionsChanged)
     trials.resume(former.trials) { sessions[$0] != nil }
     invalidate(former.pulled)
+    if hasLost { saving.noteChange(in: &turn) }
   }
 
   private func reset() {
