@@ -205,6 +205,15 @@ internal import Testing
     #expect(names.compactMap(\.self).sorted() == (1...count).map { "App@\($0)" })
   }
 
+  @Test func anInstanceWhoseArchiveDoesNotOpenIsNotKeptForTheNextCall() throws {
+    broker.openingFailures["A@1"] = ArchiveError(.definite, "the disk is full")
+    let peer = broker.connect(pid: 1)
+    #expect(try peer.fail("initialize", #"{"application":"A","instance":"auto"}"#).kind == "storeFailed")
+    broker.openingFailures = [:]
+    #expect(try peer.initialize("B", #""instance":"auto""#)["application"] == "B@1")
+    #expect(try broker.connect(pid: 2).initialize("A", #""instance":"auto""#)["application"] == "A@1")
+  }
+
   @Test func autoOfTwoAtOnceGivesTwoInstancesInOrder() throws {
     broker.holdsListings = true
     broker.holdsOpenings = true

@@ -5,6 +5,14 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
+  /// Sessions whose processes may have ended, so that they do not keep the application in use; nil if there are none,
+  /// or it is known.
+  var unverifiedSessions: [SessionID]? {
+    guard !sessions.isVerifying else { return nil }
+    let others = sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
+    return others.isEmpty ? nil : others.map(\.id)
+  }
+
   /// Adds a session, and begins a run if there is none.
   ///
   /// - Parameter unit: the unit of its process.

@@ -127,13 +127,3 @@ extension BrokerCore {
     context.emit(.cancelTimer(.upload(client.id)))
   }
 }
-
-extension Application {
-  /// Sessions whose processes may have ended, so that they do not keep the application in use; `nil` if there are none,
-  /// or it is known.
-  var unverifiedSessions: [SessionID]? {
-    guard !sessions.isVerifying else { return nil }
-    let others = sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
-    return others.isEmpty ? nil : others.map(\.id)
-  }
-}

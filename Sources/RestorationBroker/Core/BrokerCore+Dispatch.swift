@@ -10,6 +10,7 @@ extension BrokerCore {
     counters.requests += 1
     client.canBeCalled = message.canBeCalled
     if !client.cancelled.isEmpty, client.cancelled.remove(message.caller) != nil {
+      client.chosenInstance = nil
       return refuseCancelled(message.caller)
     }
     do throws(ErrorObject) {

@@ -157,7 +157,10 @@ extension BrokerCore {
     known: Set<ApplicationID> = []
   ) {
     for application in applications.values where application.name.base == name.base && !known.contains(application.id) {
-      guard let sessions = application.unverifiedSessions else { continue }
+      // The last messages of one that is known to have ended are still read.
+      guard let sessions = application.unverifiedSessions?.filter({ application.sessions[$0]?.hasExited == false }),
+        !sessions.isEmpty
+      else { continue }
       let call = ProbedCall.instance(message, known: known.union([application.id]))
       return application.sessions.probe(sessions, for: call, in: &application.turn)
     }

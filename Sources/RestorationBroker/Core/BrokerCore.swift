@@ -166,7 +166,7 @@ package struct BrokerCore {
 
   /// A client's call fails because its archive did not open; its later messages are handled.
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
-    client.waitsFor = nil
+    (client.waitsFor, client.chosenInstance) = (nil, nil)
     guard client.pendingAdoption == nil else { return giveUp(client) }
     counters.errors += 1
     guard !client.queue.isEmpty else { return }
@@ -310,7 +310,9 @@ package struct BrokerCore {
       guard clients[message.caller.client] != nil, let request = try? Initialize(message.parameters) else { break }
       listInstances(of: request.application, for: message, known: known)
     }
-    application?.sessions.endVerification()
+    guard let application else { return }
+    application.sessions.endVerification()
+    closeIfUseless(application)
   }
 
   /// Passes a message to `probed` once it is known which of the sessions' processes have ended; the client waits.
