@@ -49,7 +49,7 @@ final class MemoryDisk {
 
   // MARK: What a test does and sees
 
-  /// The store of a broker that starts now; the one before gets nothing done any more.
+  /// The store of a broker that starts now; the one before gets nothing more done.
   func connect() -> any ArchiveStore {
     disconnect()
     return Store(of: NIOLoopBound(self, eventLoop: loop), on: loop, broker)
@@ -74,7 +74,7 @@ final class MemoryDisk {
     }
   }
 
-  /// The states written as these sequences cannot be read any more.
+  /// Makes the states written as these sequences unreadable.
   func damage(_ name: String, _ rows: some Sequence<SequenceNumber>) { damaged[name, default: []].formUnion(rows) }
 
   /// Makes the archives anew, one of them with another past. A broker that has one open does not survive it.

@@ -101,7 +101,7 @@ final class Peer {
     transmit(#"{"jsonrpc":"2.0","id":\#(callID),\#(member)}"#)
   }
 
-  /// The broker still wants the answer.
+  /// The broker still wants the answer, as its own connection has it: nothing tells a client when it gives a call up.
   private func isOpen(_ call: BrokerCall) -> Bool {
     !call.isAnswered && isConnected && connection.connection.awaitsAnswer(to: call.id)
   }

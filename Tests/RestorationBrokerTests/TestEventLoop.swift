@@ -76,7 +76,8 @@ final class HeldCall<Failure: Sendable>: SerialExecutor {
   func enqueue(_ job: consuming ExecutorJob) { state.value.job = UnownedJob(job) }
 
   func letGo(_ failure: Failure? = nil) {
-    state.value.failure = failure
-    state.value.job?.runSynchronously(on: asUnownedSerialExecutor())
+    let job = state.value.job
+    state.value = (nil, failure)
+    job?.runSynchronously(on: asUnownedSerialExecutor())
   }
 }

@@ -90,8 +90,8 @@ package class CommandedClient {
   package func end() { if (try? finish(Deadline(.seconds(5)))) == nil { _ = try? kill() } }
 }
 
-/// The events of a client since the last time: `["encode Main/Editor", "saved 3"]`.
 extension JSONValue {
+  /// The events of a client since the last time: `["encode Main/Editor", "saved 3"]`.
   package var logLines: [String] {
     (array ?? []).map { entry in (entry.array ?? []).map { $0.string ?? $0.text }.joined(separator: " ") }
   }

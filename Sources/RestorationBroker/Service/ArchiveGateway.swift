@@ -41,7 +41,7 @@ package final class ArchiveGateway {
   private static let pendingBytesPause = 8 << 20
 
   private let eventLoop: any EventLoop
-  /// Where what has waited goes on.
+  /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
   package let store: any ArchiveStore
   /// Held for as long as the archives are used.
@@ -95,7 +95,7 @@ package final class ArchiveGateway {
         let delay = session.failures.delay
         if delay > 0 {
           await withCheckedContinuation { waiting in
-            _ = eventLoop.scheduleTask(in: .milliseconds(delay)) { waiting.resume() }
+            eventLoop.scheduleTask(in: .milliseconds(delay)) {}.futureResult.whenComplete { _ in waiting.resume() }
           }
         }
         await former?.idle()

@@ -20,11 +20,11 @@ package final class Broker: Sendable {
   /// loop's.
   ///
   /// - Parameters:
-  ///   - descriptors: keeps connections when this process ends; nil where nobody does.
+  ///   - descriptors: keeps connections when this process ends; nil if nothing does.
   ///   - inherited: the connections that it has kept of the process before.
   ///   - manager: the user's service manager; nil where there is none.
-  ///   - whenLost: why no client can connect from now on: the process is to end in order, with an error.
-  ///   - whenFatal: going on would break a promise: the process is to end with an error, at once.
+  ///   - whenLost: no client can connect from now on, for this reason: the process is to end in order, with an error.
+  ///   - whenFatal: to continue would break a promise: the process is to end with an error, at once.
   package init(
     _ configuration: BrokerConfiguration,
     handingOverTo descriptors: (any DescriptorStore)? = nil,

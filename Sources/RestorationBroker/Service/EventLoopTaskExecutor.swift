@@ -2,7 +2,7 @@
 
 internal import NIOCore
 
-/// Runs the asynchronous parts of starting and stopping on the event loop as well.
+/// Resumes what has waited on the event loop.
 ///
 /// Without it they would run on the global executor, whose thread pool looks after itself with a timer every second
 /// for as long as the process lives: an idle broker is to make no system call.

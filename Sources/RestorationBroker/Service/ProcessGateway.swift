@@ -50,7 +50,7 @@ package final class ProcessGateway {
   private static let sessionLimit = TimeAmount.seconds(2)
 
   private let eventLoop: any EventLoop
-  /// Where what has waited goes on.
+  /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
   package let host: any ProcessHost
   /// Nil if the broker runs without one.

@@ -3,7 +3,7 @@
 package import NIOCore
 package import RestorationTransport
 
-/// Where the broker's processes are: the kernel, or a test.
+/// Where clients' processes are: the kernel, or a test.
 package protocol ProcessHost: Sendable {
   /// The process at the other end of a connection; nil if it ended before it could be held.
   func process(of peer: PeerCredentials) -> (any HostProcess)?

@@ -3,7 +3,7 @@
 package import NIOCore
 internal import NIOPosix
 
-/// Connects to a broker, or makes a pair of connections.
+/// Connects to a broker.
 package enum UnixConnector {
   /// The wait between two tries while the broker's queue is full.
   private static let retryMilliseconds: Int64 = 10
@@ -33,7 +33,7 @@ package enum UnixConnector {
   }
 
   /// Makes a connected socket a connection, which owns the descriptor from here on, even if this throws.
-  package static func adopt(
+  private static func adopt(
     _ number: Int32,
     on eventLoop: any EventLoop,
     settings: ConnectionSettings,
