@@ -53,7 +53,12 @@ internal import Testing
     #expect(throws: TransportError.self) { try Host.readFile(scratch.file("pipe")) }
     #expect(throws: TransportError.self) { try Host.readFile("/dev/zero", bytesMax: 4) }
     #expect(try Host.readFile("/proc/self/status")?.isEmpty == false)
-    #expect(Host.systemVersion != nil)
+    for (line, version) in [
+      ("VERSION_ID=\"12\"", "12"), ("VERSION_ID='26.1'", "26.1"), ("VERSION_ID=41", "41"), ("VERSION_ID=", nil),
+      ("", nil),
+    ] {
+      #expect(Host.systemVersion(inRelease: "PRETTY_NAME=\"A 3\"\n\(line)\nID=a\n") == version)
+    }
   }
 
   @Test func theDescriptorLimitIsRaisedAndNeverLowered() async {

@@ -20,16 +20,18 @@ package enum Host {
     (try? SystemCalls.raiseDescriptorLimit(to: count)) ?? 0
   }
 
-  /// `PRETTY_NAME` of os-release; `nil` if there is none.
+  /// `VERSION_ID` of os-release; nil if there is none, as on rolling releases (R26).
   package static var systemVersion: String? {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
-      guard let text = try? readFile(path) else { continue }
-      for line in text.split(separator: "\n") where line.hasPrefix("PRETTY_NAME=") {
-        let value = line.dropFirst("PRETTY_NAME=".count)
-        return String(value.hasPrefix("\"") ? value.dropFirst().dropLast() : value)
-      }
+      if let text = try? readFile(path) { return systemVersion(inRelease: text) }
     }
     return nil
+  }
+
+  package static func systemVersion(inRelease text: String) -> String? {
+    guard let line = text.split(separator: "\n").last(where: { $0.hasPrefix("VERSION_ID=") }) else { return nil }
+    let value = line.dropFirst("VERSION_ID=".count).filter { $0 != "\"" && $0 != "'" }
+    return value.isEmpty ? nil : value
   }
 
   /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist.
