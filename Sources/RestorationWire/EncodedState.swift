@@ -103,15 +103,15 @@ package struct Storyboard: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("unit", &unit, .bytes(1...Self.nameBytesMax), "The systemd user unit.")
+    try members.required("unit", &unit, .bytes(0...Self.nameBytesMax), "The systemd user unit; empty for none.")
   }
 }
 
 extension MemberWalk {
-  /// A storyboard, of which the unit is kept.
+  /// A storyboard, of which the unit is kept; nil if it is empty.
   package mutating func optional(_ name: StaticString, unit: inout String?, _ about: StaticString) throws(Misfit) {
     var storyboard = unit.map { unit in Storyboard().with { $0.unit = unit } }
     try optional(name, &storyboard, about)
-    unit = storyboard?.unit
+    unit = storyboard.flatMap { $0.unit.isEmpty ? nil : $0.unit }
   }
 }

@@ -101,7 +101,7 @@ struct WrongCall: CustomTestStringConvertible {
     WrongCall(RegisterObjectForStateRestoration.self, #"{"objectClass":""}"#, "/objectClass"),
     WrongCall(RegisterObjectForStateRestoration.self, #"{"objectClass":["A",""]}"#, "/objectClass"),
     WrongCall(RegisterObjectForStateRestoration.self, named("objectClass", 256), "/objectClass"),
-    WrongCall(RegisterObjectForStateRestoration.self, #"{"storyboard":{"unit":""}}"#, "/storyboard/unit"),
+    WrongCall(RegisterObjectForStateRestoration.self, #"{"storyboard":{"unit":7}}"#, "/storyboard/unit"),
 
     // Elements
     WrongCall(EncodeRestorableState.self, #"{"object":1,"state":{},"elements":{}}"#, "/elements"),

@@ -40,7 +40,8 @@ extension Schema {
     case .boolean: ["7", #""true""#]
     case .integer(let min, let max):
       [#""7""#, "1.5"] + [min.map { "\($0 - 1)" }, max.map { "\($0 + 1)" }].compactMap { $0 }
-    case .text(nil, let length?): ["7", Self.text(length.lowerBound - 1), Self.text(length.upperBound + 1)]
+    case .text(nil, let length?):
+      ["7", Self.text(length.upperBound + 1)] + (length.lowerBound > 0 ? [Self.text(length.lowerBound - 1)] : [])
     case .text, .word(_, isOpen: true): ["7"]
     case .word(_, isOpen: false): ["7", #""nope""#]
     case .array(let element, let count):

@@ -1122,7 +1122,7 @@ class Session(_Session):
         position: Optional[int] = None,
         wait: Optional[float] = None,
         take_over: bool = False,
-        confidential: bool = False,
+        confidential: Optional[bool] = None,
         keep: Optional[str] = None,
         encode: Optional[Callable[[], Union[State, Snapshot, None]]] = None,
         decode: Optional[Callable[[Saved], Any]] = None,
@@ -1140,7 +1140,7 @@ class Session(_Session):
             identifier, {"encode": encode, "decode": decode, "finished": finished},
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
             position=position, awaitParentMilliseconds=_milliseconds(wait), takeOver=take_over or None,
-            confidential=confidential or None, keep=keep))
+            confidential=confidential, keep=keep))
         return result
 
     def complete(self) -> int:
@@ -1638,7 +1638,7 @@ class AsyncSession(_Session):
         position: Optional[int] = None,
         wait: Optional[float] = None,
         take_over: bool = False,
-        confidential: bool = False,
+        confidential: Optional[bool] = None,
         keep: Optional[str] = None,
         encode: Optional[Callable[[], Any]] = None,
         decode: Optional[Callable[[Saved], Any]] = None,
@@ -1649,7 +1649,7 @@ class AsyncSession(_Session):
             identifier, {"encode": encode, "decode": decode, "finished": finished},
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
             position=position, awaitParentMilliseconds=_milliseconds(wait), takeOver=take_over or None,
-            confidential=confidential or None, keep=keep))
+            confidential=confidential, keep=keep))
         return result
 
     async def complete(self) -> int:

@@ -77,13 +77,14 @@ package final class Application {
   func node(_ reference: ObjectReference) -> Node? { tree.node(reference) }
 
   /// The node of a reference in a call; throws the error for the call.
-  func requireNode(_ reference: ObjectReference) throws(ErrorObject) -> Node {
+  func requireNode(_ reference: ObjectReference, at pointer: String = "/object") throws(ErrorObject) -> Node {
     if let node = node(reference) { return node }
-    throw Application.unknownObject(reference)
+    throw Application.unknownObject(reference, at: pointer)
   }
 
-  static func unknownObject(_ reference: ObjectReference) -> ErrorObject {
+  static func unknownObject(_ reference: ObjectReference, at pointer: String = "/object") -> ErrorObject {
     switch reference {
+    case .path(let path) where !path.isPossible: invalidComponent(of: path, pointer)
     case .handle(let handle):
       .restoration(
         .unknownObject,

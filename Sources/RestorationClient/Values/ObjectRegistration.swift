@@ -13,20 +13,22 @@ public struct ObjectRegistration: Hashable, Sendable {
   public var kind: ObjectKind
   /// The object's class and its superclasses, own class first; empty switches the class check off (R25).
   public var classes: [String]
-  /// Name of the restoration class that will make the object again.
+  // What is nil from here on keeps what is recorded of the path.
+
+  /// Name of the restoration class that will make the object again; empty removes it.
   public var restorationClass: String?
   /// Place among siblings with the same identifier; at least 0.
   public var position: Int64?
-  /// The systemd user unit whose process restores the object.
+  /// The systemd user unit whose process restores the object; empty removes it.
   public var storyboardUnit: String?
   /// How long to wait for an unknown parent; `nil` fails at once.
   public var awaitParent: Duration?
   /// Take the path over from another live session (R8).
   public var takeOver: Bool
   /// Tools show the state only when asked to reveal it.
-  public var confidential: Bool
+  public var confidential: Bool?
   /// Never retire the state for want of an owner (R13).
-  public var keepsForever: Bool
+  public var keepsForever: Bool?
 
   /// A registration under this identifier; everything else has the protocol's default.
   public init(
@@ -39,8 +41,8 @@ public struct ObjectRegistration: Hashable, Sendable {
     storyboardUnit: String? = nil,
     awaitParent: Duration? = nil,
     takeOver: Bool = false,
-    confidential: Bool = false,
-    keepsForever: Bool = false
+    confidential: Bool? = nil,
+    keepsForever: Bool? = nil
   ) {
     (self.restorationIdentifier, self.restorationParent) = (restorationIdentifier, restorationParent)
     (self.kind, self.classes, self.restorationClass) = (kind, classes, restorationClass)
@@ -56,11 +58,11 @@ public struct ObjectRegistration: Hashable, Sendable {
       message.classes = classes
       message.restorationClass = restorationClass
       message.position = position
-      message.storyboard = storyboardUnit
+      message.storyboard = storyboardUnit.map { unit in Storyboard().with { $0.unit = unit } }
       message.awaitParentMilliseconds = awaitParent.map { $0.wholeMilliseconds }
       message.takeOver = takeOver
       message.confidential = confidential
-      message.keep = keepsForever ? .forever : nil
+      message.keep = keepsForever.map { $0 ? .forever : .normal }
     }
   }
 }

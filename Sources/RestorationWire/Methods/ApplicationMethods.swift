@@ -105,7 +105,7 @@ package struct ReleaseQuarantine: RestorationMethod {
   package static let method = "releaseQuarantine"
   package static let summary = "Hands withheld states out again."
   package static let errors: [ErrorCode] = [
-    .invalidParams, .unknownObject, .unknownApplication, .archiveUnreadable, .storeFailed,
+    .invalidParams, .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
 
   /// `nil` releases everything, the archive as a whole included.

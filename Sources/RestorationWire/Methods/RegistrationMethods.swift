@@ -25,12 +25,13 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   package var restorationParent: ObjectReference?
   package var kind = ObjectKind.object
   package var classes: [String] = []
+  /// What is nil here and in the following keeps what is recorded; empty removes it.
   package var restorationClass: String?
   package var position: Int64?
-  package var storyboard: String?
+  package var storyboard: Storyboard?
   package var awaitParentMilliseconds: Int64?
   package var takeOver = false
-  package var confidential = false
+  package var confidential: Bool?
   package var keep: Keep?
   package init() {}
 
@@ -57,8 +58,8 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
     try members.optional(
       "restorationClass",
       &restorationClass,
-      .name,
-      "The class that recreates the object; 1 to 1,024 bytes (R22, R23)."
+      .bytes(0...Bounds.nameBytesMax),
+      "The class that recreates the object; at most 1,024 bytes (R22, R23). Empty removes it."
     )
     try members.optional(
       "position",
@@ -66,7 +67,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
       .range(0...Self.positionMax),
       "Position of the object in its container; becomes part of the path: `identifier#position`."
     )
-    try members.optional("storyboard", unit: &storyboard, "The systemd user unit whose process restores the object.")
+    try members.optional("storyboard", &storyboard, "The systemd user unit whose process restores the object.")
     try members.optional(
       "awaitParentMilliseconds",
       &awaitParentMilliseconds,
@@ -74,12 +75,12 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
       "How long to wait for a parent that is not registered yet."
     )
     try members.flag("takeOver", &takeOver, "Claim the path even if another live session has it (R8).")
-    try members.flag("confidential", &confidential, "Tools show the state only if they ask with `reveal`.")
+    try members.optional("confidential", &confidential, "Tools show the state only if they ask with `reveal`.")
     try members.optional("keep", &keep, "Never retire the state, however long it stays unclaimed (R13).")
   }
 
   package enum Keep: String, WireWord {
-    case forever
+    case forever, normal
   }
 }
 
@@ -87,7 +88,9 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
 package struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
   package static let summary = "Removes an object."
-  package static let errors: [ErrorCode] = [.unknownObject, .notOwner, .replaced, .archiveUnreadable, .storeFailed]
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .invalidIdentifier, .notOwner, .replaced, .archiveUnreadable, .storeFailed,
+  ]
   package static let mayBeDiscarded = true
 
   package var object = ObjectReference.blank
@@ -105,7 +108,8 @@ package struct SetChildren: RestorationMethod {
   package static let method = "setChildren"
   package static let summary = "Gives children their positions."
   package static let errors: [ErrorCode] = [
-    .unknownObject, .notOwner, .replaced, .invalidParams, .duplicatePath, .limitExceeded, .archiveUnreadable,
+    .unknownObject, .invalidIdentifier, .notOwner, .replaced, .invalidParams, .duplicatePath, .limitExceeded,
+    .archiveUnreadable,
     .storeFailed,
   ]
   package static let mayBeDiscarded = true
@@ -176,7 +180,8 @@ package struct SetRestorationParent: RestorationMethod {
   package static let method = "setRestorationParent"
   package static let summary = "Moves a subtree under another parent."
   package static let errors: [ErrorCode] = [
-    .unknownObject, .notOwner, .replaced, .unknownParent, .parentCycle, .duplicatePath, .limitExceeded,
+    .unknownObject, .invalidIdentifier, .notOwner, .replaced, .unknownParent, .parentCycle, .duplicatePath,
+    .limitExceeded,
     .archiveUnreadable, .storeFailed,
   ]
   package static let mayBeDiscarded = true
@@ -227,7 +232,7 @@ package struct RegisterDataSource: RestorationMethod {
   package static let method = "registerDataSource"
   package static let summary = "Registers the session as data source of a view."
   package static let errors: [ErrorCode] = [
-    .unknownObject, .alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable,
+    .unknownObject, .invalidIdentifier, .alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable,
   ]
   package static let mayBeDiscarded = true
 

@@ -136,7 +136,9 @@ package struct CompleteStateRestoration: RestorationMethod {
 package struct ExplainRestoration: RestorationMethod {
   package static let method = "explainRestoration"
   package static let summary = "Tells why an object was saved and restored, or was not."
-  package static let errors: [ErrorCode] = [.unknownObject, .unknownApplication, .archiveUnreadable]
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable,
+  ]
 
   package typealias Reply = RestorationExplanation
 

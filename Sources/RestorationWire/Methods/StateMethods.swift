@@ -44,7 +44,8 @@ package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let summary = "Gives a state back."
   package static let errors: [ErrorCode] = [
-    .unknownObject, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed, .requestCancelled,
+    .unknownObject, .invalidIdentifier, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed,
+    .requestCancelled,
   ]
 
   /// The empty path is the application itself: what its delegate saved.
@@ -113,7 +114,9 @@ package struct DecodeRestorableState: RestorationMethod {
 package struct InvalidateRestorableState: RestorationMethod {
   package static let method = "invalidateRestorableState"
   package static let summary = "Asks the broker to fetch a state."
-  package static let errors: [ErrorCode] = [.unknownObject, .notOwner, .replaced, .invalidParams, .archiveUnreadable]
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .invalidIdentifier, .notOwner, .replaced, .invalidParams, .archiveUnreadable,
+  ]
   package static let mayBeDiscarded = true
 
   package var object = ObjectReference.blank

@@ -71,6 +71,9 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
   /// Bytes the path limit counts: all components and one separator between two.
   package var bytes: Int { components.reduce(0) { $0 + $1.utf8.count } + max(0, components.count - 1) }
 
+  /// Whether an object can have it: every component is an identifier, or one with a position.
+  package var isPossible: Bool { components.allSatisfy { RestorationIdentifier.split($0) != nil } }
+
   /// Bytes of the path as JSON text; no identifier has control characters.
   package var jsonBytes: Int {
     components.reduce(1 + max(1, components.count)) { bytes, component in
@@ -116,6 +119,11 @@ extension ObjectReference: ExpressibleByArrayLiteral, ExpressibleByIntegerLitera
   public init(arrayLiteral components: String...) { self = .path(IdentifierPath(components)) }
 
   public init(integerLiteral handle: ObjectHandle) { self = .handle(handle) }
+}
+
+extension ObjectReference {
+  /// Whether there can be such an object.
+  package var isPossible: Bool { if case .path(let path) = self { path.isPossible } else { true } }
 }
 
 extension ObjectReference: CustomStringConvertible {

@@ -20,6 +20,7 @@ public struct RegisteredObject: WireObject, Hashable {
   public package(set) var path: IdentifierPath?
   public package(set) var included = false
   public package(set) var restoration = ObjectRestoration()
+  public package(set) var existing = false
   public package(set) var session: String?
   package init() {}
 
@@ -28,6 +29,7 @@ public struct RegisteredObject: WireObject, Hashable {
     try members.nullable("path", &path, "The path; null if the identifier is null.")
     try members.required("included", &included, "Whether the walk of a save round reaches the object.")
     try members.required("restoration", &restoration, "Whether there is a state to decode.")
+    try members.mark("existing", &existing, "Only if the session had the path already (R1).")
     try members.optional("session", &session, .sessionToken, "Only if the call opened a detached session: its token.")
   }
 }

@@ -112,7 +112,7 @@ struct ImportPlan {
       classes: StateOrigin.text(ofClasses: object.classes),
       restorationClass: object.restorationClass,
       storyboard: object.storyboard,
-      keepsForever: object.keep != nil,
+      keepsForever: object.keep == .forever,
       isConfidential: object.confidential
     )
   }

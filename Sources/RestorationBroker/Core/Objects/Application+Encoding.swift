@@ -49,9 +49,7 @@ extension Application {
     guard path.bytes <= turn.limits.pathBytesMax else {
       throw .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: path.bytes, path: path)
     }
-    for component in path.components where RestorationIdentifier.split(component) == nil {
-      throw Application.invalidComponent(of: path, "/object")
-    }
+    guard path.isPossible else { throw Application.invalidComponent(of: path, "/object") }
     let missing = path.components.count - knownPrefix(of: path)
     guard tree.count + missing <= turn.limits.objectsPerApplicationMax else {
       throw .limitExceeded(

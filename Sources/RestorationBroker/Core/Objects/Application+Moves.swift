@@ -56,7 +56,7 @@ extension Application {
     var seen: Set<NodeID> = []
     var children: [Node] = []
     for (position, reference) in request.children.enumerated() {
-      let child = try requireNode(reference)
+      let child = try requireNode(reference, at: "/children/\(position)")
       guard child.parent === parent, seen.insert(child.id).inserted else {
         throw .invalidParameter(
           "/children/\(position)",

@@ -18,7 +18,7 @@ extension Application {
     let parent: Node?
     if let reference = request.restorationParent {
       guard let found = node(reference) else {
-        if let milliseconds = request.awaitParentMilliseconds, milliseconds > 0 {
+        if let milliseconds = request.awaitParentMilliseconds, milliseconds > 0, reference.isPossible {
           try parentWaits.wait(
             for: reference,
             with: request,
@@ -44,11 +44,13 @@ extension Application {
       let contested = try contest(existing, owner, by: session, takeOver: request.takeOver)
       guard contested.isEmpty else { return contested }
     }
+    let isHeld = existing?.claim?.session == session.id
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
     // Only now, when nothing can fail, the former owner loses it.
     if let owner = owner(of: node), owner !== session { replace(node, owner, by: session) }
     claim(node, by: session, classes: request.classes)
     var reply = reply(for: node, session)
+    reply.existing = isHeld
     if session.isUnannounced {
       session.isUnannounced = false
       reply.session = session.token
@@ -85,6 +87,7 @@ extension Application {
 
   static func unknownParent(_ reference: ObjectReference) -> ErrorObject {
     let path: IdentifierPath? = if case .path(let path) = reference { path } else { nil }
+    if let path, !path.isPossible { return invalidComponent(of: path, "/restorationParent") }
     return .restoration(
       .unknownParent,
       "the restoration parent is neither registered nor known from the archive",
@@ -188,10 +191,11 @@ extension Application {
     record.component = component
     record.kind = NodeKind(request.kind)
     record.classes = StateOrigin.text(ofClasses: request.classes)
-    record.restorationClass = request.restorationClass
-    record.storyboard = request.storyboard
-    record.keepsForever = request.keep == .forever
-    record.isConfidential = request.confidential
+    // What the call leaves out stays as it is recorded (R1).
+    if let name = request.restorationClass { record.restorationClass = name.isEmpty ? nil : name }
+    if let unit = request.storyboard?.unit { record.storyboard = unit.isEmpty ? nil : unit }
+    if let keep = request.keep { record.keepsForever = keep == .forever }
+    if let isConfidential = request.confidential { record.isConfidential = isConfidential }
     guard let existing else { return try newNode(record) }
     guard record != existing.record else { return existing }
     if record.parent != existing.record.parent || record.component != existing.record.component

@@ -14,7 +14,7 @@ extension Application {
     guard served.contains(where: { session.serves($0) }) else {
       throw Application.notServing(served.map(\.rawValue).joined(separator: " and "))
     }
-    let node = try requireNode(request.view)
+    let node = try requireNode(request.view, at: "/view")
     let before = providers.dataSource(of: node.id)
     if let other = before.flatMap({ sessions[$0] }), other !== session, !hasGivenUp(other, for: session) {
       throw Application.alreadyServed("is the view's data source", other, path: tree.path(of: node))

@@ -98,7 +98,7 @@ extension Application {
     try turn.requireWritable()
     let nodes: [Node]
     if let path = request.path {
-      nodes = [try requireNode(.path(path))]
+      nodes = [try requireNode(.path(path), at: "/path")]
       _ = runs.blame.acquit(nodes[0].id)
     } else {
       nodes = tree.nodes.values.filter { $0.withheld != nil }.sorted { $0.id < $1.id }
