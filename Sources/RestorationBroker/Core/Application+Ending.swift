@@ -84,6 +84,7 @@ extension Application {
     write(.removeAll)
     for node in tree.nodes.values { node.claim = nil }
     tree.become(NodeTree())
+    for session in sessions.values { session.revisions = [:] }
     budget.emptyHead()
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
@@ -100,6 +101,7 @@ extension Application {
     let wasClaimed = node.claim != nil
     if let claim = node.claim { release(claim) }
     node.claim = nil
+    for session in sessions.values { session.revisions[node.id] = nil }
     forgetBlame(of: node)
     if node.hasState {
       budget.growHead(by: -(node.state?.bytes ?? 0))
@@ -122,7 +124,10 @@ extension Application {
       drop(node)
       return
     }
-    if let claim = node.claim { release(claim) }
+    if let claim = node.claim {
+      release(claim)
+      if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
+    }
     node.claim = nil
     early.clear([node], in: &turn)
     writeRelease(of: node, at: turn.now.wall)

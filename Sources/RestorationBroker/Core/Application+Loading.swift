@@ -79,7 +79,7 @@ extension Application {
   func hold(_ node: Node, _ claim: Node.Claim, by session: Session) {
     var claim = claim
     claim.origin = nil
-    if let state = node.state, state.session == session.id { claim.revision = max(claim.revision, state.revision) }
+    claim.revision = max(claim.revision, session.revision(of: node))
     session.objects[claim.handle] = node
     tree.hold(node, claim)
     if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }

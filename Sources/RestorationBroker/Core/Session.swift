@@ -46,6 +46,9 @@ package final class Session {
   package var replaced: Set<ObjectHandle> = []
   /// The nodes of those handles, for calls that name them by path.
   package var replacedNodes: Set<NodeID> = []
+  /// Highest revisions of nodes that it does not claim (R15). Only the claimed ones outlive the broker: what is sent
+  /// again after its end is stored again.
+  var revisions: [NodeID: Int64] = [:]
   /// The application's state was emptied while it lived; its writes are answered and not stored (R30).
   package var isDiscarded: Bool {
     get { facts.isDiscarded }
@@ -88,12 +91,20 @@ package final class Session {
     unitName = former.unitName
     replaced = former.replaced
     replacedNodes = former.replacedNodes
+    revisions = former.revisions
     usedElsewhere = former.usedElsewhere
     hasCompletedRestoration = former.hasCompletedRestoration
     isPolling = former.isPolling
     polled = former.polled
     polled.removeCalls()
     poll = former.poll
+  }
+
+  /// The highest revision that it has pushed to the node (R15).
+  func revision(of node: Node) -> Int64 {
+    if let claim = node.claim, claim.session == id { return claim.revision }
+    let stored = node.state.map { $0.session == id ? $0.revision : 0 } ?? 0
+    return max(stored, revisions[node.id] ?? 0)
   }
 
   package var record: SessionRecord { SessionRecord(session: id, token: token, facts: facts.stored) }

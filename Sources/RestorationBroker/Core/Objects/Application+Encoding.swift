@@ -15,7 +15,7 @@ extension Application {
     var path: IdentifierPath? { request.path ?? self.node(request.object).flatMap { tree.path(of: $0) } }
     let elements = try check(request.state, request.elements, path: path)
     let existing = try target(of: request, session)
-    if let existing, let revision = request.revision, let claim = existing.claim, revision <= claim.revision {
+    if let existing, let session, let revision = request.revision, revision <= session.revision(of: existing) {
       // Acknowledged means on disk, even for the push that this one repeats.
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return

@@ -85,9 +85,13 @@ extension Application {
     noteEncoding(record, at: node, by: session)
   }
 
-  /// The owner has given a state: its revision counts, and the window is closed (R15, R31).
+  /// A session has given a state: its revision counts, and the owner's window is closed (R15, R31).
   func noteEncoding(_ record: StateRecord, at node: Node, by session: Session?) {
-    guard let session, let claim = node.claim, claim.session == session.id else { return }
+    guard let session else { return }
+    guard let claim = node.claim, claim.session == session.id else {
+      if record.revision > 0 { session.revisions[node.id] = record.revision }
+      return
+    }
     node.claim?.revision = max(claim.revision, record.revision)
     if record.isEarly {
       early.watch(since: claim.since, in: &turn)
