@@ -70,7 +70,7 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r4ObjectsWithoutPathGoWithTheirOwner() throws {
+  @Test func r4WhatIsExcludedGoesWithItsOwner() throws {
     for run in 1...3 {
       let peer = broker.connect(pid: Int64(run))
       try peer.initialize()
@@ -84,6 +84,6 @@ internal import Testing
       broker.advance(milliseconds: 1_000)
       broker.inspect()
     }
-    #expect(broker.application("App")?.tree.count == 2)
+    #expect(broker.application("App")?.tree.count == 0)
   }
 }

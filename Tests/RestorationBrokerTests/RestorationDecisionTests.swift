@@ -15,11 +15,14 @@ internal import Testing
     var isDelegateMissing = false
     var handing: [NodeID: Restoration.Handing] = [:]
     var extended: Set<SessionID> = []
+    var roles: [String: Int64] = [:]
 
     func registrant(of node: NodeID) -> SessionID? { owners[node] }
     func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? { makers[node] }
     func delegate(serving method: ServedMethod) -> SessionID? { delegate }
     func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
+    func awaitedUntil(_ role: String) -> Int64? { roles[role] }
+    func isOfRole(_ session: SessionID, _ role: String?) -> Bool { role == "role \(session)" }
     func batchBytesMax(of session: SessionID) -> Int { 100 }
     func isExtended(_ session: SessionID) -> Bool { extended.contains(session) }
   }
@@ -51,7 +54,7 @@ internal import Testing
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, .make(1, .restorationClass, by: 8)])
     facts.owners[1] = 8
-    #expect(deeds(restoration.handle(.made(1, .object(1, 8)), facts)) == [handOut(7, 2), handOut(8, 1)])
+    #expect(deeds(restoration.handle(.made(1, .object(1, 8), by: 8), facts)) == [handOut(7, 2), handOut(8, 1)])
     #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
     #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [handOut(7, 3)])
     #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.end])
@@ -79,7 +82,7 @@ internal import Testing
     let plan = [Planned(node: 1, parent: nil, lookups: [.delegate, .existing, .storyboard])]
     var facts = Facts(makers: [1: 9], delegate: 9)
     var (restoration, _) = begun(plan, facts)
-    #expect(deeds(restoration.handle(.made(1, .null), facts)) == [.startUnit(1)])
+    #expect(deeds(restoration.handle(.made(1, .null, by: 9), facts)) == [.startUnit(1)])
     #expect(restoration.items[0].place == .awaited)
     facts.owners[1] = 7
     #expect(deeds(restoration.handle(.claimed(1), facts)) == [handOut(7, 1)])
@@ -92,7 +95,7 @@ internal import Testing
     ]
     let facts = Facts(owners: [3: 7], makers: [1: 8, 2: 8])
     var (restoration, _) = begun(plan, facts)
-    #expect(deeds(restoration.handle(.made(1, .null), facts)) == [.end])
+    #expect(deeds(restoration.handle(.made(1, .null, by: 8), facts)) == [.end])
     #expect(
       restoration.items.map(\.place) == [
         .settled(.skipped(.refused)), .settled(.skipped(.parentSkipped)), .settled(.skipped(.parentSkipped)),
@@ -111,12 +114,44 @@ internal import Testing
     #expect(restoration.items.map(\.place) == [.settled(.absent), .settled(.restored)])
   }
 
+  @Test func r22WhatIsLiveIsNotMadeAndWhatIsRegisteredMeanwhileIsTaken() {
+    let plan = [1, 2].map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
+    var facts = Facts(owners: [1: 7], makers: [1: 8, 2: 8])
+    var (restoration, actions) = begun(plan, facts)
+    #expect(actions == [.plan, .make(2, .restorationClass, by: 8)])
+    facts.owners[2] = 7
+    #expect(deeds(restoration.handle(.claimed(2), facts)) == [handOut(7, 1, 2)])
+    #expect(deeds(restoration.handle(.made(2, .null, by: 8), facts)).isEmpty)
+    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.end])
+    #expect(restoration.finished == [7: [1, 2]])
+  }
+
+  @Test func r23WhatAFactoryAnnouncesIsAwaitedThoughItWasMissingBefore() {
+    let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass], isExpected: false)]
+    let facts = Facts(makers: [1: 8])
+    var (restoration, _) = begun(plan, facts)
+    #expect(deeds(restoration.handle(.made(1, .awaited, by: 8), facts)).isEmpty)
+    #expect(restoration.items[0].place == .awaited && restoration.due == 500)
+  }
+
+  @Test func r23WhatOnlyARoleMayBringIsAwaitedAsLongAsTheRoleIs() {
+    let plan = [Planned(node: 1, parent: nil, lookups: [.existing], isExpected: false, role: "tabs"), found(2, 1)]
+    var facts = Facts(owners: [2: 7], roles: ["tabs": 300])
+    var (restoration, actions) = begun(plan, facts)
+    #expect(actions == [.plan] && restoration.due == 300)
+    facts.roles["tabs"] = 400
+    #expect(deeds(restoration.handle(.time(300), facts)).isEmpty && restoration.due == 400)
+    facts.roles = [:]
+    #expect(deeds(restoration.handle(.time(400), facts)) == [handOut(7, 2)])
+    #expect(restoration.items[0].place == .settled(.absent))
+  }
+
   @Test func aSessionIsAskedForEightObjectsAtATime() {
     let plan = (1...10).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
     let facts = Facts(makers: Dictionary(uniqueKeysWithValues: (1...10).map { ($0, 8) }))
     var (restoration, actions) = begun(plan, facts)
     #expect(actions.count == 1 + Restoration.askedMax)
-    #expect(deeds(restoration.handle(.made(3, .null), facts)) == [.make(9, .restorationClass, by: 8)])
+    #expect(deeds(restoration.handle(.made(3, .null, by: 8), facts)) == [.make(9, .restorationClass, by: 8)])
     #expect(deeds(restoration.handle(.ended(8), facts)).count > 0)
   }
 

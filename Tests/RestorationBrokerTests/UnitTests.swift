@@ -176,22 +176,21 @@ internal import Testing
   // MARK: Single objects
 
   @Test func r22TheUnitOfAnObjectsLastOwnerIsStartedAndThePathAwaited() throws {
-    for kind in ["object", "view", "viewController"] {
-      let name = "O-\(kind)"
+    // A view is saved below a view controller (R5).
+    let objects = [("object", nil), ("viewController", nil), ("view", #"["O-viewController"]"#)]
+    for (kind, parent) in objects {
       let left = try join("left", 12)
-      try left.encode("\(try left.register(name, below: nil, #""kind":"\#(kind)""#))", "{}")
+      try left.encode("\(try left.register("O-\(kind)", below: parent, #""kind":"\#(kind)""#))", "{}")
       broker.crash(left)
     }
     let main = try join("main", 11)
     let id = main.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
     #expect(broker.startedUnits == ["left.service"])
-    let steps = try main.call("explainRestoration", #"{"object":["O-view"]}"#)["restored"]?.array ?? []
+    let steps = try main.call("explainRestoration", #"{"object":["O-object"]}"#)["restored"]?.array ?? []
     #expect(steps.compactMap { $0["step"]?.string } == ["lookedUp", "lookedUp", "unitStarted", "awaited"])
     let left = try join("left", 22)
-    for kind in ["object", "view", "viewController"] {
-      try left.register("O-\(kind)", below: nil, #""kind":"\#(kind)""#)
-    }
-    #expect(outcome(try main.result(of: id)) == ["+O-object", "+O-view", "+O-viewController"])
+    for (kind, parent) in objects { try left.register("O-\(kind)", below: parent, #""kind":"\#(kind)""#) }
+    #expect(outcome(try main.result(of: id)) == ["+O-object", "+O-viewController", "+O-viewController/O-view"])
   }
 
   @Test func r22ImportedObjectsStartNothing() throws {

@@ -40,12 +40,14 @@ internal import Testing
     }
   }
 
-  @Test func aFactoryAnswersWithAHandleOrWithNull() throws {
+  @Test func aFactoryAnswersWithAHandleWithNullOrWithAwaited() throws {
     #expect(LocatedObject(try slice("null")) == LocatedObject(object: nil))
     #expect(LocatedObject(try slice(#"{"object":null}"#)) == LocatedObject(object: nil))
     #expect(LocatedObject(try slice(#"{"object":9}"#)) == LocatedObject(object: 9))
     #expect(LocatedObject(try slice(#"{"object":"9"}"#)) == nil)
     #expect(LocatedObject(try slice("{}")) == nil)
+    #expect(LocatedObject(try slice(#"{"awaited":true}"#))?.isAwaited == true)
+    #expect(LocatedObject(try slice(#"{"awaited":false}"#)) == nil)
   }
 
   @Test func objectsToBeDecodedComeWholeOrDeferred() throws {

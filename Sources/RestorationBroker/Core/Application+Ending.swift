@@ -64,9 +64,7 @@ extension Application {
   private func vacate(_ session: Session) {
     let objects = session.objects.values.sorted { $0.id < $1.id }
     for node in objects { node.claim = nil }
-    // A node without a path cannot be claimed again: otherwise every start of the application would leave some behind
-    // (R4).
-    for node in objects where node.record.component == nil && tree.nodes[node.id] === node { drop(node) }
+    for node in tree.unsaved(among: objects) where tree.nodes[node.id] === node { drop(node) }
   }
 
   func noteOutcome(of session: Session, _ ending: SessionEnding) {
@@ -169,18 +167,11 @@ extension Application {
 
   // MARK: Orphans
 
-  /// Since when the node is unclaimed, and how many restorations had completed by then (R13).
-  func orphaned(_ node: Node) -> (since: Int64, restorations: Int64)? {
-    guard node.isVacant, let claim = node.claimRecord else { return nil }
-    if claim.released != 0 { return (claim.released, claim.restorationsAtRelease) }
-    return sessions.ended(claim.session).map { ($0.ended, $0.restorationsAtEnd) }
-  }
-
   /// Retires orphans that were unclaimed for 20 completed restorations or 90 days (R13).
   func retireOrphans() {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
-      guard let orphan = orphaned(node) else { continue }
+      guard let orphan = sessions.orphaned(node) else { continue }
       if runs.restorations - orphan.restorations >= 20 || turn.now.wall - orphan.since >= days90 { drop(node) }
     }
   }

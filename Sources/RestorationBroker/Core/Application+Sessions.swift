@@ -71,7 +71,9 @@ extension Application {
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, hasUnsealedContent { _ = generations.seal("startup", of: tree, holding: tree.reachedNodes, in: &turn) }
     generations.pinNewest(in: &turn)
-    runs.begin(hasState: hasState)
+    // What was left by brokers that kept it, or has been excluded since its session ended (R4).
+    for node in tree.unsaved(among: tree.nodes.values) where tree.nodes[node.id] === node { drop(node) }
+    runs.begin(hasState: tree.nodes.values.contains { $0.hasState })
     trials.beginRun()
     writeRun()
   }

@@ -52,7 +52,9 @@ extension Application {
       interruptRound()
       trials.empty()
       drive(.discarded)
-    case .sessionsChanged: updatePulling()
+    case .sessionsChanged:
+      updatePulling()
+      drive(.rolesChanged)
     case .servedChanged(let session): sessionResumed(session)
     case .sessionReturned(let session):
       sessionResumed(session)
@@ -80,6 +82,7 @@ extension Application {
     case .classesRegistered: drive(.classesChanged)
     case .windowsClosed:
       checkCompletion()
+      drive(.rolesChanged)
       goOnHandingOut()
     case .trialsEnded: goOnHandingOut()
     case .restorationEnded: restorationEnded()

@@ -18,6 +18,9 @@ package struct RunFacts: StoredFacts, Hashable {
   package var beganPristine = true
   /// How the last session of each process role ended.
   package var outcomeByRole: [String: Outcome] = [:]
+  /// Process roles of the run that have ended, and those that took part in the former run (R23).
+  package var roles: Set<String> = []
+  package var lastRoles: Set<String> = []
   package var endedByUserQuit = false
   /// Whether the restoration of this run has completed (R19).
   package var hasCompletedRestoration = false
@@ -67,6 +70,10 @@ package struct RunFacts: StoredFacts, Hashable {
     var outcomes = outcomeByRole.mapValues(\.rawValue)
     try members.stored("roles", &outcomes)
     outcomeByRole = outcomes.compactMapValues { Outcome(rawValue: $0) }
+    var (ended, last) = (roles.sorted(), lastRoles.sorted())
+    try members.stored("ended", &ended, unless: [])
+    try members.stored("last", &last, unless: [])
+    (roles, lastRoles) = (Set(ended), Set(last))
     try members.stored("userQuit", &endedByUserQuit)
     try members.stored("completed", &hasCompletedRestoration)
     try members.stored("backedUp", count: &backedUp)

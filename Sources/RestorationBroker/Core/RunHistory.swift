@@ -51,12 +51,16 @@ package struct RunHistory {
     facts.isOpen = true
     facts.endedByUserQuit = false
     facts.hasCompletedRestoration = false
+    (facts.lastRoles, facts.roles) = (facts.roles, [])
   }
 
   /// - Parameter isLast: whether no session of the run is left.
   package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool) {
     if outcome == .crashed { facts.outcome = .crashed }
-    if let role { facts.outcomeByRole[role] = outcome }
+    if let role {
+      facts.outcomeByRole[role] = outcome
+      facts.roles.insert(role)
+    }
     guard isLast else { return }
     facts.isOpen = false
     facts.damage = nil

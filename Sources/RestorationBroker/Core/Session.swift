@@ -62,6 +62,10 @@ package final class Session {
   var unitName: String?
   /// It declared its own restoration complete: its pushes are no longer early (R19).
   package var hasCompletedRestoration = false
+  /// The application's own state was shown to it, or is its own (R34).
+  var hasOwnState = false
+  /// Monotonic milliseconds of when it began or registered its last object.
+  package var lastRegistered: Int64 = 0
   /// When a call last named its token, and whether that was ever on another connection than its own.
   package var lastUsed: Int64 = 0
   package var usedElsewhere = false
@@ -80,7 +84,9 @@ package final class Session {
   convenience init(_ record: SessionRecord, former: Session?, lastUsed: Int64) {
     self.init(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
     guard let former, former.token == token else {
-      self.lastUsed = lastUsed
+      (self.lastUsed, lastRegistered) = (lastUsed, lastUsed)
+      // What it was shown before is unknown, as it is of its objects.
+      hasOwnState = true
       unitName = facts.storyboard ?? facts.unit
       isPolling = facts.isDetached && !facts.serves.isEmpty
       return
@@ -94,6 +100,7 @@ package final class Session {
     revisions = former.revisions
     usedElsewhere = former.usedElsewhere
     hasCompletedRestoration = former.hasCompletedRestoration
+    (hasOwnState, lastRegistered) = (former.hasOwnState, former.lastRegistered)
     isPolling = former.isPolling
     polled = former.polled
     polled.removeCalls()

@@ -68,7 +68,7 @@ package struct SessionTable {
     last += 1
     let (high, low) = turn.settings.random()
     let session = Session(id: last, token: Self.hex(high) + Self.hex(low), facts: facts)
-    session.lastUsed = turn.now.monotonic
+    (session.lastUsed, session.lastRegistered) = (turn.now.monotonic, turn.now.monotonic)
     live[last] = session
     return session
   }
@@ -82,6 +82,13 @@ package struct SessionTable {
     live[session.id] = nil
     ended[session.id] = record
     turn.write(.session(record))
+  }
+
+  /// Since when a node is unclaimed, and how many restorations had completed by then (R13).
+  func orphaned(_ node: Node) -> (since: Int64, restorations: Int64)? {
+    guard node.isVacant, let claim = node.claimRecord else { return nil }
+    if claim.released != 0 { return (claim.released, claim.restorationsAtRelease) }
+    return ended[claim.session].map { ($0.ended, $0.restorationsAtEnd) }
   }
 
   package mutating func forgetEnded(besides claimed: Set<SessionID>, in turn: inout Turn) {

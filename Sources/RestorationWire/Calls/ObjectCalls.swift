@@ -235,26 +235,34 @@ package struct SavedObject: WireObject, Hashable {
   }
 }
 
-/// A factory's answer: the object it made or found, or null.
+/// A factory's answer: the object it made or found, or null; or that somebody is about to register it.
 package struct LocatedObject: WireValue, Hashable {
   package static let schema = Schema.nullable(
-    .object([.required("object", .nullable(.handle), "The object that was made or found.")])
+    .either([
+      .object([.required("object", .nullable(.handle), "The object that was made or found.")]),
+      .object([.required("awaited", .true, "A session is about to register the object.")]),
+    ])
   )
-  package static let expected = "null, or an object with a handle"
+  package static let expected = "null, an object with a handle, or awaited"
 
   package var object: ObjectHandle?
+  package var isAwaited = false
 
   package init(object: ObjectHandle?) { self.object = object }
 
-  /// Null, or `{"object": handle}` whose handle may be null as well.
+  /// Null, or `{"object": handle}` whose handle may be null as well, or `{"awaited": true}`.
   package init(wire slice: JSONSlice) throws(Misfit) {
     guard !slice.isNull else { return }
+    isAwaited = slice["awaited"].flatMap { try? Bool(wire: $0) } ?? false
+    guard !isAwaited else { return }
     guard slice.kind == .object, let member = slice["object"] else { throw Misfit(Self.expected) }
     object = try Optional(wire: member)
   }
 
   package func writeJSON(to writer: inout JSONWriter) {
-    if let object {
+    if isAwaited {
+      writer.object { $0.member("awaited", true) }
+    } else if let object {
       writer.object { $0.member("object", object) }
     } else {
       writer.null()

@@ -65,7 +65,7 @@ extension Application {
       object.process = owner?.facts.role ?? node.state.flatMap { origins[$0.context]?.role }
       object.pid = owner?.facts.process?.pid
       object.included = tree.isIncluded(node)
-      object.orphaned = orphaned(node) != nil
+      object.orphaned = sessions.orphaned(node) != nil
       object.bytes = node.state?.bytes ?? 0
       object.modified = node.state.map { Timestamp(milliseconds: $0.written) }
       object.revision = node.claim.flatMap { $0.revision > 0 ? $0.revision : nil }
@@ -166,7 +166,7 @@ extension Application {
       object.kind = reading.node.kind.wire
       object.classes = reading.node.classes.map { StateOrigin.classes(inText: $0) } ?? []
       object.process = reading.state.flatMap { origins[$0.context]?.role }
-      object.orphaned = today.map { orphaned($0) != nil } ?? true
+      object.orphaned = today.map { sessions.orphaned($0) != nil } ?? true
       object.status = reading.state == nil ? .none : isWithheld ? .quarantined : .available
       object.coderText = reading.state.flatMap { coder(of: $0) }
       object.bytes = reading.state?.bytes ?? 0

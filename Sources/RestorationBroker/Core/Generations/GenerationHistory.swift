@@ -109,13 +109,26 @@ package struct GenerationHistory {
 
 extension NodeTree {
   /// Included nodes, and whatever their states refer to, directly or through each other (R7).
-  package var reachedNodes: Set<NodeID> {
+  package var reachedNodes: Set<NodeID> { reachedNodes(byHiddenStates: false) }
+
+  /// - Parameter hidden: what older states refer to, which early ones do not hide from their owners, counts too (R19).
+  private func reachedNodes(byHiddenStates hidden: Bool) -> Set<NodeID> {
     var reached: Set<NodeID> = []
     var next = nodes.values.filter { isIncluded($0) }
     while let node = next.popLast() {
       guard reached.insert(node.id).inserted else { continue }
       next += (node.state?.referencedNodes ?? []).compactMap { self.node($0) }
+      if hidden { next += (node.beforeClaim?.referencedNodes ?? []).compactMap { self.node($0) } }
     }
     return reached
+  }
+
+  /// Vacant nodes that are not kept: what no walk and no reference leads to, and what has no path to be claimed again
+  /// by (R4, R5, R7). Placeholders stay.
+  func unsaved(among nodes: some Sequence<Node>) -> [Node] {
+    let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !isIncluded($0) }
+    guard !excluded.isEmpty else { return [] }
+    let reached = reachedNodes(byHiddenStates: true)
+    return excluded.filter { $0.record.component == nil || !reached.contains($0.id) }.sorted { $0.id < $1.id }
   }
 }

@@ -11,7 +11,10 @@ extension Application {
     if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
       throw Application.replaced()
     }
-    if case .path(let path) = request.object, path.components.isEmpty { return decodeOwnState(for: caller) }
+    if case .path(let path) = request.object, path.components.isEmpty {
+      session?.hasOwnState = true
+      return decodeOwnState(for: caller)
+    }
     let node = try requireNode(request.object)
     let isOwner = session != nil && node.claim?.session == session?.id
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {

@@ -243,7 +243,9 @@ extension Application {
       node.claim?.classes = classes
       return
     }
-    let claim = Node.Claim(session: session.id, handle: nextHandle(), since: turn.now.monotonic, classes: classes)
+    var claim = Node.Claim(session: session.id, handle: nextHandle(), since: turn.now.monotonic, classes: classes)
+    claim.wasLeft = sessions.orphaned(node) != nil
+    session.lastRegistered = turn.now.monotonic
     hold(node, claim, by: session)
     session.replacedNodes.remove(node.id)
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)

@@ -53,6 +53,8 @@ package final class Node {
     package var revision: Int64 = 0
     /// Whether the owner has asked for the state since it claimed the node (R19).
     package var hasDecoded = false
+    /// An earlier session has left the object, so that it may have been saved (R34).
+    var wasLeft = false
     /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
     package var isRolledBack = false
 

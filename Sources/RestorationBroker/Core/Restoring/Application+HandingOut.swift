@@ -24,7 +24,7 @@ extension Application {
       // Whether an answer that is lost comes of a crash is known when the session ends.
       if case .lost = answer {} else if trials.closeFactory(node, of: session) { note(.windowsClosed) }
       restoring.note(answer.message, of: [node])
-      drive(.made(node, made(answer, node)))
+      drive(.made(node, made(answer, by: session), by: session))
     case .handOut(let session):
       switch answer {
       case .result:
@@ -53,7 +53,7 @@ extension Application {
   // MARK: Making
 
   func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID) {
-    guard let node = tree.node(number) else { return drive(.made(number, .failed)) }
+    guard let node = tree.node(number) else { return drive(.made(number, .failed, by: session)) }
     var rows: [StateRequest.Row] = []
     if let state = node.stateBeforeClaim, !node.isWithheld(state), !node.isUnreadable,
       state.bytes <= batchBytesMax(of: session)
@@ -65,10 +65,9 @@ extension Application {
 
   /// Calls the factory, its object's state at hand where it has one that can be sent.
   func send(_ number: NodeID, _ lookup: RestoringStep.Lookup, _ record: StateRecord?, to session: SessionID) {
-    guard restoring.item(of: number)?.place == .asked(session) else { return }
-    guard let node = tree.node(number), let path = tree.path(of: node), let session = sessions[session] else {
-      return drive(.made(number, .failed))
-    }
+    guard restoring.item(of: number)?.place == .asked(session), let node = tree.node(number),
+      let path = tree.path(of: node), let session = sessions[session]
+    else { return drive(.made(number, .failed, by: session)) }
     let summary = node.stateBeforeClaim
     let text = record.map { splice($0) }
     let coder = summary.flatMap { self.coder(of: $0) }
@@ -95,7 +94,7 @@ extension Application {
       saved.coder = nil
       sent = callFactory(saved, lookup, node, by: session)
     }
-    guard sent != nil else { return drive(.made(number, .lost)) }
+    guard sent != nil else { return drive(.made(number, .lost, by: session.id)) }
     if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
   }
 
@@ -121,14 +120,13 @@ extension Application {
   func goOnMaking() { for (node, lookup, session) in restoring.takeHeldCalls() { make(node, lookup, by: session) } }
 
   /// The object of a factory must be one of its session (R24).
-  private func made(_ answer: CallAnswer, _ node: NodeID) -> Restoration.Made {
-    guard case .asked(let session)? = restoring.item(of: node)?.place else { return .lost }
+  private func made(_ answer: CallAnswer, by session: SessionID) -> Restoration.Made {
     switch answer {
     case .lost: return .lost
     case .error: return .failed
     case .result(let result):
       guard let located = LocatedObject(result) else { return .failed }
-      guard let handle = located.object else { return .null }
+      guard let handle = located.object else { return located.isAwaited ? .awaited : .null }
       guard let object = tree.claimed[handle], object.claim?.session == session else { return .failed }
       return .object(object.id, session)
     }
@@ -280,6 +278,10 @@ extension Application: RestorationFacts {
     let bytes = state.bytes + coderBytes(of: state) + deferred
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes, deferred: deferred)
   }
+
+  package func awaitedUntil(_ role: String) -> Int64? { restorationPlan.awaitedUntil(role, at: turn.now.monotonic) }
+
+  package func isOfRole(_ session: SessionID, _ role: String?) -> Bool { sessions[session]?.facts.role == role }
 
   package func batchBytesMax(of session: SessionID) -> Int {
     sessions[session]?.batchBytesMax(frameBytesMax: turn.limits.frameBytesMax) ?? 0

@@ -11,11 +11,27 @@ extension Application {
 
   package var isRestoring: Bool { restoring.isUnderWay }
 
+  var restorationPlan: RestorationPlan {
+    RestorationPlan(tree: tree, sessions: sessions, origins: origins, runs: runs)
+  }
+
+  /// The delegate has neither got nor written the application's own state (R34).
+  private var isOwnStateDue: Bool {
+    guard ownState != nil else { return false }
+    let delegate = sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded }
+    guard let delegate else { return isDelegateMissing }
+    return !delegate.hasOwnState
+      && (delegate.serves(.shouldRestoreApplicationState) || delegate.serves(.didDecodeRestorableState))
+  }
+
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
-    guard isRestoring || tree.nodes.values.contains(where: { concerns($0) }) else {
+    guard isRestoring || isOwnStateDue || !restorationPlan.isEmpty else {
+      // Nothing is left to be brought back, so that the restoration is complete.
+      trials.beginRestored()
+      note(.windowsClosed)
       turn.answer(caller, RestoreApplicationState.Reply())
       return
     }
@@ -67,9 +83,10 @@ extension Application {
     case .ask(let session): callDelegate(session, isAsking: true)
     case .startDelegate: startDelegate()
     case .plan:
-      restoring.setUnits(objectUnits())
+      let units = restorationPlan.units
+      restoring.setUnits(units)
       startMissingUnits()
-      let plan = restorationPlan()
+      let plan = restorationPlan.objects(units, isStarting: restoring.isStarting)
       let nodes = plan.compactMap { tree.node($0.node) }
       for node in nodes { node.forgetRestoringSteps() }
       restoring.setPaths(Dictionary(nodes.map { ($0.id, tree.path(of: $0)) }) { $1 }.compactMapValues { $0 })
@@ -84,57 +101,6 @@ extension Application {
       // What has just been registered is answered first: its owner does not know the handle before.
       read([], for: .end)
     }
-  }
-
-  // MARK: Planning
-
-  /// What is to be restored, parents first, siblings by age (R34).
-  private func restorationPlan() -> [Restoration.Planned] {
-    var plan: [Restoration.Planned] = []
-    let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
-    var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
-    while let (node, above) = next.popLast() {
-      let isPlanned = concerns(node)
-      if isPlanned {
-        plan.append(
-          Restoration.Planned(
-            node: node.id,
-            parent: above,
-            lookups: lookups(for: node, restoring.units[node.id]),
-            isExpected: isExpected(node),
-            hasUnit: restoring.isStarting && !isKnown(node)
-          )
-        )
-      }
-      let nearest = isPlanned ? node.id : above
-      for child in node.children.sorted(by: >) { if let child = tree.nodes[child] { next.append((child, nearest)) } }
-    }
-    return plan
-  }
-
-  /// Whether there is something to bring back: not what its present owner has decoded, or written itself (R34).
-  private func concerns(_ node: Node) -> Bool {
-    guard node.record.component != nil, node.claim?.hasDecoded != true, node !== tree.applicationNode else {
-      return false
-    }
-    return node.hasState || node.record.restorationClass != nil
-      || node.record.kind == .viewController && node.claimRecord != nil
-  }
-
-  /// Whether somebody may be about to register it: not what was missing already when a restoration completed.
-  private func isExpected(_ node: Node) -> Bool {
-    guard node.isVacant else { return true }
-    return orphaned(node).map { $0.restorations >= runs.restorations } ?? false
-  }
-
-  /// Whether anybody ever registered it; what only has a state may belong to any process.
-  private func isKnown(_ node: Node) -> Bool { (node.claimRecord?.session ?? 0) != 0 }
-
-  /// In which ways an object is looked for (R22, R23).
-  private func lookups(for node: Node, _ unit: UnitName?) -> [RestoringStep.Lookup] {
-    guard node.record.kind == .view || node.record.restorationClass == nil else { return [.restorationClass] }
-    let ways: [RestoringStep.Lookup] = node.record.kind == .viewController ? [.delegate, .existing] : [.existing]
-    return unit == nil ? ways : ways + [.storyboard]
   }
 
   // MARK: Ending
@@ -155,6 +121,8 @@ extension Application {
       if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
     }
     trials.endExtensions(of: decisions.participants)
+    // It was about the application's own state alone.
+    if decisions.items.isEmpty, !decisions.isDeclined { trials.beginRestored() }
     note(.windowsClosed)
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
     for (call, bytesMax) in over.callers {
@@ -238,7 +206,8 @@ extension Application {
   private func sendToDelegate(_ session: SessionID, isAsking: Bool) {
     let application = restoring.application ?? ApplicationState(state: nil, coder: nil)
     let number = sessions[session].flatMap { session in
-      isAsking
+      session.hasOwnState = true
+      return isAsking
         ? call(session, ShouldRestoreApplicationState.self, with: application, for: .restoring(.ask))
         : call(session, DidDecodeRestorableState.self, with: application, for: .restoring(.tell))
     }

@@ -56,33 +56,6 @@ extension Application {
 
   // MARK: Starting
 
-  /// The unit of each object that nobody has: as it was registered, else that of the process that had it last.
-  func objectUnits() -> [NodeID: UnitName] {
-    var ofSessions: [SessionID: UnitName?] = [:]
-    var units: [NodeID: UnitName] = [:]
-    for node in tree.nodes.values where node.isVacant {
-      // Imported objects start nothing before a process has registered them.
-      guard let session = node.claimRecord?.session, session != 0 else { continue }
-      if let own = storyboard(of: node) {
-        units[node.id] = UnitName(own)
-      } else {
-        let known = ofSessions[session] ?? unit(ofEnded: session)
-        ofSessions[session] = known
-        units[node.id] = known
-      }
-    }
-    return units
-  }
-
-  private func storyboard(of node: Node) -> String? {
-    node.record.storyboard ?? node.stateBeforeClaim.flatMap { origins[$0.context]?.storyboard }
-  }
-
-  private func unit(ofEnded session: SessionID) -> UnitName? {
-    let facts = sessions.ended(session).map { SessionFacts(stored: $0.facts) }
-    return (facts?.unit ?? facts?.storyboard).flatMap { UnitName($0) }
-  }
-
   /// Units of this run and the last one of which no session is there.
   private var missingUnits: [RunFacts.Unit] {
     let present = Set(sessions.values.filter { !$0.isDiscarded && !$0.hasExited }.compactMap(\.unitName))

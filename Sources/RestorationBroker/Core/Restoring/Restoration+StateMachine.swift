@@ -19,13 +19,13 @@ extension Restoration {
       for number in nodes.compactMap({ index[$0] }) {
         let place = items[number].place
         guard place == .awaited || place == .waiting else { continue }
-        items[number].hasUnit = false
-        if place == .awaited, !items[number].isExpected { settle(number, .absent) }
+        (items[number].isComing, items[number].role) = (false, nil)
+        if place == .awaited { waitOn(number, facts) }
       }
     case .planned(let plan, let now):
       notePlanned(at: now)
       begin(plan, facts)
-    case .made(let node, let made): take(made, of: node, facts)
+    case .made(let node, let made, let session): take(made, of: node, by: session, facts)
     case .classesChanged: askMakers(facts)
     case .claimed(let node): claim(node, facts)
     case .released(let node, let isGone): release(node, isGone: isGone, facts)
@@ -34,6 +34,7 @@ extension Restoration {
     case .handled(let session, let handled): take(handled, of: session)
     case .told: if phase == .telling { enter(.waiting) }
     case .trialsChanged: ready.formUnion(lines.keys)
+    case .rolesChanged: waitOnRoles(facts)
     case .returned(let session):
       lines[session]?.isUnreachable = false
       ready.insert(session)
@@ -86,8 +87,9 @@ extension Restoration {
           node: planned.node,
           parent: parent,
           isExpected: planned.isExpected,
+          role: planned.role,
           lookups: planned.lookups[...],
-          hasUnit: planned.hasUnit,
+          isComing: planned.hasUnit,
           object: planned.node
         )
       )
@@ -114,7 +116,7 @@ extension Restoration {
   }
 
   private mutating func tell(_ facts: some RestorationFacts) {
-    guard let delegate = facts.delegate(serving: .didDecodeRestorableState), !items.isEmpty else {
+    guard let delegate = facts.delegate(serving: .didDecodeRestorableState) else {
       enter(.waiting)
       return
     }
@@ -148,7 +150,9 @@ extension Restoration {
       // It hears of it, but its answer is no longer waited for.
       if isDecoding { tell(facts) }
       finish()
-    } else if !isHoldOver, now >= holdEnd {
+    } else {
+      if let roleCheck, now >= roleCheck { waitOnRoles(facts) }
+      guard !isHoldOver, now >= holdEnd else { return }
       endHold()
       ready.formUnion(lines.keys)
       // What is above them may never come, and nobody has refused it.
@@ -201,15 +205,18 @@ extension Restoration {
   }
 
   private mutating func search(_ number: Int, _ facts: some RestorationFacts) {
-    switch standing(of: items[number]) {
+    let standing = standing(of: items[number])
+    switch standing {
     case .blocked: return
     case .skipped: settle(number, .skipped(.parentSkipped))
-    case .onlyExisting:
-      if items[number].lookups.first == .existing, let owner = facts.registrant(of: items[number].node) {
+    case .onlyExisting, .clear:
+      // What is there is not made again.
+      if let owner = facts.registrant(of: items[number].node) {
         note(number, .lookedUp(.existing, owner))
         place(number, with: owner)
+      } else if standing == .clear {
+        tryLookups(number, facts)
       }
-    case .clear: tryLookups(number, facts)
     }
   }
 
@@ -222,26 +229,45 @@ extension Restoration {
         let maker = facts.maker(of: node, by: lookup).flatMap { lines[$0]?.isUnreachable == true ? nil : $0 }
         note(number, .lookedUp(lookup, maker))
         if let maker { return ask(number, maker) }
-        // A class disables every other way: it is awaited (R22, R23).
-        if lookup == .restorationClass { return wait(for: number) }
-      case .existing:
-        let owner = facts.registrant(of: node)
-        note(number, .lookedUp(lookup, owner))
-        if let owner { return place(number, with: owner) }
+        // A class disables every other way of making it: the class is awaited (R22, R23).
+        if lookup == .restorationClass { return wait(for: number, facts) }
+      case .existing: note(number, .lookedUp(lookup, nil))
       case .storyboard:
         note(number, .lookedUp(lookup, nil))
-        items[number].hasUnit = true
+        items[number].isComing = true
         actions.append(.startUnit(node))
       }
       items[number].lookups.removeFirst()
     }
-    wait(for: number)
+    wait(for: number, facts)
   }
 
-  private mutating func wait(for number: Int) {
-    guard items[number].isExpected || items[number].hasUnit else { return settle(number, .absent) }
+  private mutating func wait(for number: Int, _ facts: some RestorationFacts) {
+    guard isAwaited(number, facts) else { return settle(number, .absent) }
     put(number, .awaited)
     note(number, .awaited)
+  }
+
+  /// Whether somebody may be about to register it. Notes when that is to be asked again.
+  private mutating func isAwaited(_ number: Int, _ facts: some RestorationFacts) -> Bool {
+    if items[number].isExpected || items[number].isComing { return true }
+    guard let role = items[number].role, let end = facts.awaitedUntil(role) else { return false }
+    roleCheck = min(end, roleCheck ?? end)
+    return true
+  }
+
+  /// Something that was to bring an awaited object does not.
+  private mutating func waitOn(_ number: Int, _ facts: some RestorationFacts) {
+    guard !isAwaited(number, facts) else { return }
+    settle(number, .absent)
+    locateChildren(of: number, facts)
+  }
+
+  private mutating func waitOnRoles(_ facts: some RestorationFacts) {
+    roleCheck = nil
+    for number in items.indices where items[number].role != nil && items[number].place == .awaited {
+      waitOn(number, facts)
+    }
   }
 
   private mutating func ask(_ number: Int, _ session: SessionID) {
@@ -260,9 +286,11 @@ extension Restoration {
     }
   }
 
-  private mutating func take(_ made: Made, of node: NodeID, _ facts: some RestorationFacts) {
-    guard let number = index[node], case .asked(let session) = items[number].place else { return }
+  private mutating func take(_ made: Made, of node: NodeID, by session: SessionID, _ facts: some RestorationFacts) {
     lines[session]?.asked -= 1
+    defer { askNext(session) }
+    // Another session may have registered it meanwhile.
+    guard let number = index[node], items[number].place == .asked(session) else { return }
     let lookup = items[number].lookups.first
     switch made {
     case .object(let object, let owner):
@@ -277,8 +305,14 @@ extension Restoration {
         locateChildren(of: number, facts)
       } else {
         items[number].lookups.removeFirst()
+        // Whoever had it last has just said that it does not come.
+        if facts.isOfRole(session, items[number].role) { items[number].role = nil }
         searchAgain(number, facts)
       }
+    case .awaited:
+      (items[number].lookups, items[number].isComing) = ([], true)
+      wait(for: number, facts)
+      locateChildren(of: number, facts)
     case .failed:
       settle(number, .skipped(.failed))
       locateChildren(of: number, facts)
@@ -286,7 +320,6 @@ extension Restoration {
       lose(session)
       unask(session, facts, also: number)
     }
-    askNext(session)
   }
 
   private mutating func searchAgain(_ number: Int, _ facts: some RestorationFacts) {
@@ -328,16 +361,17 @@ extension Restoration {
   // MARK: Owners
 
   private mutating func claim(_ node: NodeID, _ facts: some RestorationFacts) {
-    guard let number = index[node], let owner = facts.registrant(of: node),
-      items[number].lookups.first != .restorationClass, phase == .locating || phase == .decoding
+    guard let number = index[node], let owner = facts.registrant(of: node), phase == .locating || phase == .decoding
     else { return }
-    let former = items[number].place
-    if former == .waiting {
-      locate(number, facts)
-    } else if former == .awaited || former.mayComeBack {
+    switch items[number].place {
+    case .waiting: locate(number, facts)
+    // Who is to make it registers it before it answers.
+    case .asked(owner): break
+    case .asked, .awaited, .settled(.absent), .settled(.skipped(.ended)):
       items[number].object = node
       place(number, with: owner)
       locateChildren(of: number, facts)
+    case .located, .handed, .settled: break
     }
   }
 
@@ -348,7 +382,7 @@ extension Restoration {
         // It was there once: whoever registers it now gets the state.
         items[number].lookups = []
         items[number].object = items[number].node
-        if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number) }
+        if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number, facts) }
       case .waiting, .asked, .awaited, .settled: break
       }
     }
@@ -420,29 +454,6 @@ extension Restoration {
         }
       )
     )
-  }
-
-  /// States for one message.
-  private struct Batch {
-    var entries: [(number: Int, isDeferred: Bool)] = []
-    var numbers: Set<Int> = []
-    var bytes = 0
-    var isFull = false
-
-    /// Adds one, or is full.
-    mutating func add(_ number: Int, _ whole: Int, _ deferred: Int, _ max: Int, alone: Bool) -> Bool {
-      let isDeferred = whole > max
-      let size = isDeferred ? deferred : whole
-      guard entries.isEmpty || !alone && bytes + size <= max else {
-        isFull = true
-        return false
-      }
-      entries.append((number, isDeferred))
-      numbers.insert(number)
-      bytes += size
-      if alone || entries.count == Restoration.batchMax { isFull = true }
-      return true
-    }
   }
 
   private func isReady(_ number: Int, in batch: Batch) -> Bool {

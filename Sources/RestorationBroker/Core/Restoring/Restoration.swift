@@ -48,12 +48,22 @@ package struct Restoration {
     /// Somebody may be about to register it. What was never registered, or had been given up by the time a restoration
     /// completed, is restored if it comes, and not waited for (R23).
     package let isExpected: Bool
+    /// The process role that had it last, if that role took part in the last run: though nobody expects it, a session
+    /// of that role may be about to register it (R23).
+    package let role: String?
     /// A unit was asked to start that may bring it.
     package let hasUnit: Bool
 
-    package init(node: NodeID, parent: NodeID?, lookups: [Lookup], isExpected: Bool = true, hasUnit: Bool = false) {
+    package init(
+      node: NodeID,
+      parent: NodeID?,
+      lookups: [Lookup],
+      isExpected: Bool = true,
+      role: String? = nil,
+      hasUnit: Bool = false
+    ) {
       (self.node, self.parent, self.lookups, self.isExpected) = (node, parent, lookups, isExpected)
-      self.hasUnit = hasUnit
+      (self.role, self.hasUnit) = (role, hasUnit)
     }
   }
 
@@ -82,15 +92,39 @@ package struct Restoration {
     let parent: Int?
     var children: [Int] = []
     let isExpected: Bool
+    var role: String?
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
-    /// Its unit was asked to start, so that it may come although nobody expects it.
-    var hasUnit = false
+    /// Its unit was asked to start, or a factory has said that it comes, although nobody expects it.
+    var isComing = false
     package internal(set) var place = Place.waiting
     /// The object that gets the state: another one where a factory says so (R24).
     var object: NodeID
     /// Whose it is or was, once it was there.
     var owner: SessionID?
+  }
+
+  /// States for one message.
+  struct Batch {
+    var entries: [(number: Int, isDeferred: Bool)] = []
+    var numbers: Set<Int> = []
+    var bytes = 0
+    var isFull = false
+
+    /// Adds one, or is full.
+    mutating func add(_ number: Int, _ whole: Int, _ deferred: Int, _ max: Int, alone: Bool) -> Bool {
+      let isDeferred = whole > max
+      let size = isDeferred ? deferred : whole
+      guard entries.isEmpty || !alone && bytes + size <= max else {
+        isFull = true
+        return false
+      }
+      entries.append((number, isDeferred))
+      numbers.insert(number)
+      bytes += size
+      if alone || entries.count == Restoration.batchMax { isFull = true }
+      return true
+    }
   }
 
   /// What is under way with one session.
@@ -189,7 +223,7 @@ package struct Restoration {
     case delegateNotStarted(at: Int64)
     /// The unit of these objects was not started.
     case unitFailed([NodeID])
-    case made(NodeID, Made)
+    case made(NodeID, Made, by: SessionID)
     /// Restoration classes have been registered.
     case classesChanged
     /// A session owns the object now.
@@ -203,6 +237,8 @@ package struct Restoration {
     case told
     /// States that were held up behind a suspect may go on, or the end is held back no more (R21, R31).
     case trialsChanged
+    /// A session has begun, or has said that it is restored.
+    case rolesChanged
     case returned(SessionID)
     case ended(SessionID)
     case discarded
@@ -212,6 +248,8 @@ package struct Restoration {
   /// What became of `make`.
   package enum Made: Equatable {
     case object(NodeID, SessionID)
+    /// Somebody is about to register it.
+    case awaited
     case null, failed, lost
   }
 
@@ -240,6 +278,8 @@ package struct Restoration {
   var participants: Set<SessionID> = []
   /// Sessions that may be handed something more.
   var ready: Set<SessionID> = []
+  /// When to ask again whether objects are awaited that only their process role may bring.
+  var roleCheck: Int64?
   var unlocated = 0
   var unsettled = 0
   var actions: [Action] = []
@@ -259,9 +299,9 @@ package struct Restoration {
     switch phase {
     case .startingDelegate: begun + (deadline - begun) / 2
     case .asking: asked + (deadline - asked) / 4
-    case .locating where !isHoldOver, .decoding where !isHoldOver: holdEnd
+    case .locating, .decoding: min(isHoldOver ? deadline : holdEnd, roleCheck ?? deadline)
     case .over: nil
-    case .locating, .decoding, .telling, .waiting: deadline
+    case .telling, .waiting: deadline
     }
   }
 
@@ -321,6 +361,11 @@ package protocol RestorationFacts {
   func delegate(serving method: ServedMethod) -> SessionID?
   /// How the state of `node` is to be handed to `object`.
   func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing
+  /// Until when a session of this process role, which took part in the last run, may be about to register objects; nil
+  /// if none is (R23).
+  func awaitedUntil(_ role: String) -> Int64?
+  /// Whether the session's process has this role.
+  func isOfRole(_ session: SessionID, _ role: String?) -> Bool
   /// Bytes of states that one message to the session may have.
   func batchBytesMax(of session: SessionID) -> Int
   /// Whether the session holds the end back (R21).

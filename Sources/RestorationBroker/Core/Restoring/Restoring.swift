@@ -189,7 +189,7 @@ package struct Restoring {
     // What nobody ever registered may come with any unit, as long as there is one.
     return (decisions?.items ?? []).filter { item in
       let own = units[item.node]?.description
-      return !item.place.isSettled && (own == unit || own == nil && item.hasUnit && !isStarting)
+      return !item.place.isSettled && (own == unit || own == nil && item.isComing && !isStarting)
     }
     .map(\.node)
   }

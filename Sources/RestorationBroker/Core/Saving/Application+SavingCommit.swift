@@ -61,6 +61,7 @@ extension Application {
       node = tree.insert(NodeRecord(node: tree.last + 1, parent: nil, component: nil, kind: .application))
       write(node)
     }
+    sessions[session]?.hasOwnState = true
     let record = record(of: state, at: node, by: sessions[session])
     _ = put(record, StateDigest(record), freeing: freed(byWritingTo: node), at: node, by: nil)
   }

@@ -82,6 +82,9 @@ package struct DecodeTrials {
 
   // MARK: Coming and going
 
+  /// There is nothing to be handed out.
+  package mutating func beginRestored() { hasOpened = true }
+
   package mutating func beginRun() { (broken, hasOpened) = ([], false) }
 
   /// What was handed out has been removed. The restoration completes when the timer fires, or something else closes.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What a restoration concerns, and how each object is looked for (R22, R23, R34). Reads the parts and changes nothing.
+struct RestorationPlan {
+  let tree: NodeTree
+  let sessions: SessionTable
+  let origins: StateOrigins
+  let runs: RunHistory
+
+  // MARK: Concern
+
+  /// Whether no object is concerned.
+  var isEmpty: Bool { !tree.nodes.values.contains { concerns($0) } }
+
+  /// Whether there is something to bring back: what a session has left, and not what its present owner has decoded, or
+  /// written itself. What was excluded and not referred to has gone with its session (R4).
+  private func concerns(_ node: Node) -> Bool {
+    guard node.record.component != nil, node !== tree.applicationNode else { return false }
+    if node.hasState { return node.claim?.hasDecoded != true }
+    guard node.record.kind == .viewController || node.record.restorationClass != nil else { return false }
+    return node.claim.map { $0.wasLeft && !$0.hasDecoded } ?? !node.isPlaceholder
+  }
+
+  // MARK: Objects
+
+  /// The objects, parents first, siblings by age.
+  ///
+  /// - Parameters:
+  ///   - units: as `units` has them.
+  ///   - isStarting: whether a unit was asked to start.
+  func objects(_ units: [NodeID: UnitName], isStarting: Bool) -> [Restoration.Planned] {
+    var plan: [Restoration.Planned] = []
+    let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
+    var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
+    while let (node, above) = next.popLast() {
+      let isPlanned = concerns(node)
+      if isPlanned { plan.append(planned(node, below: above, units[node.id], isStarting: isStarting)) }
+      let nearest = isPlanned ? node.id : above
+      for child in node.children.sorted(by: >) { if let child = tree.nodes[child] { next.append((child, nearest)) } }
+    }
+    return plan
+  }
+
+  private func planned(
+    _ node: Node,
+    below parent: NodeID?,
+    _ unit: UnitName?,
+    isStarting: Bool
+  ) -> Restoration.Planned {
+    let isExpected = isExpected(node)
+    return Restoration.Planned(
+      node: node.id,
+      parent: parent,
+      lookups: lookups(for: node, unit),
+      isExpected: isExpected,
+      role: isExpected ? nil : role(of: node).flatMap { runs.facts.lastRoles.contains($0) ? $0 : nil },
+      hasUnit: isStarting && !isKnown(node)
+    )
+  }
+
+  /// Whether somebody may be about to register it: not what was missing already when a restoration completed.
+  private func isExpected(_ node: Node) -> Bool {
+    guard node.isVacant else { return true }
+    return sessions.orphaned(node).map { $0.restorations >= runs.restorations } ?? false
+  }
+
+  /// Whether anybody ever registered it; what only has a state may belong to any process.
+  private func isKnown(_ node: Node) -> Bool { (node.claimRecord?.session ?? 0) != 0 }
+
+  /// The role of the process that had it last.
+  private func role(of node: Node) -> String? {
+    if let state = node.state, let role = origins[state.context]?.role { return role }
+    return ended(node).flatMap(\.role)
+  }
+
+  private func ended(_ node: Node) -> SessionFacts? {
+    node.claimRecord.flatMap { sessions.ended($0.session) }.map { SessionFacts(stored: $0.facts) }
+  }
+
+  /// In which ways an object is looked for that nobody has (R22, R23).
+  private func lookups(for node: Node, _ unit: UnitName?) -> [RestoringStep.Lookup] {
+    guard node.record.kind == .view || node.record.restorationClass == nil else { return [.restorationClass] }
+    let ways: [RestoringStep.Lookup] = node.record.kind == .viewController ? [.delegate, .existing] : [.existing]
+    return unit == nil ? ways : ways + [.storyboard]
+  }
+
+  // MARK: Units
+
+  /// The unit of each object that nobody has: as it was registered, else that of the process that had it last.
+  var units: [NodeID: UnitName] {
+    var ofSessions: [SessionID: UnitName?] = [:]
+    var units: [NodeID: UnitName] = [:]
+    for node in tree.nodes.values where node.isVacant {
+      // Imported objects start nothing before a process has registered them.
+      guard let session = node.claimRecord?.session, session != 0 else { continue }
+      if let own = node.record.storyboard ?? node.stateBeforeClaim.flatMap({ origins[$0.context]?.storyboard }) {
+        units[node.id] = UnitName(own)
+      } else {
+        let known = ofSessions[session] ?? ended(node).flatMap { ($0.unit ?? $0.storyboard).flatMap { UnitName($0) } }
+        ofSessions[session] = known
+        units[node.id] = known
+      }
+    }
+    return units
+  }
+
+  // MARK: Roles
+
+  /// Milliseconds without a registration after which a session is taken to have registered what it had.
+  private static let quietMilliseconds: Int64 = 1_000
+
+  /// Until when a session of this process role may be about to register objects; nil if none is (R23).
+  func awaitedUntil(_ role: String, at now: Int64) -> Int64? {
+    let present = sessions.values.filter { $0.facts.role == role && !$0.isDiscarded && !$0.hasExited }
+    guard !present.isEmpty else { return .max }
+    guard !present.contains(where: \.hasCompletedRestoration) else { return nil }
+    let end = (present.map(\.lastRegistered).min() ?? now) + Self.quietMilliseconds
+    return end > now ? end : nil
+  }
+}
