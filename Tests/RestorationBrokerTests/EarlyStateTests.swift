@@ -51,6 +51,47 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func r19TheTimeInWhichARestorationConcernsTheObjectDoesNotCount() throws {
+    let names = ["decodeRestorableStateWithCoder"].map { "\"\($0)\"" }.joined()
+    let peer = broker.connect(pid: 2)
+    try peer.initialize("App", #""serves":[\#(names)]"#)
+    let main = try peer.register("Main")
+    broker.advance(milliseconds: 20_000)
+    try peer.encode("\(main)", #"{"blank":1}"#)
+    let id = peer.start("restoreApplicationState", #"{"deadlineMilliseconds":90000}"#)
+    broker.advance(milliseconds: 90_000)
+    #expect(try peer.result(of: id)["skipped"]?.array?.first?["reason"] == "late")
+    func isEarly() -> Bool? { broker.application("App")?.tree.node(at: ["Main"])?.state?.isEarly }
+    broker.advance(milliseconds: 39_999)
+    #expect(isEarly() == true)
+    broker.advance(milliseconds: 1)
+    #expect(isEarly() == false)
+    broker.inspect()
+  }
+
+  @Test func r19WhatWasRefusedOrDeclinedStaysSoOverARestartOfTheBroker() throws {
+    for isDeclined in [false, true] {
+      let fixture = RestoringFixture()
+      let page = #""kind":"viewController","restorationClass":"Pages""#
+      try fixture.save([("Tab", nil, page, #"{"old":1}"#)])
+      let worker = try fixture.join("W", pid: 2, delegate: true)
+      try worker.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
+      if isDeclined { worker.serves["shouldRestoreApplicationState"] = { _ in "false" } }
+      let result = try worker.call("restoreApplicationState")
+      #expect(isDeclined ? result["declined"] == true : outcome(result) == ["-Tab refused"])
+      let other = fixture.broker.connect(pid: 3)
+      try other.initialize()
+      fixture.broker.restart()
+      let another = fixture.broker.connect(pid: 4)
+      try another.initialize()
+      try another.register("Tab", below: nil, page)
+      try another.encode(#"["Tab"]"#, #"{"new":1}"#)
+      fixture.broker.crash(another)
+      #expect(fixture.broker.application("App")?.tree.node(at: ["Tab"])?.state?.isEarly == false)
+      fixture.broker.inspect()
+    }
+  }
+
   @Test func r19EachMarkIsClearedByItsOwnClaimsTime() throws {
     let second = broker.connect(pid: 7)
     try second.encode(#"["Other"]"#, #"{"good":2}"#, #""application":"App""#)

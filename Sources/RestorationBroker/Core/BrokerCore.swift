@@ -338,7 +338,11 @@ package struct BrokerCore {
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id):
       if let application = applications[id] {
-        application.early.timerFired(application.tree.claimed.values, in: &application.turn)
+        application.early.timerFired(
+          application.tree.claimed.values,
+          unless: { application.restoring.mayConcern($0) },
+          in: &application.turn
+        )
       }
     case .trial(let id): applications[id]?.note(.trialsEnded)
     case .parent(let id, let number):

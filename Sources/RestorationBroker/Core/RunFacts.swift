@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import RestorationArchive
 package import RestorationWire
 
 /// The record of the current or last run besides its number (R16, R20).
@@ -24,6 +25,11 @@ package struct RunFacts: StoredFacts, Hashable {
   package var endedByUserQuit = false
   /// Whether the restoration of this run has completed (R19).
   package var hasCompletedRestoration = false
+  /// The last change before the run.
+  package var began: Int64 = 0
+  /// Whether the delegate has declined a restoration of this run, and what restoration classes refused (R19).
+  package var isDeclined = false
+  package var refused: [NodeID] = []
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
   /// The objects and the application that crashes count against (R31).
@@ -59,6 +65,7 @@ package struct RunFacts: StoredFacts, Hashable {
   }
 
   static let unitsMax = 64
+  static let refusedMax = 1_024
 
   package init() {}
 
@@ -76,6 +83,9 @@ package struct RunFacts: StoredFacts, Hashable {
     (roles, lastRoles) = (Set(ended), Set(last))
     try members.stored("userQuit", &endedByUserQuit)
     try members.stored("completed", &hasCompletedRestoration)
+    try members.stored("began", someCount: &began)
+    try members.stored("declined", &isDeclined, unless: false)
+    try members.stored("refused", &refused, unless: [])
     try members.stored("backedUp", count: &backedUp)
     try members.stored("blame", &blame, unless: Blame())
     try members.stored("quarantined", someCount: &quarantined)

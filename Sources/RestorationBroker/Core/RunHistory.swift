@@ -43,7 +43,7 @@ package struct RunHistory {
 
   // MARK: Runs
 
-  package mutating func begin(hasState: Bool) {
+  package mutating func begin(hasState: Bool, after sequence: SequenceNumber = 0) {
     record.run += 1
     facts.previousOutcome = facts.outcome
     facts.outcome = .clean
@@ -52,6 +52,8 @@ package struct RunHistory {
     facts.endedByUserQuit = false
     facts.hasCompletedRestoration = false
     (facts.lastRoles, facts.roles) = (facts.roles, [])
+    facts.began = sequence
+    forgetRefusals()
   }
 
   /// - Parameter isLast: whether no session of the run is left.
@@ -95,6 +97,29 @@ package struct RunHistory {
     facts.hasCompletedRestoration = true
     record.restorations += 1
     return true
+  }
+
+  /// The delegate has declined what this run started from.
+  package mutating func decline() { facts.isDeclined = true }
+
+  /// Nobody is to have these objects again as they were saved.
+  package mutating func refuse(_ nodes: [NodeID]) {
+    facts.refused = Array((facts.refused.filter { !nodes.contains($0) } + nodes).suffix(RunFacts.refusedMax))
+  }
+
+  package mutating func forgetRefusals() { (facts.isDeclined, facts.refused) = (false, []) }
+
+  /// Whether the saved state of the node, or of one above it, was declined or refused in this run: what is written now
+  /// hides nothing (R19).
+  func hasRefused(_ node: Node) -> Bool {
+    guard !facts.isDeclined else { return true }
+    guard !facts.refused.isEmpty else { return false }
+    var current: Node? = node
+    while let node = current {
+      if facts.refused.contains(node.id) { return true }
+      current = node.parent
+    }
+    return false
   }
 
   /// Units whose processes were missing when a restoration completed are no longer started (R13, R23).

@@ -205,7 +205,8 @@ extension Application {
   private func forgetRestoration() {
     saving.forgetChanges(in: &turn)
     for session in sessions.values where !session.isDiscarded { session.hasCompletedRestoration = false }
-    if sessions.allAreDiscarded { beginAnew() }
+    runs.forgetRefusals()
+    if sessions.allAreDiscarded { beginAnew() } else { writeRun() }
   }
 
   private func tellHeadReplaced(by generation: Int64) {

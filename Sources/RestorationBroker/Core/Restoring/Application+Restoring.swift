@@ -11,9 +11,7 @@ extension Application {
 
   package var isRestoring: Bool { restoring.isUnderWay }
 
-  var restorationPlan: RestorationPlan {
-    RestorationPlan(tree: tree, sessions: sessions, origins: origins, runs: runs)
-  }
+  var restorationPlan: RestorationPlan { RestorationPlan(tree: tree, sessions: sessions, origins: origins, runs: runs) }
 
   /// The delegate has neither got nor written the application's own state (R34).
   private var isOwnStateDue: Bool {
@@ -124,12 +122,29 @@ extension Application {
     // It was about the application's own state alone.
     if decisions.items.isEmpty, !decisions.isDeclined { trials.beginRestored() }
     note(.windowsClosed)
+    settleEarlyStates(after: decisions)
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
     for (call, bytesMax) in over.callers {
       turn.ask(.unpark(call.caller))
       turn.answer(call.caller, reply(over, decisions, bytesMax: bytesMax))
     }
     note(.restorationEnded)
+  }
+
+  /// What was restored, refused or declined is no longer to be had in place of what its owners have written (R19).
+  private func settleEarlyStates(after decisions: Restoration) {
+    let nodes = { (ids: [NodeID]) in ids.compactMap { self.tree.node($0) } }
+    let refused = nodes(decisions.refused)
+    if decisions.isDeclined {
+      runs.decline()
+      early.clear(tree.nodes.values.filter { ($0.state?.sequence ?? 0) > runs.facts.began }, in: &turn)
+    } else {
+      runs.refuse(refused.map(\.id))
+      early.clear(nodes(decisions.restored) + refused.flatMap { tree.subtree(of: $0) }, in: &turn)
+    }
+    if decisions.isDeclined || !refused.isEmpty { writeRun() }
+    early.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)
+    early.timerFired(tree.claimed.values, in: &turn)
   }
 
   private func reply(_ over: Restoring, _ decisions: Restoration, bytesMax: Int) -> RestoreApplicationState.Reply {

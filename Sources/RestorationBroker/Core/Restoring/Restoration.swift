@@ -326,6 +326,11 @@ package struct Restoration {
     return finished
   }
 
+  /// Objects that were given what there was for them.
+  package var restored: [NodeID] { items.filter { $0.place == .settled(.restored) }.flatMap { [$0.node, $0.object] } }
+  /// Objects that their classes refused.
+  package var refused: [NodeID] { items.filter { $0.place == .settled(.skipped(.refused)) }.map(\.node) }
+
   /// Puts an object somewhere else.
   mutating func put(_ number: Int, _ place: Place) {
     let former = items[number].place

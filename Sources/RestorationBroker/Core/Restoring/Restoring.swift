@@ -41,6 +41,11 @@ package struct Restoring {
   /// No save round begins by itself meanwhile (R12).
   package var isUnderWay: Bool { decisions != nil }
 
+  /// Whether it may still bring the node's saved state.
+  func mayConcern(_ node: NodeID) -> Bool {
+    decisions.map { $0.phase == .startingDelegate || $0.phase == .asking || $0.index[node] != nil } ?? false
+  }
+
   func item(of node: NodeID) -> Restoration.Item? {
     decisions.flatMap { decisions in decisions.index[node].map { decisions.items[$0] } }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
+package import RestorationArchive
 
 /// Marks of states that were pushed before their owner had looked at an older one, which they must not hide (R19).
 ///
@@ -15,10 +15,18 @@ package struct EarlyMarks {
   package init() {}
 
   /// Whether a push of the owner would hide an older state that it has not looked at.
-  func isEarly(_ node: Node, _ claim: Node.Claim, _ session: Session, in turn: borrowing Turn) -> Bool {
+  func isEarly(
+    _ node: Node,
+    _ claim: Node.Claim,
+    _ session: Session,
+    _ runs: RunHistory,
+    _ restoring: Restoring,
+    in turn: borrowing Turn
+  ) -> Bool {
     !claim.hasDecoded && !session.hasCompletedRestoration && node.hasState
       && (node.state?.session != session.id || node.state?.isEarly == true || claim.isRolledBack)
-      && turn.now.monotonic - claim.since < Self.milliseconds
+      && (turn.now.monotonic - claim.since < Self.milliseconds || restoring.mayConcern(node.id))
+      && !runs.hasRefused(node)
       // There is nothing to hide if the owner would not be given it (R35).
       && !node.isQuarantined
   }
@@ -42,10 +50,24 @@ package struct EarlyMarks {
     turn.write(.settle(early.map(\.id).sorted()))
   }
 
-  /// - Parameter nodes: all that are claimed.
-  package mutating func timerFired(_ nodes: some Sequence<Node>, in turn: inout Turn) {
+  /// A restoration concerned these nodes from `begun` until now, which is not counted.
+  func extend(_ nodes: some Sequence<Node>, since begun: Int64, in turn: borrowing Turn) {
+    for node in nodes {
+      guard let since = node.claim?.since else { continue }
+      node.claim?.since = since + turn.now.monotonic - max(since, begun)
+    }
+  }
+
+  /// - Parameters:
+  ///   - nodes: all that are claimed.
+  ///   - isHeld: a restoration may still bring the older state; its end is told of by another call.
+  package mutating func timerFired(
+    _ nodes: some Sequence<Node>,
+    unless isHeld: (NodeID) -> Bool = { _ in false },
+    in turn: inout Turn
+  ) {
     due = nil
-    let early = nodes.filter { $0.state?.isEarly == true }
+    let early = nodes.filter { $0.state?.isEarly == true && !isHeld($0.id) }
     let ripe = turn.now.monotonic - Self.milliseconds
     clear(early.filter { $0.claim.map { $0.since <= ripe } ?? false }, in: &turn)
     if let next = early.compactMap({ $0.claim?.since }).filter({ $0 > ripe }).min() { watch(since: next, in: &turn) }
