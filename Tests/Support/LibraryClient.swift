@@ -28,18 +28,20 @@ package final class LibraryClient: CommandedClient {
     case c
   }
 
-  package convenience init(_ library: Library, socket: String, errors: String) throws {
-    let driver = "\(Products.repository)/Tests/Clients/libraries/driver.py"
+  /// - Parameter revision: An earlier revision of the rules, whose libraries and drivers are kept in `Tests/Clients`.
+  package convenience init(_ library: Library, socket: String, errors: String, revision: Int? = nil) throws {
+    let kept = revision.map { "\(Products.repository)/Tests/Clients/revision\($0)" }
+    let driver = "\(kept ?? "\(Products.repository)/Tests/Clients/libraries")/driver.py"
     let command =
       switch library {
       case .python: ["python3", "-u", driver, "sync", socket]
       case .asyncio: ["python3", "-u", driver, "async", socket]
-      case .c: [try Self.driver.get(), socket]
+      case .c: [try (kept == nil ? Self.driver : Self.driverOfRevision1).get(), socket]
       }
     try self.init(
       library.rawValue,
       command,
-      environment: ["PYTHONPATH": Self.module, "PYTHONDONTWRITEBYTECODE": "1", "ASAN_OPTIONS": "exitcode=86"],
+      environment: ["PYTHONPATH": kept ?? Self.module, "PYTHONDONTWRITEBYTECODE": "1", "ASAN_OPTIONS": "exitcode=86"],
       member: "ok",
       errors: errors
     )
@@ -67,8 +69,23 @@ package final class LibraryClient: CommandedClient {
     try compile("Tests/Clients/libraries/driver.c", "client-driver", ["-g", "-fsanitize=address,undefined"])
   }
 
+  private static let driverOfRevision1 = Result {
+    let folder = "Tests/Clients/revision1"
+    return try compile(
+      "\(folder)/driver.c",
+      "client-driver-1",
+      ["-g", "-fsanitize=address,undefined"],
+      library: folder
+    )
+  }
+
   /// Compiles a program with the C library, without any warning, and gives its path.
-  package static func compile(_ source: String, _ name: String, _ flags: [String]) throws -> String {
+  package static func compile(
+    _ source: String,
+    _ name: String,
+    _ flags: [String],
+    library: String = "Protocol/clients/c"
+  ) throws -> String {
     let top = Products.repository
     let found = try ChildProcess.run(["pkg-config", "--cflags", "--libs", "jansson"])
     guard found.end == .exit(0) else { throw TestFailure("pkg-config finds no jansson: \(found.errors)") }
@@ -76,8 +93,8 @@ package final class LibraryClient: CommandedClient {
     let scratch = "\(product).\(getpid())"
     let compiled = try ChildProcess.run(
       ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"] + flags
-        + ["-I", "\(top)/Protocol/clients/c", "-o", scratch]
-        + ["\(top)/\(source)", "\(top)/Protocol/clients/c/restoration.c"]
+        + ["-I", "\(top)/\(library)", "-o", scratch]
+        + ["\(top)/\(source)", "\(top)/\(library)/restoration.c"]
         + found.output.split(whereSeparator: \.isWhitespace).map(String.init),
       Deadline(.seconds(120))
     )

@@ -131,7 +131,9 @@ internal import Testing
       ].contains(file.name)
       #expect(mayLetTimePass || !file.code.contains { $0.contains("Wait.moment") }, "\(file)")
     }
-    for file in try SourceFile.all("Tests", ".pl", ".py", ".sh") + SourceFile.all("systemd", ".pl", ".py", ".sh") {
+    // Kept as they were: copies of what users have.
+    let written = try SourceFile.all("Tests", ".pl", ".py", ".sh").filter { !$0.path.contains("/revision1/") }
+    for file in try written + SourceFile.all("systemd", ".pl", ".py", ".sh") {
       #expect(
         !file.lines.contains { $0.contains("time.sleep") || $0.split(separator: " ").first == "sleep" },
         "\(file)"

@@ -1,0 +1,1936 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State restoration for processes on Linux: a client of restorationd in one file.
+
+    import restoration
+
+    with restoration.Session("org.example.Notes", process="editor") as session:
+        editor = session.register("Editor")
+        text = editor.decode().get("text", "")
+        session.complete()
+        editor.encode({"text": text + "!"})
+
+`Session` blocks, `AsyncSession` is the same for asyncio. Needs Python 3.9 and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import datetime
+import decimal
+import inspect
+import itertools
+import json
+import logging
+import math
+import os
+import re
+import select
+import socket as sockets
+import threading
+import time
+import traceback
+import uuid
+import weakref
+from dataclasses import dataclass, field
+from typing import (
+    Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn,
+    Optional, Sequence, Set, Tuple, Type, TypeVar, Union,
+)
+
+__all__ = [
+    "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
+    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
+    "SessionForked", "Snapshot", "Wanted", "default_socket", "load", "store",
+]
+__version__ = "1.0.0"
+
+Path = Sequence[str]
+State = Mapping[str, Any]
+Elements = Sequence[Mapping[str, Any]]
+
+_T = TypeVar("_T")
+_log = logging.getLogger("restoration")
+
+
+# Errors
+
+
+class RestorationError(Exception):
+    """The base of all errors that this module raises itself."""
+
+
+class BrokerError(RestorationError):
+    """The broker refused a call. Decide by `kind` (or `code`); `message` and `hint` are for people."""
+
+    def __init__(self, error: Any) -> None:
+        error = error if isinstance(error, dict) else {"message": f"an error of an unknown form: {error!r}"}
+        data = error.get("data")
+        self.data: Mapping[str, Any] = data if isinstance(data, dict) else {}
+        code = error.get("code")
+        self.code = code if isinstance(code, int) else 0
+        self.message = str(error.get("message", ""))
+        self.kind = str(self.data.get("kind", ""))
+        self.hint = str(self.data.get("hint", ""))
+        path = self.data.get("path")
+        self.path: Optional[Tuple[str, ...]] = tuple(path) if isinstance(path, list) else None
+        super().__init__(f"{self.message}. {self.hint}" if self.hint else self.message)
+
+
+class ConnectionLost(RestorationError, ConnectionError):
+    """The broker closed the connection or ended before it answered. The call may have taken effect."""
+
+
+class NoBroker(RestorationError, ConnectionError):
+    """No broker listens on the socket."""
+
+    def __init__(self, socket: str, why: str) -> None:
+        super().__init__(why)
+        self.socket = socket
+
+
+class CallTimedOut(RestorationError, TimeoutError):
+    """No answer came in time. The call was cancelled; it may have taken effect."""
+
+
+class SessionEnded(RestorationError):
+    """The session was closed, or said goodbye."""
+
+
+class SessionForked(SessionEnded):
+    """The session belongs to the process that forked this one. Open another session here."""
+
+
+class InvalidState(RestorationError, ValueError, TypeError):
+    """The value cannot be written as JSON."""
+
+
+# Values
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The result of `decode`; true if there is a state."""
+
+    status: str
+    state: Optional[Dict[str, Any]] = None
+    coder: Optional[Dict[str, Any]] = None
+    elements: List[Dict[str, Any]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return self.state is not None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return (self.state or {}).get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        if self.state is None:
+            raise KeyError(key)
+        return self.state[key]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An `encode` callback may return this instead of a mapping: it adds selected or topmost elements of a view."""
+
+    state: State
+    elements: Elements = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The object that a restoration class or the delegate must make."""
+
+    path: Tuple[str, ...]
+    kind: str
+    restoration_class: Optional[str]
+    object_class: Union[str, List[str], None]
+    state: Optional[Dict[str, Any]]
+    coder: Optional[Dict[str, Any]]
+
+
+class Delegate:
+    """Decides for the whole application. Override what you need; in an `AsyncSession` methods may be coroutines."""
+
+    def should_save(self, state: Optional[State], coder: Optional[State]) -> Any:
+        """False: do not save now."""
+        return True
+
+    def will_encode(self, round: int) -> Any:
+        """The application's own state; None keeps the saved one."""
+        return None
+
+    def should_restore(self, state: Optional[State], coder: Optional[State]) -> Any:
+        """False: do not restore."""
+        return True
+
+    def view_controller(self, wanted: Wanted) -> Any:
+        """An object for a view controller without a restoration class; None continues the search."""
+        return None
+
+    def did_decode(self, state: Optional[State], coder: Optional[State]) -> Any:
+        """All objects have their states."""
+
+
+def default_socket() -> str:
+    """$RESTORATIOND_SOCKET, otherwise restorationd/broker.sock in $XDG_RUNTIME_DIR."""
+    named = os.environ.get("RESTORATIOND_SOCKET")
+    if named:
+        return named
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    return os.path.join(runtime, "restorationd", "broker.sock")
+
+
+# JSON
+
+
+_NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has no way to write
+
+
+def _special(value: Any) -> Any:
+    """Writes values that JSON has no form for."""
+    if isinstance(value, _Object):
+        return value.reference
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$data": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise ValueError("a datetime in a state needs a time zone")
+        return {"$date": value.isoformat()}
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        return f"{_NUMBER}{value}"
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)) or not isinstance(value, Iterable):
+        raise TypeError(f"a {type(value).__name__} cannot be part of a state")
+    return list(value)
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_special)
+
+
+def _text(value: Any) -> str:
+    try:
+        text = _encoder.encode(value)
+        if _NUMBER in text:
+            text = re.sub(f'"{_NUMBER}([^"]*)"', r"\1", text)
+        return text if text.isascii() else text.encode().decode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidState(f"this cannot be sent: {error}") from error
+
+
+class _JSON(str):
+    """A result that is already JSON text."""
+
+
+def _integer(text: str) -> Union[int, decimal.Decimal]:
+    """Python reads an int of thousands of digits slowly or not at all."""
+    return int(text) if len(text) <= 640 else decimal.Decimal(text)
+
+
+def _real(text: str) -> Union[float, decimal.Decimal]:
+    """Keeps the digits of a number that is too large for a float."""
+    value = float(text)
+    if math.isinf(value):
+        with contextlib.suppress(ArithmeticError):
+            return decimal.Decimal(text)
+    return value
+
+
+_decoder = json.JSONDecoder(parse_int=_integer, parse_float=_real)
+
+
+def _revived(value: Any) -> Any:
+    """Reads back what `_special` has written."""
+    if isinstance(value, list):
+        return [_revived(element) for element in value]
+    if not isinstance(value, dict):
+        return value
+    if "$literal" in value:
+        return value
+    if len(value) == 1:
+        with contextlib.suppress(ValueError, TypeError, binascii.Error):
+            if isinstance(value.get("$data"), str):
+                return base64.b64decode(value["$data"], validate=True)
+            if isinstance(value.get("$date"), str):
+                text = value["$date"]
+                return datetime.datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    return {key: _revived(member) for key, member in value.items()}
+
+
+def _saved(entry: Mapping[str, Any]) -> Saved:
+    return Saved(
+        status=entry.get("status", "available"), state=_revived(entry.get("state")), coder=entry.get("coder"),
+        elements=entry.get("elements") or [],
+    )
+
+
+def _measure(value: Any) -> Tuple[int, int, int]:
+    """Levels, values, and the most keys of one object."""
+    depth, values, keys = 0, 0, 0
+    level = [value]
+    while level:
+        values += len(level)
+        below: List[Any] = []
+        depth += any(isinstance(each, (dict, list)) for each in level)
+        for each in level:
+            if isinstance(each, dict):
+                keys = max(keys, len(each))
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+        level = below
+    return depth, values, keys
+
+
+def _beyond(text: str, limits: Mapping[str, int]) -> Optional[Dict[str, Any]]:
+    """The limit of frames that a text exceeds: the broker could not tell which call it answers."""
+    found = {"frameBytesMax": len(text) if text.isascii() else len(text.encode())}
+    opened = text.count("{") + text.count("[")
+    if opened > limits.get("depthMax", 64) or text.count(",") + opened >= limits.get("keysPerObjectMax", 4096):
+        try:
+            depth, values, keys = _measure(_decoder.decode(text))
+        except RecursionError:
+            depth, values, keys = opened, 0, 0
+        found.update(depthMax=depth, valuesPerFrameMax=values, keysPerObjectMax=keys)
+    defaults = {"frameBytesMax": 4 << 20, "depthMax": 64, "valuesPerFrameMax": 65536, "keysPerObjectMax": 4096}
+    for limit, value in found.items():
+        largest = limits.get(limit, defaults[limit])
+        if value > largest:
+            return {
+                "code": -32008, "message": f"a message is beyond {limit}: {value}, and {largest} at most",
+                "data": {
+                    "kind": "limitExceeded", "hint": "Send less, or raise the limit in the broker's configuration.",
+                    "limit": limit, "max": largest, "value": value,
+                },
+            }
+    return None
+
+
+class _Lines:
+    """Splits the input at line feeds; lines may have any length."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.searched = 0
+
+    def next(self) -> Optional[bytes]:
+        end = self.buffer.find(b"\n", self.searched)
+        if end < 0:
+            self.searched = len(self.buffer)
+            return None
+        line = bytes(self.buffer[:end])
+        del self.buffer[: end + 1]
+        self.searched = 0
+        return line
+
+
+# What sync and async have in common
+
+
+@dataclass
+class _Call(Generic[_T]):
+    """A request, how its answer is read, and whether it may be sent twice."""
+
+    method: str
+    params: Dict[str, Any]
+    finish: Callable[[Any], _T]
+    repeatable: bool
+    seconds: float = 0  # beyond the usual patience
+    ends: bool = False
+
+
+_REPEATABLE = {
+    "decodeRestorableState", "describeApplication", "diffGenerations", "explainRestoration",
+    "invalidateRestorableState",
+    "completeStateRestoration", "limits", "listApplications", "listGenerations", "listQuarantine", "ping",
+    "registerDataSource", "registerObjectForStateRestoration", "registerRestorationClass", "restoreApplicationState",
+    "saveApplicationState", "setChildren", "setRestorationIdentifier", "setRestorationParent", "statistics",
+    "verifyArchive", "rpc.discover",
+}
+_NOTIFIED = ["pathChanged", "registrationReplaced", "headReplaced", "applicationStateSaved"]
+_SERVED = [
+    "encodeRestorableStateWithCoder", "decodeRestorableStateWithCoder", "objectWithRestorationIdentifierPath",
+    "modelIdentifierForElementAtIndexPath", "indexPathForElementWithModelIdentifier",
+    "applicationFinishedRestoringState",
+]
+_DELEGATED = [
+    "shouldSaveApplicationState", "willEncodeRestorableState", "shouldRestoreApplicationState",
+    "viewControllerWithRestorationIdentifierPath", "didDecodeRestorableState",
+]
+_Answering = Generator[Any, Any, _T]
+
+
+def _same(result: Any) -> Any:
+    return result
+
+
+def _object(value: Any) -> Dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _nothing(result: Any) -> None:
+    return None
+
+
+def _pending(result: Any) -> int:
+    return int(result["pending"])
+
+
+class _Object:
+    """An object's properties, for both kinds of sessions."""
+
+    def __init__(self, session: "_Session", registration: Dict[str, Any], result: Mapping[str, Any]) -> None:
+        self._session = session
+        self._registration = registration
+        self._callbacks: Dict[str, Optional[Callable[..., Any]]] = {}
+        self._handle: Optional[int] = None
+        self._take(result)
+
+    def _take(self, result: Mapping[str, Any]) -> None:
+        self._handle = result["object"]
+        self.path: Optional[Tuple[str, ...]] = None if result["path"] is None else tuple(result["path"])
+        self.included: bool = result.get("included", True)
+        restoration = result.get("restoration") or {}
+        #: `none`, `available`, `unreadable` or `quarantined`: the saved state at registration.
+        self.restoration: str = restoration.get("state", "none")
+        self.class_matches: bool = restoration.get("classMatches", True)
+        #: Another session has taken the path over: calls with this object fail.
+        self.is_replaced = False
+
+    @property
+    def handle(self) -> int:
+        """Its number in calls. Raises if the object was replaced: the number may be another object's now."""
+        if self._handle is None:
+            raise BrokerError({
+                "code": -32010, "message": f"{self!r} is not registered any more",
+                "data": {"kind": "replaced", "hint": "Stop writing to it, or register it again."},
+            })
+        return self._handle
+
+    @property
+    def reference(self) -> Dict[str, Any]:
+        """A reference to this object for states of other objects, which may also contain the object itself."""
+        return {"$restorable": self.path if self._handle is None else self._handle}
+
+    def _lose(self) -> None:
+        """The path belongs to another session, or is unclaimed."""
+        self._handle, self.is_replaced = None, True
+
+    def __repr__(self) -> str:
+        name = "/".join(map(str, self.path)) if self.path is not None else f"({self._handle})"
+        return f"<{type(self).__name__} {name}>"
+
+    def _decode(self) -> _Call[Saved]:
+        return _Call("decodeRestorableState", {"object": self}, _saved, True)
+
+    def _encode(self, state: State, elements: Elements) -> _Call[bool]:
+        params: Dict[str, Any] = {"object": self, "state": state, "revision": next(self._session._revisions)}
+        if elements:
+            params["elements"] = elements
+        return _Call("encodeRestorableState", params, lambda result: not result.get("discarded", False), True)
+
+    def _invalidate(self) -> _Call[None]:
+        return _Call("invalidateRestorableState", {"object": self}, _nothing, True)
+
+    def _unregister(self) -> _Call[None]:
+        def finish(result: Any) -> None:
+            if self._handle is not None:
+                self._session._objects.pop(self._handle, None)
+
+        return _Call("unregisterObject", {"object": self}, finish, False)
+
+    def _moved(self, path: Optional[Path]) -> None:
+        """Takes over the path, also for registering again with a broker that has forgotten the session."""
+        self.path = None if path is None else tuple(path)
+        identifier, _, position = self.path[-1].partition("#") if self.path else (None, "", "")
+        self._registration.update(restorationIdentifier=identifier, position=int(position) if position else None)
+        if self.path and not isinstance(self._registration.get("restorationParent"), _Object):
+            self._registration["restorationParent"] = self.path[:-1] or None
+
+    def _above(self) -> int:
+        """How many objects must be registered before this one."""
+        if self.path is not None:
+            return len(self.path)
+        above, parent = 0, self._registration.get("restorationParent")
+        while isinstance(parent, _Object) and above < 1000:
+            if parent.path is not None:
+                return above + len(parent.path) + 1
+            above, parent = above + 1, parent._registration.get("restorationParent")
+        return above + (len(parent) if isinstance(parent, (list, tuple)) else 1)
+
+    def _move(self, parent: Any, take_over: bool) -> _Call[None]:
+        def finish(result: Mapping[str, Any]) -> None:
+            self._registration["restorationParent"] = parent
+            self._moved(result["path"])
+
+        params = {"object": self, "restorationParent": parent, "takeOver": take_over}
+        return _Call("setRestorationParent", params, finish, True)
+
+    def _rename(self, identifier: Optional[str], position: Optional[int], take_over: bool) -> _Call[None]:
+        def finish(result: Mapping[str, Any]) -> None:
+            self._moved(result["path"])
+            self.included = result.get("included", self.included)
+
+        params: Dict[str, Any] = {"object": self, "restorationIdentifier": identifier, "takeOver": take_over}
+        if position is not None:
+            params["position"] = position
+        return _Call("setRestorationIdentifier", params, finish, True)
+
+    def _set_children(self, children: Sequence[Any]) -> _Call[None]:
+        def finish(result: Mapping[str, Any]) -> None:
+            for child, path in zip(children, result["paths"]):
+                if isinstance(child, _Object):
+                    child._moved(path)
+
+        params = {"object": self, "children": [[child] if isinstance(child, str) else child for child in children]}
+        return _Call("setChildren", params, finish, True)
+
+
+def _referred(target: Any) -> Any:
+    """References in a call: an object, a handle, a path, the identifier of a root, or a list of those."""
+    if isinstance(target, _Object):
+        return target.handle
+    if isinstance(target, str):
+        return [target]
+    if isinstance(target, (list, tuple)):
+        return [each if isinstance(each, str) else _referred(each) for each in target]
+    return target
+
+
+#: Sessions that this process has connected.
+_sessions: "weakref.WeakSet[_Session]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for session in list(_sessions):
+        session._leave_to_parent()
+    _sessions.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Session:
+    """The bookkeeping of a session, without I/O: generators yield the calls they need."""
+
+    _object_type: Type[Any] = _Object
+    _serves = False
+    _connection: Optional[sockets.socket] = None
+
+    def __init__(
+        self,
+        application: str,
+        *,
+        process: Optional[str] = None,
+        socket: Optional[str] = None,
+        serving: Optional[bool] = None,
+        delegate: Optional[Delegate] = None,
+        token: Optional[str] = None,
+        leave: str = "restart",
+        timeout: float = 30,
+        patience: float = 10,
+        on_notification: Optional[Callable[[str, Dict[str, Any]], Any]] = None,
+        on_reconnected: Optional[Callable[[bool], Any]] = None,
+        **more: Any,
+    ) -> None:
+        """
+        - serving: the broker may call this process for states to save, and to restore them. By default only an
+          AsyncSession serves. A Session that serves must call `serve` whenever it does nothing else.
+        - delegate: decides for the application; implies `serving`.
+        - token: of the session to resume.
+        - leave: the reason of `goodbye` at the end of a `with` block.
+        - timeout: seconds an answer may take, besides the call's own deadline.
+        - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLost instead.
+        - on_notification: gets the name and parameters of each notification.
+        - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it and everything
+          was registered again. The descriptor has changed.
+        - more: other members of `initialize` by their names: bundleVersion, aliases, … If RESTORATION_UNIT is set,
+          `storyboard` is `{"unit": $RESTORATION_UNIT}` by default.
+        """
+        self.application = application
+        self.socket = socket or default_socket()
+        self.token = token
+        self.leave = leave
+        self.timeout = timeout
+        self.patience = patience
+        self.delegate = delegate
+        self.serving = (self._serves if serving is None else serving) or delegate is not None
+        self.on_notification = on_notification
+        self.on_reconnected = on_reconnected
+        #: `state`, `reason`, `generation`, `archive`, `coder`: what there is to restore.
+        self.restoration: Dict[str, Any] = {}
+        self.limits: Dict[str, int] = {}
+        self.broker: Dict[str, Any] = {}
+        self._options = {key: value for key, value in more.items() if value is not None}
+        unit = os.environ.get("RESTORATION_UNIT")
+        if unit and "storyboard" not in more:
+            self._options["storyboard"] = {"unit": unit}
+        if process is not None:
+            self._options["process"] = process
+        if delegate is not None:
+            self._options["delegate"] = True
+        served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
+        self._options["serves"] = _NOTIFIED + served
+        self._objects: Dict[int, Any] = {}
+        self._forgotten: List[Any] = []  # objects to register again, parents first
+        self._classes: Dict[str, Callable[[Wanted], Any]] = {}
+        self._sources: List[Tuple[Any, Any]] = []
+        self._ids = itertools.count(1)
+        # One counter for all objects: it grows for each path, even if objects are moved or registered again. If another
+        # process began the session, it may have used small numbers.
+        self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
+        self._extends = False
+        self._ended = False
+        self._forked = False
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Sets up what only this kind of session has."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.application} on {self.socket}>"
+
+    @property
+    def objects(self) -> List[Any]:
+        return list(self._objects.values())
+
+    # Calls
+
+    def _call(
+        self, method: str, params: Optional[Mapping[str, Any]], finish: Callable[[Any], _T], seconds: float = 0,
+    ) -> _Call[_T]:
+        return _Call(method, dict(params or {}), finish, method in _REPEATABLE, seconds)
+
+    def _initialize(self) -> _Call[bool]:
+        """Opens or resumes the session; returns whether it is the same one."""
+        params = {"application": self.application, **self._options}
+        if self.token is not None:
+            params["session"] = self.token
+            params.pop("instance", None)
+
+        def finish(result: Mapping[str, Any]) -> bool:
+            same = self.token in (None, result["session"])
+            self.application, self.token = result["application"], result["session"]
+            self.restoration, self.broker = _object(result.get("restoration")), _object(result.get("broker"))
+            self.limits = {key: each for key, each in _object(result.get("limits")).items() if isinstance(each, int)}
+            self._options.pop("instance", None)
+            return same
+
+        return _Call("initialize", params, finish, False)
+
+    def _register(self, identifier: Optional[str], callbacks: Dict[str, Any], **params: Any) -> _Call[Any]:
+        if not self.serving and any(callbacks.values()):
+            raise ValueError("callbacks are called only in a Session with serving=True")
+        registration = {"restorationIdentifier": identifier, **params}
+
+        def finish(result: Mapping[str, Any]) -> Any:
+            found = self._objects.get(result["object"])
+            if found is None:
+                found = self._objects[result["object"]] = self._object_type(self, registration, result)
+            else:
+                found._registration = registration
+                found._take(result)
+            found._callbacks = callbacks
+            return found
+
+        awaited = (params.get("awaitParentMilliseconds") or 0) / 1000
+        return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
+
+    def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
+        params = _present(reason=reason, deadlineMilliseconds=_milliseconds(deadline), progressToken=progress_token)
+        return self._call("saveApplicationState", params, _same, deadline or 5)
+
+    def _restore(self, deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
+        params = _present(deadlineMilliseconds=_milliseconds(deadline), progressToken=progress_token)
+        return self._call("restoreApplicationState", params, _same, deadline or 10)
+
+    def _extend(self) -> _Call[int]:
+        self._extends = True
+        return self._call("extendStateRestoration", {}, _pending)
+
+    def _complete(self) -> _Call[int]:
+        call = self._call("completeStateRestoration", {}, _pending)
+        call.repeatable = not self._extends  # then each time counts
+        return call
+
+    def _register_class(self, name: str, factory: Callable[[Wanted], Any]) -> _Call[None]:
+        self._classes[name] = factory  # the broker may call before the answer is read
+        return self._call("registerRestorationClass", {"restorationClass": name}, _nothing)
+
+    def _register_data_source(self, view: Any, source: Any) -> _Call[None]:
+        self._sources = [each for each in self._sources if each[0] != view] + [(view, source)]
+        return self._call("registerDataSource", {"view": view}, _nothing)
+
+    def _goodbye(self, reason: str) -> _Call[None]:
+        def finish(result: Any) -> None:
+            self._ended = True
+
+        return _Call("goodbye", {"reason": reason}, finish, True, ends=True)
+
+    def _go_on(self, same: bool) -> _Answering[None]:
+        """Repeats what the broker does not remember after a new connection."""
+        if not same:
+            # Parents first, even if objects were moved. Handles are invalid: the broker may give them to other objects.
+            self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
+            self._objects = {}
+            for each in self._forgotten:
+                each._handle = None
+        while self._forgotten:  # after another loss, the rest follows over the next connection
+            try:
+                yield self._again(self._forgotten[0])
+            except (BrokerError, CallTimedOut) as error:
+                _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
+                self._forgotten[0]._lose()
+            del self._forgotten[0]
+        again = [self._register_class(name, factory) for name, factory in self._classes.items()]
+        again += [self._register_data_source(view, source) for view, source in self._sources]
+        for call in again:
+            try:
+                yield call
+            except BrokerError as error:
+                _log.warning("%s could not be said again: %s", call.method, error)
+
+    def _again(self, thing: Any) -> _Call[None]:
+        """Registers an object that the broker has forgotten."""
+        def finish(result: Mapping[str, Any]) -> None:
+            thing._take(result)
+            self._objects[thing.handle] = thing
+
+        registration = dict(thing._registration)
+        if thing.path:  # the path, not the parent object, which may be lost
+            registration["restorationParent"] = thing.path[:-1] or None
+        awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
+        return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
+
+    # The broker's messages
+
+    def _notified(self, method: str, params: Dict[str, Any]) -> List[Any]:
+        """Takes a notification; awaitable results of callbacks."""
+        results: List[Any] = []
+        try:
+            results = self._noted(method, params)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            _log.warning("a notification makes no sense: %s %s", method, params)
+        if self.on_notification:
+            results.append(_guarded(self.on_notification, method, params))
+        return [result for result in results if inspect.isawaitable(result)]
+
+    def _noted(self, method: str, params: Dict[str, Any]) -> List[Any]:
+        results = []
+        if method == "pathChanged" and params["object"] in self._objects:
+            self._objects[params["object"]]._moved(params["path"])
+        elif method == "registrationReplaced" and params["object"] in self._objects:
+            self._objects.pop(params["object"])._lose()
+        elif method == "applicationFinishedRestoringState":
+            for handle in params["objects"]:
+                callback = self._objects[handle]._callbacks.get("finished") if handle in self._objects else None
+                if callback:
+                    results.append(_guarded(callback))
+        return results
+
+    def _reply(self, message: Mapping[str, Any]) -> _Answering[str]:
+        """The answer to a call of the broker, as a line."""
+        number = json.dumps(message["id"])
+        answer = getattr(self, f"_answer_{message['method']}", None)
+        if answer is None:
+            return _refusal(number, -32601, f"{message['method']!a} is not served")
+        try:
+            result = yield from answer(message.get("params") or {})
+            text = result if isinstance(result, _JSON) else _text(result)
+            text = f'{{"jsonrpc":"2.0","id":{number},"result":{text}}}'
+            text.encode()
+            beyond = _beyond(text, self.limits)
+            if beyond:
+                raise BrokerError(beyond)
+            return text
+        except Exception as error:  # of a callback: the broker continues without its result
+            _log.exception("%s failed", message["method"])
+            return _refusal(number, error.code if isinstance(error, BrokerError) else -32603, _described(error))
+
+    def _answer_encodeRestorableStateWithCoder(self, params: Mapping[str, Any]) -> _Answering[_JSON]:
+        bytes_left = self.limits.get("frameBytesMax", 4 << 20) // 2
+        values_left = self.limits.get("valuesPerFrameMax", 65536) // 2
+        pieces: List[str] = []
+        for entry in params["objects"]:
+            handle = entry["object"]
+            try:
+                piece = yield from self._piece(handle)
+            except Exception as error:
+                _log.exception("the state of %r could not be had", self._objects.get(handle, handle))
+                piece = _text({"object": handle, "error": {"message": _described(error)}})
+            size, values = len(piece.encode()), piece.count(",") + piece.count(":")
+            if pieces and (size > bytes_left or values > values_left):
+                piece = _text({"object": handle, "later": True})
+            else:
+                bytes_left, values_left = bytes_left - size, values_left - values
+            pieces.append(piece)
+        return _JSON('{"states":[' + ",".join(pieces) + "]}")
+
+    def _piece(self, handle: int) -> _Answering[str]:
+        thing = self._objects.get(handle)
+        if thing is None:
+            return _text({"object": handle, "error": {"message": "there is no such object"}})
+        callback = thing._callbacks.get("encode")
+        state = callback() if callback else None
+        if inspect.isawaitable(state):
+            state = yield state
+        if state is None:
+            return _text({"object": handle, "unchanged": True})
+        if isinstance(state, Snapshot):
+            piece = _text({"object": handle, "state": state.state, "elements": state.elements})
+        else:
+            piece = _text({"object": handle, "state": state})
+        beyond = _beyond(f"[{piece}]", self.limits)
+        if beyond:
+            raise BrokerError(beyond)
+        return piece
+
+    def _answer_decodeRestorableStateWithCoder(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        for entry in params["objects"]:
+            thing = self._objects.get(entry["object"])
+            callback = thing._callbacks.get("decode") if thing else None
+            if thing is None or not callback:
+                continue
+            saved = (yield thing._decode()) if entry.get("deferred") else _saved(entry)
+            if saved:
+                result = callback(saved)
+                if inspect.isawaitable(result):
+                    yield result
+        return {}
+
+    def _answer_objectWithRestorationIdentifierPath(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        factory = self._classes.get(params["restorationClass"])
+        return (yield from self._made(factory, params))
+
+    def _answer_viewControllerWithRestorationIdentifierPath(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        return (yield from self._made(self.delegate.view_controller if self.delegate else None, params))
+
+    def _made(self, factory: Optional[Callable[[Wanted], Any]], params: Mapping[str, Any]) -> _Answering[Any]:
+        if factory is None:
+            return None
+        path, state, coder = params["identifierPath"], params.get("state"), params.get("coder")
+        if params.get("deferred"):
+            saved = yield self._call("decodeRestorableState", {"object": path}, _saved)
+            state, coder = saved.state, saved.coder
+        made = factory(Wanted(
+            tuple(path), params.get("kind", "object"), params.get("restorationClass"), params.get("objectClass"),
+            _revived(state), coder))
+        if inspect.isawaitable(made):
+            made = yield made
+        return None if made is None else {"object": made.handle}
+
+    def _source(self, view: Any) -> Any:
+        for registered, source in self._sources:
+            path = registered.path if isinstance(registered, _Object) else _referred(registered)
+            if path == view or (path is not None and not isinstance(path, int) and list(path) == view):
+                return source
+        return self._sources[0][1] if len(self._sources) == 1 else None
+
+    def _answer_modelIdentifierForElementAtIndexPath(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        source = self._source(params["view"])
+        result = source.identifier(params["indexPath"]) if source else None
+        result = (yield result) if inspect.isawaitable(result) else result
+        if result is not None and not isinstance(result, str):
+            raise TypeError(f"identifier({params['indexPath']}) gave {result!r}; give a string or None")
+        return result
+
+    def _answer_indexPathForElementWithModelIdentifier(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        source = self._source(params["view"])
+        result = source.index_path(params["identifier"]) if source else None
+        return (yield result) if inspect.isawaitable(result) else result
+
+    def _asked(self, name: str, *arguments: Any) -> _Answering[Any]:
+        result = getattr(self.delegate, name)(*arguments)
+        return (yield result) if inspect.isawaitable(result) else result
+
+    def _answer_shouldSaveApplicationState(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        return (yield from self._asked("should_save", _revived(params.get("state")), params.get("coder"))) is not False
+
+    def _answer_willEncodeRestorableState(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        state = yield from self._asked("will_encode", params["round"])
+        return {} if state is None else {"state": state}
+
+    def _answer_shouldRestoreApplicationState(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        asked = self._asked("should_restore", _revived(params.get("state")), params.get("coder"))
+        return (yield from asked) is not False
+
+    def _answer_didDecodeRestorableState(self, params: Mapping[str, Any]) -> _Answering[Any]:
+        yield from self._asked("did_decode", _revived(params.get("state")), params.get("coder"))
+        return {}
+
+    # Connections
+
+    def _frame(self, method: str, params: Mapping[str, Any], number: Optional[int] = None) -> bytes:
+        """A request, or a notification if there is no number."""
+        # Handles are looked up here: they change if the session was forgotten and the call is sent again.
+        named = ("object", "restorationParent", "view", "children")
+        members = {key: _referred(value) if key in named else value for key, value in params.items()}
+        text = _text(_present(jsonrpc="2.0", id=number, method=method, params=members))
+        beyond = _beyond(text, self.limits)
+        if beyond:
+            raise BrokerError(beyond)
+        return text.encode() + b"\n"
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child. Nothing but the descriptor is closed: the socket is the parent's."""
+        self._forked = self._ended = True
+        if self._connection is not None:
+            self._connection.close()
+
+    def _check(self) -> None:
+        if self._forked:
+            raise SessionForked(
+                f"the session of {self.application} belongs to the process that forked this one; "
+                "open another session here")
+        if self._ended:
+            raise SessionEnded(f"the session of {self.application} has ended")
+
+
+def _guarded(callback: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return callback(*arguments)
+    except Exception:
+        _log.exception("%r failed", callback)
+        return None
+
+
+def _described(error: Exception) -> str:
+    """Type and message, even if the exception fails to give its message."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    return text[:1000].encode("utf-8", "replace").decode()
+
+
+def _refusal(number: str, code: int, why: str) -> str:
+    return f'{{"jsonrpc":"2.0","id":{number},"error":{_text({"code": code, "message": why})}}}'
+
+
+def _present(**members: Any) -> Dict[str, Any]:
+    return {key: value for key, value in members.items() if value is not None}
+
+
+def _milliseconds(seconds: Optional[float]) -> Optional[int]:
+    return None if seconds is None else max(1, round(seconds * 1000))
+
+
+_START = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
+
+
+def _unreachable(path: str, error: OSError) -> NoBroker:
+    if isinstance(error, FileNotFoundError):
+        return NoBroker(path, f"no broker listens on {path}; {_START}")
+    if isinstance(error, ConnectionRefusedError):
+        return NoBroker(path, f"no broker listens on {path} any more; {_START}")
+    if isinstance(error, PermissionError):
+        return NoBroker(path, f"this user may not connect to {path}; every user has their own broker")
+    return NoBroker(path, f"cannot connect to {path}: {error}")
+
+
+def _lost(path: str) -> NoReturn:
+    raise ConnectionLost(f"the broker on {path} closed the connection or ended")
+
+
+def _foreign(path: str) -> NoReturn:
+    raise ConnectionLost(f"the server on {path} does not speak the restoration protocol")
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds between attempts to connect."""
+    pause = 0.01
+    while True:
+        yield pause
+        pause = min(pause * 2, 0.5)
+
+
+def _pauses_within(seconds: float) -> Iterator[float]:
+    """Seconds between attempts that begin within `seconds` of the first one."""
+    end: Optional[float] = None
+    for pause in _pauses():
+        now = time.monotonic()
+        end = now + seconds if end is None else end
+        if now + pause > end:
+            return
+        yield pause
+
+
+def _pause_before_again(error: BrokerError, call: _Call[Any], pauses: Iterator[float]) -> float:
+    """A broker that is ending has not done the call. If the connection stays, the next broker reads it there."""
+    pause = next(pauses, None) if call.repeatable and error.kind == "shuttingDown" else None
+    if pause is None:
+        raise error
+    return pause
+
+
+def _message(line: bytes) -> Optional[Dict[str, Any]]:
+    try:
+        message = _decoder.decode(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
+    try:
+        return call.finish(message.get("result"))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}") from None
+
+
+class _Answers:
+    """The pending calls of one connection."""
+
+    def __init__(self) -> None:
+        self.waiting: Dict[int, Tuple[_Call[Any], Callable[[Any], None], Callable[[BaseException], None]]] = {}
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Handles an answer at once, because the next message may depend on it."""
+        number = message.get("id")
+        if number is None:
+            _log.error("the broker could not read what was sent: %s", BrokerError(message.get("error")))
+            number = max(self.waiting, default=None)  # the last call is the likely one
+        if not isinstance(number, int) or number not in self.waiting:
+            return
+        call, succeed, fail = self.waiting.pop(number)
+        try:
+            if "error" in message:
+                raise BrokerError(message["error"])
+            result = _finished(call, message)
+        except RestorationError as error:
+            fail(error)
+        else:
+            succeed(result)
+
+    def lose(self, path: str) -> None:
+        waiting, self.waiting = self.waiting, {}
+        for _, _, fail in waiting.values():
+            fail(ConnectionLost(f"the broker on {path} closed the connection or ended"))
+
+
+# Blocking
+
+
+class RestorableObject(_Object):
+    """An object that this process has registered. Its callbacks are called while the session serves or waits."""
+
+    _session: "Session"
+
+    def decode(self) -> Saved:
+        """The saved state; false if there is none, or it is withheld (see `status`)."""
+        return self._session._perform(self._decode())
+
+    def encode(self, state: State, elements: Elements = ()) -> bool:
+        """Saves the whole state, on disk when this returns. False: the user has quit the application."""
+        return self._session._perform(self._encode(state, elements))
+
+    def encode_later(self, state: State, elements: Elements = ()) -> None:
+        """Saves the state without waiting; it is on disk within 250 ms. Failures are not reported."""
+        self._session.notify("encodeRestorableState", self._encode(state, elements).params)
+
+    def invalidate(self) -> None:
+        """Makes the broker ask for the state soon."""
+        self._session._perform(self._invalidate())
+
+    def unregister(self) -> None:
+        """Removes the object with its state."""
+        self._session._perform(self._unregister())
+
+    def move(self, parent: Any, take_over: bool = False) -> None:
+        """Moves the object, and what is below it, under another parent; None makes it a root."""
+        self._session._perform(self._move(parent, take_over))
+
+    def rename(self, identifier: Optional[str], position: Optional[int] = None, take_over: bool = False) -> None:
+        self._session._perform(self._rename(identifier, position, take_over))
+
+    def set_children(self, children: Sequence[Any]) -> None:
+        """Gives these children the positions 0, 1, …"""
+        self._session._perform(self._set_children(children))
+
+
+class Session(_Session):
+    """One process's session with the broker; its objects stay registered during a `with` block.
+
+    Several threads may use it. A call waits for calls of other threads; `serve` lets them pass while nothing comes.
+    Callbacks run in the thread that reads, one at a time, and block the others: a callback must not wait for another
+    thread that uses the session. Call nothing here while you hold a lock that callbacks need.
+
+    A block that ends normally says goodbye with `leave`, and the saved states stay. A block that ends by an exception
+    only closes the connection: if the process ends too, that is a crash, and the next run's reason is `recover`.
+    """
+
+    _object_type = RestorableObject
+
+    def _prepare(self) -> None:
+        self._lines = _Lines()
+        self._lock = threading.RLock()  # held during a call, and by callbacks
+        self._polling = threading.RLock()  # held by a serving thread while it waits without the other lock
+        self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._connection = None
+        self._prepare()  # the parent's threads do not exist here
+
+    def open(self) -> "Session":
+        """Connects. A `with` block does this itself."""
+        with self._lock:
+            self._check()
+            if self._connection is None:
+                self._connect()
+        return self
+
+    def __enter__(self) -> "Session":
+        return self.open()
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
+        self.patience = min(self.patience, 1)
+        try:
+            if kind is None:
+                with contextlib.suppress(ConnectionError, SessionEnded):
+                    self.goodbye(self.leave)
+            elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
+                self.timeout = min(self.timeout, 1)
+                with contextlib.suppress(Exception):  # the exception that ended the block is raised
+                    self.goodbye(self.leave)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Closes the connection, without goodbye. Calls of other threads raise SessionEnded."""
+        self._ended = True
+        connection = self._connection
+        if connection is not None:
+            self._shut(connection)  # the thread that holds the lock may be waiting for an answer
+        with self._lock:
+            self._disconnect()
+
+    def goodbye(self, reason: str) -> None:
+        """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
+        with self._lock:
+            self._perform(self._goodbye(reason))
+            self._disconnect()
+
+    def register(
+        self,
+        identifier: Optional[str],
+        parent: Any = None,
+        *,
+        kind: str = "object",
+        object_class: Union[str, Sequence[str], None] = None,
+        restoration_class: Optional[str] = None,
+        position: Optional[int] = None,
+        wait: Optional[float] = None,
+        take_over: bool = False,
+        confidential: bool = False,
+        keep: Optional[str] = None,
+        encode: Optional[Callable[[], Union[State, Snapshot, None]]] = None,
+        decode: Optional[Callable[[Saved], Any]] = None,
+        finished: Optional[Callable[[], Any]] = None,
+    ) -> RestorableObject:
+        """Makes an object known under its path.
+
+        - parent: an object, a handle, a path, or the identifier of a root.
+        - wait: seconds to wait for a parent that is not registered yet.
+        - encode: returns the state when the broker saves; None if it has not changed since it was pushed.
+        - decode: gets the state when the broker restores the application.
+        - finished: all objects of the application are restored.
+        """
+        result: RestorableObject = self._perform(self._register(
+            identifier, {"encode": encode, "decode": decode, "finished": finished},
+            restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
+            position=position, awaitParentMilliseconds=_milliseconds(wait), takeOver=take_over or None,
+            confidential=confidential or None, keep=keep))
+        return result
+
+    def complete(self) -> int:
+        """Says that this process has restored its objects; returns how many processes are still restoring."""
+        return self._perform(self._complete())
+
+    def extend(self) -> int:
+        """Holds back the end of the restoration until `complete`."""
+        return self._perform(self._extend())
+
+    def save(
+        self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
+    ) -> Dict[str, Any]:
+        """Runs a save round over all processes: `saved`, `generation`, `stale`, …"""
+        return self._perform(self._save(reason, deadline, progress_token))
+
+    def restore(self, deadline: Optional[float] = None, progress_token: Any = None) -> Dict[str, Any]:
+        """Restores all saved objects: `restored`, `skipped`, `absent`."""
+        return self._perform(self._restore(deadline, progress_token))
+
+    def register_class(self, name: str, factory: Callable[[Wanted], Optional[RestorableObject]]) -> None:
+        """`factory` makes, and registers, the objects of a restoration class."""
+        with self._lock:
+            self._perform(self._register_class(name, factory))
+
+    def register_data_source(self, view: Any, source: Any) -> None:
+        """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
+        with self._lock:
+            self._perform(self._register_data_source(view, source))
+
+    def call(
+        self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,
+        repeatable: Optional[bool] = None,
+    ) -> Any:
+        """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
+        call = self._call(method, params, _same, timeout)
+        if repeatable is not None:
+            call.repeatable = repeatable
+        return self._perform(call)
+
+    def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
+        """Sends a notification, which has no answer."""
+        self._check()
+        with self._lock:
+            try:
+                self._connected()
+                self._send(self._frame(method, params or {}), self._deadline(0))
+            except ConnectionLost:
+                if not self.patience:
+                    raise
+                self._connected()
+                self._send(self._frame(method, params or {}), self._deadline(0))
+            with contextlib.suppress(ConnectionLost):
+                self._take_lines()  # input that came meanwhile: select would not report it
+
+    # Serving
+
+    def fileno(self) -> int:
+        """The descriptor, for select: if it is readable, call `serve(0)`. It changes at `on_reconnected`."""
+        self._check()
+        with self._lock:
+            return self._connected().fileno()
+
+    def serve(self, seconds: Optional[float] = None) -> None:
+        """Answers the broker for this many seconds, or for ever with None. With 0 it does not wait."""
+        if self._forked:
+            self._check()
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._ended:
+            try:
+                with self._lock:
+                    connection = self._connected()
+            except SessionEnded:  # closed meanwhile
+                return
+            try:
+                with self._lock:
+                    if self._take_lines():
+                        continue
+                if not self._wait(connection, end):
+                    return
+                with self._lock:
+                    if connection is self._connection and self._receive():
+                        self._take_lines()
+            except ConnectionLost:
+                if not self.patience and not self._ended:
+                    raise
+
+    def _wait(self, connection: sockets.socket, end: Optional[float]) -> bool:
+        """Whether input comes in time. Meanwhile other threads may make calls, or close the session."""
+        if not self._polling.acquire(timeout=-1 if end is None else max(0, end - time.monotonic())):
+            return False
+        try:
+            return connection.fileno() < 0 or _readable(connection, end)
+        finally:
+            self._polling.release()
+
+    # Connection
+
+    def _connected(self) -> sockets.socket:
+        return self._connection or self._reconnect(go_on=True)
+
+    def _connect(self) -> bool:
+        _sessions.add(self)
+        connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        try:
+            connection.settimeout(self.timeout)
+            connection.connect(self.socket)
+        except OSError as error:
+            connection.close()
+            raise _unreachable(self.socket, error) from error
+        connection.setblocking(False)
+        self._connection = connection
+        self._lines = _Lines()
+        self._answers = _Answers()
+        try:
+            self._check()  # another thread may have closed the session before there was a connection to shut
+            return self._exchange(self._initialize())
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._shut(connection)  # wakes a serving thread
+            with self._polling, self._closing:
+                connection.close()
+            self._answers.lose(self.socket)
+
+    def _shut(self, connection: sockets.socket) -> None:
+        """Ends a connection for all threads that wait for it."""
+        with self._closing, contextlib.suppress(OSError):
+            connection.shutdown(sockets.SHUT_RDWR)
+
+    def _reconnect(self, go_on: bool) -> sockets.socket:
+        """Connects again, and resumes the session."""
+        end = time.monotonic() + self.patience
+        for pause in _pauses():
+            self._check()
+            try:
+                same = self._connect()
+                if go_on:
+                    self._drive(self._go_on(same), self._exchange)
+                break
+            except (NoBroker, ConnectionLost):
+                if time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+        if go_on and self.on_reconnected:
+            _guarded(self.on_reconnected, same)
+        if self._connection is None:
+            _lost(self.socket)
+        return self._connection
+
+    def _deadline(self, seconds: float) -> float:
+        return time.monotonic() + self.timeout + seconds
+
+    def _perform(self, call: _Call[_T]) -> _T:
+        with self._lock:
+            for attempt in itertools.count(1):
+                self._check()
+                try:
+                    if self._connection is None:
+                        if self.token is None:
+                            self._connect()
+                        else:
+                            self._reconnect(go_on=not call.ends)
+                    return self._exchange(call)
+                except ConnectionLost:
+                    if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
+                        raise
+        raise AssertionError("the loop has no end")
+
+    def _exchange(self, call: _Call[_T]) -> _T:
+        """A call, repeated on this connection if a new broker takes it over."""
+        pauses = _pauses_within(self.patience)
+        while True:
+            try:
+                return self._ask(call)
+            except BrokerError as error:
+                time.sleep(_pause_before_again(error, call, pauses))
+
+    def _ask(self, call: _Call[_T]) -> _T:
+        """One request on this connection, and its result. Serves meanwhile."""
+        if self._connection is None:
+            _lost(self.socket)
+        answers = self._answers
+        number = next(self._ids)
+        request = self._frame(call.method, call.params, number)
+        results: List[_T] = []
+        errors: List[BaseException] = []
+        answers.waiting[number] = (call, results.append, errors.append)
+        end = self._deadline(call.seconds)
+        try:
+            self._send(request, end)
+            while not results and not errors:
+                if self._answers is not answers or self._connection is None:
+                    _lost(self.socket)
+                if not self._read(end) and not results and not errors:
+                    self._cancel(number, call)
+        finally:
+            answers.waiting.pop(number, None)
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    def _cancel(self, number: int, call: _Call[Any]) -> NoReturn:
+        text = _text({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
+        with contextlib.suppress(OSError, RestorationError):
+            self._send(text.encode() + b"\n", time.monotonic())
+            self._take_lines()
+        raise CallTimedOut(f"{call.method} was not answered in time")
+
+    def _send(self, data: bytes, end: float) -> None:
+        """Writes, and reads meanwhile: the broker may have to send before it reads."""
+        connection = self._connection
+        try:
+            self._write(connection, data, end)
+        except BaseException:  # a part of the message may be written, so nothing can follow it
+            if connection is self._connection:
+                self._disconnect()
+            raise
+
+    def _write(self, connection: Optional[sockets.socket], data: bytes, end: float) -> None:
+        rest = memoryview(data)
+        while rest:
+            if connection is None or connection is not self._connection:
+                _lost(self.socket)
+            try:
+                rest = rest[connection.send(rest):]
+            except BlockingIOError:
+                readable, writable, _ = _poll(connection, True, end - time.monotonic())
+                if not readable and not writable:
+                    raise CallTimedOut("the broker does not read") from None
+                if readable:
+                    self._receive()
+            except OSError:
+                # The broker may have sent the reason before it closed.
+                with contextlib.suppress(ConnectionLost):
+                    while self._receive():
+                        pass
+                    self._take_lines()
+                self._disconnect()
+                _lost(self.socket)
+
+    def _receive(self) -> bool:
+        """Reads once; false if there is nothing to read."""
+        if self._connection is None:
+            _lost(self.socket)
+        try:
+            data = self._connection.recv(1 << 18)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._take_lines()
+            self._disconnect()
+            _lost(self.socket)
+        self._lines.buffer += data
+        return True
+
+    def _read(self, end: float) -> bool:
+        """Waits for input, and handles all complete messages; false after the end."""
+        if self._take_lines():
+            return True
+        assert self._connection is not None
+        if not _readable(self._connection, end):
+            return False
+        if self._receive():
+            self._take_lines()
+        return True
+
+    def _take_lines(self) -> bool:
+        lines, taken = self._lines, False
+        while lines is self._lines:
+            line = lines.next()
+            if line is None:
+                break
+            taken = True
+            message = _message(line)
+            if message is None:
+                self._disconnect()
+                _foreign(self.socket)
+            self._take(message)
+        return taken
+
+    def _take(self, message: Dict[str, Any]) -> None:
+        if "method" not in message:
+            self._answers.take(message)
+        elif "id" not in message:
+            for result in self._notified(message["method"], message.get("params") or {}):
+                _not_awaited(result)
+        else:
+            connection = self._connection
+            line: str = self._drive(self._reply(message), self._perform)
+            if connection is not None and connection is self._connection:
+                with contextlib.suppress(ConnectionLost):
+                    self._send(line.encode() + b"\n", self._deadline(0))
+
+    def _drive(self, steps: _Answering[_T], perform: Callable[[_Call[Any]], Any]) -> _T:
+        """Performs the calls that a generator yields."""
+        step: Callable[[], Any] = lambda: next(steps)
+        while True:
+            try:
+                wanted = step()
+            except StopIteration as stop:
+                value: _T = stop.value
+                return value
+            try:
+                if not isinstance(wanted, _Call):
+                    _not_awaited(wanted)
+                    raise TypeError("a callback of a Session cannot be a coroutine; use an AsyncSession")
+                result = perform(wanted)
+            except Exception as error:
+                step = lambda error=error: steps.throw(error)  # type: ignore[misc]
+            else:
+                step = lambda result=result: steps.send(result)  # type: ignore[misc]
+
+
+def _not_awaited(result: Any) -> None:
+    if inspect.iscoroutine(result):
+        result.close()
+
+
+def _poll(connection: sockets.socket, writing: bool, seconds: Optional[float]) -> Tuple[bool, bool, bool]:
+    """Whether a socket can be read, or written. With poll: descriptors may be above 1,023."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN | (select.POLLOUT if writing else 0))
+    events = poll.poll(None if seconds is None else max(0, seconds) * 1000)
+    bits = events[0][1] if events else 0
+    broken = bool(bits & (select.POLLERR | select.POLLHUP | select.POLLNVAL))
+    return bool(bits & select.POLLIN) or broken, bool(bits & select.POLLOUT), broken
+
+
+def _readable(connection: sockets.socket, end: Optional[float]) -> bool:
+    return _poll(connection, False, None if end is None else end - time.monotonic())[0]
+
+
+def store(application: str, path: Union[str, Path], state: State, socket: Optional[str] = None) -> None:
+    """Saves one state without a session, for scripts."""
+    _once(application, "encodeRestorableState", {"object": _referred(path), "state": state}, socket)
+
+
+def load(application: str, path: Union[str, Path], socket: Optional[str] = None) -> Saved:
+    """One saved state, read without a session; false if there is none."""
+    try:
+        return _saved(_once(application, "decodeRestorableState", {"object": _referred(path)}, socket))
+    except BrokerError as error:
+        if error.kind in ("unknownObject", "unknownApplication"):
+            return Saved("none")
+        raise
+
+
+class _Once(Session):
+    """A connection without a session."""
+
+    def _initialize(self) -> _Call[bool]:
+        return _Call("ping", {}, bool, False)
+
+
+def _once(application: str, method: str, params: Dict[str, Any], socket: Optional[str]) -> Any:
+    session = _Once(application, socket=socket, patience=0)
+    try:
+        return session.open().call(method, {"application": application, **params})
+    finally:
+        session.close()
+
+
+# asyncio
+
+
+class AsyncRestorableObject(_Object):
+    """An object that this process has registered: `RestorableObject` with coroutines."""
+
+    _session: "AsyncSession"
+
+    async def decode(self) -> Saved:
+        """The saved state; false if there is none, or it is withheld (see `status`)."""
+        return await self._session._perform(self._decode())
+
+    async def encode(self, state: State, elements: Elements = ()) -> bool:
+        """Saves the whole state, on disk when this returns. False: the user has quit the application."""
+        return await self._session._perform(self._encode(state, elements))
+
+    async def encode_later(self, state: State, elements: Elements = ()) -> None:
+        """Saves the state without waiting; it is on disk within 250 ms. Failures are not reported."""
+        await self._session.notify("encodeRestorableState", self._encode(state, elements).params)
+
+    async def invalidate(self) -> None:
+        """Makes the broker ask for the state soon."""
+        await self._session._perform(self._invalidate())
+
+    async def unregister(self) -> None:
+        """Removes the object with its state."""
+        await self._session._perform(self._unregister())
+
+    async def move(self, parent: Any, take_over: bool = False) -> None:
+        """Moves the object, and what is below it, under another parent; None makes it a root."""
+        await self._session._perform(self._move(parent, take_over))
+
+    async def rename(self, identifier: Optional[str], position: Optional[int] = None, take_over: bool = False) -> None:
+        await self._session._perform(self._rename(identifier, position, take_over))
+
+    async def set_children(self, children: Sequence[Any]) -> None:
+        """Gives these children the positions 0, 1, …"""
+        await self._session._perform(self._set_children(children))
+
+
+class AsyncSession(_Session):
+    """`Session` for asyncio. The broker is answered whenever the event loop runs, so it serves unless told otherwise.
+
+    Callbacks may be functions or coroutine functions.
+    """
+
+    _object_type = AsyncRestorableObject
+    _serves = True
+
+    def _prepare(self) -> None:
+        self._writer: Optional[asyncio.StreamWriter] = None  # on `_connection`
+        self._answers = _Answers()
+        self._tasks: Set["asyncio.Future[Any]"] = set()
+        self._reader_task: Optional["asyncio.Task[None]"] = None
+        self._reconnecting: Optional["asyncio.Task[Any]"] = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None  # in which it was opened
+
+    def _check(self) -> None:
+        super()._check()
+        if self._loop not in (None, asyncio.get_running_loop()):
+            raise RuntimeError(
+                f"the session of {self.application} belongs to another event loop; "
+                "call it there, as with asyncio.run_coroutine_threadsafe")
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._writer = None  # closing it would remove the descriptor from the parent's epoll instance
+
+    async def open(self) -> "AsyncSession":
+        """Connects. An `async with` block does this itself."""
+        self._check()
+        if self._writer is None:
+            await self._shared(self._connect)
+        return self
+
+    async def __aenter__(self) -> "AsyncSession":
+        return await self.open()
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
+        self.patience = min(self.patience, 1)
+        try:
+            if kind is None:
+                with contextlib.suppress(ConnectionError, SessionEnded):
+                    await self.goodbye(self.leave)
+            elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+                self.timeout = min(self.timeout, 1)
+                with contextlib.suppress(Exception):  # the exception that ended the block is raised
+                    await self.goodbye(self.leave)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection, without goodbye."""
+        if self._forked:
+            return
+        if not self._ended:
+            self._check()
+        self._ended = True
+        writer = self._writer
+        tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
+        self._disconnect()
+        current = asyncio.current_task()
+        for task in tasks:
+            if task is not current:
+                task.cancel()
+        await asyncio.gather(*(task for task in tasks if task is not current), return_exceptions=True)
+        if writer is not None:
+            try:
+                await asyncio.wait_for(writer.wait_closed(), 1)
+            except (OSError, asyncio.TimeoutError, TimeoutError):  # the broker does not read
+                writer.transport.abort()
+
+    async def goodbye(self, reason: str) -> None:
+        """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
+        await self._perform(self._goodbye(reason))
+        self._disconnect()
+
+    async def register(
+        self,
+        identifier: Optional[str],
+        parent: Any = None,
+        *,
+        kind: str = "object",
+        object_class: Union[str, Sequence[str], None] = None,
+        restoration_class: Optional[str] = None,
+        position: Optional[int] = None,
+        wait: Optional[float] = None,
+        take_over: bool = False,
+        confidential: bool = False,
+        keep: Optional[str] = None,
+        encode: Optional[Callable[[], Any]] = None,
+        decode: Optional[Callable[[Saved], Any]] = None,
+        finished: Optional[Callable[[], Any]] = None,
+    ) -> AsyncRestorableObject:
+        """Makes an object known under its path; see `Session.register`."""
+        result: AsyncRestorableObject = await self._perform(self._register(
+            identifier, {"encode": encode, "decode": decode, "finished": finished},
+            restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
+            position=position, awaitParentMilliseconds=_milliseconds(wait), takeOver=take_over or None,
+            confidential=confidential or None, keep=keep))
+        return result
+
+    async def complete(self) -> int:
+        """Says that this process has restored its objects; returns how many processes are still restoring."""
+        return await self._perform(self._complete())
+
+    async def extend(self) -> int:
+        """Holds back the end of the restoration until `complete`."""
+        return await self._perform(self._extend())
+
+    async def save(
+        self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
+    ) -> Dict[str, Any]:
+        """Runs a save round over all processes: `saved`, `generation`, `stale`, …"""
+        return await self._perform(self._save(reason, deadline, progress_token))
+
+    async def restore(self, deadline: Optional[float] = None, progress_token: Any = None) -> Dict[str, Any]:
+        """Restores all saved objects: `restored`, `skipped`, `absent`."""
+        return await self._perform(self._restore(deadline, progress_token))
+
+    async def register_class(self, name: str, factory: Callable[[Wanted], Any]) -> None:
+        """`factory` makes, and registers, the objects of a restoration class."""
+        await self._perform(self._register_class(name, factory))
+
+    async def register_data_source(self, view: Any, source: Any) -> None:
+        """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
+        await self._perform(self._register_data_source(view, source))
+
+    async def call(
+        self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,
+        repeatable: Optional[bool] = None,
+    ) -> Any:
+        """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
+        call = self._call(method, params, _same, timeout)
+        if repeatable is not None:
+            call.repeatable = repeatable
+        return await self._perform(call)
+
+    async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
+        """Sends a notification, which has no answer."""
+        self._check()
+        await self._ready()
+        await self._send(self._frame(method, params or {}))
+
+    async def serve(self) -> None:
+        """Waits until the session is closed; raises if the broker is lost for good."""
+        if self._forked:
+            self._check()
+        while not self._ended:
+            await self._ready()
+            if self._reader_task is not None:
+                await asyncio.wait([self._reader_task])
+
+    # Connection
+
+    async def _connect(self) -> bool:
+        _sessions.add(self)
+        connection = self._connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        connection.setblocking(False)
+        lines, number = _Lines(), next(self._ids)
+        try:
+            try:
+                await asyncio.wait_for(
+                    asyncio.get_running_loop().sock_connect(connection, self.socket), self.timeout)
+            except OSError as error:
+                raise _unreachable(self.socket, error) from error
+            same = await asyncio.wait_for(self._welcome(connection, lines, number), self.timeout)
+            reader, writer = await asyncio.open_unix_connection(sock=connection)
+        except (asyncio.TimeoutError, TimeoutError):
+            connection.close()
+            raise NoBroker(self.socket, f"the broker on {self.socket} does not answer; try again later") from None
+        except BaseException:
+            connection.close()
+            raise
+        self._loop = asyncio.get_running_loop()
+        self._writer, self._answers, self._draining = writer, _Answers(), asyncio.Lock()
+        self._reader_task = asyncio.ensure_future(self._run(reader, writer, self._answers, lines))
+        return same
+
+    async def _welcome(self, connection: sockets.socket, lines: _Lines, number: int) -> bool:
+        """Calls `initialize`, without streams: a broker that refuses the connection says why, and closes at once."""
+        loop, call = asyncio.get_running_loop(), self._initialize()
+        with contextlib.suppress(OSError):
+            await loop.sock_sendall(connection, self._frame(call.method, call.params, number))
+        while True:
+            try:
+                data = await loop.sock_recv(connection, 1 << 18)
+            except OSError:
+                data = b""
+            if not data:
+                _lost(self.socket)
+            lines.buffer += data
+            for line in iter(lines.next, None):
+                message = _message(line)
+                if message is None:
+                    _foreign(self.socket)
+                if "method" in message or message.get("id") not in (number, None):
+                    continue
+                if "error" in message:
+                    raise BrokerError(message["error"])
+                return _finished(call, message)
+
+    def _disconnect(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+            self._answers.lose(self.socket)
+
+    async def _run(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: _Answers, lines: _Lines,
+    ) -> None:
+        """Reads one connection to its end. Not by lines: those of a StreamReader have a limit."""
+        try:
+            while True:
+                for line in iter(lines.next, None):
+                    message = _message(line)
+                    if message is None:
+                        return
+                    self._take(message, writer, answers)
+                data = await reader.read(1 << 18)
+                if not data:
+                    return
+                lines.buffer += data
+        except OSError:
+            pass
+        except asyncio.CancelledError:  # the program ends
+            self._ended = True
+            raise
+        finally:
+            self._broken(writer)
+
+    def _broken(self, writer: asyncio.StreamWriter) -> None:
+        """The connection is lost: resumes the session on another one, unless that has begun."""
+        if self._writer is not writer:
+            return
+        self._disconnect()
+        if self.token is not None and not self._ended and self.patience:
+            self._shared(self._reconnect)
+
+    def _take(self, message: Dict[str, Any], writer: asyncio.StreamWriter, answers: _Answers) -> None:
+        if "method" not in message:
+            answers.take(message)
+        elif "id" not in message:
+            for result in self._notified(message["method"], message.get("params") or {}):
+                self._start(result)
+        else:
+            self._start(self._respond(message, writer))
+
+    def _start(self, work: Awaitable[Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_observed)
+
+    async def _respond(self, message: Dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        line: str = await self._drive(self._reply(message), self._perform)
+        if writer is self._writer:
+            with contextlib.suppress(ConnectionLost):
+                await self._send(line.encode() + b"\n")
+
+    async def _drive(self, steps: _Answering[_T], perform: Callable[[_Call[Any]], Awaitable[Any]]) -> _T:
+        """Performs the calls, and awaits the callbacks, that a generator yields."""
+        step: Callable[[], Any] = lambda: next(steps)
+        while True:
+            try:
+                wanted = step()
+            except StopIteration as stop:
+                value: _T = stop.value
+                return value
+            try:
+                result = await (perform(wanted) if isinstance(wanted, _Call) else wanted)
+            except Exception as error:
+                step = lambda error=error: steps.throw(error)  # type: ignore[misc]
+            else:
+                step = lambda result=result: steps.send(result)  # type: ignore[misc]
+
+    async def _reconnect(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.patience
+        for pause in _pauses():
+            try:
+                same = await self._connect()
+                await self._drive(self._go_on(same), self._exchange)
+                break
+            except (NoBroker, ConnectionLost):
+                if loop.time() + pause > end:
+                    raise
+                await asyncio.sleep(pause)
+        if self.on_reconnected:
+            result = _guarded(self.on_reconnected, same)
+            if inspect.isawaitable(result):
+                self._start(result)
+
+    async def _ready(self) -> None:
+        """Waits for a connection on which the session is resumed."""
+        self._check()
+        if self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
+            await self._shared(self._connect if self.token is None else self._reconnect)
+
+    def _shared(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
+        """Connects once for all waiting calls."""
+        if self._reconnecting is None or self._reconnecting.done():
+            self._reconnecting = asyncio.ensure_future(connect())
+            self._reconnecting.add_done_callback(_observed)
+        waiting = asyncio.shield(self._reconnecting)
+        waiting.add_done_callback(_observed)
+        return waiting
+
+    async def _perform(self, call: _Call[_T]) -> _T:
+        for attempt in itertools.count(1):
+            try:
+                await self._ready()
+                return await self._exchange(call)
+            except ConnectionLost:
+                if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
+                    raise
+        raise AssertionError("the loop has no end")
+
+    async def _exchange(self, call: _Call[_T]) -> _T:
+        """A call, repeated on this connection if a new broker takes it over."""
+        pauses = _pauses_within(self.patience)
+        writer = self._writer
+        while True:
+            try:
+                return await self._ask(call)
+            except BrokerError as error:
+                await asyncio.sleep(_pause_before_again(error, call, pauses))
+            if writer is not self._writer:  # the session may not be resumed yet on another connection
+                _lost(self.socket)
+
+    async def _ask(self, call: _Call[_T]) -> _T:
+        """One request on this connection, and its result."""
+        number = next(self._ids)
+        request = self._frame(call.method, call.params, number)
+        future: "asyncio.Future[_T]" = asyncio.get_running_loop().create_future()
+
+        def fail(error: BaseException) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        def succeed(result: _T) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        answers = self._answers
+        answers.waiting[number] = (call, succeed, fail)
+        try:
+            await self._send(request)
+            return await asyncio.wait_for(future, self.timeout + call.seconds)
+        except (asyncio.CancelledError, asyncio.TimeoutError, TimeoutError) as error:
+            self._cancel(number, answers)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise CallTimedOut(f"{call.method} was not answered in time") from None
+        finally:
+            answers.waiting.pop(number, None)
+            if not future.cancel():
+                _observed(future)
+
+    def _cancel(self, number: int, answers: _Answers) -> None:
+        if self._writer is not None and answers is self._answers:
+            text = _text({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
+            self._writer.write(text.encode() + b"\n")
+
+    async def _send(self, data: bytes) -> None:
+        writer = self._writer
+        if writer is None:
+            _lost(self.socket)
+        try:
+            if not writer.is_closing():
+                writer.write(data)
+                async with self._draining:  # before Python 3.10 only one at a time may wait
+                    await writer.drain()
+                return
+        except OSError:
+            pass
+        self._broken(writer)
+        _lost(self.socket)
+
+
+def _observed(task: "asyncio.Future[Any]") -> None:
+    """Keeps an error that nothing awaits, and raises it at the next call."""
+    if not task.cancelled():
+        task.exception()
