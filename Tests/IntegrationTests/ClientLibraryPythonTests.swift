@@ -62,7 +62,10 @@ internal import Testing
     try Self.openList(first, rows: ["k1", "k2", "k3"])
     let selected: JSONValue = [["role": "selected", "indexPath": [0, 1]]]
     try first.tell("set", ["name": "List", "state": ["zoom": 1], "elements": selected])
-    #expect(try first.tell("save")["stale"] == [])
+    let saved = try first.tell("save")
+    #expect(saved["stale"] == [])
+    // An answer that is not JSON made a round wait for its whole deadline.
+    #expect((saved["milliseconds"]?.integer ?? 5_000) < 5_000)
     try first.kill()
 
     let second = try LibraryClient(library)
@@ -177,6 +180,66 @@ internal import Testing
     try client.open()
     try client.register("Editor")
     #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+    try client.close()
+  }
+
+  @Test("Arguments that cannot be are refused in the words of the caller", .broker, arguments: kinds)
+  func refusesInTheWordsOfTheCaller(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
+    let wrong: [(String, JSONObject, [String])] = [
+      ("register", ["identifier": "a/b"], ["identifier", "'a/b'", "(invalidIdentifier)"]),
+      ("register", ["identifier": 5], ["identifier is not a string: 5", "(invalidParams)"]),
+      ("register", ["identifier": "A", "parent": ["a": 1]], ["parent is not", "{'a': 1}"]),
+      ("register", ["identifier": "A", "parent": ["No"], "wait": 0], ["['No']", "(unknownParent)", "with wait=."]),
+      ("register", ["identifier": "A", "parent": ["No"], "wait": -1], ["wait= takes from 0", "-1"]),
+      ("register", ["identifier": "A", "parent": ["No"], "wait": "5"], ["wait= takes a number", "'5'"]),
+      ("register", ["identifier": "A", "object_class": 5], ["object_class is not", "5"]),
+      ("register", ["identifier": "A", "kind": "window"], ["kind is not one of", "'window'"]),
+      ("save", ["deadline": 601], ["deadline= takes from 0 to 600 seconds", "601"]),
+      ("session", ["leave": "go"], ["leave= takes restart", "'go'"]),
+      ("session", ["patience": nil], ["patience= takes a number", "None"]),
+    ]
+    for (what, members, parts) in wrong {
+      let said = try client.tell("wrong", ["what": .string(what), "members": .object(members)]).string ?? "nothing"
+      for part in parts { #expect(said.contains(part), "\(said)") }
+      #expect(!said.contains("Milliseconds") && !said.contains("restorationIdentifier"), "\(said)")
+    }
+    // A call that the program has written itself is told of in its own words.
+    let call: JSONValue = ["restorationIdentifier": 5]
+    let error = try client.failure("call", ["method": "registerObjectForStateRestoration", "params": call])
+    #expect(error.object["message"]?.string == "restorationIdentifier is not a string")
+    try client.close()
+  }
+
+  @Test("Losing the broker and finding it again is in the log", .broker, arguments: kinds)
+  func logsReconnecting(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
+    try client.register("Editor")
+    #expect(try client.tell("logged") == [])
+    try broker.kill()
+    try broker.start()
+    try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
+    try broker.kill()
+    Files.removeContents(of: broker.archives)
+    try broker.start()
+    try client.tell("push", ["name": "Editor", "state": ["cursor": 2]])
+    let logged = (try client.tell("logged").array ?? []).map { ($0.array ?? []).compactMap(\.string) }
+    #expect(logged.map { $0.first } == ["WARNING", "INFO", "WARNING", "WARNING"])
+    let parts = ["is lost; connecting again", "the session continues", "is lost", "everything is registered again"]
+    for (line, part) in zip(logged, parts) { #expect(line.last?.contains(part) == true, "\(line)") }
+    try client.close()
+  }
+
+  @Test("A parent of another process is awaited by default", .broker, arguments: kinds)
+  func awaitsAParent(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
+    let other = try broker.session(Self.application)
+    func timers() throws -> Int64 { try other.call("statistics")["gauges"]?["timers"]?.integer ?? 0 }
+    let before = try timers()
+    try client.send("wrong", ["what": "register", "members": ["identifier": "Editor", "parent": .path("Main")]])
+    try Wait.until("the registration waits") { try timers() > before }
+    try other.register("Main")
+    #expect(try client.receiveResult() == .null)
     try client.close()
   }
 }

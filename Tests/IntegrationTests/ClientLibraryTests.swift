@@ -137,7 +137,7 @@ internal import Testing
     if library == .c {
       #expect(try client.log() == ["error parseError"])
     } else {
-      #expect(try client.tell("errors") == ["the broker could not read what was sent: Parse error"])
+      #expect(try client.tell("errors") == ["the broker could not read what was sent: Parse error (parseError)"])
     }
     try client.close()
   }

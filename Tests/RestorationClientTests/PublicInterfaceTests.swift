@@ -99,9 +99,17 @@ internal import Testing
   /// Objects of a user interface.
   @MainActor private final class Editor: StateRestoring {
     var cursor: Int64 = 0
+    weak var neighbor: Editor?
+    var opened = Timestamp(milliseconds: 0)
 
-    func encodeRestorableState() -> ObjectState { ["cursor": .integer(cursor)] }
-    func decodeRestorableState(_ saved: ObjectState) { cursor = saved.state["cursor"]?.integer ?? 0 }
+    func encodeRestorableState() -> ObjectState {
+      ["cursor": .integer(cursor), "opened": .date(opened), "bookmark": .data([1, 2])]
+    }
+    func decodeRestorableState(_ saved: ObjectState) {
+      cursor = saved.state["cursor"]?.integer ?? 0
+      neighbor = saved.state["neighbor"]?.reference?.restoring as? Editor
+      opened = saved.state["opened"]?.date ?? Timestamp(milliseconds: 0)
+    }
     func applicationFinishedRestoringState() { cursor += 1 }
   }
 
@@ -152,6 +160,7 @@ internal import Testing
     try await session.completeStateRestoration()
     editor.cursor = 17
     try await session.invalidateRestorableState(of: object)
+    print(session.object(at: ["Editor"])?.restoring === editor, object.reference.path ?? [])
     let saved = try await session.saveApplicationState(reason: "menu")
     print(saved.generation ?? 0, saved.stale.map(\.why), saved.excluded.map(\.by), saved.duration)
   }

@@ -105,6 +105,7 @@ static const char *kind_of(int code) {
     case RESTORATION_MISUSE: return "misuse";
     case RESTORATION_UNREADABLE: return "unreadable";
     case RESTORATION_FORKED: return "forked";
+    case RESTORATION_DUPLICATE: return "duplicateObject";
     default: return "";
   }
 }
@@ -1067,12 +1068,23 @@ int restoration_goodbye(
 
 /* -- Objects ---------------------------------------------------------------------------------------------------- */
 
+static bool has_callbacks(const restoration_object *object) {
+  return object->callbacks.encode || object->callbacks.decode || object->callbacks.finished;
+}
+
 /* A pending registration. Its object exists before the next message is read. */
 typedef struct registration {
   restoration_object *object;
   restoration_failure failure;
   bool is_done;
 } registration;
+
+/* Whether the program has registered two objects of its own under one path. */
+static bool is_another(const restoration_object *known, const restoration_object *object) {
+  if (known->is_replaced || !has_callbacks(known) || !has_callbacks(object)) return false;
+  return known->data != object->data || known->callbacks.encode != object->callbacks.encode
+      || known->callbacks.decode != object->callbacks.decode || known->callbacks.finished != object->callbacks.finished;
+}
 
 static void take_object(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
   registration *registering = data;
@@ -1087,13 +1099,25 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
   restoration_object *known = object_of(handle, object->number);
   for (restoration_object *each = handle->objects; each && !known; each = each->next)
     if (each->is_replaced && json_is_array(each->path) && json_equal(each->path, object->path)) known = each;
+  if (known && is_another(known, object)) {
+    char *path = json_dumps(known->path, JSON_COMPACT | JSON_ENCODE_ANY);
+    fail(&registering->failure, RESTORATION_DUPLICATE, "this process has registered another object as %s",
+         path ? path : "this one");
+    copy_text(registering->failure.hint, sizeof registering->failure.hint,
+              "Give one of them another identifier or position, or unregister the first one.");
+    free(path);
+    free_object(object);
+    return;
+  }
   if (known) {
     known->number = object->number;
     replace(&known->path, object->path);
     replace(&known->params, object->params);
     known->parent = object->parent;
-    known->callbacks = object->callbacks;
-    known->data = object->data;
+    if (has_callbacks(object) || !has_callbacks(known)) {
+      known->callbacks = object->callbacks;
+      known->data = object->data;
+    }
     memcpy(known->found, object->found, sizeof known->found);
     known->is_replaced = false;
     free_object(object);
@@ -1186,6 +1210,7 @@ int restoration_move(
 
 json_int_t restoration_object_handle(const restoration_object *object) { return object->number; }
 const json_t *restoration_object_path(const restoration_object *object) { return object->path; }
+void *restoration_object_data(const restoration_object *object) { return object->data; }
 const char *restoration_object_found(const restoration_object *object) { return object->found; }
 bool restoration_object_is_replaced(const restoration_object *object) { return object->is_replaced; }
 
@@ -1243,4 +1268,122 @@ int restoration_unregister(restoration_object *object, int milliseconds, restora
   json_decref(result);
   leave(handle);
   return result ? 0 : -1;
+}
+
+restoration_object *restoration_object_at(const restoration *handle, const json_t *path) {
+  for (restoration_object *object = handle->objects; object; object = object->next)
+    if (!object->is_replaced && json_is_array(object->path) && json_equal(object->path, path)) return object;
+  return NULL;
+}
+
+restoration_object *restoration_object_of(const restoration *handle, const json_t *reference) {
+  restoration_object *object = object_named(handle, reference);
+  return object ? object : restoration_object_at(handle, json_object_get(reference, "$restorable"));
+}
+
+/* -- Values ----------------------------------------------------------------------------------------------------- */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+json_t *restoration_bytes(const void *bytes, size_t size) {
+  const unsigned char *from = bytes;
+  size_t length = (size + 2) / 3 * 4;
+  char *text = malloc(length + 1);
+  if (!text) return NULL;
+  for (size_t i = 0; i * 3 < size; i++) {
+    size_t count = size - i * 3 < 3 ? size - i * 3 : 3;
+    unsigned bits = 0;
+    for (size_t k = 0; k < 3; k++) bits = bits << 8 | (k < count ? from[i * 3 + k] : 0u);
+    for (size_t k = 0; k < 4; k++) text[i * 4 + k] = k <= count ? digits[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  json_t *value = json_pack("{s:s%}", "$data", text, length);
+  free(text);
+  return value;
+}
+
+/* The text of an object whose only member has that name. */
+static const char *tagged(const json_t *value, const char *name, size_t *length) {
+  const json_t *text = json_object_size(value) == 1 ? json_object_get(value, name) : NULL;
+  *length = json_string_length(text);
+  return json_string_value(text);
+}
+
+void *restoration_bytes_of(const json_t *value, size_t *size) {
+  size_t length, count = 0;
+  const char *text = tagged(value, "$data", &length);
+  if (!text || length % 4 != 0) return NULL;
+  for (int i = 0; i < 2 && length > 0 && text[length - 1] == '='; i++) length--;
+  unsigned char *bytes = malloc(length * 3 / 4 + 1);
+  unsigned bits = 0;
+  for (size_t i = 0; bytes && i < length; i++) {
+    const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+    if (!digit) {
+      free(bytes);
+      return NULL;
+    }
+    bits = bits << 6 | (unsigned)(digit - digits);
+    if (i % 4 > 0) bytes[count++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));
+  }
+  *size = count;
+  return bytes;
+}
+
+json_t *restoration_date(struct timespec when) {
+  struct tm parts;
+  char text[96];
+  if (!gmtime_r(&when.tv_sec, &parts) || parts.tm_year < -1899 || parts.tm_year > 8099 || when.tv_nsec < 0
+      || when.tv_nsec > 999999999)
+    return NULL;
+  int length = snprintf(
+      text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%09ld", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+      parts.tm_hour, parts.tm_min, parts.tm_sec, when.tv_nsec);
+  while (text[length - 1] == '0') length--;
+  if (text[length - 1] == '.') length--;
+  memcpy(text + length, "Z", 2);
+  return json_pack("{s:s}", "$date", text);
+}
+
+/* Whether a text has this form, in which 0 stands for any digit. */
+static bool has_form(const char *text, const char *form) {
+  for (; *form; text++, form++)
+    if (*form == '0' ? *text < '0' || *text > '9' : *text != *form) return false;
+  return true;
+}
+
+static int number(const char *digits_at, int count) {
+  int value = 0;
+  while (count-- > 0) value = value * 10 + (*digits_at++ - '0');
+  return value;
+}
+
+bool restoration_date_of(const json_t *value, struct timespec *when) {
+  size_t length;
+  const char *text = tagged(value, "$date", &length);
+  if (!text || strlen(text) != length || !has_form(text, "0000-00-00T00:00:00")) return false;
+  struct tm parts = {
+      .tm_year = number(text, 4) - 1900, .tm_mon = number(text + 5, 2) - 1, .tm_mday = number(text + 8, 2),
+      .tm_hour = number(text + 11, 2), .tm_min = number(text + 14, 2), .tm_sec = number(text + 17, 2),
+  };
+  struct tm normal = parts;
+  time_t seconds = timegm(&normal);
+  /* 30 February becomes a day of March. */
+  if (normal.tm_mon != parts.tm_mon || normal.tm_mday != parts.tm_mday || normal.tm_hour != parts.tm_hour
+      || normal.tm_min != parts.tm_min || normal.tm_sec != parts.tm_sec)
+    return false;
+  const char *zone = text + 19;
+  long fraction = 0;
+  if (*zone == '.') {
+    if (!has_form(++zone, "0")) return false;
+    for (long unit = 100000000; *zone >= '0' && *zone <= '9'; zone++, unit /= 10) fraction += (*zone - '0') * unit;
+  }
+  int minutes = 0;
+  if (strcmp(zone, "Z") != 0) {
+    if ((*zone != '+' && *zone != '-') || !has_form(zone + 1, "00:00") || zone[6]) return false;
+    if (number(zone + 1, 2) > 23 || number(zone + 4, 2) > 59) return false;
+    minutes = (number(zone + 1, 2) * 60 + number(zone + 4, 2)) * (*zone == '-' ? -1 : 1);
+  }
+  seconds -= minutes * 60;
+  if (seconds < -62135596800 || seconds > 253402300799) return false;
+  *when = (struct timespec){.tv_sec = seconds, .tv_nsec = fraction};
+  return true;
 }

@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +42,7 @@ enum {
   RESTORATION_MISUSE = -5,      /* "misuse" of this library; see the message */
   RESTORATION_UNREADABLE = -6,  /* "unreadable": jansson cannot read the answer, such as an integer beyond 64 bits */
   RESTORATION_FORKED = -7,      /* "forked": another process has forked this one and keeps the handle; open one here */
+  RESTORATION_DUPLICATE = -8,   /* "duplicateObject": another object of this process is registered under the path */
 };
 
 /* -- Connection ------------------------------------------------------------------------------------------------- */
@@ -144,7 +146,8 @@ typedef struct restoration_callbacks {
 } restoration_callbacks;
 
 /* Registers an object; `params` as in registerObjectForStateRestoration, stolen. Callbacks need `serves_states`, and
- * may be NULL. Registering the same path again gives the same object. NULL with `failure`. The object is freed by
+ * may be NULL. Registering the same path again gives the same object; with other callbacks or other `data` it fails
+ * with RESTORATION_DUPLICATE, and the first object stays as it is. NULL with `failure`. The object is freed by
  * restoration_unregister, restoration_goodbye and restoration_close. Add the time to wait for a parent. */
 restoration_object *restoration_register(
     restoration *handle, json_t *params, const restoration_callbacks *callbacks, void *data, int milliseconds,
@@ -152,7 +155,14 @@ restoration_object *restoration_register(
 
 json_int_t restoration_object_handle(const restoration_object *object);  /* 0 if the object was replaced */
 const json_t *restoration_object_path(const restoration_object *object); /* an array; null if the identifier is null */
+void *restoration_object_data(const restoration_object *object);         /* as it was registered */
 const char *restoration_object_found(const restoration_object *object);  /* "none", "available", … at registration */
+
+/* The object of this session at a path, an array; NULL if it has none there. */
+restoration_object *restoration_object_at(const restoration *handle, const json_t *path);
+
+/* The object that a reference in a decoded state refers to; NULL if this session does not have it. */
+restoration_object *restoration_object_of(const restoration *handle, const json_t *reference);
 
 /* Whether another session has taken the object over, or the session was forgotten and the path is another session's or
  * has no parent. All calls with the object fail ("replaced") until its path is registered again. */
@@ -178,6 +188,19 @@ int restoration_move(restoration_object *object, json_t *parent, int millisecond
 
 /* Removes the object with its state, and frees it; a replaced object is only freed. 0, or -1: the object remains. */
 int restoration_unregister(restoration_object *object, int milliseconds, restoration_failure *failure);
+
+/* -- Values ----------------------------------------------------------------------------------------------------- */
+
+/* Bytes and points in time in a state, as all client libraries write them. Each returns a new reference; NULL if no
+ * memory is left, or if the time is outside of the years 1 to 9999. */
+json_t *restoration_bytes(const void *bytes, size_t size);
+json_t *restoration_date(struct timespec when);
+
+/* Reads bytes: returns memory to be freed, never of size 0; NULL if the value is something else. */
+void *restoration_bytes_of(const json_t *value, size_t *size);
+
+/* Reads a point in time; false if the value is something else. */
+bool restoration_date_of(const json_t *value, struct timespec *when);
 
 #ifdef __cplusplus
 }

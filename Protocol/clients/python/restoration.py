@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import datetime
 import decimal
@@ -42,8 +41,8 @@ from typing import (
 
 __all__ = [
     "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "InvalidState", "NoBroker", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
-    "SessionForked", "Snapshot", "Wanted", "default_socket", "load", "store",
+    "DuplicateObject", "InvalidState", "NoBroker", "Reference", "RestorableObject", "RestorationError", "Saved",
+    "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted", "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
 
@@ -65,7 +64,8 @@ class RestorationError(Exception):
 class BrokerError(RestorationError):
     """The broker refused a call. Decide by `kind` (or `code`); `message` and `hint` are for people."""
 
-    def __init__(self, error: Any) -> None:
+    def __init__(self, error: Any, params: Optional[Mapping[str, Any]] = None) -> None:
+        """`params` are those of a call that the program did not write itself: the error then has its words."""
         error = error if isinstance(error, dict) else {"message": f"an error of an unknown form: {error!r}"}
         data = error.get("data")
         self.data: Mapping[str, Any] = data if isinstance(data, dict) else {}
@@ -76,7 +76,25 @@ class BrokerError(RestorationError):
         self.hint = str(self.data.get("hint", ""))
         path = self.data.get("path")
         self.path: Optional[Tuple[str, ...]] = tuple(path) if isinstance(path, list) else None
-        super().__init__(f"{self.message}. {self.hint}" if self.hint else self.message)
+        if params is not None:
+            self.message, self.hint = _spoken(self.message), _spoken(self.hint)
+            refused = str(self.data.get("pointer", ""))[1:]
+            if refused in params:
+                self.message += f": {params[refused]!r:.100}"
+        text = f"{self.message} ({self.kind})" if self.kind else self.message
+        super().__init__(f"{text}. {self.hint}" if self.hint else text)
+
+
+#: Members of calls that have other names as arguments here.
+_ARGUMENTS = {
+    "restorationIdentifier": "identifier", "restorationParent": "parent", "objectClass": "object_class",
+    "restorationClass": "restoration_class", "takeOver": "take_over", "progressToken": "progress_token",
+    "awaitParentMilliseconds": "wait=", "deadlineMilliseconds": "deadline=",
+}
+
+
+def _spoken(text: str) -> str:
+    return re.sub(r"\b(?:" + "|".join(_ARGUMENTS) + r")\b", lambda found: _ARGUMENTS[found[0]], text)
 
 
 class ConnectionLost(RestorationError, ConnectionError):
@@ -97,6 +115,10 @@ class CallTimedOut(RestorationError, TimeoutError):
 
 class SessionEnded(RestorationError):
     """The session was closed, or said goodbye."""
+
+
+class DuplicateObject(RestorationError):
+    """Another object of this program is registered under the path. It stays; this one is not registered."""
 
 
 class SessionForked(SessionEnded):
@@ -149,6 +171,49 @@ class Wanted:
     object_class: Union[str, List[str], None]
     state: Optional[Dict[str, Any]]
     coder: Optional[Dict[str, Any]]
+    #: That is asked.
+    session: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def identifier(self) -> str:
+        """The last component of the path, without the position."""
+        return self.path[-1].partition("#")[0]
+
+    @property
+    def position(self) -> Optional[int]:
+        position = self.path[-1].partition("#")[2]
+        return int(position) if position else None
+
+    def register(self, **more: Any) -> Any:
+        """Registers the object at its former place: `more` is what `register` of the session takes, such as callbacks.
+
+        In an `AsyncSession` the result is awaited.
+        """
+        place = {
+            "kind": self.kind, "object_class": self.object_class, "restoration_class": self.restoration_class,
+            "position": self.position,
+        }
+        return self.session.register(self.identifier, self.path[:-1] or None, **{**place, **more})
+
+
+class Reference(Dict[str, Any]):
+    """A reference to another object in a decoded state. In a state to encode it stands for that object again."""
+
+    _session: Optional["_Session"] = None
+
+    @property
+    def path(self) -> Optional[Tuple[str, ...]]:
+        """The object's path; None if the object is gone."""
+        path = self.get("$restorable")
+        return tuple(path) if isinstance(path, (list, tuple)) else None
+
+    @property
+    def object(self) -> Any:
+        """The object itself if this session has registered it, otherwise None. Its `target` is the program's own."""
+        if self._session is None:
+            return None
+        found = self._session._objects.get(self.get("object"))  # type: ignore[arg-type]
+        return found or (self.path and self._session.object_at(self.path)) or None
 
 
 class Delegate:
@@ -196,8 +261,11 @@ def _special(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"$data": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, datetime.datetime):
-        if value.tzinfo is None:
+        offset = value.utcoffset()
+        if offset is None:
             raise ValueError("a datetime in a state needs a time zone")
+        if offset % datetime.timedelta(minutes=1):  # RFC 3339 has no form for it
+            value = value.astimezone(datetime.timezone.utc)
         return {"$date": value.isoformat()}
     if isinstance(value, decimal.Decimal) and value.is_finite():
         return f"{_NUMBER}{value}"
@@ -242,27 +310,50 @@ def _real(text: str) -> Union[float, decimal.Decimal]:
 _decoder = json.JSONDecoder(parse_int=_integer, parse_float=_real)
 
 
-def _revived(value: Any) -> Any:
+def _bytes(text: str) -> bytes:
+    if len(text) % 4 or not re.fullmatch(r"[A-Za-z0-9+/]*={0,2}", text):
+        raise ValueError("not base64")
+    return base64.b64decode(text)
+
+
+_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+
+
+def _date(text: str) -> datetime.datetime:
+    """Reads RFC 3339. What is finer than a microsecond is dropped."""
+    day = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    found = re.fullmatch(rf"({day}T{_CLOCK}:[0-5][0-9])(?:\.([0-9]+))?(Z|[+-]{_CLOCK})", text)
+    if not found:
+        raise ValueError("not a date")
+    second, fraction, zone = found.groups()
+    date = datetime.datetime.fromisoformat(second + (zone if zone != "Z" else "+00:00"))
+    return date.replace(microsecond=int(f"{fraction or ''}000000"[:6]))
+
+
+def _revived(value: Any, session: Optional["_Session"]) -> Any:
     """Reads back what `_special` has written."""
     if isinstance(value, list):
-        return [_revived(element) for element in value]
+        return [_revived(element, session) for element in value]
     if not isinstance(value, dict):
         return value
+    if "$restorable" in value:
+        reference = Reference(value)
+        reference._session = session
+        return reference
     if "$literal" in value:
         return value
     if len(value) == 1:
-        with contextlib.suppress(ValueError, TypeError, binascii.Error):
+        with contextlib.suppress(ValueError):
             if isinstance(value.get("$data"), str):
-                return base64.b64decode(value["$data"], validate=True)
+                return _bytes(value["$data"])
             if isinstance(value.get("$date"), str):
-                text = value["$date"]
-                return datetime.datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-    return {key: _revived(member) for key, member in value.items()}
+                return _date(value["$date"])
+    return {key: _revived(member, session) for key, member in value.items()}
 
 
-def _saved(entry: Mapping[str, Any]) -> Saved:
+def _saved(entry: Mapping[str, Any], session: Optional["_Session"] = None) -> Saved:
     return Saved(
-        status=entry.get("status", "available"), state=_revived(entry.get("state")), coder=entry.get("coder"),
+        status=entry.get("status", "available"), state=_revived(entry.get("state"), session), coder=entry.get("coder"),
         elements=entry.get("elements") or [],
     )
 
@@ -340,6 +431,7 @@ class _Call(Generic[_T]):
     repeatable: bool
     seconds: float = 0  # beyond the usual patience
     ends: bool = False
+    is_raw: bool = False  # the program has written method and parameters
 
 
 _REPEATABLE = {
@@ -386,6 +478,8 @@ class _Object:
         self._session = session
         self._registration = registration
         self._callbacks: Dict[str, Optional[Callable[..., Any]]] = {}
+        #: What it stands for in the program.
+        self.target: Any = None
         self._handle: Optional[int] = None
         self._take(result)
 
@@ -415,6 +509,17 @@ class _Object:
         """A reference to this object for states of other objects, which may also contain the object itself."""
         return {"$restorable": self.path if self._handle is None else self._handle}
 
+    def _belongs(self, callbacks: Dict[str, Optional[Callable[..., Any]]], target: Any) -> bool:
+        """Whether the callbacks and the target may be of the object of the program that was registered here first."""
+        if target is not None and self.target is not None:
+            return target is self.target
+        return not any(callbacks.values()) or not any(self._callbacks.values()) or callbacks == self._callbacks
+
+    def _serve(self, callbacks: Dict[str, Optional[Callable[..., Any]]], target: Any) -> None:
+        if any(callbacks.values()):
+            self._callbacks = callbacks
+        self.target = self.target if target is None else target
+
     def _lose(self) -> None:
         """The path belongs to another session, or is unclaimed."""
         self._handle, self.is_replaced = None, True
@@ -424,7 +529,7 @@ class _Object:
         return f"<{type(self).__name__} {name}>"
 
     def _decode(self) -> _Call[Saved]:
-        return _Call("decodeRestorableState", {"object": self}, _saved, True)
+        return _Call("decodeRestorableState", {"object": self}, self._session._saved, True)
 
     def _encode(self, state: State, elements: Elements) -> _Call[bool]:
         params: Dict[str, Any] = {"object": self, "state": state, "revision": next(self._session._revisions)}
@@ -525,7 +630,7 @@ class _Session:
         application: str,
         *,
         process: Optional[str] = None,
-        socket: Optional[str] = None,
+        socket: Union[str, "os.PathLike[str]", None] = None,
         serving: Optional[bool] = None,
         delegate: Optional[Delegate] = None,
         token: Optional[str] = None,
@@ -550,8 +655,12 @@ class _Session:
         - more: other members of `initialize` by their names: bundleVersion, aliases, … If RESTORATION_UNIT is set,
           `storyboard` is `{"unit": $RESTORATION_UNIT}` by default.
         """
+        if leave not in _LEAVING:
+            raise ValueError(f"leave= takes {', '.join(_LEAVING)}, not {leave!r}")
+        _seconds("timeout", timeout, 0)
+        _seconds("patience", patience, 0)
         self.application = application
-        self.socket = socket or default_socket()
+        self.socket = os.fsdecode(socket) if socket else default_socket()
         self.token = token
         self.leave = leave
         self.timeout = timeout
@@ -585,6 +694,7 @@ class _Session:
         self._extends = False
         self._ended = False
         self._forked = False
+        self._has_opened = False
         self._prepare()
 
     def _prepare(self) -> None:
@@ -596,6 +706,14 @@ class _Session:
     @property
     def objects(self) -> List[Any]:
         return list(self._objects.values())
+
+    def object_at(self, path: Union[str, Path]) -> Any:
+        """The object of this session at that path; None if it has none there."""
+        wanted = (path,) if isinstance(path, str) else tuple(path)
+        return next((each for each in self.objects if each.path == wanted), None)
+
+    def _saved(self, entry: Mapping[str, Any]) -> Saved:
+        return _saved(entry, self)
 
     # Calls
 
@@ -617,34 +735,49 @@ class _Session:
             self.restoration, self.broker = _object(result.get("restoration")), _object(result.get("broker"))
             self.limits = {key: each for key, each in _object(result.get("limits")).items() if isinstance(each, int)}
             self._options.pop("instance", None)
+            if self._has_opened:
+                told = "the session continues" if same else "the session is new, and everything is registered again"
+                _log.log(logging.INFO if same else logging.WARNING, "connected to %s again; %s", self.socket, told)
+            self._has_opened = True
             return same
 
         return _Call("initialize", params, finish, False)
 
-    def _register(self, identifier: Optional[str], callbacks: Dict[str, Any], **params: Any) -> _Call[Any]:
+    def _register(
+        self, identifier: Optional[str], callbacks: Dict[str, Any], target: Any, wait: Optional[float], **params: Any,
+    ) -> _Call[Any]:
         if not self.serving and any(callbacks.values()):
             raise ValueError("callbacks are called only in a Session with serving=True")
-        registration = {"restorationIdentifier": identifier, **params}
+        if target is None:  # that of bound methods
+            target = next((each.__self__ for each in callbacks.values() if inspect.ismethod(each)), None)
+        awaited = 0 if wait is None or params["restorationParent"] is None else _seconds("wait", wait, 0, 86_400)
+        milliseconds = round(awaited * 1000) or None
+        registration = {"restorationIdentifier": identifier, "awaitParentMilliseconds": milliseconds, **params}
 
         def finish(result: Mapping[str, Any]) -> Any:
             found = self._objects.get(result["object"])
             if found is None:
                 found = self._objects[result["object"]] = self._object_type(self, registration, result)
-            else:
+            elif found._belongs(callbacks, target):
                 found._registration = registration
                 found._take(result)
-            found._callbacks = callbacks
+            else:
+                raise DuplicateObject(
+                    f"this process has registered another object as {found!r}; "
+                    "give one of them another identifier or position, or unregister the first one")
+            found._serve(callbacks, target)
             return found
 
-        awaited = (params.get("awaitParentMilliseconds") or 0) / 1000
         return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
     def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
-        params = _present(reason=reason, deadlineMilliseconds=_milliseconds(deadline), progressToken=progress_token)
+        milliseconds = _milliseconds("deadline", deadline, 600)
+        params = _present(reason=reason, deadlineMilliseconds=milliseconds, progressToken=progress_token)
         return self._call("saveApplicationState", params, _same, deadline or 5)
 
     def _restore(self, deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
-        params = _present(deadlineMilliseconds=_milliseconds(deadline), progressToken=progress_token)
+        milliseconds = _milliseconds("deadline", deadline, 3_600)
+        params = _present(deadlineMilliseconds=milliseconds, progressToken=progress_token)
         return self._call("restoreApplicationState", params, _same, deadline or 10)
 
     def _extend(self) -> _Call[int]:
@@ -794,7 +927,7 @@ class _Session:
             callback = thing._callbacks.get("decode") if thing else None
             if thing is None or not callback:
                 continue
-            saved = (yield thing._decode()) if entry.get("deferred") else _saved(entry)
+            saved = (yield thing._decode()) if entry.get("deferred") else self._saved(entry)
             if saved:
                 result = callback(saved)
                 if inspect.isawaitable(result):
@@ -813,11 +946,11 @@ class _Session:
             return None
         path, state, coder = params["identifierPath"], params.get("state"), params.get("coder")
         if params.get("deferred"):
-            saved = yield self._call("decodeRestorableState", {"object": path}, _saved)
+            saved = yield self._call("decodeRestorableState", {"object": path}, self._saved)
             state, coder = saved.state, saved.coder
         made = factory(Wanted(
             tuple(path), params.get("kind", "object"), params.get("restorationClass"), params.get("objectClass"),
-            _revived(state), coder))
+            _revived(state, self), coder, self))
         if inspect.isawaitable(made):
             made = yield made
         return None if made is None else {"object": made.handle}
@@ -847,18 +980,19 @@ class _Session:
         return (yield result) if inspect.isawaitable(result) else result
 
     def _answer_shouldSaveApplicationState(self, params: Mapping[str, Any]) -> _Answering[Any]:
-        return (yield from self._asked("should_save", _revived(params.get("state")), params.get("coder"))) is not False
+        asked = self._asked("should_save", _revived(params.get("state"), self), params.get("coder"))
+        return (yield from asked) is not False
 
     def _answer_willEncodeRestorableState(self, params: Mapping[str, Any]) -> _Answering[Any]:
         state = yield from self._asked("will_encode", params["round"])
         return {} if state is None else {"state": state}
 
     def _answer_shouldRestoreApplicationState(self, params: Mapping[str, Any]) -> _Answering[Any]:
-        asked = self._asked("should_restore", _revived(params.get("state")), params.get("coder"))
+        asked = self._asked("should_restore", _revived(params.get("state"), self), params.get("coder"))
         return (yield from asked) is not False
 
     def _answer_didDecodeRestorableState(self, params: Mapping[str, Any]) -> _Answering[Any]:
-        yield from self._asked("did_decode", _revived(params.get("state")), params.get("coder"))
+        yield from self._asked("did_decode", _revived(params.get("state"), self), params.get("coder"))
         return {}
 
     # Connections
@@ -873,6 +1007,11 @@ class _Session:
         if beyond:
             raise BrokerError(beyond)
         return text.encode() + b"\n"
+
+    def _tell_loss(self) -> None:
+        if self._has_opened:
+            _log.warning(
+                "the connection to %s is lost; connecting again for up to %g seconds", self.socket, self.patience)
 
     def _leave_to_parent(self) -> None:
         """In a forked child. Nothing but the descriptor is closed: the socket is the parent's."""
@@ -911,8 +1050,21 @@ def _present(**members: Any) -> Dict[str, Any]:
     return {key: value for key, value in members.items() if value is not None}
 
 
-def _milliseconds(seconds: Optional[float]) -> Optional[int]:
-    return None if seconds is None else max(1, round(seconds * 1000))
+_LEAVING = ("restart", "logout", "closed", "userQuit")
+
+
+def _seconds(name: str, value: Any, least: float, most: float = math.inf) -> float:
+    """An argument of the program's that is a time."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}= takes a number of seconds, not {value!r}")
+    if not least <= value <= most:
+        limits = f"from {least:g} to {most:g} seconds" if math.isfinite(most) else f"at least {least:g} seconds"
+        raise ValueError(f"{name}= takes {limits}, not {value!r}")
+    return value
+
+
+def _milliseconds(name: str, seconds: Optional[float], most: float) -> Optional[int]:
+    return None if seconds is None else max(1, round(_seconds(name, seconds, 0, most) * 1000))
 
 
 _START = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
@@ -995,7 +1147,7 @@ class _Answers:
         call, succeed, fail = self.waiting.pop(number)
         try:
             if "error" in message:
-                raise BrokerError(message["error"])
+                raise BrokerError(message["error"], None if call.is_raw else call.params)
             result = _finished(call, message)
         except RestorationError as error:
             fail(error)
@@ -1120,10 +1272,11 @@ class Session(_Session):
         object_class: Union[str, Sequence[str], None] = None,
         restoration_class: Optional[str] = None,
         position: Optional[int] = None,
-        wait: Optional[float] = None,
+        wait: Optional[float] = 10,
         take_over: bool = False,
         confidential: Optional[bool] = None,
         keep: Optional[str] = None,
+        target: Any = None,
         encode: Optional[Callable[[], Union[State, Snapshot, None]]] = None,
         decode: Optional[Callable[[Saved], Any]] = None,
         finished: Optional[Callable[[], Any]] = None,
@@ -1131,16 +1284,17 @@ class Session(_Session):
         """Makes an object known under its path.
 
         - parent: an object, a handle, a path, or the identifier of a root.
-        - wait: seconds to wait for a parent that is not registered yet.
+        - wait: seconds to wait for a parent that is not registered yet; None or 0 does not wait.
+        - target: what the object stands for in the program: its `target`. By default the object whose methods the
+          callbacks are.
         - encode: returns the state when the broker saves; None if it has not changed since it was pushed.
         - decode: gets the state when the broker restores the application.
         - finished: all objects of the application are restored.
         """
         result: RestorableObject = self._perform(self._register(
-            identifier, {"encode": encode, "decode": decode, "finished": finished},
+            identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, awaitParentMilliseconds=_milliseconds(wait), takeOver=take_over or None,
-            confidential=confidential, keep=keep))
+            position=position, takeOver=take_over or None, confidential=confidential, keep=keep))
         return result
 
     def complete(self) -> int:
@@ -1177,6 +1331,7 @@ class Session(_Session):
     ) -> Any:
         """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
         call = self._call(method, params, _same, timeout)
+        call.is_raw = True
         if repeatable is not None:
             call.repeatable = repeatable
         return self._perform(call)
@@ -1277,6 +1432,7 @@ class Session(_Session):
 
     def _reconnect(self, go_on: bool) -> sockets.socket:
         """Connects again, and resumes the session."""
+        self._tell_loss()
         end = time.monotonic() + self.patience
         for pause in _pauses():
             self._check()
@@ -1636,20 +1792,20 @@ class AsyncSession(_Session):
         object_class: Union[str, Sequence[str], None] = None,
         restoration_class: Optional[str] = None,
         position: Optional[int] = None,
-        wait: Optional[float] = None,
+        wait: Optional[float] = 10,
         take_over: bool = False,
         confidential: Optional[bool] = None,
         keep: Optional[str] = None,
+        target: Any = None,
         encode: Optional[Callable[[], Any]] = None,
         decode: Optional[Callable[[Saved], Any]] = None,
         finished: Optional[Callable[[], Any]] = None,
     ) -> AsyncRestorableObject:
         """Makes an object known under its path; see `Session.register`."""
         result: AsyncRestorableObject = await self._perform(self._register(
-            identifier, {"encode": encode, "decode": decode, "finished": finished},
+            identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, awaitParentMilliseconds=_milliseconds(wait), takeOver=take_over or None,
-            confidential=confidential, keep=keep))
+            position=position, takeOver=take_over or None, confidential=confidential, keep=keep))
         return result
 
     async def complete(self) -> int:
@@ -1684,6 +1840,7 @@ class AsyncSession(_Session):
     ) -> Any:
         """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
         call = self._call(method, params, _same, timeout)
+        call.is_raw = True
         if repeatable is not None:
             call.repeatable = repeatable
         return await self._perform(call)
@@ -1749,7 +1906,7 @@ class AsyncSession(_Session):
                 if "method" in message or message.get("id") not in (number, None):
                     continue
                 if "error" in message:
-                    raise BrokerError(message["error"])
+                    raise BrokerError(message["error"], call.params)
                 return _finished(call, message)
 
     def _disconnect(self) -> None:
@@ -1827,6 +1984,7 @@ class AsyncSession(_Session):
                 step = lambda result=result: steps.send(result)  # type: ignore[misc]
 
     async def _reconnect(self) -> None:
+        self._tell_loss()
         loop = asyncio.get_running_loop()
         end = loop.time() + self.patience
         for pause in _pauses():

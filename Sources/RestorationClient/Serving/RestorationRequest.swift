@@ -50,7 +50,8 @@ public struct RestorationRequest: Sendable {
     )
   }
 
-  /// Registers an object at its former place; it gets its state later. Keep the object alive: the session does not.
+  /// Registers an object at its former place; it gets its state later. Keep the object alive: the session does not, and
+  /// takes a released one for closed.
   public func register(_ restoring: any StateRestoring) async throws -> RestorableObject {
     try await session.register(registration, restoring: restoring)
   }

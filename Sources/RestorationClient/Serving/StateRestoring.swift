@@ -13,8 +13,10 @@ public import RestorationWire
 /// let object = try await session.register(ObjectRegistration("Editor"), restoring: editor)
 /// ```
 ///
-/// The session does not keep it alive. All calls of one session come one after the other, in the order in which the
-/// broker makes them, each on the actor that the object belongs to; the session's own calls may be made from inside.
+/// The session does not keep it alive: what the program releases counts as closed, and is unregistered in the next
+/// round or after two seconds in which the session lives on. All calls of one session come one after the other, in the
+/// order in which the broker makes them, each on the actor that the object belongs to; the session's own calls may be
+/// made from inside.
 public protocol StateRestoring: AnyObject, Sendable {
   /// Returns the state of the object to save. A thrown error keeps the state saved before (R12).
   func encodeRestorableState() async throws -> ObjectState

@@ -12,7 +12,10 @@ public final class RestorableObject: Sendable {
   /// The session's driver.
   let session: ObjectIdentifier
   private let known: Mutex<RegisteredObject>
+  private let owner = Mutex(Owner())
   private let loss = Mutex<RestorationSessionError?>(nil)
+
+  private struct Owner { weak var restoring: (any StateRestoring)? }
 
   init(id: ObjectPlan.ObjectID, session: ObjectIdentifier, _ registered: RegisteredObject) {
     (self.id, self.session) = (id, session)
@@ -35,6 +38,12 @@ public final class RestorableObject: Sendable {
   /// it.
   public var handle: Int64 { known.withLock { $0.object } }
 
+  /// The program's own object, which was registered with it; `nil` if there was none or the program has released it.
+  ///
+  /// `session.object(at: path)?.restoring as? Editor` leads from a path to the editor, and
+  /// `saved.state["front"]?.reference?.restoring` from a reference in a saved state.
+  public var restoring: (any StateRestoring)? { owner.withLock { $0.restoring } }
+
   /// Whether it is still the session's: not unregistered, taken over, or refused at a repeated registration.
   public var isRegistered: Bool { loss.withLock { $0 == nil } }
 
@@ -44,6 +53,8 @@ public final class RestorableObject: Sendable {
   var lossError: RestorationSessionError? { loss.withLock { $0 } }
 
   func registered(_ registered: RegisteredObject) { known.withLock { $0 = registered } }
+
+  func restored(by restoring: any StateRestoring) { owner.withLock { $0.restoring = restoring } }
 
   func moved(to path: IdentifierPath?, included: Bool? = nil) {
     known.withLock { known in
@@ -72,6 +83,19 @@ public enum RestorableReference: Hashable, Sendable {
   case object(RestorableObject)
   /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
   case path(IdentifierPath)
+}
+
+extension RestorableReference {
+  /// The object's path; `nil` if its own identifier is `nil` (R4).
+  public var path: IdentifierPath? {
+    switch self {
+    case .object(let object): object.path
+    case .path(let path): path
+    }
+  }
+
+  /// The program's own object, if it was registered by this session.
+  public var restoring: (any StateRestoring)? { if case .object(let object) = self { object.restoring } else { nil } }
 }
 
 extension RestorableReference: ExpressibleByArrayLiteral {

@@ -11,8 +11,9 @@ extension RestorationSession {
   ///     broker has lost the session.
   ///   - parent: an object of this session, instead of `restorationParent`.
   ///   - restoring: encodes and decodes the object's state, if the session answers calls. The session does not keep it
-  ///     alive; once it is gone, the object's saved state stays, and rounds list it as stale. Without `restoring`, a
-  ///     round saves the state encoded last.
+  ///     alive: if it is released, as of a tab that was closed, the object is unregistered with its state at the next
+  ///     round, or after 2 seconds in which the session has not ended. Without `restoring`, a round saves the state
+  ///     encoded last.
   @discardableResult
   public func register(
     _ registration: ObjectRegistration,
@@ -31,21 +32,19 @@ extension RestorationSession {
     guard let object = try await answer(call).object else {
       throw unexpectedAnswer(to: RegisterObjectForStateRestoration.method)
     }
+    if let restoring, object.restoring !== restoring { throw RestorationSessionError.duplicateObject(object.path) }
     return object
   }
+
+  /// The object of this session at that path; `nil` if there is none, or another session has it.
+  public func object(at path: IdentifierPath) -> RestorableObject? { live.object(at: path) }
 
   /// Removes an object from its application, with its state unless `keepState` (R3, R13). Does nothing if the object is
   /// no longer this session's.
   public func unregister(_ object: RestorableObject, keepState: Bool = false) async throws {
     guard await owns(object) else { return }
-    let call = SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
-      UnregisterObject().with {
-        $0.object = wire[0]
-        $0.keepState = keepState
-      }
-    }
     do {
-      _ = try await answer(call)
+      _ = try await answer(.unregistering(object, keepState: keepState))
     } catch let error as RestorationError where error.code == .unknownObject || error.code == .replaced {
       // It no longer exists, perhaps because of this call, which was then sent again.
     }

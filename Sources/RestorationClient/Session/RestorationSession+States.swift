@@ -33,7 +33,7 @@ extension RestorationSession {
     let call = SessionCall(DecodeRestorableState.self, of: [object]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }
     }
-    guard let decoded = DecodedState(try await perform(DecodeRestorableState.self, call)) else {
+    guard let decoded = DecodedState(try await perform(DecodeRestorableState.self, call), live) else {
       throw unexpectedAnswer(to: DecodeRestorableState.method)
     }
     return decoded

@@ -137,6 +137,8 @@ extension RestorationSession {
 
   func owns(_ object: RestorableObject) async -> Bool { await driver.owns(object) }
 
+  var live: LiveObjects { driver.live }
+
   func unexpectedAnswer(to method: String) -> BrokerConnectionError {
     .unexpectedAnswer(to: method, path: driver.socket.path)
   }

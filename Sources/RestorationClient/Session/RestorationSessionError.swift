@@ -7,7 +7,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
-      case ended, timedOut, outcomeUnknown, notRegistered
+      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject
     }
 
     private let value: Value
@@ -24,6 +24,8 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
     /// The object is no longer this session's: it was unregistered, another session has taken it over, or it could not
     /// be registered again after the broker had lost the session (`refusal`).
     public static let notRegistered = Code(value: .notRegistered)
+    /// Another object of this program is registered under the path. It stays; the one given is not registered.
+    public static let duplicateObject = Code(value: .duplicateObject)
   }
 
   public let code: Code
@@ -57,6 +59,14 @@ extension RestorationSessionError {
     RestorationSessionError(
       .outcomeUnknown,
       "the connection ended before \(method) was answered; check whether it took effect, or call it again"
+    )
+  }
+
+  static func duplicateObject(_ path: IdentifierPath?) -> RestorationSessionError {
+    RestorationSessionError(
+      .duplicateObject,
+      "this process has registered another object as \(path?.description ?? "this one"); give one of them another "
+        + "identifier or position, or unregister the first one"
     )
   }
 

@@ -48,6 +48,15 @@ struct SessionCall: Sendable {
 }
 
 extension SessionCall {
+  static func unregistering(_ object: RestorableObject, keepState: Bool) -> SessionCall {
+    SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
+      UnregisterObject().with {
+        $0.object = wire[0]
+        $0.keepState = keepState
+      }
+    }
+  }
+
   /// A call without objects of the session.
   init<Method: RestorationMethod>(_ call: Method, isIdempotent: Bool, effect: Effect = .none) {
     method = Method.method

@@ -62,7 +62,7 @@ extension SessionDriver: BrokerLinkObserver {
       let resumed = SessionInfo(reply, resuming: info.withLock { $0.session })
       info.withLock { $0 = resumed }
       limits = reply.limits
-      if !resumed.wasResumed { objects.forgetHandles() }
+      if !resumed.wasResumed { live.forgetHandles() }
       serveAgain(isResumed: resumed.wasResumed)
       act(machine.initialized(isResumed: resumed.wasResumed, at: Host.monotonicMilliseconds))
     }
@@ -165,6 +165,7 @@ extension SessionDriver: BrokerLinkObserver {
         session: ObjectIdentifier(self)
       )
       machine.registered(object.id, below: parent?.id)
+      if restoring != nil { watchForReleases() }
       return object
     case .unregisters(let object):
       forget(object, nil)

@@ -74,13 +74,14 @@ extension SessionDriver {
   // MARK: Objects
 
   private func encode(_ call: EncodeRestorableStateWithCoder) async throws -> EncodeRestorableStateWithCoder.Answer {
+    await unregister(call.objects.compactMap { objects.object(handle: $0.object) }.filter { objects.isReleased($0.id) })
     var batch = EncodedBatch(limits: limits)
     for entry in call.objects {
       if call.round > 0, objects.record(handle: entry.object)?.isPushed == true {
         batch.keep(entry.object)
       } else if batch.isFull {
         batch.putOff(entry.object)
-      } else if let restoring = objects.record(handle: entry.object)?.restoring {
+      } else if let restoring = objects.object(handle: entry.object)?.restoring {
         do {
           let state = try await restoring.encodeRestorableState()
           // Later pushes are newer (R15).
@@ -98,10 +99,10 @@ extension SessionDriver {
   private func decode(_ call: DecodeRestorableStateWithCoder) async throws -> Acknowledgement {
     var failure: (any Error)?
     for entry in call.objects {
-      guard let record = objects.record(handle: entry.object), let restoring = record.restoring else { continue }
+      guard let object = objects.object(handle: entry.object), let restoring = object.restoring else { continue }
       do {
-        guard let state = try await state(of: entry, record.object) else { continue }
-        objects.decoded(record.object.id)
+        guard let state = try await state(of: entry, object) else { continue }
+        objects.decoded(object.id)
         await restoring.decodeRestorableState(state)
       } catch {
         // A state that cannot be fetched does not affect the others, unless the answer is no longer awaited.
@@ -123,7 +124,7 @@ extension SessionDriver {
       throw ErrorObject.invalidParams(hint: "Give elements in the form of Protocol/README.md.")
     }
     return ObjectState(
-      RestorableState(content.state),
+      RestorableState(content.state, live),
       elements: elements,
       origin: content.coder.flatMap(ReservedKeys.init(coder:))
     )
@@ -131,7 +132,10 @@ extension SessionDriver {
 
   /// The application's own state, fetched if it was too large to be sent unrequested.
   private func saved(_ wire: ApplicationState) async throws -> SavedApplicationState {
-    guard wire.isDeferred, let fetched = try await fetch(.path([])) else { return SavedApplicationState(wire) }
+    guard wire.isDeferred, let fetched = try await fetch(.path([])) else {
+      let origin = wire.coder.flatMap(ReservedKeys.init(coder:))
+      return SavedApplicationState(state: wire.state.map { RestorableState($0, live) }, origin: origin)
+    }
     return SavedApplicationState(state: fetched.state, origin: fetched.origin)
   }
 
@@ -141,11 +145,11 @@ extension SessionDriver {
       DecodeRestorableState().with { $0.object = wire[0] }
     }
     let result = try await perform(call).answer.get()
-    return DecodeRestorableState.Reply(result).flatMap(DecodedState.init).flatMap(ObjectState.init)
+    return DecodeRestorableState.Reply(result).flatMap { DecodedState($0, live) }.flatMap(ObjectState.init)
   }
 
   func tellFinished(_ ids: [ObjectPlan.ObjectID]) async {
-    for id in ids { await objects[id]?.restoring?.applicationFinishedRestoringState() }
+    for id in ids { await objects[id]?.object.restoring?.applicationFinishedRestoringState() }
   }
 
   // MARK: Factories
@@ -168,7 +172,7 @@ extension SessionDriver {
     by factory: RestorationRequest.Factory
   ) async throws -> LocatedObject {
     guard let session else { throw RestorationSessionError.ended(nil) }
-    var state = saved.state.map(RestorableState.init)
+    var state = saved.state.map { RestorableState($0, live) }
     var origin = saved.coder.flatMap(ReservedKeys.init(coder:))
     if saved.isDeferred, let fetched = try await fetch(.path(saved.identifierPath)) {
       state = fetched.state
@@ -252,10 +256,4 @@ private struct UnservedObject: Error, CustomStringConvertible {
   let path: IdentifierPath?
 
   var description: String { "nothing in this process answers for \(path.map { $0.description } ?? "the object") now" }
-}
-
-extension SavedApplicationState {
-  init(_ wire: ApplicationState) {
-    self.init(state: wire.state.map(RestorableState.init), origin: wire.coder.flatMap(ReservedKeys.init(coder:)))
-  }
 }

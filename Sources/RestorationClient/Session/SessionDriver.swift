@@ -50,8 +50,10 @@ actor SessionDriver {
   nonisolated let events: SessionEvents
   let options: SessionOptions
 
+  nonisolated let live = LiveObjects()
+
   var machine: RestorationSession.StateMachine
-  var objects = SessionObjects()
+  var objects: SessionObjects
   /// `nil` while there is no connection.
   var link: BrokerLink?
   var limits: Limits
@@ -75,6 +77,7 @@ actor SessionDriver {
   private var isActing = false
   private var wait: Scheduled<Void>?
   private var alarm: Scheduled<Void>?
+  var releaseWatch: Scheduled<Void>?
   private var farewell = Farewell()
 
   /// - Parameter options: with the application's full name: an instance is chosen only once.
@@ -93,6 +96,7 @@ actor SessionDriver {
     self.info = Mutex(info)
     events = SessionEvents()
     limits = info.limits
+    objects = SessionObjects(live)
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
       timeout: timeout.map(Self.milliseconds),
@@ -193,6 +197,7 @@ actor SessionDriver {
   }
 
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
+    releaseWatch?.cancel()
     let ticket = machine.makeTicket()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
     farewell.begin(ticket, reason, limit: limit)
@@ -322,6 +327,7 @@ actor SessionDriver {
 
   private func close(leaving: Bool) {
     wait?.cancel()
+    releaseWatch?.cancel()
     farewell.stopWaiting()
     if leaving {
       // The session was not wanted: it must not count as a crash when the process ends.

@@ -11,10 +11,10 @@ struct SessionObjects {
     /// The current registration. The parent is that of another session; a parent of this session is in `parent`.
     var registration: ObjectRegistration
     var parent: ObjectID?
-    /// Who writes its state down and takes it back.
-    weak var restoring: (any StateRestoring)?
     /// Whether no encoder was ever given, so that the state pushed last is current.
     var isPushed: Bool
+    /// How often the program was found to have released the object that writes its state down.
+    var releases = 0
     /// Whether the session has asked for its saved state, or was given it.
     var wasDecoded = false
   }
@@ -23,18 +23,21 @@ struct SessionObjects {
   private static let parentWait: Duration = .seconds(10)
 
   private var records: [ObjectID: Record] = [:]
-  private var idsByHandle: [Int64: ObjectID] = [:]
+  private let live: LiveObjects
   private var children: [ObjectID: Set<ObjectID>] = [:]
   private var lastID = 0
   private var lastRevision: Int64 = 0
 
+  init(_ live: LiveObjects) { self.live = live }
+
   subscript(id: ObjectID) -> Record? { records[id] }
 
-  func object(handle: Int64) -> RestorableObject? { record(handle: handle)?.object }
+  func object(handle: Int64) -> RestorableObject? { live.object(handle: handle) }
 
-  func record(handle: Int64) -> Record? { idsByHandle[handle].flatMap { records[$0] } }
+  func record(handle: Int64) -> Record? { object(handle: handle).flatMap { records[$0.id] } }
 
-  /// The object of an answered registration: a new one, or the object that already has the handle.
+  /// The object of an answered registration: a new one, or the object that already has the handle. The registration of
+  /// an object that is registered with another `StateRestoring` changes nothing.
   mutating func registered(
     _ registration: ObjectRegistration,
     below parent: ObjectID?,
@@ -42,41 +45,35 @@ struct SessionObjects {
     as registered: RegisteredObject,
     session: ObjectIdentifier
   ) -> RestorableObject {
-    if let id = idsByHandle[registered.object], let object = records[id]?.object {
-      records[id]?.registration = registration
+    if let object = object(handle: registered.object) {
       if let restoring {
-        records[id]?.restoring = restoring
-        records[id]?.isPushed = false
+        if let other = object.restoring, other !== restoring { return object }
+        object.restored(by: restoring)
+        records[object.id]?.isPushed = false
       }
-      setParent(of: id, to: parent, else: registration.restorationParent)
-      object.registered(registered)
+      records[object.id]?.registration = registration
+      setParent(of: object.id, to: parent, else: registration.restorationParent)
+      live.registered(object, as: registered)
       return object
     }
     lastID += 1
     let object = RestorableObject(id: lastID, session: session, registered)
-    records[lastID] = Record(
-      object: object,
-      registration: registration,
-      restoring: restoring,
-      isPushed: restoring == nil
-    )
+    if let restoring { object.restored(by: restoring) }
+    records[lastID] = Record(object: object, registration: registration, isPushed: restoring == nil)
     setParent(of: lastID, to: parent, else: registration.restorationParent)
-    idsByHandle[registered.object] = lastID
+    live.registered(object, as: registered)
     return object
   }
 
   /// It was registered again, in another session of the broker's.
   mutating func registered(_ id: ObjectID, as registered: RegisteredObject) {
-    guard let object = records[id]?.object else { return }
-    if idsByHandle[object.handle] == id { idsByHandle[object.handle] = nil }
-    idsByHandle[registered.object] = id
-    object.registered(registered)
+    if let object = records[id]?.object { live.registered(object, as: registered) }
   }
 
   /// It is no longer the session's.
   mutating func remove(_ id: ObjectID, _ error: RestorationSessionError) {
     guard let record = records.removeValue(forKey: id) else { return }
-    if idsByHandle[record.object.handle] == id { idsByHandle[record.object.handle] = nil }
+    live.remove(record.object)
     if let parent = record.parent { children[parent]?.remove(id) }
     // Objects below it stay, and its path is the only name left.
     for child in children.removeValue(forKey: id) ?? [] {
@@ -92,8 +89,29 @@ struct SessionObjects {
     if let parent { children[parent, default: []].insert(id) }
   }
 
-  /// The broker has forgotten everything, perhaps also which handles it has given out.
-  mutating func forgetHandles() { idsByHandle = [:] }
+  // MARK: Released objects
+
+  /// Whether some object has to be watched for its release.
+  var areAsked: Bool { records.values.contains { !$0.isPushed } }
+
+  /// Whether the program has released the object that encodes its state.
+  func isReleased(_ id: ObjectID) -> Bool { records[id].map { !$0.isPushed && $0.object.restoring == nil } ?? false }
+
+  /// The objects that the program is found to have released for the given time in a row.
+  mutating func released(times: Int) -> [RestorableObject] {
+    var found: [RestorableObject] = []
+    for id in records.keys.sorted() {
+      guard isReleased(id), let releases = records[id]?.releases else {
+        records[id]?.releases = 0
+        continue
+      }
+      records[id]?.releases = releases + 1
+      if releases + 1 == times, let object = records[id]?.object { found.append(object) }
+    }
+    return found
+  }
+
+  // MARK: States
 
   mutating func decoded(_ id: ObjectID) { records[id]?.wasDecoded = true }
 
@@ -136,19 +154,19 @@ struct SessionObjects {
     case .path(let path): setParent(of: id, to: nil, else: .path(path))
     case nil: setParent(of: id, to: nil, else: nil)
     }
-    records[id]?.object.moved(to: path)
+    if let object = records[id]?.object { live.moved(object, to: path) }
   }
 
   mutating func renamed(_ id: ObjectID, to identifier: String?, position: Int64?, _ placement: ObjectPlacement) {
     records[id]?.registration.restorationIdentifier = identifier
     records[id]?.registration.position = position
-    records[id]?.object.moved(to: placement.path, included: placement.included)
+    if let object = records[id]?.object { live.moved(object, to: placement.path, included: placement.included) }
   }
 
   /// The broker says that an object has another path: its own component may be another, and its parent's path.
   mutating func moved(_ id: ObjectID, to path: IdentifierPath?) {
     guard let record = records[id] else { return }
-    record.object.moved(to: path)
+    live.moved(record.object, to: path)
     guard let path, let last = path.components.last, let component = RestorationIdentifier.split(last) else { return }
     records[id]?.registration.restorationIdentifier = component.identifier
     records[id]?.registration.position = component.position

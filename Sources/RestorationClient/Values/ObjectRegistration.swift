@@ -21,7 +21,7 @@ public struct ObjectRegistration: Hashable, Sendable {
   public var position: Int64?
   /// The systemd user unit whose process restores the object; empty removes it.
   public var storyboardUnit: String?
-  /// How long to wait for an unknown parent; `nil` fails at once.
+  /// How long to wait for a parent, named by its path, that is not registered yet; `nil` fails at once.
   public var awaitParent: Duration?
   /// Take the path over from another live session (R8).
   public var takeOver: Bool
@@ -39,7 +39,7 @@ public struct ObjectRegistration: Hashable, Sendable {
     restorationClass: String? = nil,
     position: Int64? = nil,
     storyboardUnit: String? = nil,
-    awaitParent: Duration? = nil,
+    awaitParent: Duration? = .seconds(10),
     takeOver: Bool = false,
     confidential: Bool? = nil,
     keepsForever: Bool? = nil
@@ -59,7 +59,7 @@ public struct ObjectRegistration: Hashable, Sendable {
       message.restorationClass = restorationClass
       message.position = position
       message.storyboard = storyboardUnit.map { unit in Storyboard().with { $0.unit = unit } }
-      message.awaitParentMilliseconds = awaitParent.map { $0.wholeMilliseconds }
+      if case .path = restorationParent { message.awaitParentMilliseconds = awaitParent?.wholeMilliseconds }
       message.takeOver = takeOver
       message.confidential = confidential
       message.keep = keepsForever.map { $0 ? .forever : .normal }

@@ -11,6 +11,8 @@ public import RestorationWire
 public struct RestorableState: Hashable, Sendable {
   /// Compact text of one object, in storage of its own.
   let text: JSONText
+  /// Finds the objects that it refers to; `nil` if no session has decoded it.
+  let live: LiveObjects?
 
   /// Takes JSON text of one object; insignificant white space goes.
   ///
@@ -21,10 +23,14 @@ public struct RestorableState: Hashable, Sendable {
     guard slice.kind == .object else {
       throw RestorationError(.invalidParameter("/state", "the state is not an object", hint: "Give a JSON object."))
     }
-    text = slice.compactText.detached()
+    self.init(slice.compactText)
   }
 
-  init(_ text: JSONText) { self.text = text.detached() }
+  init(_ text: JSONText, _ live: LiveObjects? = nil) { (self.text, self.live) = (text.detached(), live) }
+
+  public static func == (left: RestorableState, right: RestorableState) -> Bool { left.text == right.text }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(text) }
 
   /// No keys at all.
   public static let empty = RestorableState(.emptyObject)
@@ -44,7 +50,8 @@ extension RestorableState: CustomStringConvertible {
 public struct DecodedState: Hashable, Sendable {
   /// Whether there is a state, and if not why not.
   public let status: DecodingStatus
-  /// `nil` unless the status is `available`. References are `{"$restorable": path, "object": handle or null}` (R27).
+  /// `nil` unless the status is `available`. In its text, references are `{"$restorable": path, "object": handle or
+  /// null}` (R27).
   public let state: RestorableState?
   /// Who wrote the state; `nil` if there is none.
   public let origin: ReservedKeys?
@@ -52,10 +59,10 @@ public struct DecodedState: Hashable, Sendable {
   public let elements: [RestorableElement]
 
   /// `nil` if a member has another form than the protocol gives it.
-  init?(_ wire: DecodeRestorableState.Reply) {
+  init?(_ wire: DecodeRestorableState.Reply, _ live: LiveObjects? = nil) {
     guard let elements = RestorableElement.read(wire.elements) else { return nil }
     status = wire.status
-    state = wire.state.map(RestorableState.init)
+    state = wire.state.map { RestorableState($0, live) }
     origin = wire.coder.flatMap(ReservedKeys.init(coder:))
     self.elements = elements
     if wire.coder != nil, origin == nil { return nil }

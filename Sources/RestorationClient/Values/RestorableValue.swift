@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationWire
+public import RestorationWire
 
 /// A value in a state, for programs that do not write JSON themselves.
 ///
@@ -19,10 +19,15 @@ public enum RestorableValue: Hashable, Sendable {
   case real(Double)
   case string(String)
   case array([RestorableValue])
-  /// Values by name. One that has a name `$restorable` or `$literal` is saved as data and holds no references.
+  /// Values by name. If a name is `$restorable`, `$literal`, `$data` or `$date`, all of it is saved as it is, in
+  /// `{"$literal": …}`, and holds no references, bytes and dates.
   case object([String: RestorableValue])
   /// Another object of the application, of whatever process (R14, R27).
   case reference(RestorableReference)
+  /// Bytes, such as a bookmark or a small picture: `{"$data": base64}`.
+  case data([UInt8])
+  /// A point in time: `{"$date": RFC 3339}`.
+  case date(Timestamp)
 }
 
 // Each is `nil` if the value is of another kind.
@@ -35,7 +40,7 @@ extension RestorableValue {
     switch self {
     case .real(let value): value
     case .integer(let value): Double(value)
-    case .null, .bool, .string, .array, .object, .reference: nil
+    case .null, .bool, .string, .array, .object, .reference, .data, .date: nil
     }
   }
 
@@ -45,8 +50,13 @@ extension RestorableValue {
 
   public var object: [String: RestorableValue]? { if case .object(let value) = self { value } else { nil } }
 
-  /// The object referred to; `nil` if this is something else. Decoded references are paths.
+  /// The object referred to; `nil` if this is something else. In a state that a session has decoded, references to its
+  /// own objects are those objects, others are paths.
   public var reference: RestorableReference? { if case .reference(let value) = self { value } else { nil } }
+
+  public var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
+
+  public var date: Timestamp? { if case .date(let value) = self { value } else { nil } }
 
   /// The value of that name; `nil` if there is none, or this is not an object.
   public subscript(name: String) -> RestorableValue? { object?[name] }
@@ -72,10 +82,10 @@ extension RestorableState {
   public init(_ values: [String: RestorableValue]) { self.init(JSONText(.object(RestorableValue.members(values)))) }
 
   /// All values by their names. Numbers beyond 64 bits come as the nearest `real`.
-  public var values: [String: RestorableValue] { text.scanned.map { RestorableValue.values(of: $0) } ?? [:] }
+  public var values: [String: RestorableValue] { text.scanned.map { RestorableValue.values(of: $0, live) } ?? [:] }
 
   /// The value of that name at the top level.
-  public subscript(name: String) -> RestorableValue? { text.scanned?[name].map { RestorableValue($0) } }
+  public subscript(name: String) -> RestorableValue? { text.scanned?[name].map { RestorableValue($0, live) } }
 }
 
 extension RestorableState: ExpressibleByDictionaryLiteral {
@@ -89,6 +99,9 @@ extension RestorableState: ExpressibleByDictionaryLiteral {
 extension RestorableValue {
   private static let referenceKey = "$restorable"
   private static let literalKey = "$literal"
+  private static let dataKey = "$data"
+  private static let dateKey = "$date"
+  private static let keys = [referenceKey, literalKey, dataKey, dateKey]
 
   /// - Parameter isLiteral: whether nothing in it is a reference, whatever it looks like.
   fileprivate static func members(_ values: [String: RestorableValue], isLiteral: Bool = false) -> JSONObject {
@@ -104,37 +117,63 @@ extension RestorableValue {
     case .string(let value): return .string(value)
     case .array(let values): return .array(values.map { $0.json(isLiteral: isLiteral) })
     case .object(let values):
-      let looksLikeMore = values[Self.referenceKey] != nil || values[Self.literalKey] != nil
-      guard looksLikeMore, !isLiteral else { return .object(Self.members(values, isLiteral: isLiteral)) }
+      guard !isLiteral, Self.keys.contains(where: { values[$0] != nil }) else {
+        return .object(Self.members(values, isLiteral: isLiteral))
+      }
       return [Self.literalKey: .object(Self.members(values, isLiteral: true))]
     case .reference(.path(let path)):
       return [Self.referenceKey: path.json]
     case .reference(.object(let object)):
       let target: JSONValue = object.path.map(\.json) ?? .integer(object.handle)
       return [Self.referenceKey: target]
+    case .data(let bytes): return [Self.dataKey: .string(Base64.text(of: bytes))]
+    case .date(let date): return [Self.dateKey: .string(date.description)]
     }
   }
 
-  fileprivate init(_ slice: JSONSlice, isLiteral: Bool = false) {
+  fileprivate init(_ slice: JSONSlice, _ live: LiveObjects?, isLiteral: Bool = false) {
     switch slice.kind {
     case .null: self = .null
     case .bool: self = .bool(slice.bool() ?? false)
     case .string: self = .string(slice.string() ?? "")
     case .integer, .real: self = slice.integer().map { .integer($0) } ?? .real(slice.real() ?? 0)
-    case .array: self = .array((slice.elements ?? []).map { RestorableValue($0, isLiteral: isLiteral) })
+    case .array: self = .array((slice.elements ?? []).map { RestorableValue($0, live, isLiteral: isLiteral) })
     case .object:
       if !isLiteral, let target = slice[Self.referenceKey] {
-        self = target.strings.map { .reference(.path(IdentifierPath($0))) } ?? .null
+        self = Self.reference(to: target, of: slice["object"]?.integer(), live).map { .reference($0) } ?? .null
       } else if !isLiteral, let literal = slice[Self.literalKey] {
-        self = RestorableValue(literal, isLiteral: true)
+        self = RestorableValue(literal, live, isLiteral: true)
+      } else if !isLiteral, let value = Self.bytesOrDate(slice) {
+        self = value
       } else {
-        self = .object(Self.values(of: slice, isLiteral: isLiteral))
+        self = .object(Self.values(of: slice, live, isLiteral: isLiteral))
       }
     }
   }
 
-  fileprivate static func values(of slice: JSONSlice, isLiteral: Bool = false) -> [String: RestorableValue] {
-    let members = (slice.members ?? []).map { ($0.name, RestorableValue($0.value, isLiteral: isLiteral)) }
+  /// The live object if the session has it: the path may have changed since the state was decoded.
+  private static func reference(to target: JSONSlice, of handle: Int64?, _ live: LiveObjects?) -> RestorableReference? {
+    guard let path = target.strings.map({ IdentifierPath($0) }) else { return nil }
+    let object = handle.flatMap { live?.object(handle: $0) } ?? live?.object(at: path)
+    return object.map { .object($0) } ?? .path(path)
+  }
+
+  /// `nil` for an object that is neither.
+  private static func bytesOrDate(_ slice: JSONSlice) -> RestorableValue? {
+    guard let members = slice.members, members.count == 1, let text = members[0].value.string() else { return nil }
+    switch members[0].name {
+    case Self.dataKey: return Base64.bytes(of: text).map { .data($0) }
+    case Self.dateKey: return Timestamp(rfc3339: text).map { .date($0) }
+    default: return nil
+    }
+  }
+
+  fileprivate static func values(
+    of slice: JSONSlice,
+    _ live: LiveObjects?,
+    isLiteral: Bool = false
+  ) -> [String: RestorableValue] {
+    let members = (slice.members ?? []).map { ($0.name, RestorableValue($0.value, live, isLiteral: isLiteral)) }
     return Dictionary(members) { first, _ in first }
   }
 }

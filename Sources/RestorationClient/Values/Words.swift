@@ -41,7 +41,7 @@ extension ReservedKeys {
 
 extension ArchivedObject {
   /// `nil` unless available or quarantined, and if it is redacted.
-  public var state: RestorableState? { stateText.map(RestorableState.init) }
+  public var state: RestorableState? { stateText.map { RestorableState($0) } }
 
   /// Who wrote the state; `nil` if there is none.
   public var origin: ReservedKeys? { coderText.flatMap(ReservedKeys.init(coder:)) }
@@ -52,7 +52,7 @@ extension ArchivedObject {
 
 extension QuarantinedState {
   /// `nil` if it is redacted or unreadable.
-  public var state: RestorableState? { stateText.map(RestorableState.init) }
+  public var state: RestorableState? { stateText.map { RestorableState($0) } }
 
   /// Who wrote it; `nil` if unknown.
   public var origin: ReservedKeys? { coderText.flatMap(ReservedKeys.init(coder:)) }

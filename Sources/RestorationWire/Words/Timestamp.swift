@@ -7,11 +7,14 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
   /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what four digits of a year can say.
   package static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
+  /// 0001-01-01T00:00:00.000Z: other libraries for times begin here.
+  private static let yearOne: Int64 = -62_135_596_800_000
+
   /// Since 1970-01-01T00:00:00Z, without leap seconds, inside `range`.
   public let milliseconds: Int64
 
   /// Times outside of `range` become its nearer end.
-  package init(milliseconds: Int64) {
+  public init(milliseconds: Int64) {
     self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
   }
 
@@ -31,6 +34,33 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
       hour < 24, minute < 60, second < 60
     else { return nil }
     self.milliseconds = ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + number(20..<23)
+  }
+
+  /// Reads RFC 3339 with any offset and any fraction, of which milliseconds count; `nil` for any other text, and before
+  /// the year 1.
+  package init?(rfc3339 text: String) {
+    let second = text.prefix(19)
+    var zone = text[second.endIndex...]
+    var fraction: Substring = ""
+    if zone.first == "." {
+      fraction = zone.dropFirst().prefix { $0.isASCII && $0.isWholeNumber }
+      zone = zone[fraction.endIndex...]
+      guard !fraction.isEmpty else { return nil }
+    }
+    guard let utc = Timestamp("\(second).\((fraction + "000").prefix(3))Z"), let offset = Self.minutes(of: zone) else {
+      return nil
+    }
+    milliseconds = utc.milliseconds - offset * 60_000
+    guard (Self.yearOne...Self.range.upperBound).contains(milliseconds) else { return nil }
+  }
+
+  /// East of UTC.
+  private static func minutes(of zone: Substring) -> Int64? {
+    if zone == "Z" { return 0 }
+    guard let sign = zone.first, sign == "+" || sign == "-",
+      let clock = Timestamp("1970-01-01T\(zone.dropFirst()):00.000Z")
+    else { return nil }
+    return (sign == "-" ? -1 : 1) * clock.milliseconds / 60_000
   }
 
   /// RFC 3339, as on the wire.

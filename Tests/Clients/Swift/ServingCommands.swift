@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationClient
 
-/// The commands of the process, listed at the top of `Tests/Clients/serving.py`.
+/// The commands of the process, listed at the top of `Tests/Clients/serving.py`; `ServingValues.swift` has some more.
 extension ServingProcess {
   func obey(_ command: JSONValue) async throws -> JSONValue {
     do {
@@ -73,7 +73,7 @@ extension ServingProcess {
       let reason = command["reason"]?.string.flatMap(GoodbyeReason.init) ?? .restart
       guard await session.end(reason) else { return ["lost": "the goodbye was not confirmed"] }
     case "resume": return try await resume(session)
-    default: throw Fault("no such command")
+    default: return try await lookUp(command, session)
     }
     return [:]
   }

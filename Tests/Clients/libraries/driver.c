@@ -231,6 +231,49 @@ static json_t *move_thing(const json_t *command) {
   return restoration_move(thing_of(command)->object, named, patience, &failure) < 0 ? NULL : json_null();
 }
 
+static json_t *name_of(const restoration_object *object) {
+  const kept_object *thing = object ? restoration_object_data(object) : NULL;
+  return thing ? json_string(thing->name) : json_null();
+}
+
+/* The object of the program's own that a reference in a decoded state leads to. */
+static json_t *referred(const json_t *command) {
+  json_t *result = restoration_decode(thing_of(command)->object, patience, &failure);
+  const char *key = json_string_value(json_object_get(command, "key"));
+  json_t *name = name_of(restoration_object_of(session, json_object_get(json_object_get(result, "state"), key)));
+  json_decref(result);
+  return name;
+}
+
+/* Registers another object of the program's own under the same path. */
+static json_t *register_twice(const json_t *command) {
+  json_t *params = json_pack("{s:O}", "restorationIdentifier", json_object_get(command, "identifier"));
+  return restoration_register(session, params, &callbacks, &session, patience, &failure) ? json_null() : NULL;
+}
+
+/* Reads the bytes and the date of a state, and writes them to another one. */
+static json_t *pass_values(const json_t *command) {
+  json_t *result = restoration_decode(
+      find(json_string_value(json_object_get(command, "from")))->object, patience, &failure);
+  const json_t *state = json_object_get(result, "state");
+  size_t size;
+  unsigned char *bytes = restoration_bytes_of(json_object_get(state, "data"), &size);
+  struct timespec when;
+  if (!bytes || !restoration_date_of(json_object_get(state, "date"), &when)) abort();
+  json_t *values = json_pack("{s:o,s:o}", "data", restoration_bytes(bytes, size), "date", restoration_date(when));
+  int pushed = restoration_encode(
+      find(json_string_value(json_object_get(command, "to")))->object, values, patience, &failure);
+  json_t *list = json_array();
+  for (size_t i = 0; i < size; i++) json_array_append_new(list, json_integer(bytes[i]));
+  free(bytes);
+  json_decref(result);
+  json_t *answer = json_pack(
+      "{s:o,s:I}", "bytes", list, "milliseconds", (json_int_t)when.tv_sec * 1000 + when.tv_nsec / 1000000);
+  if (pushed == 0) return answer;
+  json_decref(answer);
+  return NULL;
+}
+
 static json_t *list_objects(void) {
   json_t *result = json_object();
   for (size_t i = 0; i < things_count; i++)
@@ -310,6 +353,10 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "rename") == 0) return rename_thing(command);
   if (strcmp(what, "move") == 0) return move_thing(command);
   if (strcmp(what, "objects") == 0) return list_objects();
+  if (strcmp(what, "referred") == 0) return referred(command);
+  if (strcmp(what, "twice") == 0) return register_twice(command);
+  if (strcmp(what, "pass") == 0) return pass_values(command);
+  if (strcmp(what, "at") == 0) return name_of(restoration_object_at(session, json_object_get(command, "path")));
   if (strcmp(what, "await") == 0) return await_count(command);
   if (strcmp(what, "goodbye") == 0) return say_goodbye(command);
   if (strcmp(what, "fork") == 0) return fork_child(command);

@@ -17,6 +17,11 @@ PYTHONPATH, so that an installed one can be tested.
   large {name, digits}       pushes large numbers, and what they are read as: is it all the same?            -> bool
   unwritable {name}          pushes what JSON has no form for
   interrupted {name, bytes}  pushes in a `with` block that a signal ends                          -> what came out of it
+  pass {from, to}            reads the bytes and the date of a state and writes them to another one
+                                                               -> {bytes: [number, ...], milliseconds}, as it read them
+  at {path}                  the program's own object there    -> its name, or null
+  referred {name, key}       the program's own object that a reference in a decoded state leads to -> its name, or null
+  twice {identifier}         registers another object of the program under the path
   decode {name}                                  -> {status, state, elements?}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass}   makes objects of the path's last component                          -> null
@@ -28,11 +33,14 @@ PYTHONPATH, so that an installed one can be tested.
   threads {names, count}     a thread for each name pushes {"count": 1...count}, others serve; then closes -> all true?
   log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
   errors                     -> what the library has logged as errors; each counts as `error`
+  logged                     -> what it has logged otherwise: [[level, message], ...]
+  wrong {what, members}      what the library says of arguments of the program's: register, save, session -> text
   await {what, count}        serves until it has happened so often                               -> count
   objects                    -> {name: [path, is it replaced]}
 """
 
 import asyncio
+import datetime
 import decimal
 import gc
 import inspect
@@ -57,7 +65,9 @@ class Driver:
         self.elements = {}
         self.events = []
         self.errors = []
+        self.messages = []
         self.counts = {}
+        self.things = {}
 
     def note(self, what, *more):
         self.events.append([what, *more])
@@ -87,8 +97,7 @@ class Driver:
         name = wanted.path[-1]
         self.note("create", "/".join(wanted.path))
         self.fail(name)
-        made = self.session.register(
-            name, wanted.path[:-1] or None, restoration_class=wanted.restoration_class, **self.callbacks(name))
+        made = wanted.register(**self.callbacks(name))
         if not inspect.isawaitable(made):
             self.objects[name] = made
             return made
@@ -100,9 +109,11 @@ class Driver:
         return wait()
 
     def callbacks(self, name):
+        target = self.things.setdefault(name, Thing(name))
         if not self.session.serving:
-            return {}
+            return {"target": target}
         return {
+            "target": target,
             "encode": lambda: self.encode(name),
             "decode": lambda saved: self.decode(name, saved),
             "finished": lambda: self.note("finished", name),
@@ -164,6 +175,44 @@ class Driver:
         except BaseException as error:
             return type(error).__name__
         return None
+        yield
+
+    def do_pass(self, to, **command):
+        saved = yield self.objects[command["from"]].decode()
+        yield self.objects[to].encode({"data": saved["data"], "date": saved["date"]})
+        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+        return {
+            "bytes": list(saved["data"]), "milliseconds": (saved["date"] - epoch) // datetime.timedelta(milliseconds=1)}
+
+    def do_at(self, path):
+        found = self.session.object_at(path)
+        return found and found.target.name
+        yield
+
+    def do_referred(self, name, key):
+        saved = yield self.objects[name].decode()
+        found = saved[key].object
+        return found and found.target.name
+
+    def do_twice(self, identifier):
+        yield self.session.register(identifier, **{**self.callbacks(identifier), "target": Thing("another")})
+
+    def do_wrong(self, members, **command):
+        kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
+        call = {"register": lambda **more: self.session.register(**more), "save": lambda **more: self.session.save(**more),
+                "session": lambda **more: kind(self.session.application, **more)}[command["what"]]
+        try:
+            result = call(**members)
+            if inspect.isawaitable(result):
+                yield result
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return None
+        yield
+
+    def do_logged(self):
+        messages, self.messages = self.messages, []
+        return messages
         yield
 
     def do_decode(self, name):
@@ -318,14 +367,24 @@ class Rows:
         return wait()
 
 
+class Thing:
+    """An object of the program's own."""
+
+    def __init__(self, name):
+        self.name = name
+
+
 class Log(logging.Handler):
-    """What the library logs as errors."""
+    """What the library logs."""
 
     def __init__(self, driver):
-        super().__init__(logging.ERROR)
+        super().__init__()
         self.driver = driver
 
     def emit(self, record):
+        if record.levelno < logging.ERROR:
+            self.driver.messages.append([record.levelname, record.getMessage()])
+            return
         self.driver.errors.append(record.getMessage())
         self.driver.count("error")
 
@@ -445,6 +504,7 @@ if __name__ == "__main__":
     driver = Driver(*sys.argv[1:])
     logging.basicConfig()
     logging.getLogger("restoration").addHandler(Log(driver))
+    logging.getLogger("restoration").setLevel(logging.INFO)
     if driver.kind == "sync":
         run_sync(driver)
     else:

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import RestorationWire
+
+/// Objects that the program has released: they are as closed as a tab that is gone from the screen.
+///
+/// A program that ends releases its objects too, and then says goodbye or is gone. So an object only counts as closed
+/// if a round comes meanwhile, or the session lives on. Time in which the process was stopped does not count.
+extension SessionDriver {
+  private static let lookMilliseconds: Int64 = 1_000
+  /// Looks that have to find an object released.
+  private static let looks = 3
+
+  func watchForReleases() {
+    guard releaseWatch == nil, !machine.isEnding else { return }
+    releaseWatch = eventLoop.scheduleTask(in: .milliseconds(Self.lookMilliseconds)) {
+      self.assumeIsolated { $0.look() }
+    }
+  }
+
+  private func look() {
+    releaseWatch = nil
+    guard !machine.isEnding else { return }
+    let released = objects.released(times: Self.looks)
+    if !released.isEmpty { Task { await unregister(released) } }
+    if objects.areAsked { watchForReleases() }
+  }
+
+  /// Returns when the broker has answered.
+  func unregister(_ released: [RestorableObject]) async {
+    await withTaskGroup { group in
+      for object in released {
+        group.addTask { _ = try? await self.perform(.unregistering(object, keepState: false)) }
+      }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// How the client libraries lead to the program's own objects and values, over real processes.
+@Suite(.timeLimit(.minutes(10))) struct ClientLibraryObjectTests {
+  private static let application = "org.example.Notes"
+  private static let all = LibraryClient.Library.allCases
+
+  @Test("R27 A reference in a decoded state leads to the object of this process", .broker, arguments: all)
+  func referencesLeadToObjects(_ library: LibraryClient.Library) throws {
+    let other = try broker.session(Self.application)
+    try other.register("Theirs")
+    let client = try LibraryClient.open(library)
+    try client.register("Main")
+    try client.register("Editor", "Main")
+    let state: JSONValue = [
+      "front": ["$restorable": .path("Main", "Editor")], "theirs": ["$restorable": .path("Theirs")],
+    ]
+    try client.tell("push", ["name": "Main", "state": state])
+    #expect(try client.tell("referred", ["name": "Main", "key": "front"]) == "Editor")
+    #expect(try client.tell("referred", ["name": "Main", "key": "theirs"]) == .null)
+    #expect(try client.tell("at", ["path": .path("Main", "Editor")]) == "Editor")
+    #expect(try client.tell("at", ["path": .path("Theirs")]) == .null)
+    try client.tell("rename", ["name": "Editor", "identifier": "Text"])
+    #expect(try client.tell("referred", ["name": "Main", "key": "front"]) == "Editor")
+    #expect(try client.tell("at", ["path": .path("Main", "Editor")]) == .null)
+    #expect(try client.tell("at", ["path": .path("Main", "Text")]) == "Editor")
+    try client.close()
+  }
+
+  @Test("Two objects of a program under one path are told in its process", .broker, arguments: all)
+  func duplicatesAreTold(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
+    try client.register("Editor")
+    try client.tell("set", ["name": "Editor", "state": ["cursor": 1]])
+    let error = try client.failure("twice", ["identifier": "Editor"])
+    #expect(error.kind?.lowercased() == "duplicateobject")
+    #expect(error.object["message"]?.string?.contains("Editor") == true)
+    // The first one stays, and may register again.
+    try client.register("Editor")
+    #expect(try client.tell("save")["stale"] == [])
+    #expect(try client.log() == ["encode Editor"])
+    #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
+    try client.close()
+  }
+
+  @Test("R27 In Swift a reference leads to the program's own object, and two objects on one path are told", .broker)
+  func swiftLeadsToObjects() throws {
+    let client = try Self.serving(["Main", "Editor"])
+    try client.tell("set", ["name": "Main", "state": ["front": ["$restorable": .path("Editor")]]])
+    try client.tell("push")
+    #expect(try client.tell("referred", ["name": "Main", "key": "front"]) == ["name": "Editor"])
+    #expect(try client.tell("at", ["path": .path("Editor")]) == ["name": "Editor"])
+    #expect(try client.tell("twice", ["name": "Editor"])["told"]?.string?.contains("as Editor;") == true)
+    #expect(try client.tell("at", ["path": .path("Editor")]) == ["name": "Editor"])
+    #expect(try client.tell("save")["stale"] == [])
+  }
+
+  /// A process with the Swift library, and objects with these names.
+  private static func serving(_ names: [String]) throws -> ServingClient {
+    let client = try broker.serving(.swift, of: application, as: "editor")
+    try client.register(names.map { ["identifier": .string($0), "state": ["name": .string($0)]] })
+    return client
+  }
+
+  @Test("R30 What is released at the end comes back after a restart, a logout and a crash", .broker)
+  func releasedAtTheEndComesBack() throws {
+    let names = ["Main", "Editor", "List"]
+    for end in ["restart", "logout", "crash"] {
+      let client = try Self.serving(names)
+      try client.tell("push")
+      try client.tell("drop", ["names": .array(names.map { .string($0) })])
+      if end == "crash" { try client.kill() } else { try client.tell("goodbye", ["reason": .string(end)]) }
+      let reader = try broker.session(Self.application)
+      for name in names { #expect(try reader.decode(name)["state"] == ["name": .string(name)], "\(end)") }
+    }
+  }
+
+  @Test("R12 What the program has released is neither asked for nor saved in the next round", .broker)
+  func releasedIsNotSaved() throws {
+    let client = try Self.serving(["Main", "Tab"])
+    #expect(try client.tell("save")["objects"] == 2)
+    try client.tell("drop", ["names": ["Tab"]])
+    let saved = try client.tell("save")
+    #expect(saved["saved"] == true && saved["stale"] == [] && saved["objects"] == 1)
+    #expect(try client.log().filter { $0.hasPrefix("encode") } == ["encode Main", "encode Tab", "encode Main"])
+    let states = try broker.states(of: Self.application)
+    #expect(Array(states.keys) == [["Main"]])
+  }
+
+  @Test("Bytes and dates mean the same in Python, C and Swift", .broker) func valuesPassThroughAllLanguages() throws {
+    let bytes: JSONValue = .array((0..<256).map { .integer($0) })
+    let read: JSONValue = ["bytes": bytes, "milliseconds": 1_772_269_500_042]
+    let base64 = try #require(Self.base64)
+    let clients = try Self.all.map { try LibraryClient.open($0, Self.application, ["process": .string($0.rawValue)]) }
+    for (index, client) in clients.enumerated() { try client.register("Object\(index)") }
+    let swift = try broker.serving(.swift, of: Self.application, as: "swift")
+    try swift.register([["identifier": "Swift"], ["identifier": "Again"]])
+    let written: JSONValue = ["data": ["$data": base64], "date": ["$date": "2026-02-28T10:05:00.042+01:00"]]
+    let writer = try broker.session(Self.application)
+    // Each reads what the one before has written.
+    var state = written
+    for (index, client) in clients.enumerated() {
+      let name = JSONValue.string("Object\(index)")
+      try client.tell("push", ["name": name, "state": state])
+      #expect(try client.tell("pass", ["from": name, "to": name]) == read, "\(index)")
+      state = try #require(try writer.decode("Object\(index)")["state"])
+      #expect(state["data"] == written["data"])
+    }
+    try swift.set("Swift", state: state)
+    try swift.tell("push", ["names": ["Swift"]])
+    #expect(try swift.tell("pass", ["from": "Swift", "to": "Again"]) == read)
+    state = try #require(try writer.decode("Again")["state"])
+    #expect(state == ["data": ["$data": base64], "date": ["$date": "2026-02-28T09:05:00.042Z"]])
+    try clients[0].tell("push", ["name": "Object0", "state": state])
+    #expect(try clients[0].tell("pass", ["from": "Object0", "to": "Object0"]) == read)
+    for client in clients { try client.close() }
+  }
+
+  /// All bytes, as Python writes them.
+  private static var base64: JSONValue? {
+    let program = "import base64; print(base64.b64encode(bytes(range(256))).decode(), end='')"
+    return (try? ChildProcess.run(["python3", "-c", program]).output).map { .string($0) }
+  }
+}
