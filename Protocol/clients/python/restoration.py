@@ -1010,8 +1010,7 @@ class _Session:
 
     def _tell_loss(self) -> None:
         if self._has_opened:
-            _log.warning(
-                "the connection to %s is lost; connecting again for up to %g seconds", self.socket, self.patience)
+            _log.info("the connection to %s is lost; connecting again for up to %g seconds", self.socket, self.patience)
 
     def _leave_to_parent(self) -> None:
         """In a forked child. Nothing but the descriptor is closed: the socket is the parent's."""
