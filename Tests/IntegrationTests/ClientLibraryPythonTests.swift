@@ -196,6 +196,7 @@ internal import Testing
       ("register", ["identifier": "A", "object_class": 5], ["object_class is not", "5"]),
       ("register", ["identifier": "A", "kind": "window"], ["kind is not one of", "'window'"]),
       ("save", ["deadline": 601], ["deadline= takes from 0 to 600 seconds", "601"]),
+      ("session", ["socket": 5], ["socket= takes a path", "5"]),
       ("session", ["leave": "go"], ["leave= takes restart", "'go'"]),
       ("session", ["patience": nil], ["patience= takes a number", "None"]),
     ]

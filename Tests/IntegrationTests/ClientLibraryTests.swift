@@ -325,6 +325,17 @@ internal import Testing
     try client.close()
   }
 
+  @Test("A path that is not a socket is told as such", .scratch, arguments: all)
+  func missesTheSocket(_ library: LibraryClient.Library) throws {
+    let file = directory.file("archives")
+    try directory.write("", to: "archives")
+    let client = try LibraryClient(library, socket: file, errors: directory.file("client.log"))
+    let error = try client.failure("open", ["application": "org.example.Notes"])
+    #expect(error.kind == "noBroker")
+    #expect(error.object["message"]?.string?.hasPrefix("\(file) is not a socket") == true)
+    try client.close()
+  }
+
   @Test("A broker that does not answer costs a call its time and no more", .broker, arguments: all)
   func isPatient(_ library: LibraryClient.Library) throws {
     let client = try LibraryClient.open(library)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -307,9 +308,15 @@ static int connect_once(restoration *handle) {
 
 static void unreachable(const restoration *handle, int error, restoration_failure *failure) {
   const char *socket = handle->socket;
+  struct stat status;
   switch (error) {
     case ENOENT: fail(failure, RESTORATION_NO_BROKER, "no broker listens on %s", socket); break;
-    case ECONNREFUSED: fail(failure, RESTORATION_NO_BROKER, "no broker listens on %s any more", socket); break;
+    case ECONNREFUSED:
+      fail(failure, RESTORATION_NO_BROKER, "no broker listens on %s any more", socket);
+      if (!failure || stat(socket, &status) < 0 || S_ISSOCK(status.st_mode)) break;
+      snprintf(failure->message, sizeof failure->message, "%s is not a socket", socket);
+      copy_text(failure->hint, sizeof failure->hint, "Name the socket of the broker.");
+      break;
     case EAGAIN: fail(failure, RESTORATION_NO_BROKER, "the broker on %s takes no connection", socket); break;
     default: fail(failure, RESTORATION_NO_BROKER, "cannot connect to %s: %s", socket, strerror(error)); break;
   }

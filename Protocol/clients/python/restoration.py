@@ -28,6 +28,7 @@ import os
 import re
 import select
 import socket as sockets
+import stat
 import threading
 import time
 import traceback
@@ -210,10 +211,11 @@ class Reference(Dict[str, Any]):
     @property
     def object(self) -> Any:
         """The object itself if this session has registered it, otherwise None. Its `target` is the program's own."""
-        if self._session is None:
+        if self._session is None or self.path is None:
             return None
-        found = self._session._objects.get(self.get("object"))  # type: ignore[arg-type]
-        return found or (self.path and self._session.object_at(self.path)) or None
+        handle = self.get("object")
+        found = self._session._objects.get(handle) if isinstance(handle, int) else None
+        return found or self._session.object_at(self.path)
 
 
 class Delegate:
@@ -660,7 +662,9 @@ class _Session:
         _seconds("timeout", timeout, 0)
         _seconds("patience", patience, 0)
         self.application = application
-        self.socket = os.fsdecode(socket) if socket else default_socket()
+        if not isinstance(socket, (str, os.PathLike, type(None))):
+            raise TypeError(f"socket= takes a path, not {socket!r}")
+        self.socket = os.fspath(socket) if socket else default_socket()
         self.token = token
         self.leave = leave
         self.timeout = timeout
@@ -1073,6 +1077,8 @@ def _unreachable(path: str, error: OSError) -> NoBroker:
     if isinstance(error, FileNotFoundError):
         return NoBroker(path, f"no broker listens on {path}; {_START}")
     if isinstance(error, ConnectionRefusedError):
+        if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
+            return NoBroker(path, f"{path} is not a socket; name the socket of the broker")
         return NoBroker(path, f"no broker listens on {path} any more; {_START}")
     if isinstance(error, PermissionError):
         return NoBroker(path, f"this user may not connect to {path}; every user has their own broker")
