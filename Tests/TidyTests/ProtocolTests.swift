@@ -30,6 +30,13 @@ internal import Testing
     #expect(calls.count == 10)
   }
 
+  @Test func everyCallOfTheBrokerHasItsCounterpartInUIKit() throws {
+    let page = try SourceFile("Protocol/from-uikit.md").text
+    for call in try SourceFile("Protocol/calls.md").lines where call.hasPrefix("### `") {
+      #expect(page.contains("(calls.md#\(Self.anchor(call)))"), "\(call)")
+    }
+  }
+
   @Test func everyPageListsTheParametersInTheirOrder() throws {
     for method in MethodTable.methods {
       let page = try SourceFile("Protocol/methods/\(method.method).md")
