@@ -97,18 +97,15 @@ struct SessionObjects {
   /// Whether the program has released the object that encodes its state.
   func isReleased(_ id: ObjectID) -> Bool { records[id].map { !$0.isPushed && $0.object.restoring == nil } ?? false }
 
-  /// The objects that the program is found to have released for the given time in a row.
+  /// The objects that the program is found to have released, so many times in a row.
   mutating func released(times: Int) -> [RestorableObject] {
     var found: [RestorableObject] = []
-    for id in records.keys.sorted() {
-      guard isReleased(id), let releases = records[id]?.releases else {
-        records[id]?.releases = 0
-        continue
-      }
-      records[id]?.releases = releases + 1
-      if releases + 1 == times, let object = records[id]?.object { found.append(object) }
+    for (id, record) in records where !record.isPushed {
+      let releases = record.object.restoring == nil ? record.releases + 1 : 0
+      if releases != record.releases { records[id]?.releases = releases }
+      if releases == times { found.append(record.object) }
     }
-    return found
+    return found.sorted { $0.id < $1.id }
   }
 
   // MARK: States
