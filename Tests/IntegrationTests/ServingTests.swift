@@ -161,7 +161,7 @@ internal import Testing
     #expect(try Self.state(delegate, "Main")?["front"]?["$restorable"] == .path("Main", "Doc#1"))
     try delegate.awaits("finished")
     #expect(try delegate.tell("restored")["application"] == ["windows": 1])
-    #expect(try delegate.log() == ["shouldRestore", "create Main", "decode Main", "didDecode", "finished Main"])
+    #expect(try delegate.log() == ["shouldRestore", "decode Main", "didDecode", "finished Main"])
     let log = try worker.log()
     #expect(log.prefix(2) == ["create Main/Doc", "create Main/Doc#1"])
     #expect(log.suffix(3).allSatisfy { $0.hasPrefix("finished ") })

@@ -100,6 +100,15 @@ internal import Testing
     }
   }
 
+  @Test func r34WhatGoesWhenTheRunBeginsConcernsNoRestorationBeforeIt() throws {
+    let tool = broker.connect(pid: 5)
+    let view = Document.object(#"["Alone"]"#, "{}").replacing(#""kind":"object""#, with: #""kind":"view""#)
+    try tool.importDocument(Document.of(view), into: "App")
+    #expect(outcome(try tool.call("restoreApplicationState", #"{"application":"App"}"#)).isEmpty)
+    let worker = try fixture.join("W", pid: 1)
+    #expect(try worker.objects().isEmpty)
+  }
+
   @Test func r7WhatAHiddenStateRefersToStaysWhenItsSessionEnds() throws {
     let first = broker.connect(pid: 1)
     try first.initialize()

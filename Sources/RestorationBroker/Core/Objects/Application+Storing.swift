@@ -57,7 +57,7 @@ extension Application {
 
   /// Whether a state given now would hide one that its owner has not looked at (R19).
   func isEarly(at node: Node, by session: Session?) -> Bool {
-    guard let session, let claim = node.claim, claim.session == session.id else { return false }
+    guard let session, let claim = node.claim, claim.session == session.id, !claim.hasDecoded else { return false }
     return early.isEarly(node, claim, session, runs, restoring, in: turn)
   }
 

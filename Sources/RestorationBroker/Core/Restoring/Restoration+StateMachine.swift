@@ -264,6 +264,7 @@ extension Restoration {
   }
 
   private mutating func waitOnRoles(_ facts: some RestorationFacts) {
+    guard roleCheck != nil else { return }
     roleCheck = nil
     for number in items.indices where items[number].role != nil && items[number].place == .awaited {
       waitOn(number, facts)

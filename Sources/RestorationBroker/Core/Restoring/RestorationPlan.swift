@@ -13,12 +13,20 @@ struct RestorationPlan {
   // MARK: Concern
 
   /// Whether no object is concerned.
-  var isEmpty: Bool { !tree.nodes.values.contains { concerns($0) } }
+  var isEmpty: Bool {
+    let unsaved = unsaved
+    return !tree.nodes.values.contains { concerns($0, besides: unsaved) }
+  }
+
+  /// What goes when the run begins, if none has begun (R4).
+  private var unsaved: Set<NodeID> {
+    sessions.allAreDiscarded ? Set(tree.unsaved(among: tree.nodes.values).map(\.id)) : []
+  }
 
   /// Whether there is something to bring back: what a session has left, and not what its present owner has decoded, or
   /// written itself. What was excluded and not referred to has gone with its session (R4).
-  private func concerns(_ node: Node) -> Bool {
-    guard node.record.component != nil, node !== tree.applicationNode else { return false }
+  private func concerns(_ node: Node, besides unsaved: Set<NodeID>) -> Bool {
+    guard !unsaved.contains(node.id), node.record.component != nil, node !== tree.applicationNode else { return false }
     if node.hasState { return node.claim?.hasDecoded != true }
     guard node.record.kind == .viewController || node.record.restorationClass != nil else { return false }
     return node.claim.map { $0.wasLeft && !$0.hasDecoded } ?? !node.isPlaceholder
@@ -33,10 +41,11 @@ struct RestorationPlan {
   ///   - isStarting: whether a unit was asked to start.
   func objects(_ units: [NodeID: UnitName], isStarting: Bool) -> [Restoration.Planned] {
     var plan: [Restoration.Planned] = []
+    let unsaved = unsaved
     let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
     var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
     while let (node, above) = next.popLast() {
-      let isPlanned = concerns(node)
+      let isPlanned = concerns(node, besides: unsaved)
       if isPlanned { plan.append(planned(node, below: above, units[node.id], isStarting: isStarting)) }
       let nearest = isPlanned ? node.id : above
       for child in node.children.sorted(by: >) { if let child = tree.nodes[child] { next.append((child, nearest)) } }
