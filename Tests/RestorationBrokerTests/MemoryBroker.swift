@@ -28,7 +28,13 @@ final class MemoryBroker {
   private var epoch: Int64 = 7
   private var connections: [MemoryConnection] = []
 
-  init(limits: Limits = Limits(), isDeveloperMode: Bool = false, hasManager: Bool = true, seed: UInt64 = 1) {
+  init(
+    limits: Limits = Limits(),
+    isDeveloperMode: Bool = false,
+    hasManager: Bool = true,
+    logLevel: Logger.Level = .info,
+    seed: UInt64 = 1
+  ) {
     let (loop, host) = (loop, MemoryHost(on: loop))
     let chance = NIOLoopBoundBox(SeededGenerator(seed: seed), eventLoop: loop)
     let (messages, days) = (NIOLoopBoundBox<[String]>([], eventLoop: loop), NIOLoopBoundBox<Int64>(0, eventLoop: loop))
@@ -56,7 +62,7 @@ final class MemoryBroker {
         processes: host,
         manager: hasManager ? host : nil,
         wallMilliseconds: { Self.wallMilliseconds(loop, days.value) },
-        logger: Logger(label: "test") { _ in Journal(messages: messages) },
+        logger: Logger(label: "test") { _ in Journal(messages: messages, logLevel: logLevel) },
         whenFatal: { messages.value.append("fatal: \($0)") }
       )
     }
@@ -241,6 +247,7 @@ final class MemoryBroker {
     )
   }
 
+  /// Each with its fields in the order of their names.
   var logged: [String] { messages.value }
   var isPreparedToStop: Bool { isPrepared.value }
 
@@ -252,9 +259,12 @@ final class MemoryBroker {
 private struct Journal: LogHandler {
   let messages: NIOLoopBoundBox<[String]>
   var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.debug
+  var logLevel: Logger.Level
 
-  func log(event: LogEvent) { messages.value.append("\(event.message)") }
+  func log(event: LogEvent) {
+    let fields = (event.metadata ?? [:]).sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
+    messages.value.append("\(event.message)\(fields.joined())")
+  }
 
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }

@@ -13,6 +13,9 @@ package struct ErrorObject: Error, Sendable, Equatable {
     (self.code, self.message, self.data) = (code, message, data)
   }
 
+  /// The word in `data.kind`, otherwise the number.
+  package var kind: String { data?["kind"]?.string ?? "error \(code)" }
+
   /// −32700. `offset` counts the bytes before the fault, from the start of the frame.
   package static func parseError(hint: String, offset: Int? = nil) -> ErrorObject {
     var data = description(kind: "parseError", hint: hint)

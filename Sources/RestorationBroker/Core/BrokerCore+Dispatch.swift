@@ -21,8 +21,7 @@ extension BrokerCore {
       if message.caller.call == nil {
         // Only names of existing methods are logged; other names are a client's text.
         let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
-        let kind = error.data?["kind"]?.string ?? "error \(error.code)"
-        context.emit(.log(.warning, "\(method) as a notification failed: \(kind)", application: nil))
+        context.emit(.log(.warning, "\(method) as a notification failed: \(error.kind)", application: nil))
         announceFailure(of: message, client, error)
       } else {
         context.emit(.respond(message.caller, .error(error)))

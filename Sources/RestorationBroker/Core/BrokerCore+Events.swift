@@ -100,4 +100,12 @@ extension BrokerCore {
     let named = (try? CallScope(message.parameters))?.session
     return (named ?? client.detached[application.id]).flatMap { application.sessions[token: $0] }
   }
+
+  /// What a message is about, for the log: the session's number, because its token is a secret.
+  func subject(of message: IncomingMessage) -> (application: ApplicationName?, session: SessionID?) {
+    guard let client = clients[message.caller.client] else { return (nil, nil) }
+    let name = applicationName(of: message, client)
+    let application = name.flatMap { applicationIDs[$0] }.flatMap { applications[$0] }
+    return (name, session(of: message, client, application)?.id)
+  }
 }

@@ -89,11 +89,6 @@ package struct BrokerCore {
     return (application, session)
   }
 
-  /// The owner of a connection, for the log, without the session's token, which is a secret.
-  package func session(of client: ClientID) -> (application: ApplicationName, session: SessionID)? {
-    clients[client].flatMap(boundSession).map { ($0.name, $1.id) }
-  }
-
   // MARK: Archives
 
   /// The archive was opened, or could not be; `ended` are its sessions whose processes have ended.

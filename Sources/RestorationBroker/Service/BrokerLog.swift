@@ -2,18 +2,19 @@
 
 internal import JSONRPC
 internal import Logging
+internal import RestorationArchive
 internal import RestorationWire
 
 /// The service's log entries about what clients did; nothing of what they wrote gets into it.
 struct BrokerLog {
   let logger: Logger
   /// The notification being handled.
-  var notification: (sender: ClientID, method: String)?
+  var notification: IncomingMessage?
 
   init(_ logger: Logger) { self.logger = logger }
 
   func log(_ level: LogLevel, _ text: String, of application: ApplicationName?, _ core: BrokerCore) {
-    var metadata = notification.map { Self.metadata(of: $0.sender, method: $0.method, core) } ?? [:]
+    var metadata = notification.map { Self.metadata(of: $0, core) } ?? [:]
     if let application { metadata["application"] = "\(application)" }
     switch level {
     case .info: logger.info("\(text)", metadata: metadata)
@@ -23,20 +24,27 @@ struct BrokerLog {
   }
 
   /// Nobody is told but the log: a notification has no answer.
-  func failure(_ error: ErrorObject, of client: ClientID, method: String? = nil, _ core: BrokerCore) {
-    let kind = error.data?["kind"]?.string ?? "error \(error.code)"
-    let metadata = Self.metadata(of: client, method: method ?? notification?.method, core)
-    logger.warning("a notification failed: \(kind)", metadata: metadata)
+  func failure(_ error: ErrorObject, of message: IncomingMessage, _ core: BrokerCore) {
+    logger.warning("a notification failed: \(error.kind)", metadata: Self.metadata(of: message, core))
   }
 
-  private static func metadata(of client: ClientID, method: String?, _ core: BrokerCore) -> Logger.Metadata {
-    var metadata: Logger.Metadata = [:]
-    // Anything else is a client's text and does not get into the log.
-    if let method, MethodTable.rows[method] != nil { metadata["method"] = "\(method)" }
-    if let (application, session) = core.session(of: client) {
-      metadata["application"] = "\(application)"
-      metadata["session"] = "\(session)"
-    }
-    return metadata
+  static func metadata(of message: IncomingMessage, _ core: BrokerCore) -> Logger.Metadata {
+    let (application, session) = core.subject(of: message)
+    // Another method's name is a client's text and does not get into the log.
+    return metadata(MethodTable.rows[message.method]?.name, application, session)
+  }
+
+  static func metadata(of call: ClientGateway.Call, _ method: String, _ core: BrokerCore) -> Logger.Metadata {
+    let application = core.applications[call.application]
+    return metadata(method, application?.name, application?.calls[call.number]?.session)
+  }
+
+  private static func metadata(
+    _ method: String?,
+    _ application: ApplicationName?,
+    _ session: SessionID?
+  ) -> Logger.Metadata {
+    let fields = ["method": method, "application": application?.description, "session": session.map { "\($0)" }]
+    return fields.compactMapValues { $0.map { "\($0)" } }
   }
 }

@@ -21,6 +21,7 @@ package actor BrokerService {
   private let clients: ClientGateway
   package private(set) var timers: Timers
   private var log: BrokerLog
+  private var requests: RequestLog
   private var clock: BrokerClock
   @exclusivity(unchecked) package private(set) var core: BrokerCore
   @exclusivity(unchecked) private var outcome = Outcome()
@@ -59,6 +60,7 @@ package actor BrokerService {
     clock = BrokerClock(on: eventLoop, wallMilliseconds: wallMilliseconds)
     timers = Timers(on: eventLoop)
     log = BrokerLog(logger)
+    requests = RequestLog(logger, on: eventLoop)
     activity = ActivityMonitor(eventLoop: eventLoop)
     self.whenFatal = whenFatal
   }
@@ -110,9 +112,13 @@ package actor BrokerService {
     case .announce(let id, let announcement): archives.add(.announcement(announcement), of: id)
     case .call(let id, let number, let client, let method, let parameters):
       let call = ClientGateway.Call(application: id, number: number)
+      requests.begin(call, to: client, method: method, core)
       let isUnderWay = clients.call(client, call, method: method, parameters: parameters)
-      if !isUnderWay { core.callEnded(id, number, .lost, at: clock.now) }
-    case .endCall(let client, let number, let id): clients.endCall(client, .init(application: id, number: number))
+      if !isUnderWay { callEnded(call, of: client, .lost) }
+    case .endCall(let client, let number, let id):
+      let call = ClientGateway.Call(application: id, number: number)
+      requests.end(.ofBroker(call, to: client), "given up", core)
+      clients.endCall(client, call)
     case .tell(let client, let method, let parameters): clients.notify(client, method: method, parameters: parameters)
     case .tellLoss(let subscriber): clients.tellLoss(of: 0, to: subscriber)
     case .endSubscription(let subscriber): clients.endSubscription(subscriber)
@@ -154,6 +160,7 @@ package actor BrokerService {
       let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
       return archives.read(id, request, after: row.sequence, for: self)
     }
+    requests.end(.ofClient(caller), "answered", core)
     if let call = caller.call { clients.respond(reply, to: call, of: caller.client) }
   }
 
@@ -201,8 +208,13 @@ package actor BrokerService {
 
 extension BrokerService: ArchiveGateway.Delegate, ProcessGateway.Delegate {
   package func send(_ answer: Answer, to caller: Caller) {
-    if let call = caller.call { return clients.respond(answer, to: call, of: caller.client) }
-    if case .error(let error) = answer { log.failure(error, of: caller.client, core) }
+    guard let call = caller.call else {
+      let message = log.notification ?? IncomingMessage(caller: caller, method: "", parameters: .none)
+      if case .error(let error) = answer { log.failure(error, of: message, core) }
+      return
+    }
+    requests.end(.ofClient(caller), answer.outcome, core)
+    clients.respond(answer, to: call, of: caller.client)
   }
 
   package func send(_ notice: WriteQueue.Notice, of id: ApplicationID) {
@@ -278,7 +290,7 @@ extension BrokerService: ConnectionDelegate {
         return handle { $0.cancelled(cancelled, at: $1) }
       }
       if let fault = notification.fault {
-        log.failure(fault, of: client, method: notification.method, core)
+        log.failure(fault, of: message, core)
         return handle { $0.refused(message, fault, at: $1) }
       }
     case .response(let callID, let outcome): return callEnded(callID, of: client, CallAnswer(outcome))
@@ -288,7 +300,8 @@ extension BrokerService: ConnectionDelegate {
     case .closeAfterOutput: return
     }
     message.canBeCalled = connection.canBeCalled
-    if message.caller.call == nil { log.notification = (client, message.method) }
+    if message.caller.call == nil { log.notification = message }
+    requests.begin(message, core)
     core.received(message, at: clock.now)
     carryOut()
     log.notification = nil
@@ -297,7 +310,13 @@ extension BrokerService: ConnectionDelegate {
 
   private func callEnded(_ callID: Int, of client: ClientID, _ answer: CallAnswer) {
     guard let call = clients.ended(callID, of: client) else { return }
-    handle { $0.callEnded(call.application, call.number, answer, at: $1) }
+    callEnded(call, of: client, answer)
+    carryOut()
+  }
+
+  private func callEnded(_ call: ClientGateway.Call, of client: ClientID, _ answer: CallAnswer) {
+    requests.end(.ofBroker(call, to: client), answer.outcome, core)
+    core.callEnded(call.application, call.number, answer, at: clock.now)
   }
 
   nonisolated package func callsAbandoned(_ callIDs: [Int], by connection: Connection) {
@@ -312,6 +331,7 @@ extension BrokerService: ConnectionDelegate {
   nonisolated package func connectionClosed(_ connection: Connection, reason: CloseReason) {
     assumeIsolated { service in
       service.clients.closed(connection, reason)
+      service.requests.end(allOf: connection.id.value, service.core)
       service.handle { $0.disconnected(connection.id.value, at: $1) }
     }
   }

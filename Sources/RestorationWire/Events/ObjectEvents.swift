@@ -111,7 +111,7 @@ public struct EncodeFailed: RestorationEvent {
 
     package init(_ error: ErrorObject) {
       code = Int64(error.code)
-      kind = error.data?["kind"]?.string ?? ""
+      kind = error.kind
       limit = error.data?["limit"]?.string
       max = error.data?["max"]?.integer
       value = error.data?["value"]?.integer

@@ -194,8 +194,3 @@ extension BrokerCore {
     }
   }
 }
-
-extension ErrorObject {
-  /// Its stable word.
-  var kind: String { data?["kind"]?.string ?? "error" }
-}
