@@ -195,8 +195,18 @@ internal import Testing
     #expect(try second.tell("restored")["objects"]?["Main"]?["state"] == ["n": 1])
     let explained = try ControlTool.run(["explain", Self.application, "Other"])
     #expect(explained.output.contains("Old") && explained.output.contains("New"), "\(explained.output)")
-    let again = try ControlTool.run(["restore", Self.application, "--deadline", "0.5", "-j"])
+    let again = try ControlTool.run(["restore", Self.application, "--deadline", "0.5", "-j"], status: 1)
     #expect(try again.json["restored"] == [] && again.json["absent"] == [["Gone"]])
     second.end()
+  }
+
+  /// A script that relies on the status must not take this for success.
+  @Test func aRestorationOfNothingFails() throws {
+    try Self.run([(["Main"], ["n": 1]), (["Gone"], ["n": 2])])
+    let absent = try ControlTool.run(["restore", Self.application, "--deadline", "0.1"], status: 1)
+    #expect(absent.output.hasPrefix("\(Self.application): 0 objects restored, 0 left out, "), "\(absent.output)")
+    try ControlTool.run(["discard", Self.application, "--force"], status: 0)
+    let nothing = try ControlTool.run(["restore", Self.application], status: 1)
+    #expect(nothing.output == "Nothing of \(Self.application) was left to be restored.\n")
   }
 }

@@ -15,9 +15,9 @@ struct RestoreCommand: ControlCommand {
         restorationctl restore org.example.Notes -j | jq .absent
 
       Objects that were restored in this run are left alone. Objects that are not
-      registered by the deadline are listed as absent. Exit status 1 means that the
-      application declined, or that one of its units could not be started. In JSON
-      it is the result of restoreApplicationState.
+      registered by the deadline are listed as absent. Exit status 1 means that
+      nothing was restored, or that a unit could not be started. In JSON it is the
+      result of restoreApplicationState.
       """
   )
 
@@ -33,7 +33,7 @@ struct RestoreCommand: ControlCommand {
       }
       try output.show(result, or: text(of: result))
       Self.complain(of: result, application)
-      if result.declined || !result.failedUnits.isEmpty { throw ExitStatus.refused }
+      if result.restored.isEmpty || !result.failedUnits.isEmpty { throw ExitStatus.refused }
     }
   }
 
@@ -48,6 +48,9 @@ struct RestoreCommand: ControlCommand {
   /// The outcome in one line.
   static func summary(of result: RestoreResult, _ application: String) -> String {
     if result.declined { return "\(application) declined to be restored.\n" }
+    if result.restored.isEmpty, result.skipped.isEmpty, result.absent.isEmpty {
+      return "Nothing of \(application) was left to be restored.\n"
+    }
     let counts =
       "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
       + "\(result.absent.count) absent"
