@@ -174,6 +174,14 @@ let package = Package(
     // restoration-sample: the Swift half of systemd/try.sh
     .executableTarget(name: "restoration-sample", dependencies: ["RestorationClient"], swiftSettings: settings),
 
+    // tabs: an example
+    .executableTarget(
+      name: "tabs",
+      dependencies: ["RestorationClient"],
+      path: "Protocol/examples/tabs",
+      swiftSettings: settings
+    ),
+
     // Tests over the whole product
     .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
     .executableTarget(
@@ -193,6 +201,7 @@ let package = Package(
         "restoration-test-client",
         "restorationctl",
         "restorationd",
+        "tabs",
       ],
       swiftSettings: settings
     ),
