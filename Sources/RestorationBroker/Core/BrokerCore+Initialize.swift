@@ -200,6 +200,7 @@ extension BrokerCore {
         $0.objects = summary.objects
         $0.generation = summary.generation == 0 ? nil : summary.generation
         $0.bytes = summary.bytes
+        $0.fileBytes = summary.bytes
         $0.state = Self.availability(of: summary, facts)
         $0.restoreAtLogin = context.settings.loginPolicies.policy(for: name)
         $0.units = facts.units.map(\.name)
@@ -207,7 +208,9 @@ extension BrokerCore {
       }
     }
     for application in applications.values {
-      if case .open = application.phase { overviews[application.name] = application.overview }
+      guard case .open = application.phase else { continue }
+      let fileBytes = overviews[application.name]?.fileBytes
+      overviews[application.name] = application.overview.with { $0.fileBytes = fileBytes }
     }
     return overviews.values.sorted { $0.application.description < $1.application.description }
   }

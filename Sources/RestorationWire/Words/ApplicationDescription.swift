@@ -11,6 +11,10 @@ public struct ApplicationOverview: WireObject, Hashable {
   public package(set) var objects = 0
   public package(set) var generation: Int64?
   public package(set) var bytes = 0
+  /// `nil` while its archive is closed.
+  public package(set) var stateBytes: Int?
+  /// `nil` before anything is stored.
+  public package(set) var fileBytes: Int?
   public package(set) var state = RestorationState.none
   public package(set) var restoreAtLogin = LoginPolicy.ask
   public package(set) var units: [String] = []
@@ -27,6 +31,8 @@ public struct ApplicationOverview: WireObject, Hashable {
       &bytes,
       "Of the states at the head while sessions are live; of the archive at rest otherwise."
     )
+    try members.optional("stateBytes", &stateBytes, "Of the states at the head, while the archive is open.")
+    try members.optional("fileBytes", &fileBytes, "Of the archive's files, if there are any.")
     try members.required("state", &state, "`none`, `available`, `unreadable` or `quarantined`.")
     try members.added("restoreAtLogin", &restoreAtLogin, "What happens to it when its user logs in.")
     try members.added("units", &units, "Units that start its processes again, the delegate's first.")

@@ -14,7 +14,9 @@ struct ListCommand: ControlCommand {
         restorationctl list --no-legend
         restorationctl list -j
 
-      In JSON it is the result of the method listApplications.
+      STATES is the size of what is saved now, known while the application is open;
+      FILES that of its archive, with all generations. In JSON it is the result of
+      the method listApplications.
       """
   )
 
@@ -34,7 +36,8 @@ struct ListCommand: ControlCommand {
       TextTable.Column("SESSIONS", .right),
       TextTable.Column("OBJECTS", .right),
       TextTable.Column("GENERATION", .right),
-      TextTable.Column("BYTES", .right),
+      TextTable.Column("STATES", .right),
+      TextTable.Column("FILES", .right),
       TextTable.Column("STATE"),
     ])
     for application in applications {
@@ -43,7 +46,8 @@ struct ListCommand: ControlCommand {
         String(application.sessions),
         String(application.objects),
         application.generation.map { String($0) } ?? "-",
-        String(application.bytes),
+        application.stateBytes.map(Quantity.bytes) ?? "-",
+        application.fileBytes.map(Quantity.bytes) ?? "-",
         application.state.rawValue,
       ])
     }

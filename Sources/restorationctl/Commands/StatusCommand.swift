@@ -48,7 +48,7 @@ private struct Status: JSONWritable {
     self.objects = applications.reduce(0) { $0 + $1.objects }
     // An application without an archive has nothing in it but live sessions.
     self.archives = applications.count { $0.bytes > 0 || $0.generation != nil || $0.state != .none }
-    self.archiveBytes = applications.reduce(0) { $0 + $1.bytes }
+    self.archiveBytes = applications.reduce(0) { $0 + ($1.fileBytes ?? $1.bytes) }
     self.troubles = applications.compactMap { application in
       let what = application.damaged ?? (application.state == .unreadable ? "its archive cannot be read" : nil)
       return what.map { (application.application.description, $0) }

@@ -22,6 +22,7 @@ extension Application {
       $0.objects = tree.count
       $0.generation = generations.newest?.generation
       $0.bytes = budget.head
+      $0.stateBytes = budget.head
       $0.state = availability
       $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
       $0.units = runs.facts.units.map(\.name)
